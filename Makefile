@@ -1,0 +1,59 @@
+# make demo    classify handwritten digits with an ONNX model
+# make test    every test that needs no heavy dependency
+# make check   format, lint, strict types, import contract
+# Each sets up .venv in this folder first. `make help` lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PROJECTS := . $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+MANIFESTS := pyproject.toml $(wildcard plugins/*/pyproject.toml)
+JOBS ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-networks check format bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+setup: $(VENV)/.ours ## make .venv with all our distributions, installed from this folder
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; name one with 'make PYTHON=python3.12 ...'"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+
+# Editable: a changed source file costs no re-install, a changed manifest costs one.
+$(VENV)/.ours: $(BIN)/python $(MANIFESTS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -e ,$(PROJECTS))
+	@touch $@
+
+$(VENV)/.%: requirements/%.txt $(VENV)/.ours
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+demo: $(VENV)/.demo ## classify held-out handwritten digits with a trained ONNX model
+	$(BIN)/python examples/digits/demo.py
+
+test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependency
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTorch and compare with ONNX Runtime
+	$(BIN)/python -m pytest -m networks tests/networks $(ARGS)
+
+check: $(VENV)/.check ## format, lint, strict types, import contract
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/.check ## format the sources and mend what lint can mend
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: $(VENV)/.test ## measure load time, declutter time and imports
+	$(BIN)/python bench/run.py
+
+clean: ## remove .venv and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,96 @@
+"""Real networks, exported by PyTorch, against ONNX Runtime: as wired and decluttered, with fixed and symbolic sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import catalogue
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from catalogue import NETWORKS, Network
+
+import tract_core as tract
+from tract_core.errors import TractError
+from tract_core.model.substitute import substitute_in
+from tract_core.model.typed import TypedModel
+from tract_core.runtime.plan import TypedSimplePlan
+from tract_onnx.frontend import Onnx
+
+pytestmark = pytest.mark.networks
+
+RELATIVE = 1e-4
+
+
+def worst_error(found: np.ndarray, wanted: np.ndarray) -> float:
+    """The largest difference, relative to the largest magnitude of the tensor."""
+    assert found.shape == wanted.shape
+    return float(np.abs(found - wanted).max() / max(np.abs(wanted).max(), 1e-6))
+
+
+def expected(path: Path, given: dict[str, np.ndarray]) -> list[np.ndarray]:
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, given)
+
+
+def check(model: TypedModel, given: dict[str, np.ndarray], wanted: list[np.ndarray]) -> None:
+    found = TypedSimplePlan(model).run([given[model.outlet_name(outlet)] for outlet in model.inputs])
+    assert max(map(worst_error, found, wanted)) < RELATIVE
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda n: n.name)
+def test_fixed_sizes(network: Network, exported) -> None:
+    path = exported(network, False)
+    given = catalogue.arrays(network, network.sizes)
+    wanted = expected(path, given)
+    model = Onnx().load(path).into_typed()
+    check(model, given, wanted)
+    model.declutter()
+    model.check_consistency()
+    check(model, given, wanted)
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda n: n.name)
+def test_symbolic_sizes(network: Network, exported) -> None:
+    path = exported(network, True)
+    wired, decluttered = Onnx().load(path).into_typed(), Onnx().load(path).into_typed().declutter()
+    decluttered.check_consistency()
+    for sizes in (network.sizes, network.others):
+        given = catalogue.arrays(network, sizes)
+        wanted = expected(path, given)
+        check(wired, given, wanted)
+        check(decluttered, given, wanted)
+    fixed = substitute_in(decluttered, network.sizes).declutter()
+    assert all(outlet.fact.shape.is_concrete for node in fixed.nodes for outlet in node.outputs)
+    given = catalogue.arrays(network, network.sizes)
+    check(fixed, given, expected(path, given))
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda n: n.name)
+def test_public_api(network: Network, exported) -> None:
+    path = exported(network, True)
+    given = catalogue.arrays(network, network.others)
+    runnable = tract.onnx().load(path).into_model().into_runnable()
+    found = [tensor.to_numpy() for tensor in runnable.run(given)]
+    assert max(map(worst_error, found, expected(path, given))) < RELATIVE
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda n: n.name)
+def test_one_wrong_weight_is_noticed(network: Network, exported, tmp_path: Path) -> None:
+    path = exported(network, False)
+    model = onnx.load(path)
+    floats = [t for t in model.graph.initializer if t.data_type == onnx.TensorProto.FLOAT and np.prod(t.dims) > 8]
+    tensor = floats[len(floats) // 2]
+    weights = onnx.numpy_helper.to_array(tensor).copy()
+    weights.reshape(-1)[: max(1, weights.size // 100)] += 10 * np.abs(weights).max()
+    tensor.CopyFrom(onnx.numpy_helper.from_array(weights, tensor.name))
+    wrong = tmp_path / "wrong.onnx"
+    onnx.save(model, wrong)
+    given = catalogue.arrays(network, network.sizes)
+    try:
+        check(Onnx().load(wrong).into_typed().declutter(), given, expected(path, given))
+    except AssertionError:
+        return
+    except TractError as error:
+        pytest.fail(f"the model was refused instead: {error}")
+    pytest.fail("a wrong weight went unnoticed")

@@ -1,0 +1,1 @@
+"""The core of tract: graphs, facts, symbolic sizes, operators and their meaning, rules, and the plugin seam."""

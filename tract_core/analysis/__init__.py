@@ -1,0 +1,96 @@
+"""From an `InferenceModel` to a `TypedModel`: shape inference is wiring.
+
+`into_typed` wires every node and refuses what it cannot; `analyse` does the same on a scratch model, goes on where it can, and
+notes what it found.
+"""
+
+from __future__ import annotations
+
+from tract_core.analysis.backward import fact_from_readers
+from tract_core.analysis.wire import Analysis, wire_nodes
+from tract_core.errors import ModelError, TractError, Unsupported
+from tract_core.model.fact import InferenceFact
+from tract_core.model.graph import OutletId
+from tract_core.model.inference import InferenceModel
+from tract_core.model.typed import TypedModel
+
+__all__ = ["analyse", "into_typed"]
+
+
+def analyse(model: InferenceModel) -> Analysis:
+    """Note in ``model`` every fact that wiring finds. Raises ModelError for contradictions; gaps stay gaps."""
+    analysis = _settle(model)
+    contradictions = [error for error in analysis.problems.values() if not isinstance(error, Unsupported)]
+    if contradictions:
+        raise _together(contradictions)
+    for outlet, wired in analysis.outlets.items():
+        fact = InferenceFact.from_typed(analysis.model.outlet_fact(wired))
+        model.set_outlet_fact(outlet, model.outlet_fact(outlet).unify(_without_fresh(fact, analysis)))
+    return analysis
+
+
+def into_typed(model: InferenceModel) -> TypedModel:
+    """The model in core operators, with the same inputs, outputs and names. Raises ModelError with every problem."""
+    analysis = _settle(model)
+    if analysis.problems:
+        raise _together(list(analysis.problems.values()))
+    for outlet in model.outputs:
+        if outlet not in analysis.outlets:
+            raise _undetermined(model, analysis)
+    return _finish(model, analysis)
+
+
+def _settle(model: InferenceModel) -> Analysis:
+    """Wire; while a source's rank is unknown and a fact further down tells it, note that and wire again."""
+    while True:
+        analysis = wire_nodes(model)
+        found = False
+        for outlet in model.inputs:
+            if outlet in analysis.outlets:
+                continue
+            fact = fact_from_readers(model, outlet)
+            if fact is not None:
+                model.set_outlet_fact(outlet, model.outlet_fact(outlet).unify(fact))
+                found = True
+        if not found:
+            return analysis
+
+
+def _finish(model: InferenceModel, analysis: Analysis) -> TypedModel:
+    typed = analysis.model
+    typed.inputs = [analysis.outlets[outlet] for outlet in model.inputs]
+    typed.set_outputs(analysis.outlets[outlet] for outlet in model.outputs)
+    typed.properties.update(model.properties)
+    for outlet, label in model.outlet_labels.items():
+        if outlet in analysis.outlets:
+            typed.outlet_labels.setdefault(analysis.outlets[outlet], label)
+    return typed
+
+
+def _without_fresh(fact: InferenceFact, analysis: Analysis) -> InferenceFact:
+    """Sizes that only have a symbol because nobody named them are still unknown to the user."""
+    if fact.shape is None:
+        return fact
+    shape = tuple(None if dim is None or analysis.is_fresh(dim) else dim for dim in fact.shape)
+    return InferenceFact(fact.datum_type, shape, None)
+
+
+def _undetermined(model: InferenceModel, analysis: Analysis) -> ModelError:
+    unknown = [o for o in model.inputs if o not in analysis.outlets] or [
+        OutletId(node, 0) for node in model.eval_order() if OutletId(node, 0) not in analysis.outlets
+    ]
+    names = ", ".join(repr(model.outlet_name(outlet)) for outlet in unknown[:3])
+    return ModelError(
+        f"the rank or the element type of {names} is not known",
+        hint="give it with set_input_fact, or -i NAME:1,3,224,224,f32 on the command line",
+    )
+
+
+def _together(problems: list[TractError]) -> TractError:
+    """One error for all problems: the only one itself, or one that lists them."""
+    if len(problems) == 1:
+        return problems[0]
+    lines = "\n".join(f"  {problem.where or 'model'}: {problem.problem}" for problem in problems[:50])
+    more = f"\n  and {len(problems) - 50} more" if len(problems) > 50 else ""
+    kind = Unsupported if all(isinstance(problem, Unsupported) for problem in problems) else ModelError
+    return kind(f"{len(problems)} nodes cannot be wired:\n{lines}{more}", hint=problems[0].hint)

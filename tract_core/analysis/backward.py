@@ -1,0 +1,72 @@
+"""Find the rank of an input from a fact that is known further down.
+
+A fact is taken backwards through a node only when the node's axes map one to one: wired on an input whose sizes are symbols of
+their own, it gives an output in which each of these symbols is a size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tract_core.data import DType
+from tract_core.dims import Dim, SymbolScope, symbol
+from tract_core.errors import TractError
+from tract_core.model.fact import InferenceFact, TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.inference import InferenceModel, InferenceNode, Known
+from tract_core.model.typed import TypedModel
+
+
+def fact_from_readers(model: InferenceModel, outlet: OutletId) -> InferenceFact | None:
+    """What the readers of ``outlet``, and their readers, tell about it; ``None`` when they tell nothing."""
+    for inlet in model.outlet(outlet).successors:
+        reader = model.nodes[inlet.node]
+        if len(reader.outputs) != 1:
+            continue
+        result = OutletId(reader.id)
+        wanted = model.outlet_fact(result)
+        if wanted.shape is None:
+            wanted = fact_from_readers(model, result) or wanted
+        if wanted.shape is None:
+            continue
+        found = _through(model, reader, inlet.slot, wanted)
+        if found is not None:
+            return found
+    return None
+
+
+def _through(model: InferenceModel, reader: InferenceNode, slot: int, wanted: InferenceFact) -> InferenceFact | None:
+    assert wanted.shape is not None  # the caller checked
+    given = model.outlet_fact(reader.inputs[slot]).datum_type
+    kind = given or wanted.datum_type
+    if kind is None:
+        return None
+    probes = [symbol(f"probe_{axis}") for axis in range(len(wanted.shape))]
+    wired = _probe(model, reader, slot, kind, probes)
+    if wired is None or set(wired.shape) != set(probes) or len(wired.shape) != len(probes):
+        return None
+    if wanted.datum_type is not None and wired.datum_type != wanted.datum_type:
+        return None
+    size_of: dict[Dim, Dim | None] = dict(zip(wired.shape, wanted.shape, strict=True))
+    return InferenceFact(kind, tuple(size_of[probe] for probe in probes))
+
+
+def _probe(
+    model: InferenceModel, reader: InferenceNode, slot: int, kind: DType, probes: Sequence[Dim]
+) -> TypedFact | None:
+    """The fact that ``reader`` gives for an input of these sizes; ``None`` when it cannot be told."""
+    scratch = TypedModel(SymbolScope(), model.registry)
+    inputs: list[OutletId] = []
+    for index, outlet in enumerate(reader.inputs):
+        producer = model.nodes[outlet.node]
+        if index == slot:
+            inputs.append(scratch.add_source("probe", TypedFact.of(kind, probes)))
+        elif isinstance(producer.op, Known):
+            inputs.append(scratch.add_const(producer.name, producer.op.value))
+        else:
+            return None
+    try:
+        (result,) = reader.op.wire(scratch, reader.name, inputs)
+    except TractError:
+        return None
+    return scratch.outlet_fact(result)

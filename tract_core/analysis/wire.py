@@ -1,0 +1,92 @@
+"""Wire the nodes of an `InferenceModel`, one after the other, into a `TypedModel`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tract_core.dims import Dim, symbols_of
+from tract_core.errors import ModelError, TractError
+from tract_core.model.fact import InferenceFact, ShapeFact, TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.inference import InferenceModel, InferenceNode, Source
+from tract_core.model.typed import TypedModel
+
+
+@dataclass(slots=True)
+class Analysis:
+    """What wiring gave: the typed model, where each outlet of the file went, and one problem per node that failed.
+
+    ``fresh``: symbols that stand for sizes that nobody named.
+    """
+
+    model: TypedModel
+    outlets: dict[OutletId, OutletId] = field(default_factory=dict[OutletId, OutletId])
+    problems: dict[str, TractError] = field(default_factory=dict[str, TractError])
+    fresh: set[str] = field(default_factory=set[str])
+
+    def is_fresh(self, dim: Dim) -> bool:
+        """Whether a size mentions a symbol that nobody named."""
+        return bool(symbols_of(dim) & self.fresh)
+
+
+def wire_nodes(model: InferenceModel) -> Analysis:
+    """Wire every node that the inputs and outputs need and whose inputs could be wired."""
+    analysis = Analysis(TypedModel(model.symbols, model.registry))
+    for node_id in model.eval_order([*model.inputs, *model.outputs]):
+        node = model.nodes[node_id]
+        if isinstance(node.op, Source):
+            _wire_source(model, node, analysis)
+        elif all(outlet in analysis.outlets for outlet in node.inputs):
+            _wire_node(node, analysis)
+    return analysis
+
+
+def _wire_source(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> None:
+    given = node.outputs[0].fact
+    if given.datum_type is None or given.shape is None:
+        return
+    shape = ShapeFact(
+        _fresh(model, f"{node.name}_{axis}", analysis) if dim is None else dim for axis, dim in enumerate(given.shape)
+    )
+    fact = TypedFact(given.datum_type, shape, given.value)
+    if given.value is None:
+        analysis.outlets[OutletId(node.id)] = analysis.model.add_source(node.name, fact)
+    else:
+        analysis.outlets[OutletId(node.id)] = analysis.model.add_const(node.name, given.value)
+
+
+def _fresh(model: InferenceModel, prefix: str, analysis: Analysis) -> Dim:
+    symbol = model.symbols.new_symbol(prefix)
+    analysis.fresh |= symbols_of(symbol)
+    return symbol
+
+
+def _wire_node(node: InferenceNode, analysis: Analysis) -> None:
+    inputs = [analysis.outlets[outlet] for outlet in node.inputs]
+    try:
+        outlets = node.op.wire(analysis.model, node.name, inputs)
+        for slot, (declared, wired) in enumerate(zip(node.outputs, outlets, strict=False)):
+            _refine(analysis.model, wired, declared.fact)
+            analysis.outlets[OutletId(node.id, slot)] = wired
+    except TractError as error:
+        place = f"node {node.name!r} ({node.op.name})"
+        if error.where is None or not error.where.startswith(place):
+            error.at(place)
+        analysis.problems[node.name] = error
+
+
+def _refine(model: TypedModel, outlet: OutletId, given: InferenceFact) -> None:
+    """Apply what was said about a tensor to what was found. Raises ModelError, with both sides, when they contradict."""
+    found = model.outlet_fact(outlet)
+    if given.datum_type is None and given.shape is None:
+        return
+    try:
+        both = given.unify(InferenceFact.from_typed(found))
+    except TractError as error:
+        raise ModelError(
+            f"the model says {given}, its operators give {found}: {error.problem}",
+            hint="ignore the model's own annotations, or correct the one that is wrong",
+        ) from None
+    if both.shape is not None and tuple(both.shape) != tuple(found.shape):
+        shape = ShapeFact(dim for dim in both.shape if dim is not None)
+        model.set_outlet_fact(outlet, replace(found, shape=shape))

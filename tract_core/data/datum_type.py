@@ -1,0 +1,293 @@
+"""Element types: their names, their values in the established binding, and their NumPy counterparts.
+
+A plain element type is a `DatumType`. A quantised one is a `QuantizedType`: an integer storage type together with the
+zero point and the scale that give its numbers their meaning. Both answer the same questions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from tract_core.errors import FactError, Unsupported
+
+
+class DatumType(IntEnum):
+    """One element type. Members that the established binding has keep their values there."""
+
+    BOOL = 0x01
+    U8 = 0x11
+    U16 = 0x12
+    U32 = 0x14
+    U64 = 0x18
+    I8 = 0x21
+    I16 = 0x22
+    I32 = 0x24
+    I64 = 0x28
+    F16 = 0x32
+    F32 = 0x34
+    F64 = 0x38
+    COMPLEX_I16 = 0x42
+    COMPLEX_I32 = 0x44
+    COMPLEX_I64 = 0x48
+    COMPLEX_F16 = 0x52
+    COMPLEX_F32 = 0x54
+    COMPLEX_F64 = 0x58
+    U2 = 0x110
+    U4 = 0x111
+    I2 = 0x120
+    I4 = 0x121
+    BF16 = 0x132
+    F8E4M3FN = 0x140
+    F8E4M3FNUZ = 0x141
+    F8E5M2 = 0x142
+    F8E5M2FNUZ = 0x143
+    F8E8M0FNU = 0x144
+    F4E2M1FN = 0x150
+    STRING = 0x201
+    TDIM = 0x202
+    BLOB = 0x203
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def short(self) -> str:
+        """The lower-case name used in facts, as ``f32``."""
+        return self.name.lower()
+
+    def is_bool(self) -> bool:
+        """Whether this is the boolean type."""
+        return self is DatumType.BOOL
+
+    def is_number(self) -> bool:
+        """Whether arithmetic applies: integers, floats and complex numbers."""
+        return self not in _NOT_NUMBERS
+
+    def is_float(self) -> bool:
+        """Whether this is a real floating-point type, of any width."""
+        return self in _FLOATS
+
+    def is_integer(self) -> bool:
+        """Whether this is an integer type, signed or not, of any width."""
+        return self in _SIGNED or self in _UNSIGNED
+
+    def is_signed(self) -> bool:
+        """Whether this is a signed integer type."""
+        return self in _SIGNED
+
+    def is_unsigned(self) -> bool:
+        """Whether this is an unsigned integer type."""
+        return self in _UNSIGNED
+
+    def is_complex(self) -> bool:
+        """Whether this is a complex type."""
+        return self in _COMPLEX
+
+    def is_quantized(self) -> bool:
+        """False: see `QuantizedType`."""
+        return False
+
+    @property
+    def storage(self) -> DatumType:
+        """The type of the stored elements: this type itself."""
+        return self
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy element type.
+
+        Strings are held as Python objects. Raises Unsupported for types that NumPy and ml-dtypes cannot hold.
+        """
+        return _numpy_of(self)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes that one element takes in memory (a sub-byte type takes one byte)."""
+        return self.numpy.itemsize
+
+    def ctype(self) -> type[Any]:
+        """The ctypes type of one element. Raises Unsupported where C has none (half floats, complex, strings)."""
+        try:
+            return _CTYPES[self]
+        except KeyError:
+            raise Unsupported(f"{self} has no C type", hint="ask for its numpy type instead") from None
+
+    @staticmethod
+    def from_numpy(dtype: np.dtype[Any] | type[Any] | str) -> DatumType:
+        """The element type that corresponds to a NumPy one. Raises FactError when there is none."""
+        return _from_numpy(np.dtype(dtype))
+
+    @staticmethod
+    def parse(text: str) -> DatumType:
+        """The type of that name, in any case (``f32``, ``F32``, ``TDim``). Raises FactError for an unknown name."""
+        try:
+            return _BY_NAME[text.strip().lower()]
+        except KeyError:
+            raise FactError(f"unknown element type {text!r}; known: {', '.join(sorted(_BY_NAME))}") from None
+
+
+_FLOATS: Final = frozenset(t for t in DatumType if re.fullmatch(r"B?F\d.*", t.name))
+_SIGNED: Final = frozenset(t for t in DatumType if re.fullmatch(r"I\d+", t.name))
+_UNSIGNED: Final = frozenset(t for t in DatumType if re.fullmatch(r"U\d+", t.name))
+_COMPLEX: Final = frozenset(t for t in DatumType if t.name.startswith("COMPLEX"))
+_NOT_NUMBERS: Final = frozenset({DatumType.BOOL, DatumType.STRING, DatumType.BLOB})
+_BY_NAME: Final = {t.name.lower(): t for t in DatumType}
+
+_NUMPY: Final[dict[DatumType, Any]] = {
+    DatumType.BOOL: np.bool_,
+    DatumType.U8: np.uint8,
+    DatumType.U16: np.uint16,
+    DatumType.U32: np.uint32,
+    DatumType.U64: np.uint64,
+    DatumType.I8: np.int8,
+    DatumType.I16: np.int16,
+    DatumType.I32: np.int32,
+    DatumType.I64: np.int64,
+    DatumType.F16: np.float16,
+    DatumType.F32: np.float32,
+    DatumType.F64: np.float64,
+    DatumType.COMPLEX_F32: np.complex64,
+    DatumType.COMPLEX_F64: np.complex128,
+    DatumType.U2: ml_dtypes.uint2,
+    DatumType.U4: ml_dtypes.uint4,
+    DatumType.I2: ml_dtypes.int2,
+    DatumType.I4: ml_dtypes.int4,
+    DatumType.BF16: ml_dtypes.bfloat16,
+    DatumType.F8E4M3FN: ml_dtypes.float8_e4m3fn,
+    DatumType.F8E4M3FNUZ: ml_dtypes.float8_e4m3fnuz,
+    DatumType.F8E5M2: ml_dtypes.float8_e5m2,
+    DatumType.F8E5M2FNUZ: ml_dtypes.float8_e5m2fnuz,
+    DatumType.F8E8M0FNU: ml_dtypes.float8_e8m0fnu,
+    DatumType.F4E2M1FN: ml_dtypes.float4_e2m1fn,
+    DatumType.STRING: np.object_,
+    DatumType.TDIM: np.object_,
+}
+
+_CTYPES: Final[dict[DatumType, type[Any]]] = {
+    DatumType.BOOL: ctypes.c_bool,
+    DatumType.U8: ctypes.c_uint8,
+    DatumType.U16: ctypes.c_uint16,
+    DatumType.U32: ctypes.c_uint32,
+    DatumType.U64: ctypes.c_uint64,
+    DatumType.I8: ctypes.c_int8,
+    DatumType.I16: ctypes.c_int16,
+    DatumType.I32: ctypes.c_int32,
+    DatumType.I64: ctypes.c_int64,
+    DatumType.F32: ctypes.c_float,
+    DatumType.F64: ctypes.c_double,
+}
+
+
+@cache
+def _numpy_of(kind: DatumType) -> np.dtype[Any]:
+    try:
+        return np.dtype(_NUMPY[kind])
+    except KeyError:
+        raise Unsupported(f"arrays of {kind} cannot be held: neither NumPy nor ml-dtypes has the type") from None
+
+
+_OF_NUMPY: Final = {np.dtype(v): k for k, v in _NUMPY.items() if v is not np.object_}
+
+
+@cache
+def _from_numpy(dtype: np.dtype[Any]) -> DatumType:
+    if dtype.kind in "OUT":
+        return DatumType.STRING
+    try:
+        return _OF_NUMPY[dtype.newbyteorder("=") if dtype.byteorder in "<>" else dtype]
+    except KeyError:
+        known = ", ".join(sorted(str(d) for d in _OF_NUMPY))
+        raise FactError(f"no element type for NumPy's {dtype}; known: {known}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedType:
+    """Integers that stand for real numbers: ``real = (stored - zero_point) * scale``."""
+
+    storage: DatumType
+    zero_point: int
+    scale: float
+
+    def __post_init__(self) -> None:
+        if self.storage not in (DatumType.I8, DatumType.U8, DatumType.I32):
+            raise FactError(f"quantised values are stored as i8, u8 or i32, not {self.storage.short}")
+
+    def __str__(self) -> str:
+        return f"Q{self.storage.name}(Z:{self.zero_point} S:{self.scale})"
+
+    @property
+    def name(self) -> str:
+        """The text form, as ``QU8(Z:5 S:0.1)``."""
+        return str(self)
+
+    @property
+    def short(self) -> str:
+        """The text form used in facts: the same as `name`."""
+        return str(self)
+
+    def is_bool(self) -> bool:
+        """False."""
+        return False
+
+    def is_number(self) -> bool:
+        """True: a quantised value stands for a real number."""
+        return True
+
+    def is_float(self) -> bool:
+        """False: the stored elements are integers."""
+        return False
+
+    def is_integer(self) -> bool:
+        """False: arithmetic on the stored integers is not arithmetic on the values."""
+        return False
+
+    def is_signed(self) -> bool:
+        """Whether the storage is signed."""
+        return self.storage.is_signed()
+
+    def is_unsigned(self) -> bool:
+        """Whether the storage is unsigned."""
+        return self.storage.is_unsigned()
+
+    def is_complex(self) -> bool:
+        """False."""
+        return False
+
+    def is_quantized(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy type of the stored elements."""
+        return self.storage.numpy
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per stored element."""
+        return self.storage.itemsize
+
+
+DType = DatumType | QuantizedType
+
+_QUANTIZED: Final = re.compile(r"\s*Q([UI]\d+)\(Z:(-?\d+)\s+S:([^)\s]+)\)\s*", re.IGNORECASE)
+
+
+def parse_dtype(text: str) -> DType:
+    """A plain or quantised type from its text form, as ``f32`` or ``QU8(Z:5 S:0.1)``. Raises FactError."""
+    match = _QUANTIZED.fullmatch(text)
+    if match is None:
+        return DatumType.parse(text)
+    try:
+        scale = float(match[3])
+    except ValueError:
+        raise FactError(f"the scale of {text!r} is not a number") from None
+    return QuantizedType(DatumType.parse(match[1]), int(match[2]), scale)

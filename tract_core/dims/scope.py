@@ -1,0 +1,205 @@
+"""The symbols of one model, and what is asserted of them.
+
+Expressions carry the names of their symbols only. What else may be relied on belongs to the model, and is kept here:
+assertions that always hold, and *scenarios*, named ways to use the model with assertions of their own. What a scenario
+asserts is relied on only by those who ask about that scenario, also where there is a single one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from tract_core.dims.assertion import Assertion, parse_assertion
+from tract_core.dims.bounds import Interval, at_least, at_most
+from tract_core.dims.compare import less_or_equal, same_dim
+from tract_core.dims.names import check_name
+from tract_core.dims.parse import parse_dim
+from tract_core.dims.tdim import Dim, TDim, symbol
+from tract_core.dims.theory import ContradictionError, Theory, build_theory, contradicts, explain_contradiction
+from tract_core.dims.walk import symbols_of
+from tract_core.errors import DimError
+
+MAX_ASSERTIONS = 256
+"""Assertions in one scope."""
+
+
+class SymbolScope:
+    """Names of symbols, scenarios and assertions, each in the order in which they were added. Picklable.
+
+    Every question about a size takes an optional ``scenario``, in which its assertions are relied on as well; a
+    scenario that was not added raises DimError.
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names: dict[str, None] = {}
+        self._scenarios: dict[str, None] = {}
+        self._assertions: dict[Assertion, None] = {}
+        self._theories: dict[str | None, Theory] = {}
+        self._fresh: dict[str, int] = {}
+        for name in names:
+            self.add(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all symbols."""
+        return tuple(self._names)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def add(self, name: str) -> TDim:
+        """The symbol ``name``, which belongs to the scope from now on. Raises DimError where it is no name."""
+        found = symbol(name)
+        self._names[name] = None
+        return found
+
+    def new_symbol(self, prefix: str) -> TDim:
+        """A symbol that was not in the scope: ``prefix``, or ``prefix_1``, ``prefix_2`` ... where that is taken."""
+        name, number = prefix, self._fresh.get(prefix, 0)
+        while name in self._names:
+            number += 1
+            name = f"{prefix}_{number}"
+        self._fresh[prefix] = number
+        return self.add(name)
+
+    def parse(self, text: str) -> Dim:
+        """The size written as ``text``, whose symbols belong to the scope from now on. Raises DimError."""
+        dim = parse_dim(text)
+        self._add_symbols(symbols_of(dim))
+        return dim
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """The names of all scenarios."""
+        return tuple(self._scenarios)
+
+    def add_scenario(self, name: str) -> None:
+        """Make ``name`` a scenario, if it is not yet one. Raises DimError where it is no name."""
+        check_name(name)
+        self._scenarios[name] = None
+
+    def assertions(self, scenario: str | None = None) -> Iterator[Assertion]:
+        """The assertions that always hold, and those of ``scenario``."""
+        self._check_scenario(scenario)
+        return (found for found in tuple(self._assertions) if found.scenario in (None, scenario))
+
+    def __iter__(self) -> Iterator[Assertion]:
+        """Every assertion, also those of scenarios."""
+        return iter(tuple(self._assertions))
+
+    def add_assertion(self, assertion: Assertion | str) -> Assertion:
+        """Rely on ``assertion``: an ``Assertion``, or text such as ``"S>=1"`` or ``"decode: S==1"``.
+
+        Its symbols and its scenario belong to the scope from now on. Raises DimError, and changes nothing, where the
+        text cannot be read or the assertion contradicts earlier ones, which the error names.
+        """
+        added = parse_assertion(assertion) if isinstance(assertion, str) else assertion
+        if added in self._assertions:
+            return added
+        if len(self._assertions) >= MAX_ASSERTIONS:
+            raise DimError(
+                f"the assertion {added} would be one too many: at most {MAX_ASSERTIONS} are allowed",
+                hint="remove assertions that follow from others",
+            )
+        for scenario in self._touched(added.scenario):
+            all_assertions = [*(self.assertions(scenario) if scenario in self._scenarios else self.assertions()), added]
+            if contradicts(all_assertions):
+                raise explain_contradiction(all_assertions)
+        if added.scenario is not None:
+            self.add_scenario(added.scenario)
+        self._add_symbols(added.symbols)
+        self._assertions[added] = None
+        self._theories.clear()
+        return added
+
+    def check(self, values: Mapping[str, int], scenario: str | None = None) -> None:
+        """Raises DimError naming the assertions that do not hold for these values of symbols."""
+        broken = [str(found) for found in self.assertions(scenario) if found.holds(values) is False]
+        if broken:
+            shown = ", ".join(f"{name}={value}" for name, value in sorted(values.items()))
+            raise DimError(
+                f"{', '.join(broken)} does not hold for {shown}",
+                hint="give arrays whose sizes satisfy the assertions of the model",
+            )
+
+    def simplify(self, dim: Dim, scenario: str | None = None) -> Dim:
+        """A size that equals ``dim``, in which what the assertions decide is decided; ``dim`` where they are silent."""
+        if isinstance(dim, int) or (scenario is None and not self._assertions):
+            return dim
+        return self._theory(scenario).reduce(dim)
+
+    def bounds(self, dim: Dim, scenario: str | None = None) -> Interval:
+        """Numbers that ``dim`` never falls below and never exceeds, ``None`` for one that was not found."""
+        theory = self._theory(scenario)
+        reduced = theory.reduce(dim)
+        return at_least(reduced, theory.known), at_most(reduced, theory.known)
+
+    def same(self, a: Dim, b: Dim, scenario: str | None = None) -> bool | None:
+        """Whether ``a`` and ``b`` are equal: always, never, or ``None`` where it depends or was not found out."""
+        theory = self._theory(scenario)
+        return same_dim(theory.reduce(a), theory.reduce(b), theory.known)
+
+    def less_or_equal(self, a: Dim, b: Dim, scenario: str | None = None) -> bool | None:
+        """Whether ``a <= b``: always, never, or ``None`` where it depends or was not found out."""
+        theory = self._theory(scenario)
+        return less_or_equal(theory.reduce(a), theory.reduce(b), theory.known)
+
+    def copy(self) -> SymbolScope:
+        """A scope with the same contents, which changes on its own."""
+        other = SymbolScope(self._names)
+        other._scenarios = dict(self._scenarios)
+        other._assertions = dict(self._assertions)
+        other._theories = dict(self._theories)
+        other._fresh = dict(self._fresh)
+        return other
+
+    def merge(self, other: SymbolScope) -> None:
+        """Add all that ``other`` holds; symbols and scenarios of one name are the same.
+
+        Raises DimError, and changes nothing, where the assertions contradict each other.
+        """
+        merged = self.copy()
+        merged._add_symbols(other._names)
+        for scenario in other._scenarios:
+            merged.add_scenario(scenario)
+        for assertion in other:
+            merged.add_assertion(assertion)
+        self.__dict__.update(merged.__dict__)
+
+    def restrict(self, names: Iterable[str]) -> SymbolScope:
+        """A scope with those of ``names`` that are here, every scenario, and the assertions about no other symbols."""
+        wanted = frozenset(names)
+        part = SymbolScope(name for name in self._names if name in wanted)
+        part._scenarios = dict(self._scenarios)
+        part._assertions = {found: None for found in self._assertions if found.symbols <= wanted}
+        return part
+
+    def as_text(self) -> str:
+        """The assertions, one per line, each as ``add_assertion`` reads it."""
+        return "\n".join(map(str, self._assertions))
+
+    def __repr__(self) -> str:
+        return f"SymbolScope(names={list(self._names)}, assertions={[str(found) for found in self._assertions]})"
+
+    def _add_symbols(self, names: Iterable[str]) -> None:
+        for name in sorted(names) if isinstance(names, frozenset) else names:
+            self._names[name] = None
+
+    def _touched(self, scenario: str | None) -> list[str | None]:
+        """Under which scenarios an assertion of ``scenario`` counts; ``None`` is no scenario."""
+        return [None, *self._scenarios] if scenario is None else [scenario]
+
+    def _check_scenario(self, scenario: str | None) -> None:
+        if scenario is not None and scenario not in self._scenarios:
+            known = ", ".join(self._scenarios) or "none"
+            raise DimError(f"there is no scenario {scenario!r}; known scenarios: {known}", hint="add_scenario(name)")
+
+    def _theory(self, scenario: str | None) -> Theory:
+        found = self._theories.get(scenario)
+        if found is None:
+            assertions = list(self.assertions(scenario))
+            try:
+                found = self._theories[scenario] = build_theory(assertions)
+            except ContradictionError:
+                raise explain_contradiction(assertions) from None
+        return found

@@ -1,0 +1,129 @@
+"""Go through a size: its symbols, putting other sizes in their place, and its value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+
+from tract_core.dims.atoms import Factor, Kind, Monomial
+from tract_core.dims.bounds import NOTHING, Known
+from tract_core.dims.build import broadcast, rebuild
+from tract_core.dims.tdim import Dim, TDim
+from tract_core.errors import DimError
+
+
+def is_symbolic(dim: Dim) -> bool:
+    """Whether ``dim`` is an expression, not a number."""
+    return isinstance(dim, TDim)
+
+
+def symbols_of(dim: Dim) -> frozenset[str]:
+    """The names of all symbols in ``dim``."""
+    if isinstance(dim, int):
+        return frozenset()
+    names: set[str] = set()
+    for product in dim.terms:
+        for factor in product:
+            if isinstance(factor, str):
+                names.add(factor)
+            else:
+                names |= factor.symbols
+    return frozenset(names)
+
+
+def substitute(dim: Dim, mapping: Mapping[str, Dim]) -> Dim:
+    """``dim`` with sizes in the place of symbols, all at the same time; other symbols stay.
+
+    Raises DimError where a broadcast gets two different numbers, or the result grows too large.
+    """
+    return rewrite(dim, mapping)
+
+
+def evaluate(dim: Dim, mapping: Mapping[str, int]) -> int:
+    """The value of ``dim``, given that of each symbol.
+
+    Raises DimError naming every symbol that has no value, and where a broadcast gets two different numbers.
+    """
+    if isinstance(dim, int):
+        return dim
+    missing = symbols_of(dim) - mapping.keys()
+    if missing:
+        raise _missing_values(dim, missing, mapping)
+    return _value(dim, mapping)
+
+
+def rewrite(dim: Dim, mapping: Mapping[str, Dim], known: Known = NOTHING) -> Dim:
+    """``substitute``, and decide what ``known`` allows to decide."""
+    if isinstance(dim, int):
+        return dim
+    result: Dim = dim.constant
+    same: dict[Monomial, int] = {}
+    changed = False
+    for product, factor in dim.terms.items():
+        replaced = _rewrite_product(product, mapping, known)
+        if replaced is None:
+            same[product] = factor
+            continue
+        changed = True
+        if same:
+            result, same = result + TDim(same, 0), {}
+        result = result + replaced * factor
+    if not changed:
+        return dim
+    return result + TDim(same, 0) if same else result
+
+
+def _rewrite_product(product: Monomial, mapping: Mapping[str, Dim], known: Known) -> Dim | None:
+    """``None`` where nothing changes."""
+    replaced = [_rewrite_factor(factor, mapping, known) for factor in product]
+    if all(part is None for part in replaced):
+        return None
+    result: Dim = 1
+    for factor, part in zip(product, replaced, strict=True):
+        result = result * (TDim({(factor,): 1}, 0) if part is None else part)
+    return result
+
+
+def _rewrite_factor(factor: Factor, mapping: Mapping[str, Dim], known: Known) -> Dim | None:
+    if isinstance(factor, str):
+        return mapping.get(factor)
+    if known is NOTHING and factor.symbols.isdisjoint(mapping):
+        return None
+    return rebuild(factor.kind, [rewrite(arg, mapping, known) for arg in factor.args], known)
+
+
+def _value(dim: Dim, mapping: Mapping[str, int]) -> int:
+    if isinstance(dim, int):
+        return dim
+    total = dim.constant
+    for product, number in dim.terms.items():
+        term = number
+        for factor in product:
+            if isinstance(factor, str):
+                term *= mapping[factor]
+            else:
+                term *= _VALUES[factor.kind]([_value(arg, mapping) for arg in factor.args])
+        total += term
+    return total
+
+
+def _missing_values(dim: Dim, missing: frozenset[str], mapping: Mapping[str, int]) -> DimError:
+    names = ", ".join(sorted(missing))
+    given = ", ".join(f"{name}={value}" for name, value in sorted(mapping.items())) or "none"
+    return DimError(f"{dim} needs values for {names}; values given: {given}", hint=f"give a value to {names}")
+
+
+def _broadcast_values(values: Sequence[int]) -> int:
+    result = reduce(broadcast, values)
+    assert isinstance(result, int)
+    return result
+
+
+_VALUES: dict[Kind, Callable[[Sequence[int]], int]] = {
+    Kind.DIV: lambda values: values[0] // values[1],
+    Kind.MIN: min,
+    Kind.MAX: max,
+    Kind.BROADCAST: _broadcast_values,
+    Kind.GE: lambda values: int(values[0] >= 0),
+    Kind.EQ: lambda values: int(values[0] == 0),
+}

@@ -1,0 +1,289 @@
+"""The graph: nodes, the outlets that they offer, and the edges between them.
+
+Node ids are positions in ``Graph.nodes`` and stay valid until `Graph.compact`. A node that was removed stays in the
+list as a `Vacant` one until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from tract_core.dims import SymbolScope
+from tract_core.errors import GraphError
+from tract_core.model.op import Op
+
+FactT = TypeVar("FactT")
+OpT = TypeVar("OpT", bound=Op)
+
+
+class OutletId(NamedTuple):
+    """One output of one node: the identifier of a tensor in a graph."""
+
+    node: int
+    slot: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.node}/{self.slot}"
+
+
+class InletId(NamedTuple):
+    """One input of one node."""
+
+    node: int
+    slot: int
+
+    def __str__(self) -> str:
+        return f"{self.node}/{self.slot}"
+
+
+@dataclass(slots=True)
+class Outlet(Generic[FactT]):
+    """Information for one output of a node: its fact, and the inputs that read it."""
+
+    fact: FactT
+    successors: list[InletId] = field(default_factory=list[InletId])
+
+
+@dataclass(slots=True)
+class Node(Generic[FactT, OpT]):
+    """An operator in its place in a graph. ``id`` is the node's position in ``Graph.nodes``."""
+
+    id: int
+    name: str
+    op: OpT
+    inputs: list[OutletId]
+    outputs: list[Outlet[FactT]]
+
+    def outlets(self) -> list[OutletId]:
+        """The identifiers of the node's outputs, in order."""
+        return [OutletId(self.id, slot) for slot in range(len(self.outputs))]
+
+    def __str__(self) -> str:
+        return f"#{self.id} {self.name!r} {self.op.name}"
+
+
+class Vacant(Op):
+    """What a removed node holds until the graph is compacted."""
+
+
+VACANT: Final[Any] = Vacant()
+
+
+class Graph(Generic[FactT, OpT]):
+    """A directed graph of operators.
+
+    ``inputs`` and ``outputs``: the outlets that make the model's interface, in order. ``outlet_labels``: names given to
+    outlets other than the name of their node. ``properties``: arrays by name. ``symbols``: the scope of the symbolic
+    sizes that occur in it.
+    """
+
+    def __init__(self, symbols: SymbolScope | None = None) -> None:
+        self.nodes: list[Node[FactT, OpT]] = []
+        self.inputs: list[OutletId] = []
+        self.outputs: list[OutletId] = []
+        self.outlet_labels: dict[OutletId, str] = {}
+        self.properties: dict[str, np.ndarray[Any, Any]] = {}
+        self.symbols = SymbolScope() if symbols is None else symbols
+        self._ids: dict[str, int] = {}
+
+    # -- building --------------------------------------------------------------------------------------------------
+
+    def add_node(
+        self, name: str, op: OpT, facts: Iterable[FactT], inputs: Sequence[OutletId] = ()
+    ) -> Node[FactT, OpT]:
+        """Append a node. A name that is taken gets a numbered suffix. Raises GraphError for an unknown input."""
+        node = Node(len(self.nodes), self.unique_name(name), op, list(inputs), [Outlet(fact) for fact in facts])
+        for slot, outlet in enumerate(node.inputs):
+            self.outlet(outlet).successors.append(InletId(node.id, slot))
+        self.nodes.append(node)
+        self._ids[node.name] = node.id
+        return node
+
+    def unique_name(self, name: str) -> str:
+        """``name`` if no node has it, else ``name.1``, ``name.2`` ..., the first that is free."""
+        if name not in self._ids:
+            return name
+        number = 1
+        while f"{name}.{number}" in self._ids:
+            number += 1
+        return f"{name}.{number}"
+
+    def rename(self, node_id: int, name: str) -> None:
+        """Give a node another name, made unique."""
+        node = self.nodes[node_id]
+        if self._ids.get(node.name) == node_id:
+            del self._ids[node.name]
+        node.name = self.unique_name(name)
+        self._ids[node.name] = node_id
+
+    def reconnect(self, inlet: InletId, outlet: OutletId) -> None:
+        """Make an input read another outlet."""
+        node = self.nodes[inlet.node]
+        self.outlet(node.inputs[inlet.slot]).successors.remove(inlet)
+        node.inputs[inlet.slot] = outlet
+        self.outlet(outlet).successors.append(inlet)
+
+    def set_outputs(self, outlets: Iterable[OutletId]) -> None:
+        """Choose the outlets that are the model's outputs, in order."""
+        self.outputs = list(outlets)
+
+    def set_label(self, outlet: OutletId, label: str) -> None:
+        """Give an outlet a name of its own."""
+        self.outlet_labels[outlet] = label
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def node(self, node_id: int) -> Node[FactT, OpT]:
+        """The node of that id. Raises GraphError when there is none."""
+        if not 0 <= node_id < len(self.nodes):
+            raise GraphError(f"no node {node_id}: the graph has {len(self.nodes)}")
+        return self.nodes[node_id]
+
+    def node_by_name(self, name: str) -> Node[FactT, OpT]:
+        """The node of that name. Raises GraphError, with the nearest names, when there is none."""
+        if name in self._ids:
+            return self.nodes[self._ids[name]]
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, self._ids, n=3)
+        raise GraphError(f"no node named {name!r}", hint=f"did you mean {', '.join(near)}?" if near else None)
+
+    def has_node(self, name: str) -> bool:
+        """Whether a node has that name."""
+        return name in self._ids
+
+    def outlet(self, outlet: OutletId) -> Outlet[FactT]:
+        """The outlet of that id. Raises GraphError when there is none."""
+        try:
+            if outlet.node >= 0 and outlet.slot >= 0:
+                return self.nodes[outlet.node].outputs[outlet.slot]
+        except IndexError:
+            pass
+        raise GraphError(f"no outlet {outlet}: the graph has {len(self.nodes)} nodes")
+
+    def outlet_fact(self, outlet: OutletId) -> FactT:
+        """The fact of an outlet."""
+        return self.outlet(outlet).fact
+
+    def set_outlet_fact(self, outlet: OutletId, fact: FactT) -> None:
+        """Replace the fact of an outlet."""
+        self.outlet(outlet).fact = fact
+
+    def outlet_name(self, outlet: OutletId) -> str:
+        """The label of an outlet, else its node's name (with ``:slot`` for the second and later outputs)."""
+        if outlet in self.outlet_labels:
+            return self.outlet_labels[outlet]
+        name = self.nodes[outlet.node].name
+        return name if outlet.slot == 0 else f"{name}:{outlet.slot}"
+
+    def input_facts(self, node: Node[FactT, OpT]) -> list[FactT]:
+        """The facts of a node's inputs, in order."""
+        return [self.nodes[outlet.node].outputs[outlet.slot].fact for outlet in node.inputs]
+
+    def output_facts(self, node: Node[FactT, OpT]) -> list[FactT]:
+        """The facts of a node's outputs, in order."""
+        return [outlet.fact for outlet in node.outputs]
+
+    def live_nodes(self) -> Iterator[Node[FactT, OpT]]:
+        """The nodes that were not removed, in order of id."""
+        return (node for node in self.nodes if node.op is not VACANT)
+
+    def eval_order(self, targets: Sequence[OutletId] | None = None) -> list[int]:
+        """Ids of the nodes that ``targets`` (default: the model's outputs) need, each after what it reads.
+
+        Raises GraphError when the graph has a cycle.
+        """
+        order: list[int] = []
+        state: dict[int, bool] = {}  # False while a node's inputs are being visited, True once it is placed
+        for target in self.outputs if targets is None else targets:
+            self._visit(target.node, state, order)
+        return order
+
+    def _visit(self, root: int, state: dict[int, bool], order: list[int]) -> None:
+        stack: list[tuple[int, Iterator[OutletId]]] = []
+        if root not in state:
+            state[root] = False
+            stack.append((root, iter(self.node(root).inputs)))
+        while stack:
+            current, inputs = stack[-1]
+            for outlet in inputs:
+                placed = state.get(outlet.node)
+                if placed is False:
+                    raise GraphError(f"cycle through node {self.node(outlet.node).name!r}")
+                if placed is None:
+                    state[outlet.node] = False
+                    stack.append((outlet.node, iter(self.node(outlet.node).inputs)))
+                    break
+            else:
+                state[current] = True
+                order.append(current)
+                stack.pop()
+
+    # -- removing --------------------------------------------------------------------------------------------------
+
+    def remove_if_dead(self, node_id: int) -> list[int]:
+        """Remove a node that nothing reads, and the producers that this leaves unread.
+
+        Returns the ids of the nodes that lost a reader and remain. Inputs and outputs of the model stay.
+        """
+        kept = {outlet.node for outlet in self.inputs} | {outlet.node for outlet in self.outputs}
+        touched: list[int] = []
+        pending = [node_id]
+        while pending:
+            node = self.nodes[pending.pop()]
+            if node.op is VACANT:
+                continue
+            if node.id in kept or any(outlet.successors for outlet in node.outputs):
+                touched.append(node.id)
+                continue
+            self._vacate(node)
+            pending.extend({outlet.node for outlet in node.inputs})
+            node.inputs = []
+        return [touched_id for touched_id in touched if touched_id != node_id]
+
+    def _vacate(self, node: Node[FactT, OpT]) -> None:
+        for slot, outlet in enumerate(node.inputs):
+            self.nodes[outlet.node].outputs[outlet.slot].successors.remove(InletId(node.id, slot))
+        if self._ids.get(node.name) == node.id:
+            del self._ids[node.name]
+        for outlet in node.outlets():
+            self.outlet_labels.pop(outlet, None)
+        node.op, node.outputs = VACANT, []
+
+    def compact(self) -> None:
+        """Drop what the outputs do not need (inputs stay) and renumber the nodes in an order of evaluation."""
+        order = self.eval_order([*self.inputs, *self.outputs])
+        renumbered = {old: new for new, old in enumerate(order)}
+        kept = [self.nodes[old] for old in order]
+        for node in kept:
+            node.id = renumbered[node.id]
+            node.inputs = [OutletId(renumbered[o.node], o.slot) for o in node.inputs]
+            for outlet in node.outputs:
+                outlet.successors = [
+                    InletId(renumbered[i.node], i.slot) for i in outlet.successors if i.node in renumbered
+                ]
+        self.nodes = kept
+        self._ids = {node.name: node.id for node in kept}
+        self.inputs = [OutletId(renumbered[o.node], o.slot) for o in self.inputs]
+        self.outputs = [OutletId(renumbered[o.node], o.slot) for o in self.outputs]
+        labels = {o: text for o, text in self.outlet_labels.items() if o.node in renumbered}
+        self.outlet_labels = {OutletId(renumbered[o.node], o.slot): text for o, text in labels.items()}
+
+    def check_edges(self) -> None:
+        """Raise GraphError unless every edge is recorded on both of its ends and names are unique."""
+        for node in self.live_nodes():
+            if self._ids.get(node.name) != node.id:
+                raise GraphError(f"two nodes share the name {node.name!r}", where=str(node))
+            for slot, outlet in enumerate(node.inputs):
+                if self.outlet(outlet).successors.count(InletId(node.id, slot)) != 1:
+                    raise GraphError(f"input {slot} is not among the readers of outlet {outlet}", where=str(node))
+            for slot, outlet in enumerate(node.outputs):
+                for reader in outlet.successors:
+                    if self.node(reader.node).inputs[reader.slot] != OutletId(node.id, slot):
+                        raise GraphError(f"output {slot} lists a reader that reads something else", where=str(node))
+        for outlet in [*self.inputs, *self.outputs]:
+            self.outlet(outlet)

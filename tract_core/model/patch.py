@@ -1,0 +1,150 @@
+"""A change to apply to a model.
+
+A patch is a small model of its own. *Taps* are its inputs, each standing for an outlet of the target; *shunts* say which
+outlet of the target is to be replaced by which outlet of the patch. Only a driver (`Rewriter`) applies patches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from tract_core.errors import GraphError
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import InletId, OutletId
+from tract_core.model.op import TypedOp
+from tract_core.model.typed import TypedModel, TypedNode
+
+
+@dataclass(slots=True)
+class PatchResult:
+    """What applying a patch touched: ids in the target of new nodes, and of nodes whose surroundings changed."""
+
+    added: list[int] = field(default_factory=list[int])
+    touched: list[int] = field(default_factory=list[int])
+
+
+class ModelPatch:
+    """New nodes, and the outlets of the target that they replace."""
+
+    def __init__(self, target: TypedModel) -> None:
+        self.target = target
+        self.model = target.empty_like()
+        self.taps: dict[OutletId, OutletId] = {}
+        self.shunts: list[tuple[OutletId, OutletId]] = []
+        self._tap_of: dict[OutletId, OutletId] = {}
+
+    # -- common forms ----------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def replace_op(
+        model: TypedModel, node: TypedNode, op: TypedOp, inputs: Sequence[OutletId] | None = None
+    ) -> ModelPatch:
+        """``node`` computed by another operator, reading ``inputs`` (default: what the node reads)."""
+        patch = ModelPatch(model)
+        taps = [patch.tap(outlet) for outlet in (node.inputs if inputs is None else inputs)]
+        outlets = patch.wire(node.name, op, taps)
+        for old, new in zip(node.outlets(), outlets, strict=False):
+            patch.shunt(old, new)
+        return patch
+
+    @staticmethod
+    def shunt_one(model: TypedModel, node: TypedNode, source: OutletId | None = None) -> ModelPatch:
+        """``node``, of one output, removed: its readers read ``source`` (default: its first input) instead."""
+        patch = ModelPatch(model)
+        patch.shunt(OutletId(node.id), patch.tap(node.inputs[0] if source is None else source))
+        return patch
+
+    # -- building --------------------------------------------------------------------------------------------------
+
+    def tap(self, outlet: OutletId) -> OutletId:
+        """An outlet of the patch that stands for ``outlet`` of the target; asked twice, the same one."""
+        if outlet not in self._tap_of:
+            fact = self.target.outlet_fact(outlet)
+            inner = self.model.add_source(f"tap.{outlet}", fact)
+            self._tap_of[outlet] = inner
+            self.taps[inner] = outlet
+        return self._tap_of[outlet]
+
+    def wire(self, name: str, op: TypedOp, inputs: Sequence[OutletId]) -> tuple[OutletId, ...]:
+        """Add a node to the patch, as `TypedModel.wire_node`."""
+        return self.model.wire_node(name, op, inputs)
+
+    def fact(self, outlet: OutletId) -> TypedFact:
+        """The fact of an outlet of the patch."""
+        return self.model.outlet_fact(outlet)
+
+    def shunt(self, old: OutletId, new: OutletId) -> None:
+        """Let the readers of ``old``, in the target, read ``new``, in the patch.
+
+        Raises GraphError when the new tensor has another type, rank or size.
+        """
+        before, after = self.target.outlet_fact(old), self.model.outlet_fact(new)
+        if not before.compatible_with(after):
+            raise GraphError(f"a patch replaces {before} by {after}", where=str(self.target.nodes[old.node]))
+        self.shunts.append((old, new))
+
+    # -- applying --------------------------------------------------------------------------------------------------
+
+    def apply(self) -> PatchResult:
+        """Put the new nodes into the target, move the readers over, and remove what is left unread."""
+        result = PatchResult()
+        mapping = dict(self.taps)
+        for node in self.model.nodes:
+            if OutletId(node.id) in self.taps:
+                continue
+            inputs = [mapping[outlet] for outlet in node.inputs]
+            added = self.target.add_node(node.name, node.op, [o.fact for o in node.outputs], inputs)
+            result.added.append(added.id)
+            mapping.update({old: OutletId(added.id, old.slot) for old in node.outlets()})
+        result.touched.extend(outlet.node for outlet in self.taps.values())
+        for old, new in self.shunts:
+            self._move_readers(old, mapping[new], result)
+        self._hand_over_names({new: mapping[new] for _, new in self.shunts}, result)
+        return result
+
+    def _move_readers(self, old: OutletId, new: OutletId, result: PatchResult) -> None:
+        target = self.target
+        self._keep_knowledge(old, new)
+        for inlet in list(target.outlet(old).successors):
+            if inlet.node not in result.added:
+                target.reconnect(inlet, new)
+                result.touched.append(inlet.node)
+        if old in target.outputs:
+            label = target.outlet_name(old)
+            target.outputs = [new if outlet == old else outlet for outlet in target.outputs]
+            if new.node not in result.added or new.slot != old.slot:
+                target.outlet_labels.setdefault(new, label)
+        if old in target.outlet_labels:
+            target.outlet_labels[new] = target.outlet_labels.pop(old)
+
+    def _keep_knowledge(self, old: OutletId, new: OutletId) -> None:
+        """A value or a size that was known of the old tensor is known of the new one."""
+        before, after = self.target.outlet_fact(old), self.target.outlet_fact(new)
+        if after.value is None and before.value is not None:
+            after = replace(after, value=before.value)
+        if before.shape.is_concrete and not after.shape.is_concrete:
+            after = replace(after, shape=before.shape)
+        if before.annotations and not after.annotations:
+            after = replace(after, annotations=before.annotations)
+        self.target.set_outlet_fact(new, after)
+
+    def _hand_over_names(self, replaced: dict[OutletId, OutletId], result: PatchResult) -> None:
+        """A new node that stands in for an old one takes its name, once the old one is gone."""
+        target = self.target
+        for old, inner in self.shunts:
+            name, new = target.nodes[old.node].name, replaced[inner]
+            result.touched.extend(target.remove_if_dead(old.node))
+            if new.node in result.added and not target.has_node(name):
+                target.rename(new.node, name)
+        for node_id in result.added:
+            if not any(outlet.successors for outlet in target.nodes[node_id].outputs):
+                result.touched.extend(target.remove_if_dead(node_id))
+
+
+TypedModelPatch = ModelPatch
+
+
+def readers_of(model: TypedModel, node: TypedNode) -> list[InletId]:
+    """Every input that reads an output of ``node``."""
+    return [inlet for outlet in node.outputs for inlet in outlet.successors]

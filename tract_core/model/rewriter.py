@@ -1,0 +1,160 @@
+"""Apply rules to a model until none applies.
+
+A rule looks at one node and returns a `ModelPatch` or ``None``; it changes nothing itself. The `Rewriter` keeps a work list:
+every node is looked at once, and again whenever a patch touched it or its neighbours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tract_core.errors import GraphError
+from tract_core.model.graph import VACANT
+from tract_core.model.op import TypedOp
+from tract_core.model.patch import ModelPatch, PatchResult
+from tract_core.model.typed import TypedModel, TypedNode
+
+RuleFn = Callable[[TypedModel, TypedNode, Any], "ModelPatch | None"]
+
+ANY_OP: type = object
+"""For rules that want to see every node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rewrite: its name, the operator types (or base classes) that it looks at, and the function."""
+
+    name: str
+    on: tuple[type, ...]
+    function: RuleFn
+
+    def __call__(self, model: TypedModel, node: TypedNode) -> ModelPatch | None:
+        """The patch for one node, or ``None`` when the pattern is not there."""
+        return self.function(model, node, node.op)
+
+
+def rewrites(*on: type) -> Callable[[RuleFn], Rule]:
+    """Decorator: make a rule, named after the function, that looks at operators of these types."""
+
+    def make(function: RuleFn) -> Rule:
+        return Rule(getattr(function, "__name__", repr(function)), on, function)
+
+    return make
+
+
+class RuleSet:
+    """An ordered collection of rules. Sets can be added together; a name that stands twice is an error."""
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        self.rules = tuple(rules)
+        twice = [name for name, count in Counter(rule.name for rule in self.rules).items() if count > 1]
+        if twice:
+            raise GraphError(f"two rules are named {twice[0]!r}", hint="rename one of them")
+        self._by_type: dict[type, tuple[Rule, ...]] = {}
+
+    def __add__(self, other: RuleSet) -> RuleSet:
+        return RuleSet([*self.rules, *other.rules])
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self.rules)
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def without(self, *names: str) -> RuleSet:
+        """The set with the rules of these names left out."""
+        return RuleSet(rule for rule in self.rules if rule.name not in names)
+
+    def for_type(self, op_type: type) -> tuple[Rule, ...]:
+        """The rules that look at operators of a type, in order."""
+        try:
+            return self._by_type[op_type]
+        except KeyError:
+            found = tuple(rule for rule in self.rules if issubclass(op_type, rule.on))
+            return self._by_type.setdefault(op_type, found)
+
+
+@dataclass(slots=True)
+class RewriteReport:
+    """What a run of a `Rewriter` did: looks at nodes, by node name, and patches, by rule name."""
+
+    visits: Counter[str] = field(default_factory=Counter[str])
+    patches: Counter[str] = field(default_factory=Counter[str])
+
+    @property
+    def changed(self) -> bool:
+        """Whether any patch was applied."""
+        return bool(self.patches)
+
+
+def checks_wanted() -> bool:
+    """Whether ``TRACT_CHECK_PATCHES`` asks for a consistency check after every patch."""
+    return os.environ.get("TRACT_CHECK_PATCHES", "") not in ("", "0")
+
+
+class Rewriter:
+    """A set of rules and the driver that applies them to a fixpoint.
+
+    ``check``: verify the whole model after every patch (default: as the variable ``TRACT_CHECK_PATCHES`` says).
+    ``max_patches``: stop after so many patches (for finding the patch that breaks something); ``None`` is no limit.
+    """
+
+    def __init__(self, rules: Iterable[Rule] = (), *, check: bool | None = None, max_patches: int | None = None) -> None:
+        self.rules = rules if isinstance(rules, RuleSet) else RuleSet(rules)
+        self.check = checks_wanted() if check is None else check
+        self.max_patches = max_patches
+
+    def with_rule_for(self, name: str, on: type[TypedOp], function: RuleFn) -> Rewriter:
+        """The rewriter with one more rule."""
+        rules = self.rules + RuleSet([Rule(name, (on,), function)])
+        return Rewriter(rules, check=self.check, max_patches=self.max_patches)
+
+    def rewrite(self, model: TypedModel) -> RewriteReport:
+        """Rewrite ``model`` in place until no rule applies.
+
+        Raises GraphError when the rules do not come to an end, naming those that fired most.
+        """
+        report = RewriteReport()
+        order = model.eval_order()
+        pending, queued = deque(order), set(order)
+        limit = 64 * len(model.nodes) + 4096
+        while pending:
+            node_id = pending.popleft()
+            queued.discard(node_id)
+            if model.nodes[node_id].op is VACANT:
+                continue
+            result = self._visit(model, node_id, report)
+            if result is None:
+                continue
+            if report.patches.total() > limit:
+                rules = ", ".join(f"{name} ({count} times)" for name, count in report.patches.most_common(3))
+                raise GraphError(f"the rules do not come to an end; applied most: {rules}")
+            for touched in [*result.added, *result.touched]:
+                if touched not in queued:
+                    queued.add(touched)
+                    pending.append(touched)
+            if report.patches.total() == self.max_patches:
+                break
+        return report
+
+    def _visit(self, model: TypedModel, node_id: int, report: RewriteReport) -> PatchResult | None:
+        node = model.nodes[node_id]
+        report.visits[node.name] += 1
+        for rule in self.rules.for_type(type(node.op)):
+            try:
+                patch = rule(model, node)
+                if patch is None:
+                    continue
+                result = patch.apply()
+                if self.check:
+                    model.check_consistency()
+            except Exception as error:
+                error.add_note(f"while rule {rule.name} looked at node {node}")
+                raise
+            report.patches[rule.name] += 1
+            return result
+        return None

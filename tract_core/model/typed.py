@@ -1,0 +1,186 @@
+"""The typed model: a graph in which the element type and the shape of every tensor are known.
+
+Nodes are added by *wiring*: the operator is asked for the facts of its outputs, integer values that are known are carried
+along, and what the scope of symbols knows is applied to every size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tract_core.data import Constant, Value, known
+from tract_core.dims import Dim, SymbolScope, is_symbolic
+from tract_core.errors import GraphError, TractError
+from tract_core.model.fact import ShapeFact, TypedFact
+from tract_core.model.graph import Graph, Node, OutletId
+from tract_core.model.op import TypedOp
+from tract_core.plugins.keys import REFERENCE, STATE, SYMBOLIC
+
+if TYPE_CHECKING:
+    from tract_core.plugins.registry import Registry
+
+TypedNode = Node[TypedFact, TypedOp]
+
+EAGER_ELEMENTS = 4096
+"""Integer tensors up to this many elements are computed while they are wired, so that shapes resolve early."""
+
+
+class TypedModel(Graph[TypedFact, TypedOp]):
+    """A model with completely determined types and shapes.
+
+    ``registry``: the tables that are asked about operators; the one of the installed plugins unless a test says otherwise.
+    """
+
+    def __init__(self, symbols: SymbolScope | None = None, registry: Registry | None = None) -> None:
+        super().__init__(symbols)
+        self._registry = registry
+
+    @property
+    def registry(self) -> Registry:
+        """The tables that this model's passes ask."""
+        if self._registry is None:
+            from tract_core.plugins import default_registry
+
+            self._registry = default_registry()
+        return self._registry
+
+    def empty_like(self) -> TypedModel:
+        """A new model with the same scope of symbols and the same registry."""
+        return TypedModel(self.symbols, self._registry)
+
+    # -- wiring ----------------------------------------------------------------------------------------------------
+
+    def add_source(self, name: str, fact: TypedFact) -> OutletId:
+        """Add an input to the model."""
+        from tract_core.ops.source import TypedSource
+
+        outlet = OutletId(self.add_node(name, TypedSource(fact.without_value()), [fact]).id)
+        self.inputs.append(outlet)
+        return outlet
+
+    def add_const(self, name: str, value: np.ndarray[Any, Any] | Value | Sequence[Dim] | Dim | float) -> OutletId:
+        """Add a value that is known: an array, or sizes (an array of i64, symbolic or not)."""
+        from tract_core.ops.const import Const
+
+        held = as_value(value)
+        return OutletId(self.add_node(name, Const(held), [TypedFact.of_value(held)]).id)
+
+    def wire_node(self, name: str, op: TypedOp, inputs: Sequence[OutletId]) -> tuple[OutletId, ...]:
+        """Add an operator that reads ``inputs``; returns its outlets.
+
+        Raises FactError when the inputs do not fit the operator, with the node's name and the facts of its inputs.
+        """
+        facts = [self.outlet_fact(outlet) for outlet in inputs]
+        try:
+            outputs = self.facts_for(op, facts)
+        except TractError as error:
+            found = "; ".join(map(str, facts)) or "none"
+            if error.hint is None:
+                error.hint = f"inputs are: {found}"
+            raise error.at(f"node {name!r} ({op.name})") from None
+        return tuple(self.add_node(name, op, outputs, inputs).outlets())
+
+    def facts_for(self, op: TypedOp, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The facts that ``op`` gives for these inputs in this model: sizes simplified, known values computed."""
+        outputs = op.output_facts(inputs)
+        if not all(fact.shape.is_concrete for fact in outputs):
+            outputs = tuple(self._simplify(fact) for fact in outputs)
+        if len(outputs) == 1 and outputs[0].value is None:
+            value = self._value_of(op, inputs, outputs[0])
+            if value is not None:
+                fact = outputs[0]
+                return (TypedFact(fact.datum_type, fact.shape, value, fact.annotations),)
+        return outputs
+
+    def _simplify(self, fact: TypedFact) -> TypedFact:
+        shape = ShapeFact(self.symbols.simplify(dim) if is_symbolic(dim) else dim for dim in fact.shape)
+        return fact if shape == fact.shape else TypedFact(fact.datum_type, shape, fact.value, fact.annotations)
+
+    def _value_of(self, op: TypedOp, inputs: Sequence[TypedFact], output: TypedFact) -> Value | None:
+        if not inputs or not (output.datum_type.is_integer() or output.datum_type.is_bool()) or not op.pure:
+            return None
+        values = [fact.value for fact in inputs]
+        volume = output.shape.volume
+        if None in values or is_symbolic(volume) or int(volume) > EAGER_ELEMENTS:
+            return None
+        if any(value.array.size > EAGER_ELEMENTS for value in values if value is not None):
+            return None
+        return evaluate_values(self.registry, op, [value for value in values if value is not None])
+
+    # -- reading and rewriting -------------------------------------------------------------------------------------
+
+    def constant(self, outlet: OutletId) -> np.ndarray[Any, Any] | None:
+        """The value of an outlet, where it is known and free of symbols."""
+        return self.outlet_fact(outlet).constant
+
+    def producer(self, outlet: OutletId) -> TypedNode:
+        """The node that an outlet belongs to."""
+        return self.nodes[outlet.node]
+
+    def single_reader(self, outlet: OutletId) -> TypedNode | None:
+        """The one node that reads an outlet, when there is exactly one reading input and it is no model output."""
+        readers = self.outlet(outlet).successors
+        if len(readers) != 1 or outlet in self.outputs:
+            return None
+        return self.nodes[readers[0].node]
+
+    def check_consistency(self) -> None:
+        """Raise GraphError unless every edge is sound and every fact is what the operator says it is."""
+        self.check_edges()
+        self.eval_order()
+        for node in self.live_nodes():
+            expected = node.op.output_facts(self.input_facts(node))
+            if len(expected) != len(node.outputs):
+                raise GraphError(f"{len(node.outputs)} outputs, its operator gives {len(expected)}", where=str(node))
+            for outlet, fact in zip(node.outputs, expected, strict=True):
+                if not outlet.fact.compatible_with(fact):
+                    raise GraphError(f"output is {outlet.fact}, its operator says {fact}", where=str(node))
+
+    def declutter(self) -> TypedModel:
+        """Bring the model to its normal form, in place; returns it."""
+        from tract_core.rules import declutter
+
+        return declutter(self)
+
+
+def as_value(value: np.ndarray[Any, Any] | Value | Sequence[Dim] | Dim | float) -> Value:
+    """Whatever can be a constant, as a `Constant` or a `SymbolicArray`."""
+    if isinstance(value, Value):
+        return value
+    if isinstance(value, np.ndarray):
+        return Constant(value)
+    if isinstance(value, Sequence) or is_symbolic(value):
+        array = np.array(value, dtype=object)
+        return known(array)
+    return Constant(np.array(value))
+
+
+def evaluate_values(registry: Registry, op: TypedOp, values: Sequence[Value]) -> Value | None:
+    """What ``op`` makes of known values, by its NumPy meaning or, for sizes, its symbolic one; ``None`` if neither can."""
+    if registry[STATE].find(type(op)) is not None:
+        return None
+    try:
+        if all(isinstance(value, Constant) for value in values):
+            meaning = registry[REFERENCE].find(type(op))
+            if meaning is None or op_symbols(op):
+                return None
+            with np.errstate(all="ignore"):
+                result = meaning(op, *(value.array for value in values))
+            return Constant(result) if isinstance(result, np.ndarray) else None
+        symbolic = registry[SYMBOLIC].find(type(op))
+        if symbolic is None:
+            return None
+        result = symbolic(op, *(value.array.astype(object) for value in values))
+        return known(np.asarray(result, dtype=object))
+    except (TractError, ArithmeticError, IndexError, ValueError, TypeError):
+        return None  # the value stays unknown here; the node reports the same problem when it runs
+
+
+def op_symbols(op: TypedOp) -> frozenset[str]:
+    """Names of the symbols in an operator's attributes."""
+    from tract_core.model.substitute import symbols_in
+
+    return symbols_in(op)

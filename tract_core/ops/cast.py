@@ -1,0 +1,80 @@
+"""Conversions between element types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tract_core.data import DatumType, DType, QuantizedType
+from tract_core.dims import Dim
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact import TypedFact
+from tract_core.model.op import TypedOp
+from tract_core.ops.expect import arity
+from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
+from tract_core.plugins.tables import Rows
+
+ROWS = Rows()
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(TypedOp):
+    """Every element in another type. Floats become integers by dropping the fraction; anything non-zero becomes true."""
+
+    to: DType
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The input's shape in the type asked for."""
+        (x,) = arity(self, inputs, 1)
+        return (x.with_type(self.to),)
+
+
+@ROWS.row(REFERENCE, Cast)
+def reference(op: Cast, x: Array) -> Array:
+    """Plain conversion; into a quantised type, by its parameters, halves to even, saturating."""
+    if isinstance(op.to, QuantizedType):
+        return _quantize(op.to, x)
+    if op.to is DatumType.STRING:
+        return _to_strings(x)
+    if x.dtype.kind in "OU":
+        return np.array([_number(text) for text in x.reshape(-1)], dtype=np.float64).reshape(x.shape).astype(op.to.numpy)
+    return x.astype(op.to.numpy)
+
+
+def _quantize(to: QuantizedType, x: Array) -> Array:
+    limits = np.iinfo(to.storage.numpy)
+    steps = np.rint(x.astype(np.float64) / to.scale) + to.zero_point
+    return np.clip(steps, limits.min, limits.max).astype(to.storage.numpy)
+
+
+def _to_strings(x: Array) -> Array:
+    result = np.empty(x.size, dtype=object)
+    result[:] = [str(element) for element in x.reshape(-1).tolist()]
+    return result.reshape(x.shape)
+
+
+def _number(text: Any) -> float:
+    return float(text.decode() if isinstance(text, bytes) else text)
+
+
+@ROWS.row(SYMBOLIC, Cast)
+def symbolic(op: Cast, x: Array) -> Array:
+    """Sizes stay sizes, whatever the integer type."""
+    if not isinstance(op.to, DatumType) or not op.to.is_integer():
+        raise TypeError(f"sizes as {op.to}")
+    return x
+
+
+@ROWS.row(COST, Cast)
+def cost(op: Cast, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+    """Free, by convention."""
+    return {}
+
+
+@ROWS.row(AXES, Cast)
+def axes(op: Cast, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Every axis stays in place."""
+    return AxesMapping.natural([inputs[0].rank], [outputs[0].rank])

@@ -1,0 +1,359 @@
+"""Operators that compute each output element from the input element in the same place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.dims import Dim
+from tract_core.errors import FactError
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact import TypedFact
+from tract_core.model.op import TypedOp
+from tract_core.ops.expect import arity, float_type, wide
+from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
+from tract_core.plugins.tables import Rows
+
+ROWS = Rows()
+
+
+class ElementWise(TypedOp):
+    """Base of the family: one input, one output of the same type and shape, floats only."""
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The input's type and shape. Raises FactError for anything but floats."""
+        (x,) = arity(self, inputs, 1)
+        return (float_type(self, x),)
+
+
+class NumericElementWise(ElementWise):
+    """Those that also take integers (and complex numbers)."""
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The input's type and shape. Raises FactError when it is not a number."""
+        (x,) = arity(self, inputs, 1)
+        if not x.datum_type.is_number():
+            raise FactError(f"{self.name} wants numbers, found {x}")
+        return (x.without_value(),)
+
+
+class FloatTest(ElementWise):
+    """Those that ask a question of each float, and answer with booleans."""
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """Booleans in the input's shape."""
+        (x,) = arity(self, inputs, 1)
+        return (float_type(self, x).with_type(DatumType.BOOL),)
+
+
+@dataclass(frozen=True)
+class Exp(ElementWise):
+    """e to the power x"""
+
+@dataclass(frozen=True)
+class Ln(ElementWise):
+    """The natural logarithm of x."""
+
+@dataclass(frozen=True)
+class Sqrt(ElementWise):
+    """The square root of x."""
+
+@dataclass(frozen=True)
+class Recip(ElementWise):
+    """1/x"""
+
+@dataclass(frozen=True)
+class Rsqrt(ElementWise):
+    """1/sqrt(x)"""
+
+@dataclass(frozen=True)
+class Ceil(ElementWise):
+    """The least integer that is not below x."""
+
+@dataclass(frozen=True)
+class Floor(ElementWise):
+    """The greatest integer that is not above x."""
+
+@dataclass(frozen=True)
+class Round(ElementWise):
+    """The nearest integer, halves away from zero."""
+
+@dataclass(frozen=True)
+class RoundHalfToEven(ElementWise):
+    """The nearest integer, halves to the even one."""
+
+@dataclass(frozen=True)
+class Cos(ElementWise):
+    """cos(x)"""
+
+@dataclass(frozen=True)
+class Sin(ElementWise):
+    """sin(x)"""
+
+@dataclass(frozen=True)
+class Tan(ElementWise):
+    """tan(x)"""
+
+@dataclass(frozen=True)
+class Acos(ElementWise):
+    """The inverse of cos."""
+
+@dataclass(frozen=True)
+class Asin(ElementWise):
+    """The inverse of sin."""
+
+@dataclass(frozen=True)
+class Atan(ElementWise):
+    """The inverse of tan."""
+
+@dataclass(frozen=True)
+class Cosh(ElementWise):
+    """cosh(x)"""
+
+@dataclass(frozen=True)
+class Sinh(ElementWise):
+    """sinh(x)"""
+
+@dataclass(frozen=True)
+class Tanh(ElementWise):
+    """tanh(x)"""
+
+@dataclass(frozen=True)
+class Acosh(ElementWise):
+    """The inverse of cosh."""
+
+@dataclass(frozen=True)
+class Asinh(ElementWise):
+    """The inverse of sinh."""
+
+@dataclass(frozen=True)
+class Atanh(ElementWise):
+    """The inverse of tanh."""
+
+@dataclass(frozen=True)
+class Erf(ElementWise):
+    """The error function, 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x."""
+
+@dataclass(frozen=True)
+class Sigmoid(ElementWise):
+    """1/(1 + exp(-x))"""
+
+@dataclass(frozen=True)
+class HardSwish(ElementWise):
+    """x * clip(x/6 + 1/2, 0, 1)"""
+
+@dataclass(frozen=True)
+class Silu(ElementWise):
+    """x * sigmoid(x)"""
+
+@dataclass(frozen=True)
+class GeluExact(ElementWise):
+    """x/2 * (1 + erf(x/sqrt(2)))"""
+
+@dataclass(frozen=True)
+class Abs(NumericElementWise):
+    """The magnitude of x."""
+
+@dataclass(frozen=True)
+class Square(NumericElementWise):
+    """x*x"""
+
+@dataclass(frozen=True)
+class Neg(NumericElementWise):
+    """-x"""
+
+@dataclass(frozen=True)
+class Sign(NumericElementWise):
+    """-1, 0 or 1"""
+
+@dataclass(frozen=True)
+class IsNan(FloatTest):
+    """Whether x is not a number."""
+
+
+
+@dataclass(frozen=True)
+class PowConst(ElementWise):
+    """x to a power that is part of the model."""
+
+    exponent: float
+
+
+@dataclass(frozen=True)
+class LeakyRelu(ElementWise):
+    """x where x is positive, else ``alpha * x``."""
+
+    alpha: float
+
+
+@dataclass(frozen=True)
+class GeluApproximate(ElementWise):
+    """x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x**3))); with ``fast_impl``, the square of x instead of its cube."""
+
+    fast_impl: bool = False
+
+
+@dataclass(frozen=True)
+class IsInf(FloatTest):
+    """Whether x is infinite, of the signs asked for."""
+
+    detect_positive: bool = True
+    detect_negative: bool = True
+
+
+@dataclass(frozen=True)
+class Not(ElementWise):
+    """Logical not, of booleans."""
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The input's type and shape. Raises FactError for anything but booleans."""
+        (x,) = arity(self, inputs, 1)
+        if not x.datum_type.is_bool():
+            raise FactError(f"Not wants booleans, found {x}")
+        return (x.without_value(),)
+
+
+@dataclass(frozen=True)
+class BitNot(ElementWise):
+    """Every bit inverted, of integers."""
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The input's type and shape. Raises FactError for anything but integers."""
+        (x,) = arity(self, inputs, 1)
+        if not x.datum_type.is_integer():
+            raise FactError(f"BitNot wants integers, found {x}")
+        return (x.without_value(),)
+
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+def _error_function(x: Array) -> Array:
+    return np.asarray(_erf(x.astype(np.float64))).astype(x.dtype)
+
+
+def _sigmoid(x: Array) -> Array:
+    tail = np.exp(-np.abs(x))  # never overflows
+    return np.where(x >= 0, 1, tail) / (1 + tail)
+
+
+def _round_half_away(x: Array) -> Array:
+    whole = np.trunc(x)
+    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole)
+
+
+def _gelu_exact(x: Array) -> Array:
+    return x / 2 * (1 + _error_function(x / math.sqrt(2)))
+
+
+_MEANING: dict[type[ElementWise], Callable[[Array], Array]] = {
+    Exp: np.exp,
+    Ln: np.log,
+    Sqrt: np.sqrt,
+    Recip: lambda x: 1 / x,
+    Rsqrt: lambda x: 1 / np.sqrt(x),
+    Ceil: np.ceil,
+    Floor: np.floor,
+    Round: _round_half_away,
+    RoundHalfToEven: np.rint,
+    Cos: np.cos,
+    Sin: np.sin,
+    Tan: np.tan,
+    Acos: np.arccos,
+    Asin: np.arcsin,
+    Atan: np.arctan,
+    Cosh: np.cosh,
+    Sinh: np.sinh,
+    Tanh: np.tanh,
+    Acosh: np.arccosh,
+    Asinh: np.arcsinh,
+    Atanh: np.arctanh,
+    Erf: _error_function,
+    Sigmoid: _sigmoid,
+    HardSwish: lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    Silu: lambda x: x * _sigmoid(x),
+    GeluExact: _gelu_exact,
+    Abs: np.abs,
+    Square: np.square,
+    Neg: np.negative,
+    Sign: np.sign,
+    IsNan: np.isnan,
+}
+
+
+def _in_wide(function: Callable[[Array], Array], x: Array) -> Array:
+    """``function`` computed in f32 for narrower floats, and rounded once."""
+    return np.asarray(function(x.astype(wide(x.dtype), copy=False)))
+
+
+@ROWS.row(REFERENCE, *_MEANING)
+def reference(op: ElementWise, x: Array) -> Array:
+    """The function of `_MEANING`, element by element."""
+    result = _in_wide(_MEANING[type(op)], x)
+    return result if isinstance(op, FloatTest) else result.astype(x.dtype, copy=False)
+
+
+@ROWS.row(REFERENCE, PowConst)
+def pow_const(op: PowConst, x: Array) -> Array:
+    """x ** exponent"""
+    return _in_wide(lambda wide_x: wide_x**op.exponent, x).astype(x.dtype)
+
+
+@ROWS.row(REFERENCE, LeakyRelu)
+def leaky_relu(op: LeakyRelu, x: Array) -> Array:
+    """x, or alpha * x below zero"""
+    return _in_wide(lambda wide_x: np.where(wide_x >= 0, wide_x, wide_x * op.alpha), x).astype(x.dtype)
+
+
+@ROWS.row(REFERENCE, GeluApproximate)
+def gelu_approximate(op: GeluApproximate, x: Array) -> Array:
+    """The tanh form of GELU."""
+    power = 2 if op.fast_impl else 3
+
+    def gelu(wide_x: Array) -> Array:
+        return wide_x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (wide_x + 0.044715 * wide_x**power)))
+
+    return _in_wide(gelu, x).astype(x.dtype)
+
+
+@ROWS.row(REFERENCE, IsInf)
+def is_inf(op: IsInf, x: Array) -> Array:
+    """Infinite, and of a sign asked for."""
+    wanted = np.where(x > 0, op.detect_positive, op.detect_negative)
+    return np.isinf(x.astype(wide(x.dtype))) & wanted
+
+
+@ROWS.row(REFERENCE, Not)
+def logical_not(op: Not, x: Array) -> Array:
+    """not x"""
+    return np.logical_not(x)
+
+
+@ROWS.row(REFERENCE, BitNot)
+def bit_not(op: BitNot, x: Array) -> Array:
+    """Every bit inverted"""
+    return np.invert(x)
+
+
+@ROWS.row(SYMBOLIC, Neg, Square)
+def symbolic(op: ElementWise, x: Array) -> Any:
+    """Arithmetic on sizes."""
+    return -x if isinstance(op, Neg) else x * x
+
+
+@ROWS.row(COST, ElementWise)
+def cost(op: ElementWise, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+    """One operation per element; divisions and transcendental functions count as DIV."""
+    kind = "FMA" if isinstance(op, (Abs, Square, Neg, LeakyRelu, Not, BitNot, FloatTest, Sign)) else "DIV"
+    return {f"{kind}({inputs[0].datum_type.storage.name})": outputs[0].shape.volume}
+
+
+@ROWS.row(AXES, ElementWise)
+def axes(op: ElementWise, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Every axis stays in place."""
+    return AxesMapping.natural([inputs[0].rank], [outputs[0].rank])

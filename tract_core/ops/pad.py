@@ -1,0 +1,108 @@
+"""Add elements before and after axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from tract_core.data import Constant
+from tract_core.dims import Dim, not_negative
+from tract_core.errors import FactError, RunError
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact import TypedFact
+from tract_core.model.op import TypedOp
+from tract_core.ops.expect import arity, is_zero, same_type, scalar, vector_of
+from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
+from tract_core.plugins.tables import Rows
+
+ROWS = Rows()
+
+
+@dataclass(frozen=True, slots=True)
+class PadConstant:
+    """New elements are ``value``: of rank 0, and of the type of the input."""
+
+    value: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class PadReflect:
+    """New elements mirror those inside; the one at the edge is not repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class PadEdge:
+    """New elements repeat the one at the edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class PadWrap:
+    """New elements continue from the other end of the axis."""
+
+
+PadMode: TypeAlias = PadConstant | PadReflect | PadEdge | PadWrap
+
+
+@dataclass(frozen=True, slots=True)
+class Pad(TypedOp):
+    """``pads``: for each axis, how many elements are added before and after; not negative."""
+
+    pads: tuple[tuple[Dim, Dim], ...]
+    mode: PadMode
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """Larger axes. Raises FactError for pads of another rank, negative ones, or a value of another type."""
+        (x,) = arity(self, inputs, 1)
+        if len(self.pads) != x.rank:
+            raise FactError(f"Pad: {len(self.pads)} pairs of pads for {x}, of rank {x.rank}")
+        if any(not_negative(dim) is False for pair in self.pads for dim in pair):
+            raise FactError(f"Pad: negative pads in {_text(self.pads)}", hint="wire_pad slices where pads are negative")
+        _check_value(self, x, self.mode)
+        shape = [size + before + after for size, (before, after) in zip(x.shape, self.pads, strict=True)]
+        return (x.with_shape(shape),)
+
+
+@dataclass(frozen=True, slots=True)
+class DynPad(TypedOp):
+    """Like `Pad`, with the pads as a second input: first those before every axis, then those after; negative ones cut.
+
+    A third input, of rank 0, replaces the value of `PadConstant`. ``sizes``: what the shape of the output will be.
+    """
+
+    mode: PadMode
+    sizes: tuple[Dim, ...]
+    announces: ClassVar[tuple[str, ...]] = ("sizes",)
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """A tensor of ``sizes``. Raises FactError unless the pads are two integers per axis."""
+        x, pads, *value = arity(self, inputs, 3 if len(inputs) == 3 else 2)
+        vector_of(self, pads, 2 * x.rank, "pads")
+        if len(self.sizes) != x.rank:
+            raise FactError(f"DynPad: {len(self.sizes)} sizes were announced for {x}, of rank {x.rank}")
+        for fact in value:
+            same_type(self, [x, scalar(self, fact, "value")])
+        _check_value(self, x, self.mode)
+        return (x.with_shape(self.sizes),)
+
+
+def _check_value(op: TypedOp, x: TypedFact, mode: PadMode) -> None:
+    if not isinstance(mode, PadConstant):
+        return
+    value = mode.value
+    if value.array.ndim != 0 or value.datum_type != x.datum_type.storage:
+        raise FactError(f"{op.name}: the value is {value}, wanted one element of the type of {x}")
+
+
+def _text(pads: Sequence[tuple[Dim, Dim]]) -> str:
+    return ", ".join(f"({before}, {after})" for before, after in pads)
+
+
+@singledispatch
+def _arguments(mode: Any) -> Mapping[str, Any]:
+    raise RunError(f"unknown mode {mode}")
+
+

@@ -1,0 +1,25 @@
+"""The inputs of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tract_core.model.fact import TypedFact
+from tract_core.model.op import TypedOp
+from tract_core.plugins.tables import Rows
+
+ROWS = Rows()
+
+
+@dataclass(frozen=True, slots=True)
+class TypedSource(TypedOp):
+    """A tensor that the caller gives."""
+
+    fact: TypedFact
+    pure: ClassVar[bool] = False
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The fact that the model was built with."""
+        return (self.fact,)

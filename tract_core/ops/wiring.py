@@ -1,0 +1,84 @@
+"""Wire what frontends and rules need often: operands brought to one rank or type, permutations, reshapes.
+
+Every function adds nodes to ``model``, named after ``name``, and returns the resulting outlet; nothing is added when nothing
+needs to be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tract_core.data import DType
+from tract_core.dims import Dim
+from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
+from tract_core.model.typed import TypedModel
+from tract_core.ops.axis import AddAxis, RmAxis, full_reshape, moves_for
+from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_core.ops.cast import Cast
+
+
+def wire_one(model: TypedModel, name: str, op: TypedOp, *inputs: OutletId) -> OutletId:
+    """An operator of one output."""
+    (outlet,) = model.wire_node(name, op, inputs)
+    return outlet
+
+
+def wire_cast(model: TypedModel, name: str, x: OutletId, to: DType) -> OutletId:
+    """``x`` in an element type."""
+    if model.outlet_fact(x).datum_type == to:
+        return x
+    return wire_one(model, f"{name}.cast", Cast(to), x)
+
+
+def wire_rank(model: TypedModel, name: str, x: OutletId, rank: int) -> OutletId:
+    """``x`` with axes of size 1 added in front until it has ``rank`` axes."""
+    for count in range(rank - model.outlet_fact(x).rank):
+        x = wire_one(model, f"{name}.rank{count}", AddAxis(0), x)
+    return x
+
+
+def wire_ranks(model: TypedModel, name: str, inputs: Sequence[OutletId]) -> list[OutletId]:
+    """All of them at the highest rank among them, aligned at the last axis as NumPy does."""
+    rank = max((model.outlet_fact(x).rank for x in inputs), default=0)
+    return [wire_rank(model, f"{name}.{slot}", x, rank) for slot, x in enumerate(inputs)]
+
+
+def wire_binary(model: TypedModel, name: str, op: TypedOp, a: OutletId, b: OutletId) -> OutletId:
+    """A binary operator on operands of any rank, broadcast as NumPy does."""
+    return wire_one(model, name, op, *wire_ranks(model, name, [a, b]))
+
+
+def wire_transpose(model: TypedModel, name: str, x: OutletId, permutation: Sequence[int]) -> OutletId:
+    """``x`` with its axes in another order: for each output axis, the input axis. The last node bears the name."""
+    moves = moves_for(permutation)
+    for count, move in enumerate(moves):
+        x = wire_one(model, name if count == len(moves) - 1 else f"{name}.move{count}", move, x)
+    return x
+
+
+def wire_reshape(model: TypedModel, name: str, x: OutletId, shape: Sequence[Dim]) -> OutletId:
+    """``x`` in another shape of as many elements."""
+    op = full_reshape(model.outlet_fact(x).shape, shape)
+    return x if op is None else wire_one(model, name, op, x)
+
+
+def wire_squeeze(model: TypedModel, name: str, x: OutletId, axes: Sequence[int]) -> OutletId:
+    """``x`` with axes of size 1 (not negative, in any order) removed."""
+    for count, axis in enumerate(sorted(axes, reverse=True)):
+        x = wire_one(model, name if count == len(axes) - 1 else f"{name}.rm{axis}", RmAxis(axis), x)
+    return x
+
+
+def wire_unsqueeze(model: TypedModel, name: str, x: OutletId, axes: Sequence[int]) -> OutletId:
+    """``x`` with axes of size 1 added so that they stand at ``axes`` of the result."""
+    for count, axis in enumerate(sorted(axes)):
+        x = wire_one(model, name if count == len(axes) - 1 else f"{name}.add{axis}", AddAxis(axis), x)
+    return x
+
+
+def wire_broadcast(model: TypedModel, name: str, x: OutletId, shape: Sequence[Dim]) -> OutletId:
+    """``x`` stretched to the common shape of itself and ``shape``."""
+    if tuple(model.outlet_fact(x).shape) == tuple(shape):
+        return x
+    return wire_one(model, name, MultiBroadcastTo(tuple(shape)), x)

@@ -1,0 +1,73 @@
+"""The hooks that a plugin can implement: what each returns, when it is asked, and what it must not do.
+
+Hooks return data: names, and texts ``"module:attribute"`` that lead to the code. The code behind a text is imported when it
+is first used. A plugin module imports nothing heavy, opens no device and reads no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from tract_core.plugins.descriptor import Frontend
+
+PROJECT = "tract"
+API_VERSION = (1, 0)
+"""The version of this seam: a plugin made for another first number is refused, one made for a later second number too."""
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def tract_api_version() -> str:  # pyright: ignore[reportReturnType]: a specification has no body
+    """The version of the seam that the plugin was written for, as ``"1.0"``. Every plugin must implement this one.
+
+    Asked before any other hook.
+    """
+
+
+@hookspec
+def tract_frontends() -> Sequence[Frontend]:  # pyright: ignore[reportReturnType]: a specification has no body
+    """Model formats that the plugin can load. Names must be unique over all plugins.
+
+    Asked at the first look-up of a format.
+    """
+
+
+@hookspec
+def tract_operators() -> Mapping[str, Sequence[str]]:  # pyright: ignore[reportReturnType]: a specification has no body
+    """Which modules hold rows of which table: ``{"reference": ["my_plugin.ops.norm"], ...}``.
+
+    Each module has a ``ROWS`` of type `Rows`. A module is imported at the first question to a table that it is listed for,
+    and its rows are taken all or none.
+    """
+
+
+@hookspec
+def tract_importers() -> Mapping[str, Sequence[str]]:  # pyright: ignore[reportReturnType]: a specification has no body
+    """Like `tract_operators`, for the tables of frontends (as ``"onnx"``: how one operator of a file is wired).
+
+    Rows for the table of a frontend that is not installed wait and do no harm.
+    """
+
+
+@hookspec
+def tract_transforms() -> Mapping[str, str]:  # pyright: ignore[reportReturnType]: a specification has no body
+    """Transforms by name: ``{"my_transform": "my_plugin.transforms:MyTransform"}``, each a frozen dataclass."""
+
+
+@hookspec
+def tract_runtimes() -> Mapping[str, str]:  # pyright: ignore[reportReturnType]: a specification has no body
+    """Runtimes by name: ``{"toy": "my_plugin.runtime:ToyRuntime"}``, each a class without constructor arguments.
+
+    Open no device when the module is imported or the class constructed: ``why_unusable`` does that.
+    """
+
+
+@hookspec
+def tract_commands() -> Mapping[str, str]:  # pyright: ignore[reportReturnType]: a specification has no body
+    """Subcommands of ``tract`` by name: ``{"hello": "my_plugin.cli:hello"}``, each a `click.Command`."""

@@ -1,0 +1,37 @@
+"""Declutter: the rules that bring a model to its normal form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tract_core.plugins.keys import DECLUTTER
+
+if TYPE_CHECKING:
+    from tract_core.model.rewriter import RewriteReport, RuleSet
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.registry import Registry
+
+
+def declutter_rules(registry: Registry | None = None) -> RuleSet:
+    """Every rule of the ``declutter`` table, the core's first."""
+    from tract_core.model.rewriter import RuleSet
+    from tract_core.plugins import default_registry
+
+    return RuleSet((registry or default_registry())[DECLUTTER].rows().values())
+
+
+def declutter(model: TypedModel, *, check: bool | None = None, max_patches: int | None = None) -> TypedModel:
+    """Bring ``model`` to its normal form, in place; returns it, its nodes renumbered in an order of evaluation."""
+    declutter_with_report(model, check=check, max_patches=max_patches)
+    return model
+
+
+def declutter_with_report(
+    model: TypedModel, *, check: bool | None = None, max_patches: int | None = None
+) -> RewriteReport:
+    """Like `declutter`; returns what was done."""
+    from tract_core.model.rewriter import Rewriter
+
+    report = Rewriter(declutter_rules(model.registry), check=check, max_patches=max_patches).rewrite(model)
+    model.compact()
+    return report

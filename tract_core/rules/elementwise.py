@@ -1,0 +1,2 @@
+from tract_core.plugins.tables import Rows
+ROWS=Rows()

@@ -1,0 +1,1 @@
+"""Run models: the shapes that every runtime has, and the plain NumPy interpreter."""

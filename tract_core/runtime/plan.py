@@ -1,0 +1,214 @@
+"""The reference plan: run a typed model node by node, with the NumPy meaning of each operator.
+
+A plan is immutable and may be shared between threads; everything that changes is in its states.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tract_core.data import Constant
+from tract_core.dims import bind, is_symbolic
+from tract_core.errors import DimError, GraphError, RunError, TractError, Unsupported
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
+from tract_core.model.substitute import substitute_in, symbols_needed
+from tract_core.model.typed import TypedModel
+from tract_core.ops.const import Const
+from tract_core.ops.source import TypedSource
+from tract_core.plugins.keys import REFERENCE, STATE, Array, ReferenceFn, StateFn
+from tract_core.runtime.binding import bind_inputs
+from tract_core.runtime.schedule import execution_order, last_uses
+from tract_core.runtime.session import OpState, Session
+
+Observer = Callable[["Step", "tuple[Array, ...]"], None]
+"""Called after every node with the step and its outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node in the order of execution. ``dying``: the tensors that nothing needs after it."""
+
+    node: int
+    name: str
+    op: TypedOp
+    inputs: tuple[OutletId, ...]
+    facts: tuple[TypedFact, ...]
+    symbols: frozenset[str]
+    binds: frozenset[str]
+    dying: tuple[OutletId, ...]
+    meaning: ReferenceFn | None
+    state: StateFn | None
+
+
+class TypedSimplePlan:
+    """An execution plan for a `TypedModel`.
+
+    Raises Unsupported, naming every operator concerned, when one has no NumPy meaning.
+    """
+
+    def __init__(self, model: TypedModel) -> None:
+        self.model = model
+        self.registry = model.registry
+        self.inputs = list(model.inputs)
+        self.outputs = list(model.outputs)
+        self.input_names = [model.outlet_name(outlet) for outlet in model.inputs]
+        self.input_facts = [model.outlet_fact(outlet) for outlet in model.inputs]
+        self.constants: dict[OutletId, Array] = {}
+        self.steps = self._steps()
+
+    def _steps(self) -> list[Step]:
+        order = execution_order(self.model)
+        dying = last_uses(self.model, order)
+        missing: dict[str, str] = {}
+        steps: list[Step] = []
+        known = frozenset[str]().union(*(fact.shape.symbols() for fact in self.input_facts))
+        for node_id in order:
+            step = self._step(node_id, tuple(dying.get(node_id, ())), known)
+            known |= step.binds
+            if isinstance(step.op, Const) and isinstance(step.op.value, Constant):
+                self.constants[OutletId(node_id)] = step.op.value.array
+            elif step.meaning is not None or step.state is not None:
+                steps.append(step)
+            elif not isinstance(step.op, TypedSource):
+                missing.setdefault(step.op.name, step.name)
+        if missing:
+            listed = ", ".join(f"{op} (node {name!r})" for op, name in missing.items())
+            raise Unsupported(f"no NumPy meaning for {listed}", hint="'tract plugins' shows what is installed")
+        return steps
+
+    def _step(self, node_id: int, dying: tuple[OutletId, ...], known: frozenset[str]) -> Step:
+        node = self.model.nodes[node_id]
+        facts = tuple(self.model.output_facts(node))
+        kind = type(node.op)
+        return Step(
+            node=node_id,
+            name=node.name,
+            op=node.op,
+            inputs=tuple(node.inputs),
+            facts=facts,
+            symbols=symbols_needed(node.op) if kind is not TypedSource else frozenset(),
+            binds=frozenset[str]().union(*(fact.shape.symbols() for fact in facts)) - known,
+            dying=tuple(outlet for outlet in dying if outlet not in self.constants),
+            meaning=self.registry[REFERENCE].find(kind),
+            state=self.registry[STATE].find(kind),
+        )
+
+    def spawn(self) -> TypedSimpleState:
+        """A fresh state."""
+        return TypedSimpleState(self)
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """One turn on a fresh state."""
+        return self.spawn().run(inputs)
+
+
+class TypedSimpleState:
+    """An execution state: what the nodes of a `TypedSimplePlan` keep between turns."""
+
+    def __init__(self, plan: TypedSimplePlan) -> None:
+        self.plan = plan
+        self._states: dict[int, OpState] = {}
+        self._concrete: dict[int, tuple[tuple[int, ...], TypedOp]] = {}
+
+    def run(
+        self, inputs: Sequence[Array], *, symbols: dict[str, int] | None = None, observe: Observer | None = None
+    ) -> list[Array]:
+        """One turn. ``symbols``: values known from elsewhere (an enclosing model).
+
+        Raises InputError when the arrays do not fit, RunError, with the node's name, when a node fails.
+        """
+        plan = self.plan
+        bound = bind_inputs(plan.input_names, plan.input_facts, inputs, symbols)
+        session = Session(plan.registry, bound)
+        values: dict[OutletId, Array] = dict(plan.constants)
+        values.update(zip(plan.inputs, inputs, strict=True))
+        with np.errstate(all="ignore"):
+            for step in plan.steps:
+                outputs = self._compute(session, step, [values[outlet] for outlet in step.inputs])
+                values.update({OutletId(step.node, slot): array for slot, array in enumerate(outputs)})
+                if observe is not None:
+                    observe(step, outputs)
+                for outlet in step.dying:
+                    del values[outlet]
+        return [values[outlet] for outlet in plan.outputs]
+
+    def _compute(self, session: Session, step: Step, inputs: list[Array]) -> tuple[Array, ...]:
+        try:
+            if step.state is not None:
+                outputs = self._state_of(session, step).run(session, inputs)
+            else:
+                assert step.meaning is not None  # the plan refused the model otherwise
+                result = step.meaning(self._op_now(session, step), *inputs)
+                outputs = result if isinstance(result, tuple) else (result,)
+            if step.binds or step.op.announces:
+                self._bind_outputs(session, step, outputs)
+        except TractError as error:
+            raise error.at(f"node {step.name!r} ({step.op.name})") from error.__cause__
+        except Exception as error:
+            found = "; ".join(f"{array.dtype}{list(array.shape)}" for array in inputs)
+            raise RunError(
+                f"{type(error).__name__}: {error}",
+                where=f"node {step.name!r} ({step.op.name})",
+                hint=f"the inputs of the node were: {found or 'none'}",
+            ) from error
+        return outputs
+
+    def _state_of(self, session: Session, step: Step) -> OpState:
+        if step.node not in self._states:
+            assert step.state is not None  # only asked for steps that have one
+            self._states[step.node] = step.state(step.op, session)
+        return self._states[step.node]
+
+    def _op_now(self, session: Session, step: Step) -> TypedOp:
+        """The operator with symbols replaced by their values; the last one is kept, as sizes rarely change."""
+        if not step.symbols:
+            return step.op
+        try:
+            values = tuple(session.symbols[symbol] for symbol in sorted(step.symbols))
+        except KeyError as error:
+            raise RunError(f"the value of symbol {error.args[0]} is not known when the node runs") from None
+        cached = self._concrete.get(step.node)
+        if cached is None or cached[0] != values:
+            cached = (values, substitute_in(step.op, session.symbols))
+            self._concrete[step.node] = cached
+        return cached[1]
+
+    def _bind_outputs(self, session: Session, step: Step, outputs: Sequence[Array]) -> None:
+        for fact, array in zip(step.facts, outputs, strict=True):
+            if any(is_symbolic(dim) for dim in fact.shape):
+                try:
+                    session.symbols.update(bind(fact.shape, array.shape, session.symbols))
+                except DimError as error:
+                    raise RunError(f"the output has shape {array.shape}, {fact} was announced: {error}") from None
+
+    def freeze(self) -> TypedFrozenSimpleState:
+        """A snapshot that can be pickled, sent elsewhere, and unfrozen any number of times."""
+        return TypedFrozenSimpleState({node: state.freeze() for node, state in self._states.items()})
+
+    def thaw(self, frozen: TypedFrozenSimpleState) -> None:
+        """Go back to a snapshot of a state of the same model."""
+        session = Session(self.plan.registry)
+        steps = {step.node: step for step in self.plan.steps}
+        if not frozen.states.keys() <= steps.keys():
+            raise GraphError("the frozen state belongs to another model")
+        self._states = {}
+        for node, content in frozen.states.items():
+            self._state_of(session, steps[node]).thaw(copy.deepcopy(content))
+
+
+@dataclass(frozen=True, slots=True)
+class TypedFrozenSimpleState:
+    """An execution state, frozen: what each stateful node kept, by node id."""
+
+    states: dict[int, Any]
+
+
+TypedRunnableModel = TypedSimplePlan
+RunnableModel = TypedSimplePlan

@@ -1,0 +1,75 @@
+"""Decide in which order nodes run, and when each tensor dies. Nothing is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+from tract_core.model.graph import OutletId
+from tract_core.model.substitute import symbols_needed
+from tract_core.model.typed import TypedModel
+
+
+def execution_order(model: TypedModel) -> list[int]:
+    """Ids of the nodes that the outputs need, each after what it reads.
+
+    A node whose attributes mention a symbol that is only known in the middle of a run (the number of non-zero elements, say)
+    also comes after the node that binds it.
+    """
+    order = model.eval_order()
+    given = frozenset[str]().union(*(model.outlet_fact(outlet).shape.symbols() for outlet in model.inputs))
+    binders = _binders(model, order, given)
+    if not binders:
+        return order
+    after = {n: {o.node for o in model.nodes[n].inputs} for n in order}
+    for node_id in order:
+        mentioned = symbols_needed(model.nodes[node_id].op)
+        after[node_id] |= {binders[s] for s in mentioned if s in binders and binders[s] != node_id}
+    return _sorted(order, after)
+
+
+def _binders(model: TypedModel, order: Sequence[int], given: frozenset[str]) -> dict[str, int]:
+    """For each symbol that no input of the model binds, the node whose output does."""
+    binders: dict[str, int] = {}
+    for node_id in order:
+        node = model.nodes[node_id]
+        mentioned = symbols_needed(node.op)
+        for fact in model.output_facts(node):
+            for symbol in fact.shape.symbols() - given - mentioned:
+                binders.setdefault(symbol, node_id)
+    return binders
+
+
+def _sorted(order: Sequence[int], after: dict[int, set[int]]) -> list[int]:
+    """A topological order of ``after`` that stays as close to ``order`` as it can."""
+    place = {node_id: index for index, node_id in enumerate(order)}
+    waiting = {node_id: len(needed) for node_id, needed in after.items()}
+    readers: dict[int, list[int]] = {}
+    for node_id, needed in after.items():
+        for producer in needed:
+            readers.setdefault(producer, []).append(node_id)
+    ready = [place[node_id] for node_id, count in waiting.items() if count == 0]
+    heapify(ready)
+    result: list[int] = []
+    while ready:
+        node_id = order[heappop(ready)]
+        result.append(node_id)
+        for reader in readers.get(node_id, ()):
+            waiting[reader] -= 1
+            if waiting[reader] == 0:
+                heappush(ready, place[reader])
+    return result
+
+
+def last_uses(model: TypedModel, order: Sequence[int]) -> dict[int, list[OutletId]]:
+    """For each node, the outlets that nothing needs once it has run."""
+    last: dict[OutletId, int] = {}
+    for node_id in order:
+        node = model.nodes[node_id]
+        for outlet in [*node.outlets(), *node.inputs]:
+            last[outlet] = node_id
+    dying: dict[int, list[OutletId]] = {}
+    for outlet, node_id in last.items():
+        if outlet not in model.outputs:
+            dying.setdefault(node_id, []).append(outlet)
+    return dying

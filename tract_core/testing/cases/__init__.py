@@ -1,0 +1,1 @@
+"""The cases of the core's operators, one module per family."""

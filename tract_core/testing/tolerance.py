@@ -1,0 +1,106 @@
+"""How close two arrays must be: the classes of ``--approx``, by element type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from tract_core.data import DatumType
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """``|found - wanted| <= absolute + relative * |wanted|``, but for a share of ``outliers`` of the elements."""
+
+    absolute: float
+    relative: float
+    outliers: float = 0.0
+
+
+EXACT: Final = Tolerance(0, 0)
+CLOSE: Final = Tolerance(1e-7, 1e-7)
+APPROXIMATE: Final = Tolerance(1e-4, 5e-4)
+HALF_CLOSE: Final = Tolerance(1e-3, 1e-3)
+HALF_APPROXIMATE: Final = Tolerance(1e-3, 5e-3)
+
+APPROX_CLASSES: Final = {
+    "exact": EXACT,
+    "close": CLOSE,
+    "approximate": APPROXIMATE,
+    "very": Tolerance(5e-2, 1e-2),
+    "super": Tolerance(0.1, 0.05, 1e-4),
+    "ultra": Tolerance(0.2, 0.1, 5e-4),
+}
+"""The classes that users choose from, for f32 and f64."""
+
+_HALF: Final = {"close": HALF_CLOSE, "approximate": HALF_APPROXIMATE}
+
+_BY_TYPE: Final = {
+    DatumType.F64: Tolerance(1e-12, 1e-10),
+    DatumType.F32: Tolerance(1e-5, 1e-5),
+    DatumType.F16: HALF_CLOSE,
+    DatumType.BF16: Tolerance(1e-2, 1e-2),
+    DatumType.COMPLEX_F32: Tolerance(1e-5, 1e-5),
+    DatumType.COMPLEX_F64: Tolerance(1e-12, 1e-10),
+}
+
+
+def approx_class(name: str, kind: DatumType) -> Tolerance:
+    """The tolerance of a class for an element type: half floats are allowed more."""
+    if kind in (DatumType.F16, DatumType.BF16) and name in _HALF:
+        return _HALF[name]
+    return APPROX_CLASSES[name]
+
+
+def rounding_of(kind: DatumType) -> Tolerance:
+    """What a few correctly rounded operations in that type may differ by; integers must agree exactly."""
+    if kind.is_float():
+        return _BY_TYPE.get(kind, Tolerance(0.25, 0.25))
+    return _BY_TYPE.get(kind, EXACT)
+
+
+def mismatch(found: Array, wanted: Array, tolerance: Tolerance) -> str | None:
+    """``None`` when the arrays agree; else one sentence with the worst element, where it is, and how many there are.
+
+    Nothing-a-numbers agree with each other, infinities when their signs do.
+    """
+    if found.shape != wanted.shape:
+        return f"shape is {list(found.shape)}, wanted {list(wanted.shape)}"
+    if found.dtype.kind in "OSUb" or wanted.dtype.kind in "OSUb":
+        bad = np.asarray(found != wanted)
+        return _first(found, wanted, bad) if bad.any() else None
+    if found.dtype.kind in "iu" and wanted.dtype.kind in "iu" and tolerance == EXACT:
+        bad = found != wanted
+        return _first(found, wanted, bad) if bad.any() else None
+    wide = np.complex128 if "c" in (found.dtype.kind, wanted.dtype.kind) else np.float64
+    a, b = found.astype(wide), wanted.astype(wide)
+    bad = _differs(a, b, tolerance)
+    if bad.sum() <= tolerance.outliers * bad.size:
+        return None
+    return _worst(a, b, bad)
+
+
+def _differs(a: Array, b: Array, tolerance: Tolerance) -> Array:
+    with np.errstate(all="ignore"):
+        near = np.abs(a - b) <= tolerance.absolute + tolerance.relative * np.abs(b)
+    near &= np.isfinite(a) & np.isfinite(b)
+    return ~(near | (a == b) | (np.isnan(a) & np.isnan(b)))
+
+
+def _first(found: Array, wanted: Array, bad: Array) -> str:
+    where = tuple(int(i) for i in np.argwhere(bad)[0]) if bad.ndim else ()
+    return f"{int(bad.sum())} of {bad.size} elements differ; at {list(where)}: {found[where]!r}, wanted {wanted[where]!r}"
+
+
+def _worst(a: Array, b: Array, bad: Array) -> str:
+    with np.errstate(all="ignore"):
+        error = np.where(bad, np.nan_to_num(np.abs(a - b), nan=np.inf), -1.0)
+    where = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
+    return (
+        f"{int(bad.sum())} of {bad.size} elements differ; the worst, at {list(where)}: "
+        f"{a[where]!r}, wanted {b[where]!r}"
+    )
