@@ -33,9 +33,12 @@ class Known:
     """Bounds of single symbols, by name; for the others ``SIZE`` holds."""
     facts: tuple[TDim, ...] = ()
     """Expressions that are 0 or more."""
+    cache: dict[Atom, Interval] = field(default_factory=dict[Atom, "Interval"], compare=False, repr=False)
+    """Intervals of atoms that were computed before."""
 
 
 NOTHING = Known()
+"""Symbols are 0 or more, that is all."""
 
 
 def bounds(dim: Dim, symbol_bounds: Mapping[str, Interval] | None = None) -> Interval:
@@ -54,7 +57,8 @@ def at_least(dim: Dim, known: Known = NOTHING) -> int | None:
         return dim
     if not known.facts and _is_linear(dim):
         return interval(dim, known)[0]
-    return _Search(known).lowest(dim, known.facts)
+    # The cache of NOTHING would live as long as the process.
+    return _Search(Known() if known is NOTHING else known).lowest(dim, known.facts)
 
 
 def at_most(dim: Dim, known: Known = NOTHING) -> int | None:
@@ -96,7 +100,12 @@ def _product_interval(product: Monomial, known: Known) -> Interval:
 def _factor_interval(factor: Factor, known: Known) -> Interval:
     if isinstance(factor, str):
         return known.intervals.get(factor, SIZE)
-    return _INTERVALS[factor.kind]([interval(arg, known) for arg in factor.args])
+    found = known.cache.get(factor)
+    if found is None:
+        found = _INTERVALS[factor.kind]([interval(arg, known) for arg in factor.args])
+        if known is not NOTHING:
+            known.cache[factor] = found
+    return found
 
 
 def _times(a: Interval, b: Interval) -> Interval:
