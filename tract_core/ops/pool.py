@@ -1,0 +1,161 @@
+"""Pools: the largest element, or the sum or mean, of each window, channel by channel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import ml_dtypes
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.dims import Dim
+from tract_core.errors import FactError
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact import TypedFact
+from tract_core.model.op import TypedOp
+from tract_core.ops.expect import arity, wide
+from tract_core.ops.pool_spec import AxisPlan, PoolSpec, padded, windows
+from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.tables import Rows
+
+ROWS = Rows()
+
+
+class Pool(TypedOp):
+    """Base of the family: the channels stay, each spatial axis is read through the windows of ``pool``."""
+
+    pool: PoolSpec
+
+    def pooled(self, inputs: Sequence[TypedFact]) -> TypedFact:
+        """The input's type, in the shape that the windows give. Raises FactError when the input does not fit."""
+        (x,) = arity(self, inputs, 1)
+        self.pool.check_input(self, x)
+        if not x.datum_type.is_number() or x.datum_type.is_complex():
+            raise FactError(f"{self.name} wants real numbers, found {x}")
+        layout = self.pool.data_format
+        spatial = [plan.output for plan in self.pool.plan(self, x.shape)]
+        return x.with_shape(layout.replaced(x.shape, x.shape[layout.c_axis(x.rank)], spatial))
+
+
+@dataclass(frozen=True, slots=True)
+class MaxPool(Pool):
+    """The largest element of each window; padding is never the largest, nothing-a-number always is.
+
+    ``indices``: the element type of a second output, with the place of that element (the first of equals): its
+    row-major position in the whole input tensor, batch and channels included. ``None`` for a single output.
+    """
+
+    pool: PoolSpec
+    indices: DatumType | None = None
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The pooled shape in the input's type, and in ``indices``. Raises FactError when the input does not fit."""
+        values = self.pooled(inputs)
+        if self.indices is None:
+            return (values,)
+        if not self.indices.is_integer():
+            raise FactError(f"{self.name}: indices are integers, not {self.indices.short}")
+        return values, values.with_type(self.indices)
+
+
+@dataclass(frozen=True, slots=True)
+class SumPool(Pool):
+    """The sum of each window; the mean with ``normalize``.
+
+    ``count_include_pad``: whether the mean counts padding as elements. What a ceil mode adds behind never counts.
+    """
+
+    pool: PoolSpec
+    count_include_pad: bool = False
+    normalize: bool = True
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The pooled shape in the input's type. Raises FactError when the input does not fit."""
+        result = self.pooled(inputs)
+        if result.datum_type.is_quantized() or (self.normalize and not result.datum_type.is_float()):
+            raise FactError(f"{self.name} wants floating-point numbers to divide, found {inputs[0]}")
+        return (result,)
+
+
+@ROWS.row(REFERENCE, MaxPool)
+def max_pool(op: MaxPool, x: Array) -> Array | tuple[Array, ...]:
+    """Position by position in the kernel, the larger one so far."""
+    layout = op.pool.data_format
+    plans = op.pool.plan(op, x.shape)
+    data = layout.to_nchw(x)
+    data = padded(plans, data.astype(wide(x.dtype), copy=False), lowest(x.dtype))
+    if op.indices is None:
+        best = next(windows(plans, data))[1].copy()
+        for _, candidate in windows(plans, data):
+            np.maximum(best, candidate, out=best)
+        return layout.from_nchw(best.astype(x.dtype, copy=False))
+    places = padded(plans, layout.to_nchw(np.arange(x.size).reshape(x.shape)), -1)
+    best, best_place = _with_places(plans, data, places)
+    return layout.from_nchw(best.astype(x.dtype)), layout.from_nchw(best_place.astype(op.indices.numpy))
+
+
+def _with_places(plans: Sequence[AxisPlan], data: Array, places: Array) -> tuple[Array, Array]:
+    best = next(windows(plans, data))[1].copy()
+    best_place = next(windows(plans, places))[1].copy()
+    for (_, candidate), (_, place) in zip(windows(plans, data), windows(plans, places), strict=True):
+        # Any element of the input wins over padding, even one as low as the fill.
+        better = (candidate > best) | ((best_place < 0) & (place >= 0)) | (np.isnan(candidate) & ~np.isnan(best))
+        best = np.where(better, candidate, best)
+        best_place = np.where(better, place, best_place)
+    return best, best_place
+
+
+def lowest(dtype: np.dtype[np.generic]) -> float | int:
+    """What no element of that type is below."""
+    return -np.inf if DatumType.from_numpy(dtype).is_float() else int(ml_dtypes.iinfo(dtype).min)
+
+
+@ROWS.row(REFERENCE, SumPool)
+def sum_pool(op: SumPool, x: Array) -> Array:
+    """Position by position in the kernel, added up; then divided by how many elements each window counts."""
+    layout = op.pool.data_format
+    plans = op.pool.plan(op, x.shape)
+    data = padded(plans, layout.to_nchw(x).astype(wide(x.dtype), copy=False), 0)
+    total = np.zeros((*data.shape[:2], *(int(plan.output) for plan in plans)), data.dtype)
+    for _, part in windows(plans, data):
+        total += part
+    if op.normalize:
+        total /= _counts(plans, op.count_include_pad).astype(total.dtype)
+    return layout.from_nchw(total.astype(x.dtype, copy=False))
+
+
+def _counts(plans: Sequence[AxisPlan], include_pad: bool) -> Array:
+    """How many elements each window counts: an array of the output's spatial shape."""
+    counts = np.ones((), dtype=np.int64)
+    for plan in plans:
+        size, before, after = int(plan.input), int(plan.before), int(plan.after)
+        first = np.arange(int(plan.output)) * plan.window.stride - before
+        read = first[:, np.newaxis] + np.arange(plan.window.kernel) * plan.window.dilation
+        low, high = (-before, size + after) if include_pad else (0, size)
+        counts = np.multiply.outer(counts, np.sum((read >= low) & (read < high), axis=1))
+    return counts
+
+
+@ROWS.row(COST, Pool)
+def cost(op: Pool, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+    """One operation per element of each window, and one division per mean."""
+    kind = inputs[0].datum_type.storage.name
+    count: dict[str, Dim] = {f"FMA({kind})": outputs[0].shape.volume * prod(op.pool.kernel_shape)}
+    if isinstance(op, SumPool) and op.normalize:
+        count[f"DIV({kind})"] = outputs[0].shape.volume
+    return count
+
+
+@ROWS.row(AXES, Pool)
+def axes(op: Pool, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Batch and channels stay, and spatial axes that no window mixes. Indices count all axes, so none stays."""
+    x, y = inputs[0], outputs[0]
+    mapping = AxesMapping.disconnected([x.rank], [fact.rank for fact in outputs])
+    source = mapping.inputs[0]
+    plans = op.pool.plan(op, x.shape)
+    start = op.pool.data_format.h_axis
+    mixed = {start + axis for axis, plan in enumerate(plans) if not plan.is_trivial}
+    term = "".join(mapping.outputs[0][axis] if axis in mixed else source[axis] for axis in range(y.rank))
+    return mapping.with_output(0, term)

@@ -1,0 +1,351 @@
+"""How a window slides over the spatial axes of a tensor: data formats, paddings, and the plan of each axis.
+
+What convolutions and pools have in common. The sizes are decided first, in an immutable `AxisPlan` per spatial axis,
+which also works for symbolic sizes; `padded` and `windows` then only follow the plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from tract_core.dims import Dim, ceil_div, dim_max, dim_min, not_negative, same_dim
+from tract_core.errors import FactError
+from tract_core.model.fact import TypedFact
+from tract_core.model.op import Op
+from tract_core.plugins.keys import Array
+
+
+class DataFormat(Enum):
+    """The order of the axes: N is the batch, C the channels, and HW stands for any number of spatial axes."""
+
+    NCHW = "nchw"
+    NHWC = "nhwc"
+    CHW = "chw"
+    HWC = "hwc"
+
+    @property
+    def has_n(self) -> bool:
+        """Whether there is a batch axis, which is then the first."""
+        return self in (DataFormat.NCHW, DataFormat.NHWC)
+
+    @property
+    def channels_first(self) -> bool:
+        """Whether the channels stand before the spatial axes."""
+        return self in (DataFormat.NCHW, DataFormat.CHW)
+
+    @property
+    def h_axis(self) -> int:
+        """The first spatial axis."""
+        return int(self.has_n) + int(self.channels_first)
+
+    def c_axis(self, rank: int) -> int:
+        """The axis of the channels in a tensor of ``rank`` axes."""
+        return int(self.has_n) if self.channels_first else rank - 1
+
+    def rank(self, spatial: int) -> int:
+        """The rank of a tensor with ``spatial`` spatial axes."""
+        return spatial + 1 + int(self.has_n)
+
+    def spatial(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
+        """The sizes of the spatial axes of a shape."""
+        end = len(shape) if self.channels_first else len(shape) - 1
+        return tuple(shape[self.h_axis : end])
+
+    def replaced(self, shape: Sequence[Dim], channels: Dim, spatial: Sequence[Dim]) -> tuple[Dim, ...]:
+        """``shape`` with other channels and spatial sizes; the batch stays."""
+        batch = tuple(shape[: int(self.has_n)])
+        return (*batch, channels, *spatial) if self.channels_first else (*batch, *spatial, channels)
+
+    def to_nchw(self, x: Array) -> Array:
+        """A view of ``x`` as batch, channels, spatial axes; a batch of one where there is none."""
+        batched = x if self.has_n else x[np.newaxis]
+        return batched if self.channels_first else np.moveaxis(batched, -1, 1)
+
+    def from_nchw(self, y: Array) -> Array:
+        """The opposite of `to_nchw`, for a tensor with a batch of one where the format has none."""
+        moved = y if self.channels_first else np.moveaxis(y, 1, -1)
+        return moved if self.has_n else moved[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window along one axis: ``kernel`` elements, ``dilation`` apart, moved by ``stride`` per output."""
+
+    kernel: int
+    dilation: int = 1
+    stride: int = 1
+
+    @property
+    def field(self) -> int:
+        """Elements from the first to the last one that the window reads, both included."""
+        return (self.kernel - 1) * self.dilation + 1
+
+
+@dataclass(frozen=True, slots=True)
+class AxisPlan:
+    """One spatial axis, decided. All in elements.
+
+    ``input``, ``output``: the sizes. ``before``, ``after``: the padding; windows of a ceil mode may reach further.
+    """
+
+    window: Window
+    input: Dim
+    output: Dim
+    before: Dim
+    after: Dim
+
+    @property
+    def overhang(self) -> Dim:
+        """How far the last window reaches beyond the end of the input; negative where some of the input is not read."""
+        return (self.output - 1) * self.window.stride + self.window.field - self.before - self.input
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether each output position reads the input at that position, and nothing else."""
+        return self.window.kernel == 1 and self.window.stride == 1 and self.before == 0 and self.after == 0
+
+
+class Padding:
+    """Base of the paddings: each says what it makes of spatial axis number ``axis``."""
+
+    __slots__ = ()
+
+    def ends(self, axis: int, size: Dim, window: Window) -> tuple[Dim, Dim, Dim]:
+        """``(output size, elements before, elements after)`` for an input of ``size`` elements."""
+        raise NotImplementedError
+
+    def transposed_ends(self, axis: int, size: Dim, window: Window, adjustment: int) -> tuple[Dim, Dim, Dim]:
+        """The same for a deconvolution, whose padding is cut off from what it writes.
+
+        ``adjustment``: elements added at the end. Raises FactError for a padding that a deconvolution cannot have.
+        """
+        raise FactError(f"a deconvolution cannot have the padding {self}")
+
+    def check_rank(self, rank: int) -> None:
+        """Raises FactError when the padding is not for ``rank`` spatial axes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Valid(Padding):
+    """No padding: windows stay inside the input."""
+
+    def ends(self, axis: int, size: Dim, window: Window) -> tuple[Dim, Dim, Dim]:
+        """As many windows as fit."""
+        return _windows_within(size, window), 0, 0
+
+    def transposed_ends(self, axis: int, size: Dim, window: Window, adjustment: int) -> tuple[Dim, Dim, Dim]:
+        """All that is written."""
+        return (size - 1) * window.stride + window.field + adjustment, 0, 0
+
+
+@dataclass(frozen=True, slots=True)
+class SameUpper(Padding):
+    """As much as makes the output's size the input's divided by the stride, rounded up; an odd element goes after."""
+
+    def ends(self, axis: int, size: Dim, window: Window) -> tuple[Dim, Dim, Dim]:
+        """The smaller half before, the larger after."""
+        output, total = _same(size, window)
+        return output, total // 2, ceil_div(total, 2)
+
+    def transposed_ends(self, axis: int, size: Dim, window: Window, adjustment: int) -> tuple[Dim, Dim, Dim]:
+        """The input's size times the stride."""
+        total = max(0, window.field - window.stride + adjustment)
+        return size * window.stride, total // 2, total - total // 2
+
+
+@dataclass(frozen=True, slots=True)
+class SameLower(Padding):
+    """Like `SameUpper`, an odd element going before."""
+
+    def ends(self, axis: int, size: Dim, window: Window) -> tuple[Dim, Dim, Dim]:
+        """The larger half before, the smaller after."""
+        output, total = _same(size, window)
+        return output, ceil_div(total, 2), total // 2
+
+    def transposed_ends(self, axis: int, size: Dim, window: Window, adjustment: int) -> tuple[Dim, Dim, Dim]:
+        """The input's size times the stride."""
+        total = max(0, window.field - window.stride + adjustment)
+        return size * window.stride, total - total // 2, total // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Explicit(Padding):
+    """So many elements before and after, per spatial axis."""
+
+    before: tuple[Dim, ...]
+    after: tuple[Dim, ...]
+
+    def ends(self, axis: int, size: Dim, window: Window) -> tuple[Dim, Dim, Dim]:
+        """As many windows as fit into the padded input."""
+        before, after = self.before[axis], self.after[axis]
+        return _windows_within(size + before + after, window), before, after
+
+    def transposed_ends(self, axis: int, size: Dim, window: Window, adjustment: int) -> tuple[Dim, Dim, Dim]:
+        """What is written, less the padding."""
+        before, after = self.before[axis], self.after[axis]
+        return (size - 1) * window.stride + window.field + adjustment - before - after, before, after
+
+    def check_rank(self, rank: int) -> None:
+        """Raises FactError when the padding is not for ``rank`` spatial axes."""
+        _check_ends(self, self.before, self.after, rank)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplicitOnnxPool(Padding):
+    """Like `Explicit`, with the ``ceil_mode`` of ONNX pools.
+
+    In that mode a last window counts that begins inside the input or the padding before it, even if it reaches beyond
+    the padding after it.
+    """
+
+    before: tuple[Dim, ...]
+    after: tuple[Dim, ...]
+    ceil_mode: bool = False
+
+    def ends(self, axis: int, size: Dim, window: Window) -> tuple[Dim, Dim, Dim]:
+        """As many windows as fit, or as begin inside."""
+        before, after = self.before[axis], self.after[axis]
+        if not self.ceil_mode:
+            return _windows_within(size + before + after, window), before, after
+        # ceil((size + before + after - field) / stride) + 1, and no window that begins behind size + before
+        slack = dim_min(0, after - window.field + window.stride)
+        return ceil_div(size + before + slack, window.stride), before, after
+
+    def check_rank(self, rank: int) -> None:
+        """Raises FactError when the padding is not for ``rank`` spatial axes."""
+        _check_ends(self, self.before, self.after, rank)
+
+
+def _windows_within(size: Dim, window: Window) -> Dim:
+    return (size - window.field + window.stride) // window.stride
+
+
+def _same(size: Dim, window: Window) -> tuple[Dim, Dim]:
+    output = ceil_div(size, window.stride)
+    return output, dim_max(0, (output - 1) * window.stride + window.field - size)
+
+
+def _check_ends(padding: Padding, before: Sequence[Dim], after: Sequence[Dim], rank: int) -> None:
+    if len(before) != rank or len(after) != rank:
+        raise FactError(f"the padding {padding} is for {len(before)} and {len(after)} axes; the kernel has {rank}")
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSpec:
+    """What convolutions and pools have in common.
+
+    ``kernel_shape``, ``dilations``, ``strides``: per spatial axis, in elements; no dilations or strides stand for ones.
+    ``input_channels``, ``output_channels``: sizes of the channel axes; ``None`` stands for any (pools keep them).
+    Raises FactError for lengths that differ and for numbers below 1.
+    """
+
+    data_format: DataFormat
+    kernel_shape: tuple[int, ...]
+    padding: Padding = Valid()
+    dilations: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    input_channels: Dim | None = None
+    output_channels: Dim | None = None
+
+    def __post_init__(self) -> None:
+        ones = (1,) * len(self.kernel_shape)
+        object.__setattr__(self, "dilations", tuple(self.dilations) or ones)
+        object.__setattr__(self, "strides", tuple(self.strides) or ones)
+        for what, values in (("kernel", self.kernel_shape), ("dilation", self.dilations), ("stride", self.strides)):
+            if len(values) != self.rank:
+                raise FactError(f"{len(values)} {what}s {list(values)} for a kernel of {self.rank} axes")
+            if any(value < 1 for value in values):
+                raise FactError(f"{what} {list(values)} has an entry below 1")
+        self.padding.check_rank(self.rank)
+
+    @property
+    def rank(self) -> int:
+        """The number of spatial axes."""
+        return len(self.kernel_shape)
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The window along each spatial axis."""
+        return tuple(map(Window, self.kernel_shape, self.dilations, self.strides))
+
+    def check_input(self, op: Op, x: TypedFact) -> None:
+        """Raises FactError when ``x`` is not of the data format's rank, or has other channels than expected."""
+        layout = self.data_format
+        if x.rank != layout.rank(self.rank):
+            raise FactError(
+                f"{op.name}: the input {x} has rank {x.rank}; a kernel of {self.rank} axes on {layout.name} data "
+                f"wants rank {layout.rank(self.rank)}"
+            )
+        channels = x.shape[layout.c_axis(x.rank)]
+        if self.input_channels is not None and same_dim(channels, self.input_channels) is False:
+            raise FactError(f"{op.name}: the input {x} has {channels} channels, {self.input_channels} are wanted")
+
+    def plan(self, op: Op, shape: Sequence[Dim]) -> tuple[AxisPlan, ...]:
+        """The plan of each spatial axis for an input of that shape.
+
+        Raises FactError for a negative padding, and for an input too small for a single window.
+        """
+        plans: list[AxisPlan] = []
+        for axis, (size, window) in enumerate(zip(self.data_format.spatial(shape), self.windows, strict=True)):
+            output, before, after = self.padding.ends(axis, size, window)
+            where = f"{op.name}: on spatial axis {axis}"
+            if not_negative(before) is False or not_negative(after) is False:
+                raise FactError(f"{where} the padding is {before} before and {after} after; it cannot be negative")
+            if not_negative(output) is False:
+                raise FactError(
+                    f"{where} a window over {window.field} elements does not fit into {size} "
+                    f"padded by {before} and {after}"
+                )
+            plans.append(AxisPlan(window, size, output, before, after))
+        return tuple(plans)
+
+    def transposed_plan(self, op: Op, shape: Sequence[Dim], adjustments: Sequence[int]) -> tuple[AxisPlan, ...]:
+        """The plan of each spatial axis of a deconvolution; ``before`` and ``after`` are cut off from what it writes.
+
+        Raises FactError when less than nothing is left, and for a padding that a deconvolution cannot have. A negative
+        padding after the output adds zeros there, as an adjustment does.
+        """
+        plans: list[AxisPlan] = []
+        for axis, (size, window) in enumerate(zip(self.data_format.spatial(shape), self.windows, strict=True)):
+            output, before, after = self.padding.transposed_ends(axis, size, window, adjustments[axis])
+            if not_negative(before) is False:
+                raise FactError(f"{op.name}: on spatial axis {axis} the padding before is {before}")
+            if not_negative(output) is False:
+                raise FactError(
+                    f"{op.name}: on spatial axis {axis} the output would have {output} elements: "
+                    f"input {size}, padding {before} and {after}"
+                )
+            plans.append(AxisPlan(window, size, output, before, after))
+        return tuple(plans)
+
+
+def padded(plans: Sequence[AxisPlan], x: Array, fill: Any) -> Array:
+    """``x`` (batch, channels, spatial axes) with ``fill`` added as far as the windows reach."""
+    ends = [(int(plan.before), max(0, int(plan.overhang))) for plan in plans]
+    if not any(map(any, ends)):
+        return x
+    return np.pad(x, [(0, 0), (0, 0), *ends], constant_values=fill)
+
+
+def windows(plans: Sequence[AxisPlan], x: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
+    """For each position in the kernel, in row-major order: the position, and what the outputs read there.
+
+    ``x`` is padded (batch, channels, spatial axes); the second is a view of (batch, channels, output sizes).
+    """
+    for position in np.ndindex(*(plan.window.kernel for plan in plans)):
+        yield position, x[(slice(None), slice(None), *strided(plans, position, [int(p.output) for p in plans]))]
+
+
+def strided(plans: Sequence[AxisPlan], position: Sequence[int], counts: Sequence[int]) -> tuple[slice, ...]:
+    """Per spatial axis, ``counts`` elements from ``position`` in the kernel on, ``stride`` apart."""
+    return tuple(
+        slice(
+            index * plan.window.dilation, index * plan.window.dilation + count * plan.window.stride, plan.window.stride
+        )
+        for plan, index, count in zip(plans, position, counts, strict=True)
+    )
