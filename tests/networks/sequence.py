@@ -169,7 +169,9 @@ class LlamaLayer(nn.Module):
 class Llama(nn.Module):
     """Touvron et al. 2023, small: one step of decoding, with past keys and values as inputs and outputs."""
 
-    def __init__(self, width: int = 64, depth: int = 2, heads: int = 4, kv_heads: int = 2, vocabulary: int = 256) -> None:
+    def __init__(
+        self, width: int = 64, depth: int = 2, heads: int = 4, kv_heads: int = 2, vocabulary: int = 256
+    ) -> None:
         super().__init__()
         self.size = width // heads
         self.embed = nn.Embedding(vocabulary, width)

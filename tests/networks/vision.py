@@ -18,7 +18,14 @@ class InvertedResidual(nn.Module):
     """Expand, filter each channel, project; squeeze-and-excite in between when asked for."""
 
     def __init__(
-        self, inputs: int, outputs: int, stride: int, expand: int, kernel: int = 3, act: type = nn.ReLU6, se: bool = False
+        self,
+        inputs: int,
+        outputs: int,
+        stride: int,
+        expand: int,
+        kernel: int = 3,
+        act: type = nn.ReLU6,
+        se: bool = False,
     ) -> None:
         super().__init__()
         hidden = inputs * expand
@@ -51,7 +58,15 @@ class SqueezeExcite(nn.Module):
 class MobileNetV2(nn.Module):
     """Sandler et al. 2018, width 1.0."""
 
-    SETTINGS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+    SETTINGS = (
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from click.testing import Result
+
+Call = Callable[..., Result]
+
+
+def test_the_decluttered_graph(tract: Call, model: Path) -> None:
+    output = tract(model).output
+    assert "EinSum" in output
+    assert "Identity" not in output
+    assert "B,3,f32" in output
+    assert "output 0: y  B,3,f32" in output
+
+
+def test_the_graph_of_the_file(tract: Call, model: Path) -> None:
+    output = tract(model, "--pass", "load").output
+    assert "MatMul" in output
+    assert "Identity" in output
+
+
+def test_constants_are_hidden_until_asked_for(tract: Call, model: Path) -> None:
+    assert "constants not shown" in tract(model).output
+    assert "Const" in tract(model, "dump", "--const").output
+
+
+def test_a_symbol_gets_a_value(tract: Call, model: Path) -> None:
+    assert "5,3,f32" in tract(model, "--set", "B=5").output
+    assert "2*S,3,f32" in tract(model, "--set", "B=2*S").output
+    result = tract(model, "--set", "Z=5")
+    assert result.exit_code == 1
+    assert "no symbol Z" in result.output
+
+
+def test_an_input_fact_is_overridden(tract: Call, model: Path) -> None:
+    assert "7,3,f32" in tract(model, "-i", "7,4,f32").output
+    assert "7,3,f32" in tract(model, "-i", "x:7,4,f32").output
+    result = tract(model, "-i", "7,5,f32")
+    assert result.exit_code == 1
+    assert "product" in result.output
+
+
+def test_outputs_can_be_chosen(tract: Call, model: Path) -> None:
+    assert "output 0: product" in tract(model, "--output-node", "product").output
+    cut = tract(model, "--input-node", "sum")
+    assert cut.exit_code == 0
+    assert "EinSum" not in cut.output
+
+
+def test_costs_and_axes(tract: Call, model: Path) -> None:
+    assert "FMA(F32)=12*B" in tract(model, "--machine-friendly", "dump", "--cost").output
+    assert "->" in tract(model, "dump", "--invariants").output
+
+
+def test_profile(tract: Call, model: Path) -> None:
+    assert " ms" in tract(model, "dump", "--profile", "--set", "B=2").output
+    timed = json.loads(tract(model, "dump", "--profile", "--json", "--set", "B=2").output)
+    assert timed["profiling_info"]["iterations"] >= 1
+    costs = json.loads(tract(model, "dump", "--json").output)
+    assert costs["profiling_info"] is None
+    assert any("FMA(F32)" in node.get("cost", {}) for node in costs["nodes"])
+
+
+def test_the_audit(tract: Call, model: Path) -> None:
+    audit = json.loads(tract(model, "dump", "--audit-json").output)
+    assert audit["inputs"][0]["fact"] == "B,4,f32"
+    assert audit["outputs"][0]["name"] == "y"
+    assert {"id", "name", "op", "info", "inputs", "outputs", "cost"} <= audit["nodes"][0].keys()
+
+
+def test_the_summary(tract: Call, model: Path) -> None:
+    output = tract(model, "dump", "--summary").output
+    assert "property onnx.producer_name: test" in output
+    assert "input 0: x  B,4,f32" in output
+
+
+def test_filters(tract: Call, model: Path) -> None:
+    output = tract(model, "dump", "--op-name", "einsum").output
+    assert "EinSum" in output
+    assert "TypedSource" not in output
+
+
+def test_assertions_hold_or_fail(tract: Call, model: Path) -> None:
+    assert tract(model, "dump", "--assert-op-count", "EinSum", 1, "--assert-output-fact", "B,3,f32").exit_code == 0
+    failed = tract(model, "dump", "--assert-op-count", "EinSum", 2, "--assert-output-count", 3)
+    assert failed.exit_code == 1
+    assert "there are 1 nodes of EinSum, not 2" in failed.output
+    assert "the model has 1 outputs, not 3" in failed.output
+    assert tract(model, "dump", "--assert-op-only", "EinSum,Add,Max,Const,*Source").exit_code == 0
+    assert tract(model, "dump", "--assert-op-only", "Conv").exit_code == 1
+
+
+def test_verbose_says_which_rules_fired(tract: Call, model: Path) -> None:
+    assert "patches" in tract("-v", model).output

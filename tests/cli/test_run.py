@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+Call = Callable[..., Result]
+WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3) / 10
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    """An input, and the output that belongs to it."""
+    x = np.array([[1, -2, 3, -4], [0.5, 0, -1, 2]], np.float32)
+    path = tmp_path / "io.npz"
+    np.savez(path, x=x, y=np.maximum(x @ WEIGHTS + 1, 0))
+    return path
+
+
+def test_run_on_a_bundle_and_check(tract: Call, model: Path, bundle: Path) -> None:
+    flags = ("--input-from-bundle", bundle, "--assert-output-bundle", bundle, "--approx", "approximate")
+    result = tract(model, "run", *flags)
+    assert result.exit_code == 0
+    assert "2,3,f32" in result.output
+
+
+def test_a_wrong_output_fails(tract: Call, model: Path, bundle: Path, tmp_path: Path) -> None:
+    arrays = dict(np.load(bundle))
+    arrays["y"][1, 2] += 1
+    wrong = tmp_path / "wrong.npz"
+    np.savez(wrong, **arrays)
+    result = tract(model, "run", "--input-from-npz", bundle, "--assert-output-bundle", wrong)
+    assert result.exit_code == 1
+    assert "output 'y': 1 of 6 elements differ; the worst, at [1, 2]" in result.output
+
+
+def test_an_output_written_down(tract: Call, model: Path) -> None:
+    flags = ("-i", "x:1,4,f32", "run", "-R", "--random-range", "0..0.0000001")
+    assert tract(model, *flags, "--assert-output", "1,3,f32=1,1,1", "--approx", "approximate").exit_code == 0
+    assert tract(model, *flags, "--assert-output", "y:1,3,f32=1,2,1").exit_code == 1
+
+
+def test_inputs_without_values_are_refused(tract: Call, model: Path) -> None:
+    result = tract(model, "run")
+    assert result.exit_code == 1
+    assert "input 'x' (B,4,f32) has no value" in result.output
+    assert "-R" in result.output
+
+
+def test_a_random_input_needs_its_sizes(tract: Call, model: Path) -> None:
+    result = tract(model, "run", "-R")
+    assert result.exit_code == 1
+    assert "--set B=1" in result.output
+    assert tract(model, "run", "-R", "--set", "B=3").exit_code == 0
+
+
+def test_outputs_and_steps_are_saved(tract: Call, model: Path, bundle: Path, tmp_path: Path) -> None:
+    outputs, steps = tmp_path / "out.npz", tmp_path / "steps.npz"
+    flags = ("--save-outputs", outputs, "--save-steps", steps, "--steps")
+    result = tract(model, "run", "--input-from-bundle", bundle, *flags)
+    assert result.exit_code == 0
+    np.testing.assert_allclose(np.load(outputs)["y"], np.load(bundle)["y"], rtol=1e-6)
+    assert len(np.load(steps).files) >= 3
+    assert "EinSum" in result.output
+
+
+def test_json(tract: Call, model: Path, bundle: Path) -> None:
+    content = json.loads(tract(model, "run", "--input-from-bundle", bundle, "--json").output)
+    assert content["y"]["fact"] == "2,3,f32"
+
+
+def test_a_bundle_with_pickles_is_refused(tract: Call, model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "evil.npz"
+    np.savez(path, x=np.array([object()]))
+    result = tract(model, "run", "--input-from-bundle", path)
+    assert result.exit_code == 1
+    assert "not a readable .npz file" in result.output
+
+
+def test_floats_that_are_not_sane_are_named(tract: Call, model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "nan.npz"
+    np.savez(path, x=np.full((1, 4), np.nan, np.float32))
+    result = tract(model, "run", "--input-from-bundle", path, "--assert-sane-floats")
+    assert result.exit_code == 1
+    assert "not finite" in result.output
+
+
+def test_bench(tract: Call, model: Path) -> None:
+    figures = json.loads(tract(model, "bench", "--set", "B=2", "--max-loops", 3, "--json").output)
+    assert figures["iterations"] == 3
+    assert figures["fastest_ms"] <= figures["median_ms"] <= figures["slowest_ms"]
+
+
+def test_compare_with_another_stage(tract: Call, model: Path) -> None:
+    result = tract(model, "compare", "--stage", "type", "-R", "--set", "B=2", "--approx", "approximate")
+    assert result.exit_code == 0
+    assert "agrees" in result.output
+    assert tract(model, "compare", "--twice", "-R", "--set", "B=2", "--approx", "exact").exit_code == 0
+
+
+def test_compare_names_the_node_that_differs(tract: Call, model: Path, bundle: Path, tmp_path: Path) -> None:
+    arrays = dict(np.load(bundle))
+    product = arrays["x"] @ WEIGHTS
+    product[0, 0] += 5
+    path = tmp_path / "reference.npz"
+    np.savez(path, product=product, y=arrays["y"])
+    result = tract(model, "compare", "--npz", path, "--input-from-bundle", bundle, "--cumulative", "--approx", "very")
+    assert result.exit_code == 1
+    assert "differs" in result.output
+    assert "product" in result.output or "same" in result.output
+
+
+def test_compare_wants_one_reference(tract: Call, model: Path) -> None:
+    result = tract(model, "compare", "-R")
+    assert result.exit_code == 2
+    assert "--stage, --twice, --npz" in result.output
+
+
+def test_the_lists(tract: Call) -> None:
+    assert "EinSum" in tract("list-ops").output
+    assert "reference" in tract("list-runtimes").output
+    transforms = json.loads(tract("list-transforms", "--json").output)
+    assert {"set_symbols", "float_precision"} <= {transform["name"] for transform in transforms}
+
+
+def test_transforms(tract: Call, model: Path) -> None:
+    assert "4,3,f32" in tract(model, "-t", "set_symbols(values: {B: 4})").output
+    assert "4,3,f32" in tract(model, "-t", '{"name": "set-symbols", "values": {"B": 4}}').output
+    assert "f16" in tract(model, "-t", "f32_to_f16").output
+    result = tract(model, "-t", "nonsense")
+    assert result.exit_code == 1
+    assert "set_symbols" in result.output

@@ -1,0 +1,36 @@
+"""What every test of the project relies on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _patches_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every rewrite of a model is followed by a check of the whole model."""
+    monkeypatch.setenv("TRACT_CHECK_PATCHES", "1")
+
+
+@pytest.fixture(scope="session")
+def fresh_environment() -> Callable[[Path], Path]:
+    """``fresh_environment(folder)``: makes a Python environment in a folder, returns its interpreter.
+
+    It sees what is installed beside these tests, and things can be installed into it with nothing else noticing.
+    """
+
+    def make(folder: Path) -> Path:
+        venv.create(folder, symlinks=sys.platform != "win32")
+        python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+        code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        site = Path(subprocess.check_output([python, "-c", code], text=True).strip())
+        outer = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+        (site / "outer.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in outer))
+        return python
+
+    return make

@@ -1,0 +1,58 @@
+"""What the documents show is run: Python blocks, and the lines that call the command."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tract_core.cli.frame import app
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "architecture.md", ROOT / "examples" / "digits" / "README.md"]
+
+PYTHON = [
+    pytest.param(block, id=f"{path.name}-{number}")
+    for path in DOCUMENTS
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL))
+]
+COMMANDS = [
+    pytest.param(line, id=line)
+    for path in DOCUMENTS
+    for line in re.findall(r"^\$ (tract [^#\n]*)", path.read_text(), re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("block", PYTHON)
+def test_python_block(block: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    exec(compile(block, "document", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    promised = re.findall(r"print\(.*\)\s+# (.*)", block)
+    assert printed == promised
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_command(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    result = CliRunner().invoke(app, shlex.split(line)[1:])
+    assert result.exit_code == 0, result.output
+
+
+def test_links_lead_somewhere() -> None:
+    for path in [*DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "docs" / "plugins.md"]:
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+            assert target.startswith("http") or (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_every_distribution_is_in_the_readme_and_every_extra_exists() -> None:
+    import tomllib
+
+    readme = (ROOT / "README.md").read_text()
+    names = {tomllib.loads(path.read_text())["project"]["name"] for path in (ROOT / "plugins").glob("*/pyproject.toml")}
+    assert all(f"`{name}`" in readme for name in names)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {requirement for requirements in extras.values() for requirement in requirements} <= names

@@ -1,0 +1,50 @@
+"""The limits of the house: short files, short functions, no import of heavy things at start."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted(
+    path
+    for folder in ("tract_core", "plugins", "tests", "examples", "bench")
+    for path in (ROOT / folder).rglob("*.py")
+    if ".venv" not in path.parts
+)
+LIBRARY = [path for path in SOURCES if path.parts[len(ROOT.parts)] in ("tract_core", "plugins")]
+
+
+def test_no_file_is_longer_than_600_lines() -> None:
+    long = {str(path.relative_to(ROOT)): count for path in SOURCES if (count := len(path.read_text().splitlines())) > 600}
+    assert not long
+
+
+def test_no_function_is_longer_than_60_lines() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path in LIBRARY
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno - node.lineno >= 60
+    ]
+    assert not long
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The modules that a fresh interpreter holds after ``statement``."""
+    code = f"import sys; {statement}; print(' '.join(sys.modules))"
+    return set(subprocess.check_output([sys.executable, "-c", code], text=True).split())
+
+
+def test_importing_the_core_loads_nothing_heavy() -> None:
+    assert not loaded_by("import tract_core") & {"numpy", "ml_dtypes", "onnx", "rich", "click", "tract_onnx"}
+
+
+@pytest.mark.parametrize("module", ["onnx", "rich.console", "tract_onnx.frontend", "numpy"])
+def test_the_help_loads_nothing_heavy(module: str) -> None:
+    statement = "from click.testing import CliRunner; from tract_core.cli.frame import app; CliRunner().invoke(app, ['-h'])"
+    assert module not in loaded_by(statement)

@@ -1,0 +1,132 @@
+"""What the user asserted of the graph and of the outputs, checked. Every failure is reported, not only the first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from tract_core.cli.pipeline import outlet_named
+from tract_core.cli.values import literal, read_bundle
+from tract_core.data import DatumType
+from tract_core.errors import InputError, TractError
+from tract_core.model.fact import TypedFact
+from tract_core.model.spec import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.testing.tolerance import Tolerance, approx_class, mismatch
+
+Array = np.ndarray[Any, Any]
+
+
+class AssertionFailed(TractError):
+    """Something that the user asserted does not hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assertions:
+    """The assertion flags, under the names that `options.assertion_options` gives them."""
+
+    approx: str = "close"
+    approx_custom: str | None = None
+    assert_output: tuple[str, ...] = ()
+    assert_output_bundle: str | None = None
+    allow_missing_outputs: bool = False
+    assert_output_fact: tuple[str, ...] = ()
+    assert_output_count: int | None = None
+    assert_op_count: tuple[tuple[str, int], ...] = ()
+    assert_op_only: str | None = None
+
+    def check_graph(self, model: TypedModel) -> None:
+        """Raise AssertionFailed unless operators and output facts are as asserted."""
+        _report([*self._operators(model), *self._facts(model)])
+
+    def check_outputs(self, model: TypedModel, outputs: Sequence[Array]) -> None:
+        """Raise AssertionFailed unless the outputs have the asserted values."""
+        names = [model.outlet_name(outlet) for outlet in model.outputs]
+        _report(self._values(model, names, dict(zip(names, outputs, strict=True))))
+
+    @property
+    def wants_outputs(self) -> bool:
+        """Whether an assertion is about values."""
+        return bool(self.assert_output or self.assert_output_bundle)
+
+    def tolerance(self, kind: DatumType) -> Tolerance:
+        """How close values of an element type must be. Raises InputError for a custom one that is no three numbers."""
+        if self.approx_custom is None:
+            return approx_class(self.approx, kind)
+        try:
+            absolute, relative, outliers = map(float, self.approx_custom.split(","))
+        except ValueError:
+            raise InputError(f"--approx-custom {self.approx_custom!r} is not ATOL,RTOL,OUTLIERS") from None
+        return Tolerance(absolute, relative, outliers)
+
+    def _operators(self, model: TypedModel) -> list[str]:
+        counts = Counter(node.op.name for node in model.live_nodes())
+        problems = [
+            f"there are {counts[op]} nodes of {op}, not {wanted}"
+            for op, wanted in self.assert_op_count
+            if counts[op] != wanted
+        ]
+        if self.assert_op_only is not None:
+            patterns = [pattern.strip() for pattern in self.assert_op_only.split(",")]
+            others = sorted(op for op in counts if not any(fnmatchcase(op, pattern) for pattern in patterns))
+            problems += [
+                f"there are {counts[op]} nodes of {op}, only {self.assert_op_only} are allowed" for op in others
+            ]
+        return problems
+
+    def _facts(self, model: TypedModel) -> list[str]:
+        facts = [model.outlet_fact(outlet) for outlet in model.outputs]
+        problems: list[str] = []
+        if self.assert_output_count is not None and len(facts) != self.assert_output_count:
+            problems.append(f"the model has {len(facts)} outputs, not {self.assert_output_count}")
+        for slot, text in enumerate(self.assert_output_fact):
+            wanted = parse_typed_fact(text)
+            found = facts[slot] if slot < len(facts) else None
+            if found is None or (found.datum_type, tuple(found.shape)) != (wanted.datum_type, tuple(wanted.shape)):
+                problems.append(f"output {slot} is {found or 'missing'}, not {wanted}")
+        return problems
+
+    def _values(self, model: TypedModel, names: Sequence[str], outputs: Mapping[str, Array]) -> list[str]:
+        expected: dict[str, Array] = {}
+        if self.assert_output_bundle is not None:
+            bundle = read_bundle(self.assert_output_bundle)
+            missing = [name for name in names if name not in bundle]
+            if missing and not self.allow_missing_outputs:
+                return [
+                    f"the bundle has no output {name!r}; it has {', '.join(bundle) or 'nothing'}" for name in missing
+                ]
+            expected = {name: bundle[name] for name in names if name in bundle}
+        for slot, spec in enumerate(self.assert_output):
+            name, array = self._literal(model, names, slot, spec)
+            expected[name] = array
+        return [
+            f"output {name!r}: {problem}"
+            for name, wanted in expected.items()
+            if (problem := self._compare(outputs[name], wanted)) is not None
+        ]
+
+    def _literal(self, model: TypedModel, names: Sequence[str], slot: int, spec: str) -> tuple[str, Array]:
+        text, equals, values = spec.partition("=")
+        head, _, tail = text.rpartition(":")
+        if not equals or (not head and slot >= len(names)) or (head and head not in names):
+            raise InputError(f"--assert-output {spec!r} is not [NAME:]FACT=VALUES", hint=f"outputs: {', '.join(names)}")
+        fact: TypedFact = parse_typed_fact(tail if head else text)
+        if head:
+            outlet_named(model, head)
+        return head or names[slot], literal(fact, values)
+
+    def _compare(self, found: Array, wanted: Array) -> str | None:
+        if found.dtype != wanted.dtype:
+            return f"element type is {found.dtype}, wanted {wanted.dtype}"
+        return mismatch(found, wanted, self.tolerance(DatumType.from_numpy(found.dtype)))
+
+
+def _report(problems: Sequence[str]) -> None:
+    if problems:
+        listed = problems[0] if len(problems) == 1 else "\n".join(["", *(f"  {problem}" for problem in problems)])
+        raise AssertionFailed(f"does not hold: {listed}")

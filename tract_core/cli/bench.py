@@ -1,0 +1,66 @@
+"""``tract MODEL bench``: time a model on random inputs."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tract_core.cli.frame import ModelCommand
+from tract_core.cli.options import bench_options, run_options
+
+if TYPE_CHECKING:
+    from tract_core.cli.request import Request
+
+
+@click.command(cls=ModelCommand, short_help="Time it on random inputs.")
+@click.option("--json", "as_json", is_flag=True, help="Figures as JSON.")
+@run_options
+@bench_options
+@click.pass_obj
+def command(request: Request, as_json: bool, **flags: Any) -> None:
+    """Run MODEL again and again, on the inputs of a bundle or on random ones, and say how long a turn takes."""
+    from tract_core.cli.inputs import inputs_for
+
+    model = request.typed_model()
+    arrays = inputs_for(model, {**flags, "random": True})
+    state = request.chosen_runtime.prepare(model).spawn()
+    with request.progress("measuring"):
+        _warm_up(state, arrays, flags["warmup_time"], flags["warmup_loops"])
+        seconds = _measure(state, arrays, flags["max_time"] / 1e3, flags["max_loops"])
+    figures = {
+        "runtime": request.chosen_runtime.name,
+        "iterations": len(seconds),
+        "median_ms": statistics.median(seconds) * 1e3,
+        "fastest_ms": min(seconds) * 1e3,
+        "slowest_ms": max(seconds) * 1e3,
+    }
+    if as_json:
+        click.echo(json.dumps(figures))
+    else:
+        request.console.print(
+            f"[bold]{figures['median_ms']:.3f} ms[/bold] a turn (median of {len(seconds)}; "
+            f"fastest {figures['fastest_ms']:.3f}, slowest {figures['slowest_ms']:.3f}) on {figures['runtime']}"
+        )
+
+
+def _warm_up(state: Any, arrays: Any, milliseconds: float, loops: int) -> None:
+    end = time.perf_counter() + milliseconds / 1e3
+    for _ in range(loops):
+        state.run(arrays)
+    while time.perf_counter() < end:
+        state.run(arrays)
+
+
+def _measure(state: Any, arrays: Any, limit: float, loops: int) -> list[float]:
+    """Seconds of each turn, until the time or the number of loops is over; at least one."""
+    seconds: list[float] = []
+    end = time.perf_counter() + limit
+    while len(seconds) < loops and (not seconds or time.perf_counter() < end):
+        start = time.perf_counter()
+        state.run(arrays)
+        seconds.append(time.perf_counter() - start)
+    return seconds

@@ -1,0 +1,137 @@
+"""The work of ``dump``: choose the nodes, compute the columns, print."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tract_core.cli.dump import audit, check_assertions
+from tract_core.cli.render import Show, print_graph
+from tract_core.errors import InputError
+from tract_core.model.graph import Graph
+from tract_core.model.typed import TypedModel
+
+if TYPE_CHECKING:
+    from tract_core.cli.request import Request
+
+Flags = dict[str, Any]
+
+
+def dump(request: Request, flags: Flags) -> None:
+    """Print what the flags ask for, then check what they assert."""
+    with request.progress("loading"):
+        model = request.pipeline.at(request.final_stage)
+    if flags["audit_json"]:
+        print_json(audit(_typed(model)))
+    elif flags["as_json"]:
+        print_json(_profile(request, _typed(model), flags))
+    elif flags["summary"]:
+        print_summary(request, model)
+    elif not flags["quiet"]:
+        print_graph(request.console, model, _show(request, model, flags))
+    check_assertions(model, flags)
+
+
+def print_json(text: str) -> None:
+    """Machine-readable output, on standard output as it is."""
+    import click
+
+    click.echo(text)
+
+
+def print_summary(request: Request, model: Graph[Any, Any]) -> None:
+    """Properties, inputs and outputs."""
+    console = request.console
+    for name, array in sorted(model.properties.items()):
+        console.print(f"property {name}: {' '.join(map(str, array.reshape(-1).tolist()))}", markup=False)
+    for title, outlets in (("input", model.inputs), ("output", model.outputs)):
+        for slot, outlet in enumerate(outlets):
+            console.print(f"{title} {slot}: {model.outlet_name(outlet)}  {model.outlet_fact(outlet)}", markup=False)
+    count = sum(1 for _ in model.live_nodes())
+    console.print(f"{count} nodes")
+
+
+def _typed(model: Graph[Any, Any]) -> TypedModel:
+    if not isinstance(model, TypedModel):
+        raise InputError("only a typed model has costs, axes and timings", hint="use --pass type, or a later one")
+    return model
+
+
+def _show(request: Request, model: Graph[Any, Any], flags: Flags) -> Show:
+    columns: dict[str, dict[int, str]] = {}
+    if flags["cost"]:
+        columns["cost"] = _costs(_typed(model))
+    if flags["profile"]:
+        columns["time"] = _times(request, _typed(model), flags)
+    if flags["invariants"]:
+        columns["axes"] = _axes(_typed(model))
+    if flags["explain"]:
+        columns["runs"] = _placements(request, _typed(model))
+    return Show(
+        constants=flags["constants"],
+        info=flags["info"],
+        labels=flags["labels"],
+        folded=not flags["unfold"],
+        columns=columns,
+        only=_chosen(model, flags),
+    )
+
+
+def _chosen(model: Graph[Any, Any], flags: Flags) -> frozenset[int] | None:
+    """Ids of the nodes that the filters leave; ``None`` when there is no filter."""
+    chosen = {node.id for node in model.live_nodes()}
+    if flags["node_id"] is not None:
+        chosen &= {model.node(flags["node_id"]).id}
+    if flags["successors"] is not None:
+        chosen &= {i.node for outlet in model.node(flags["successors"]).outputs for i in outlet.successors}
+    if flags["op_name"] is not None:
+        chosen &= {node.id for node in model.live_nodes() if node.op.name.lower() == flags["op_name"].lower()}
+    if flags["node_name"] is not None:
+        chosen &= {node.id for node in model.live_nodes() if flags["node_name"] in node.name}
+    filtered = any(flags[name] is not None for name in ("node_id", "successors", "op_name", "node_name"))
+    return frozenset(chosen) if filtered else None
+
+
+def _costs(model: TypedModel) -> dict[int, str]:
+    from tract_core.runtime.profile import node_cost
+
+    return {
+        node.id: " ".join(f"{kind}={count}" for kind, count in node_cost(model, node).items())
+        for node in model.live_nodes()
+    }
+
+
+def _axes(model: TypedModel) -> dict[int, str]:
+    from tract_core.plugins.keys import AXES
+
+    table = model.registry[AXES]
+    return {
+        node.id: str(row(node.op, model.input_facts(node), model.output_facts(node)))
+        for node in model.live_nodes()
+        if (row := table.find(type(node.op))) is not None
+    }
+
+
+def _placements(request: Request, model: TypedModel) -> dict[int, str]:
+    explanation = request.chosen_runtime.prepare(model).explain()
+    by_name = {placement.node: f"{placement.where}: {placement.how}" for placement in explanation.placements}
+    return {node.id: by_name.get(node.name, "") for node in model.live_nodes()}
+
+
+def _profile(request: Request, model: TypedModel, flags: Flags) -> str:
+    from tract_core.cli.inputs import inputs_for
+    from tract_core.runtime.profile import profile
+
+    plan = request.chosen_runtime.prepare(model)
+    arrays = inputs_for(model, {**flags, "random": True}) if flags["profile"] else None
+    return json.dumps(json.loads(profile(model, plan, arrays)), indent=1)
+
+
+def _times(request: Request, model: TypedModel, flags: Flags) -> dict[int, str]:
+    timed = json.loads(_profile(request, model, flags))
+    result: dict[int, str] = {}
+    for node in timed["nodes"]:
+        seconds = node.get("secs_per_iter")
+        if seconds is not None:
+            result[node["qualified_id"][1]] = f"{seconds * 1e3:.3f} ms"
+    return result

@@ -1,0 +1,275 @@
+"""The stages of loading, in order, as the global flags ask for them.
+
+load → analyse → incorporate → type → declutter → each transform → set → set-declutter → before-optimize → optimize.
+Each stage works on the result of the one before; `Pipeline.at` computes it anew for a stage that was passed, as stages
+change the model in place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tract_core.cli.options import STAGES
+from tract_core.data import Constant, DatumType
+from tract_core.errors import InputError, ModelError, Unsupported
+from tract_core.model.fact import InferenceFact
+from tract_core.model.graph import Graph, OutletId
+from tract_core.model.inference import InferenceModel
+from tract_core.model.spec import parse_inference_fact
+from tract_core.model.typed import TypedModel
+
+if TYPE_CHECKING:
+    from tract_core.cli.request import Request
+    from tract_core.model.rewriter import RewriteReport
+    from tract_core.plugins.descriptor import Frontend
+
+AnyModel = InferenceModel | TypedModel
+
+
+class Pipeline:
+    """Brings the model of a `Request` to any stage."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.plan: Any = None
+
+    def at(self, stage: str) -> AnyModel:
+        """The model as it is after ``stage``, freshly made. Raises TractError."""
+        steps: dict[str, Callable[[AnyModel], AnyModel]] = {
+            "analyse": self._analyse,
+            "incorporate": lambda model: model,
+            "type": self._type,
+            "declutter": self._declutter,
+            "set": self._set,
+            "set-declutter": self._set_declutter,
+            "before-optimize": lambda model: model,
+            "optimize": self._optimize,
+        }
+        model: AnyModel = self._load()
+        for name in STAGES[1 : STAGES.index(stage) + 1]:
+            model = steps[name](model)
+        return model
+
+    # -- stages ----------------------------------------------------------------------------------------------------
+
+    def _load(self) -> AnyModel:
+        model = load_file(Path(self.request.model or ""), self.request.format_name)
+        for text in self.request.assertions:
+            model.symbols.add_assertion(text)
+        if isinstance(model, InferenceModel):
+            self._override(model)
+        return model
+
+    def _override(self, model: InferenceModel) -> None:
+        """Everything that the flags say about the file's own graph."""
+        request = self.request
+        if request.input_nodes:
+            _become_inputs(model, request.input_nodes)
+        if request.output_nodes:
+            model.set_outputs(outlet_named(model, name) for name in request.output_nodes)
+        for index, spec in enumerate(request.inputs):
+            name, fact = _named_fact(model, spec)
+            outlet = _input_named(model, name) if name is not None else _input_at(model, index, spec)
+            model.set_outlet_fact(outlet, fact)
+        if request.facts_bundle is not None:
+            _facts_from_bundle(model, request.facts_bundle)
+        for spec in request.override_fact:
+            name, fact = _named_fact(model, spec)
+            if name is None:
+                raise InputError(f"--override-fact {spec!r} names no tensor", hint="write it as NAME:1,3,S,f32")
+            model.set_outlet_fact(outlet_named(model, name), fact)
+        for name in request.constantize:
+            _constantize(model, name)
+
+    def _analyse(self, model: AnyModel) -> AnyModel:
+        return model.analyse() if isinstance(model, InferenceModel) else model
+
+    def _type(self, model: AnyModel) -> AnyModel:
+        return model.into_typed() if isinstance(model, InferenceModel) else model
+
+    def _declutter(self, model: AnyModel) -> AnyModel:
+        from tract_core.rules import declutter_with_report
+        from tract_core.transforms import apply_transform
+
+        model = _typed(model)
+        self._tell(declutter_with_report(model, max_patches=self.request.declutter_step))
+        for spec in self.request.transforms:
+            model = apply_transform(model, transform_text(spec))
+        return model
+
+    def _tell(self, report: RewriteReport) -> None:
+        """With ``-v``: how many nodes were looked at, and which rules changed how many."""
+        if self.request.verbose:
+            looks, patches = report.visits.total(), report.patches.total()
+            click.echo(f"declutter: {looks} looks at {len(report.visits)} nodes, {patches} patches", err=True)
+            for rule, count in report.patches.most_common():
+                click.echo(f"  {count:5} {rule}", err=True)
+
+    def _set(self, model: AnyModel) -> AnyModel:
+        from tract_core.dims import parse_dim
+        from tract_core.transforms.set_symbols import substitute_in_model
+
+        if not self.request.settings:
+            return model
+        values = {name: parse_dim(value) for name, value in map(split_setting, self.request.settings)}
+        unknown = values.keys() - _symbols_of(_typed(model))
+        if unknown:
+            known = ", ".join(sorted(_symbols_of(_typed(model)))) or "none"
+            raise InputError(f"--set: no symbol {', '.join(sorted(unknown))} in the model; it has {known}")
+        return substitute_in_model(_typed(model), values)
+
+    def _set_declutter(self, model: AnyModel) -> AnyModel:
+        return _typed(model).declutter() if self.request.settings else model
+
+    def _optimize(self, model: AnyModel) -> AnyModel:
+        self.plan = self.request.chosen_runtime.prepare(_typed(model))
+        return getattr(self.plan, "model", model)
+
+
+def load_file(path: Path, format_name: str | None = None) -> AnyModel:
+    """The model in a file, by its ending or by the name of its format. Raises ModelError or Unsupported."""
+    from tract_core.plugins import default_registry
+
+    registry = default_registry()
+    frontends = registry.frontends()
+    if format_name is not None:
+        if format_name not in frontends:
+            raise Unsupported(f"no format {format_name!r}; installed: {', '.join(frontends) or 'none'}")
+        frontend: Frontend = frontends[format_name]
+    else:
+        fitting = [one for one in frontends.values() if path.name.lower().endswith(one.extensions)]
+        if not fitting:
+            raise Unsupported(_no_format(path, frontends), where=str(path), hint=_HINTS.get(path.suffix.lower(), _HINT))
+        frontend = fitting[0]
+    if not path.exists():
+        raise ModelError("no such file", where=str(path))
+    return registry.load("tract_frontends", frontend.name)().load(path)
+
+
+_BARE_KEY: Final = re.compile(r"((?:^|[{,])\s*)([A-Za-z_]\w*)\s*:")
+_HINT = "name the format with --format"
+_HINTS = {".onnx": "pip install tract-onnx", ".tgz": "pip install tract-nnef", ".nnef": "pip install tract-nnef"}
+
+
+def _no_format(path: Path, frontends: Any) -> str:
+    known = ", ".join(f"{f.name} ({' '.join(f.extensions)})" for f in frontends.values()) or "none"
+    return f"no installed format takes files named *{path.suffix or path.name}; installed: {known}"
+
+
+def _typed(model: AnyModel) -> TypedModel:
+    if not isinstance(model, TypedModel):
+        raise InputError("the model is not typed yet")
+    return model
+
+
+def _symbols_of(model: TypedModel) -> set[str]:
+    from tract_core.model.substitute import symbols_in
+
+    return set(symbols_in(model))
+
+
+# -- names and texts ---------------------------------------------------------------------------------------------------
+
+
+def outlet_named(model: Graph[Any, Any], name: str) -> OutletId:
+    """The tensor of that label or node name (``NAME:SLOT`` for a later output). Raises GraphError with near names."""
+    for outlet, label in model.outlet_labels.items():
+        if label == name:
+            return outlet
+    if not model.has_node(name):
+        base, _, slot = name.rpartition(":")
+        if slot.isdigit() and model.has_node(base):
+            outlet = OutletId(model.node_by_name(base).id, int(slot))
+            model.outlet(outlet)
+            return outlet
+    return OutletId(model.node_by_name(name).id)
+
+
+def split_setting(text: str) -> tuple[str, str]:
+    """``SYM=EXPR`` in its two halves. Raises InputError."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise InputError(f"--set {text!r} is not of the form SYM=VALUE")
+    return name.strip(), value.strip()
+
+
+def transform_text(spec: str) -> str:
+    """A transform as the library takes it: JSON. ``NAME(key: value, ...)`` is the other accepted form."""
+    import json
+
+    name, parenthesis, arguments = spec.partition("(")
+    if spec.lstrip().startswith("{") or not parenthesis:
+        return spec
+    if not arguments.rstrip().endswith(")"):
+        raise InputError(f"--transform {spec!r}: the closing parenthesis is missing")
+    quoted = _BARE_KEY.sub(r'\1"\2":', arguments.rstrip()[:-1])
+    try:
+        return json.dumps({"name": name.strip(), **json.loads(f"{{{quoted}}}")})
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"--transform {spec!r}: {error.msg}", hint='write it as in set_symbols(values: {"S": 12})'
+        ) from None
+
+
+def _named_fact(model: InferenceModel, spec: str) -> tuple[str | None, InferenceFact]:
+    """The name, if any, and the fact of ``[NAME:]FACT`` or ``[NAME:]FACT=VALUES``."""
+    from tract_core.cli.values import literal
+
+    text, equals, values = spec.partition("=")
+    names = {model.outlet_name(outlet) for outlet in model.inputs} | {node.name for node in model.live_nodes()}
+    head, colon, tail = text.rpartition(":")
+    named = bool(colon) and (head in names or "," not in head)
+    fact = parse_inference_fact(tail if named else text, model.symbols)
+    if equals:
+        fact = replace(fact, value=Constant(literal(fact.to_typed(), values)))
+    return (head if named else None), fact
+
+
+def _input_named(model: InferenceModel, name: str) -> OutletId:
+    for outlet in model.inputs:
+        if model.outlet_name(outlet) == name:
+            return outlet
+    raise InputError(f"no input {name!r}; there are: {', '.join(map(model.outlet_name, model.inputs)) or 'none'}")
+
+
+def _input_at(model: InferenceModel, index: int, spec: str) -> OutletId:
+    if index >= len(model.inputs):
+        raise InputError(f"--input {spec!r} is number {index + 1}, the model has {len(model.inputs)} inputs")
+    return model.inputs[index]
+
+
+def _become_inputs(model: InferenceModel, names: tuple[str, ...]) -> None:
+    """Cut the graph: these tensors are given by the caller, whatever computed them before."""
+    outlets = [outlet_named(model, name) for name in names]
+    model.inputs = []
+    for outlet, name in zip(outlets, names, strict=True):
+        fact = model.outlet_fact(outlet)
+        readers = list(model.outlet(outlet).successors)
+        label = model.outlet_name(outlet)
+        model.rename(outlet.node, f"{label}.cut")
+        source = model.add_source(name, InferenceFact(fact.datum_type, fact.shape))
+        for inlet in readers:
+            model.reconnect(inlet, source)
+
+
+def _facts_from_bundle(model: InferenceModel, path: str) -> None:
+    from tract_core.cli.values import read_bundle
+
+    arrays = read_bundle(path)
+    for outlet in model.inputs:
+        array = arrays.get(model.outlet_name(outlet))
+        if array is not None:
+            model.set_outlet_fact(outlet, InferenceFact(DatumType.from_numpy(array.dtype), array.shape))
+
+
+def _constantize(model: InferenceModel, name: str) -> None:
+    outlet = _input_named(model, name)
+    if model.outlet_fact(outlet).value is None:
+        raise InputError(f"input {name!r} has no known value", hint="give it with --input, as NAME:2,i64=3,4")
+    model.inputs = [other for other in model.inputs if other != outlet]

@@ -1,0 +1,119 @@
+"""``tract plugins``: what is installed, how it is doing, and what to do about what fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from tract_core.plugins import PluginRecord, Registry
+
+_STYLE = {"available": "cyan", "loaded": "green", "failed": "red", "blocked": "dim", "incompatible": "yellow"}
+
+
+@click.command(short_help="Installed plugins, and how they are doing.")
+@click.option("--check", is_flag=True, help="Load all that they offer; exit status 1 when anything fails.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the tracebacks of failures.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def command(check: bool, verbose: bool, as_json: bool) -> None:
+    r"""List the installed plugins: distribution, version, state, hooks, and the cause of every failure.
+
+    \b
+    available     installed, nothing of it was needed yet
+    loaded        in use
+    failed        something of it failed, as told below the table; the rest of it is in use
+    blocked       left out by TRACT_PLUGINS or TRACT_PLUGINS_BLOCK
+    incompatible  made for another version of tract-core
+    """
+    import warnings
+
+    from tract_core.plugins import PluginWarning, default_registry
+
+    registry = default_registry()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PluginWarning)  # the listing says the same, and more
+        records = registry.load_everything() if check else registry.ask_everything()
+        unusable = _unusable_runtimes(registry) if check else {}
+    if as_json:
+        click.echo(json.dumps([_as_json(record, registry, unusable) for record in records], indent=1))
+    else:
+        _print(records, unusable, verbose)
+    if check and any(record.failures for record in records):
+        click.get_current_context().exit(1)
+
+
+def _unusable_runtimes(registry: Registry) -> dict[str, str]:
+    """Why runtimes do not work on this machine, by name. That is no failure of their plugin, unless asking is one."""
+    from tract_core.api.runtime import runtime_for_name
+    from tract_core.errors import TractError
+
+    reasons: dict[str, str] = {}
+    for name in registry.runtimes():
+        try:
+            runtime_for_name(name, registry)
+        except TractError as error:
+            reasons[name] = error.problem
+    return reasons
+
+
+def _as_json(record: PluginRecord, registry: Registry, unusable: dict[str, str]) -> dict[str, Any]:
+    mine = {
+        name: why for name, why in unusable.items() if registry.owner("tract_runtimes", name) == record.distribution
+    }
+    return {
+        "name": record.name,
+        "distribution": record.distribution,
+        "version": record.version,
+        "module": record.target,
+        "state": record.state.value,
+        "hooks": list(record.hooks),
+        "failures": [
+            {"doing": one.doing, "problem": one.problem, "fix": one.fix, "traceback": one.trace}
+            for one in record.failures
+        ],
+        "unusable_runtimes": mine,
+    }
+
+
+def _print(records: Iterable[PluginRecord], unusable: dict[str, str], verbose: bool) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(_table(records))
+    for record in records:
+        _print_failures(console, record, verbose)
+    for name, reason in unusable.items():
+        console.print(f"\nruntime {name!r}: {reason}", style="yellow", markup=False)
+
+
+def _table(records: Iterable[PluginRecord]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("plugin", "distribution", "version", "state"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("hooks", overflow="fold")
+    for record in records:
+        hooks = ", ".join(hook.removeprefix("tract_") for hook in record.hooks if hook != "tract_api_version")
+        state = f"[{_STYLE[record.state.value]}]{record.state.value}[/]"
+        named = map(escape, (record.name, record.distribution, record.version or "?"))
+        table.add_row(*named, state, escape(hooks) or "-")
+    return table
+
+
+def _print_failures(console: Console, record: PluginRecord, verbose: bool) -> None:
+    for failure in record.failures:
+        console.print(
+            f"\n{record.name} ({record.distribution} {record.version}): {failure.doing}", style="red", markup=False
+        )
+        console.print(f"  cause: {failure.problem}", markup=False)
+        console.print(f"  what to do: {failure.fix}", markup=False)
+        if verbose:
+            console.print(failure.trace, style="dim", markup=False)
