@@ -25,7 +25,7 @@ def analyse(model: InferenceModel) -> Analysis:
         raise _together(contradictions)
     for outlet, wired in analysis.outlets.items():
         fact = InferenceFact.from_typed(analysis.model.outlet_fact(wired))
-        model.set_outlet_fact(outlet, model.outlet_fact(outlet).unify(_without_fresh(fact, analysis)))
+        model.set_outlet_fact(outlet, _without_fresh(fact, analysis).unify(model.outlet_fact(outlet)))
     return analysis
 
 
@@ -87,10 +87,19 @@ def _undetermined(model: InferenceModel, analysis: Analysis) -> ModelError:
 
 
 def _together(problems: list[TractError]) -> TractError:
-    """One error for all problems: the only one itself, or one that lists them."""
+    """One error for all problems: the only one itself, or one that lists them, those with one text together."""
     if len(problems) == 1:
         return problems[0]
-    lines = "\n".join(f"  {problem.where or 'model'}: {problem.problem}" for problem in problems[:50])
-    more = f"\n  and {len(problems) - 50} more" if len(problems) > 50 else ""
+    places: dict[str, list[str]] = {}
+    for problem in problems:
+        places.setdefault(problem.problem, []).append(problem.where or "model")
+    shown = [f"  {_listed(where)}: {text}" for text, where in list(places.items())[:50]]
+    listed = "\n".join(shown)
+    more = f"\n  and {len(places) - 50} more problems" if len(places) > 50 else ""
     kind = Unsupported if all(isinstance(problem, Unsupported) for problem in problems) else ModelError
-    return kind(f"{len(problems)} nodes cannot be wired:\n{lines}{more}", hint=problems[0].hint)
+    return kind(f"{len(problems)} nodes cannot be wired:\n{listed}{more}", hint=problems[0].hint)
+
+
+def _listed(places: list[str]) -> str:
+    more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+    return ", ".join(places[:5]) + more

@@ -8,7 +8,7 @@ from tract_core.dims import Dim, symbols_of
 from tract_core.errors import ModelError, TractError
 from tract_core.model.fact import InferenceFact, ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
-from tract_core.model.inference import InferenceModel, InferenceNode, Source
+from tract_core.model.inference import InferenceModel, InferenceNode, Source, Unknown
 from tract_core.model.typed import TypedModel
 
 
@@ -36,7 +36,7 @@ def wire_nodes(model: InferenceModel) -> Analysis:
         node = model.nodes[node_id]
         if isinstance(node.op, Source):
             _wire_source(model, node, analysis)
-        elif all(outlet in analysis.outlets for outlet in node.inputs):
+        elif isinstance(node.op, Unknown) or all(outlet in analysis.outlets for outlet in node.inputs):
             _wire_node(node, analysis)
     return analysis
 
@@ -62,7 +62,7 @@ def _fresh(model: InferenceModel, prefix: str, analysis: Analysis) -> Dim:
 
 
 def _wire_node(node: InferenceNode, analysis: Analysis) -> None:
-    inputs = [analysis.outlets[outlet] for outlet in node.inputs]
+    inputs = [analysis.outlets[outlet] for outlet in node.inputs if outlet in analysis.outlets]
     try:
         outlets = node.op.wire(analysis.model, node.name, inputs)
         for slot, (declared, wired) in enumerate(zip(node.outputs, outlets, strict=False)):
@@ -81,7 +81,7 @@ def _refine(model: TypedModel, outlet: OutletId, given: InferenceFact) -> None:
     if given.datum_type is None and given.shape is None:
         return
     try:
-        both = given.unify(InferenceFact.from_typed(found))
+        both = InferenceFact.from_typed(found).unify(given)  # where both are symbolic, the operators know better
     except TractError as error:
         raise ModelError(
             f"the model says {given}, its operators give {found}: {error.problem}",

@@ -67,6 +67,12 @@ class Constant:
     def __reduce__(self) -> tuple[object, ...]:
         return Constant, (np.array(self.array),)
 
+    def __copy__(self) -> Constant:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Constant:
+        return self  # nobody can change it, and it may be large
+
 
 def _same_memory(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     return a.strides == b.strides and a.__array_interface__["data"] == b.__array_interface__["data"]
@@ -78,7 +84,7 @@ def _digest(array: np.ndarray[Any, Any]) -> bytes:
     if array.dtype.kind == "O":
         state.update(repr(array.tolist()).encode())
     else:
-        state.update(memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+        state.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return state.digest()
 
 
@@ -108,7 +114,7 @@ class SymbolicArray:
 
     def map(self, function: Callable[[Dim], Dim]) -> SymbolicArray:
         """The array of ``function`` of every element."""
-        result = np.empty(self.array.size, dtype=object)
+        result: np.ndarray[Any, Any] = np.empty(self.array.size, dtype=object)
         result[:] = [function(dim) for dim in self.dims]
         return SymbolicArray(result.reshape(self.array.shape))
 

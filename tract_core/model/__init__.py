@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tract_core.api.model import Model
     from tract_core.data import DatumType, QuantizedType
     from tract_core.model.axes import AxesMapping, Axis
     from tract_core.model.fact import Fact, InferenceFact, ShapeFact, TypedFact
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tract_core.model.op import Op, TypedOp
     from tract_core.model.patch import ModelPatch, TypedModelPatch
     from tract_core.model.rewriter import Rewriter, Rule, RuleSet
+    from tract_core.model.traits import DatumExt, DatumTypeExt, SpecialOps
     from tract_core.model.typed import TypedModel, TypedNode
     from tract_core.runtime.plan import (
         RunnableModel,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     )
 
 _HOME = {
+    "tract_core.api.model": ("Model",),
     "tract_core.data": ("DatumType", "QuantizedType"),
     "tract_core.model.axes": ("AxesMapping", "Axis"),
     "tract_core.model.fact": ("Fact", "InferenceFact", "ShapeFact", "TypedFact"),
@@ -36,6 +39,7 @@ _HOME = {
     "tract_core.model.op": ("Op", "TypedOp"),
     "tract_core.model.patch": ("ModelPatch", "TypedModelPatch"),
     "tract_core.model.rewriter": ("Rewriter", "Rule", "RuleSet"),
+    "tract_core.model.traits": ("DatumExt", "DatumTypeExt", "SpecialOps"),
     "tract_core.model.typed": ("TypedModel", "TypedNode"),
     "tract_core.runtime.plan": (
         "RunnableModel",
@@ -46,32 +50,36 @@ _HOME = {
     ),
 }
 
-__all__ = [  # noqa: RUF022: grouped as in `_HOME`, which is where the names live
-    "DatumType",
-    "QuantizedType",
+__all__ = [
     "AxesMapping",
     "Axis",
+    "DatumExt",
+    "DatumType",
+    "DatumTypeExt",
     "Fact",
-    "InferenceFact",
-    "ShapeFact",
-    "TypedFact",
     "Graph",
+    "InferenceFact",
+    "InferenceModel",
     "InletId",
+    "Model",
+    "ModelPatch",
     "Node",
+    "Op",
     "Outlet",
     "OutletId",
-    "InferenceModel",
-    "Op",
-    "TypedOp",
-    "ModelPatch",
-    "TypedModelPatch",
+    "QuantizedType",
     "Rewriter",
     "Rule",
     "RuleSet",
-    "TypedModel",
-    "TypedNode",
     "RunnableModel",
+    "ShapeFact",
+    "SpecialOps",
+    "TypedFact",
     "TypedFrozenSimpleState",
+    "TypedModel",
+    "TypedModelPatch",
+    "TypedNode",
+    "TypedOp",
     "TypedRunnableModel",
     "TypedSimplePlan",
     "TypedSimpleState",

@@ -1,8 +1,8 @@
 """Axes mappings: which axis of which input of an operator becomes which axis of which output.
 
 A mapping is a list of axes, each with a one-character name and its positions. The text form is that of einsum,
-``"mk,kn->mn"``, which is also how `EinSum` states its meaning. An axis that appears once only is *disconnected*: nothing
-can be said about where it goes.
+``"mk,kn->mn"``, which is also how `EinSum` states its meaning. An axis that appears once only is *disconnected*:
+nothing can be said about where it goes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def letters() -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis. ``inputs[i]`` and ``outputs[o]`` are its positions in input ``i`` and output ``o`` (mostly one or none)."""
+    """One axis. ``inputs[i]`` and ``outputs[o]``: its positions in input ``i`` and output ``o``, mostly one or none."""
 
     name: str
     inputs: tuple[tuple[int, ...], ...]
@@ -64,7 +64,7 @@ class AxesMapping:
 
     @staticmethod
     def natural_but(input_ranks: Sequence[int], output_ranks: Sequence[int], cut: Iterable[int]) -> AxesMapping:
-        """Like `natural`, but the axes at the positions ``cut`` are disconnected: each has a name of its own everywhere."""
+        """Like `natural`, but the axes at the positions ``cut`` are disconnected: they have names of their own."""
         mapping = AxesMapping.natural(input_ranks, output_ranks)
         cut = frozenset(cut)
         used = set(mapping.names)

@@ -143,12 +143,20 @@ class TypedFact:
         value = self.value.substitute(values) if isinstance(self.value, SymbolicArray) else self.value
         return replace(self, shape=shape, value=value)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (self.datum_type, self.shape, self.value, dict(self.annotations))
+
     def compatible_with(self, other: TypedFact) -> bool:
         """Whether a tensor of one may stand where the other is expected: same type, no size known to differ."""
         return self.datum_type == other.datum_type and self.shape.same(other.shape) is not False
 
     def __str__(self) -> str:
         return ",".join([*map(str, self.shape), self.datum_type.short])
+
+
+def _restored(kind: DType, shape: ShapeFact, value: Value | None, annotations: dict[type, Any]) -> TypedFact:
+    """Pickling support: annotations are held read-only, which cannot be pickled."""
+    return TypedFact(kind, shape, value, MappingProxyType(annotations) if annotations else NO_ANNOTATIONS)
 
 
 @dataclass(frozen=True, slots=True)

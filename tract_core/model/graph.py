@@ -69,6 +69,9 @@ class Node(Generic[FactT, OpT]):
 class Vacant(Op):
     """What a removed node holds until the graph is compacted."""
 
+    def __reduce__(self) -> str:
+        return "VACANT"  # there is one: copies and pickles of a graph refer to it
+
 
 VACANT: Final[Any] = Vacant()
 
@@ -92,9 +95,7 @@ class Graph(Generic[FactT, OpT]):
 
     # -- building --------------------------------------------------------------------------------------------------
 
-    def add_node(
-        self, name: str, op: OpT, facts: Iterable[FactT], inputs: Sequence[OutletId] = ()
-    ) -> Node[FactT, OpT]:
+    def add_node(self, name: str, op: OpT, facts: Iterable[FactT], inputs: Sequence[OutletId] = ()) -> Node[FactT, OpT]:
         """Append a node. A name that is taken gets a numbered suffix. Raises GraphError for an unknown input."""
         node = Node(len(self.nodes), self.unique_name(name), op, list(inputs), [Outlet(fact) for fact in facts])
         for slot, outlet in enumerate(node.inputs):
@@ -247,12 +248,22 @@ class Graph(Generic[FactT, OpT]):
 
     def _vacate(self, node: Node[FactT, OpT]) -> None:
         for slot, outlet in enumerate(node.inputs):
-            self.nodes[outlet.node].outputs[outlet.slot].successors.remove(InletId(node.id, slot))
+            producer = self.nodes[outlet.node]
+            if producer.op is not VACANT:
+                producer.outputs[outlet.slot].successors.remove(InletId(node.id, slot))
         if self._ids.get(node.name) == node.id:
             del self._ids[node.name]
         for outlet in node.outlets():
             self.outlet_labels.pop(outlet, None)
         node.op, node.outputs = VACANT, []
+
+    def prune(self) -> None:
+        """Remove the nodes that the outputs do not need (inputs stay). The ids of the others stay valid."""
+        needed = set(self.eval_order([*self.inputs, *self.outputs]))
+        for node in self.live_nodes():
+            if node.id not in needed:
+                self._vacate(node)
+                node.inputs = []
 
     def compact(self) -> None:
         """Drop what the outputs do not need (inputs stay) and renumber the nodes in an order of evaluation."""

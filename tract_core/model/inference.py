@@ -13,6 +13,7 @@ import numpy as np
 
 from tract_core.data import Constant
 from tract_core.dims import SymbolScope
+from tract_core.errors import Unsupported
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import Graph, Node, OutletId
 from tract_core.model.op import Op
@@ -51,6 +52,24 @@ class Known(InferenceOp):
     def wire(self, model: TypedModel, name: str, inputs: Sequence[OutletId]) -> Sequence[OutletId]:
         """A `Const`."""
         return (model.add_const(name, self.value),)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(InferenceOp):
+    """An operator of the file that nothing here can wire. The analysis reports all of them at once."""
+
+    op_name: str
+    reason: str
+    hint: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What the file calls the operator."""
+        return self.op_name
+
+    def wire(self, model: TypedModel, name: str, inputs: Sequence[OutletId]) -> Sequence[OutletId]:
+        """Raises Unsupported, always."""
+        raise Unsupported(self.reason, hint=self.hint)
 
 
 InferenceNode = Node[InferenceFact, InferenceOp]

@@ -25,11 +25,11 @@ class Op(Protocol):
 class TypedOp(Op, Protocol):
     """An operator of a `TypedModel`.
 
-    ``pure``: whether equal inputs always give equal outputs with no other effect, so that the node may be computed early
-    (folded) or once for two (merged). Operators with a row in the ``state`` table are never folded either.
+    ``pure``: whether equal inputs always give equal outputs with no other effect, so that the node may be computed
+    early (folded) or once for two (merged). Operators with a row in the ``state`` table are never folded either.
 
-    ``announces``: names of fields that hold sizes of the outputs which only running the node tells. The meaning does not
-    read them; their symbols, where nothing else gives them a value, get it from the shapes of the outputs.
+    ``announces``: names of fields that hold sizes of the outputs which only running the node tells. The meaning does
+    not read them; their symbols, where nothing else gives them a value, get it from the shapes of the outputs.
     """
 
     pure: ClassVar[bool] = True

@@ -1,7 +1,7 @@
 """A change to apply to a model.
 
-A patch is a small model of its own. *Taps* are its inputs, each standing for an outlet of the target; *shunts* say which
-outlet of the target is to be replaced by which outlet of the patch. Only a driver (`Rewriter`) applies patches.
+A patch is a small model of its own. *Taps* are its inputs, each standing for an outlet of the target; *shunts* say
+which outlet of the target is to be replaced by which outlet of the patch. Only a driver (`Rewriter`) applies patches.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from tract_core.errors import GraphError
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import InletId, OutletId
 from tract_core.model.op import TypedOp
+from tract_core.model.refine import refine_facts
 from tract_core.model.typed import TypedModel, TypedNode
 
 
@@ -98,45 +99,65 @@ class ModelPatch:
             result.added.append(added.id)
             mapping.update({old: OutletId(added.id, old.slot) for old in node.outlets()})
         result.touched.extend(outlet.node for outlet in self.taps.values())
-        for old, new in self.shunts:
-            self._move_readers(old, mapping[new], result)
-        self._hand_over_names({new: mapping[new] for _, new in self.shunts}, result)
+        replaced = [(old, self._apart(old, mapping[new], result)) for old, new in self.shunts]
+        for old, new in replaced:
+            self._move_readers(old, new, result)
+        self._hand_over_names(replaced, result)
         return result
+
+    def _apart(self, old: OutletId, new: OutletId, result: PatchResult) -> OutletId:
+        """Inputs and outputs of a model have a name of their own each: an output never becomes another one of them."""
+        target = self.target
+        if new.node in result.added or old not in target.outputs or not target.is_interface(new):
+            return new
+        from tract_core.ops.identity import Identity
+
+        fact = target.outlet_fact(new)
+        node = target.add_node(target.nodes[old.node].name, Identity(), [fact], [new])
+        result.added.append(node.id)
+        return OutletId(node.id)
 
     def _move_readers(self, old: OutletId, new: OutletId, result: PatchResult) -> None:
         target = self.target
-        self._keep_knowledge(old, new)
-        for inlet in list(target.outlet(old).successors):
-            if inlet.node not in result.added:
-                target.reconnect(inlet, new)
-                result.touched.append(inlet.node)
+        label = target.outlet_name(old) if old in target.outputs else target.outlet_labels.get(old)
+        refined = self._keep_knowledge(old, new)
+        readers = [inlet for inlet in target.outlet(old).successors if inlet.node not in result.added]
+        for inlet in readers:
+            target.reconnect(inlet, new)
+            result.touched.append(inlet.node)
         if old in target.outputs:
-            label = target.outlet_name(old)
             target.outputs = [new if outlet == old else outlet for outlet in target.outputs]
-            if new.node not in result.added or new.slot != old.slot:
-                target.outlet_labels.setdefault(new, label)
-        if old in target.outlet_labels:
-            target.outlet_labels[new] = target.outlet_labels.pop(old)
+        if label is not None and new not in target.inputs:
+            target.outlet_labels.pop(old, None)
+            target.outlet_labels.setdefault(new, label)
+        if refined:
+            result.touched.extend(refine_facts(target, old, new, [inlet.node for inlet in readers]))
 
-    def _keep_knowledge(self, old: OutletId, new: OutletId) -> None:
-        """A value or a size that was known of the old tensor is known of the new one."""
+    def _keep_knowledge(self, old: OutletId, new: OutletId) -> bool:
+        """What was known of the old tensor is known of the new one. Returns whether more is known of the new one."""
         before, after = self.target.outlet_fact(old), self.target.outlet_fact(new)
+        more = after is not before and (
+            after.shape != before.shape or (after.value is not None) > (before.value is not None)
+        )
         if after.value is None and before.value is not None:
             after = replace(after, value=before.value)
-        if before.shape.is_concrete and not after.shape.is_concrete:
+        if before.shape != after.shape and before.shape.is_concrete:
             after = replace(after, shape=before.shape)
         if before.annotations and not after.annotations:
             after = replace(after, annotations=before.annotations)
         self.target.set_outlet_fact(new, after)
+        return more
 
-    def _hand_over_names(self, replaced: dict[OutletId, OutletId], result: PatchResult) -> None:
+    def _hand_over_names(self, replaced: list[tuple[OutletId, OutletId]], result: PatchResult) -> None:
         """A new node that stands in for an old one takes its name, once the old one is gone."""
         target = self.target
-        for old, inner in self.shunts:
-            name, new = target.nodes[old.node].name, replaced[inner]
+        for old, new in replaced:
+            name = target.nodes[old.node].name
             result.touched.extend(target.remove_if_dead(old.node))
             if new.node in result.added and not target.has_node(name):
                 target.rename(new.node, name)
+            if new.slot == 0 and target.outlet_labels.get(new) == target.nodes[new.node].name:
+                del target.outlet_labels[new]
         for node_id in result.added:
             if not any(outlet.successors for outlet in target.nodes[node_id].outputs):
                 result.touched.extend(target.remove_if_dead(node_id))

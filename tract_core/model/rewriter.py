@@ -1,7 +1,7 @@
 """Apply rules to a model until none applies.
 
-A rule looks at one node and returns a `ModelPatch` or ``None``; it changes nothing itself. The `Rewriter` keeps a work list:
-every node is looked at once, and again whenever a patch touched it or its neighbours.
+A rule looks at one node and returns a `ModelPatch` or ``None``; it changes nothing itself. The `Rewriter` keeps a work
+list: every node is looked at once, and again whenever a patch touched it or its neighbours.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ class Rewriter:
     ``max_patches``: stop after so many patches (for finding the patch that breaks something); ``None`` is no limit.
     """
 
-    def __init__(self, rules: Iterable[Rule] = (), *, check: bool | None = None, max_patches: int | None = None) -> None:
+    def __init__(
+        self, rules: Iterable[Rule] = (), *, check: bool | None = None, max_patches: int | None = None
+    ) -> None:
         self.rules = rules if isinstance(rules, RuleSet) else RuleSet(rules)
         self.check = checks_wanted() if check is None else check
         self.max_patches = max_patches
@@ -114,14 +116,24 @@ class Rewriter:
         return Rewriter(rules, check=self.check, max_patches=self.max_patches)
 
     def rewrite(self, model: TypedModel) -> RewriteReport:
-        """Rewrite ``model`` in place until no rule applies.
+        """Rewrite ``model`` in place until no rule applies to any node.
 
-        Raises GraphError when the rules do not come to an end, naming those that fired most.
+        The work list holds every node once, and again the surroundings of each patch; a rule may have looked further
+        than that, so rounds follow until one changes nothing. Raises GraphError when the rules do not come to an end,
+        naming those that fired most.
         """
         report = RewriteReport()
+        model.prune()
+        limit = 32 * len(model.nodes) + 1024
+        done = -1
+        while done < report.patches.total() != self.max_patches:
+            done = report.patches.total()
+            self._round(model, report, limit)
+        return report
+
+    def _round(self, model: TypedModel, report: RewriteReport, limit: int) -> None:
         order = model.eval_order()
         pending, queued = deque(order), set(order)
-        limit = 64 * len(model.nodes) + 4096
         while pending:
             node_id = pending.popleft()
             queued.discard(node_id)
@@ -130,16 +142,15 @@ class Rewriter:
             result = self._visit(model, node_id, report)
             if result is None:
                 continue
+            if report.patches.total() == self.max_patches:
+                return
             if report.patches.total() > limit:
                 rules = ", ".join(f"{name} ({count} times)" for name, count in report.patches.most_common(3))
                 raise GraphError(f"the rules do not come to an end; applied most: {rules}")
-            for touched in [*result.added, *result.touched]:
+            for touched in [node_id, *result.added, *result.touched]:
                 if touched not in queued:
                     queued.add(touched)
                     pending.append(touched)
-            if report.patches.total() == self.max_patches:
-                break
-        return report
 
     def _visit(self, model: TypedModel, node_id: int, report: RewriteReport) -> PatchResult | None:
         node = model.nodes[node_id]

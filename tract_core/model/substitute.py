@@ -6,16 +6,16 @@ writes a substitution per operator.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tract_core.data import Constant, SymbolicArray
 from tract_core.dims import Dim, TDim, substitute, symbols_of
 from tract_core.model.fact import ShapeFact, TypedFact
-from tract_core.model.graph import Graph
 from tract_core.model.op import TypedOp
+from tract_core.model.typed import TypedModel
 
 T = TypeVar("T")
 
@@ -32,8 +32,8 @@ def symbols_in(value: object) -> frozenset[str]:
     if isinstance(value, (SymbolicArray, TypedFact)):
         return value.symbols()
     if isinstance(value, (tuple, list)):
-        return _NONE.union(*(symbols_in(item) for item in value))
-    if isinstance(value, Graph):
+        return _NONE.union(*(symbols_in(item) for item in cast("Sequence[object]", value)))
+    if isinstance(value, TypedModel):
         return _symbols_in_graph(value)
     if is_dataclass(value) and not isinstance(value, type):
         return _NONE.union(*(symbols_in(getattr(value, name)) for name in _field_names(type(value))))
@@ -47,7 +47,7 @@ def symbols_needed(op: TypedOp) -> frozenset[str]:
     return _NONE.union(*(symbols_in(getattr(op, name)) for name in _field_names(type(op)) if name not in op.announces))
 
 
-def _symbols_in_graph(graph: Graph[Any, Any]) -> frozenset[str]:
+def _symbols_in_graph(graph: TypedModel) -> frozenset[str]:
     found = _NONE
     for node in graph.live_nodes():
         found |= symbols_in(node.op)
@@ -73,11 +73,12 @@ def _substitute(value: Any, values: Mapping[str, Dim]) -> Any:
     if isinstance(value, (SymbolicArray, TypedFact)):
         return value.substitute(values)
     if isinstance(value, tuple):
-        items = [_substitute(item, values) for item in value]
-        if all(new is old for new, old in zip(items, value, strict=True)):
-            return value
-        return ShapeFact(items) if isinstance(value, ShapeFact) else tuple(items)
-    if isinstance(value, Graph):
+        before = cast("tuple[Any, ...]", value)
+        items = [_substitute(item, values) for item in before]
+        if all(new is old for new, old in zip(items, before, strict=True)):
+            return before
+        return ShapeFact(items) if isinstance(before, ShapeFact) else tuple(items)
+    if isinstance(value, TypedModel):
         from tract_core.transforms.set_symbols import substitute_in_model
 
         return substitute_in_model(value, values)

@@ -6,16 +6,17 @@ along, and what the scope of symbols knows is applied to every size.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tract_core.data import Constant, Value, known
-from tract_core.dims import Dim, SymbolScope, is_symbolic
+from tract_core.dims import Dim, SymbolScope, TDim, is_symbolic
 from tract_core.errors import GraphError, TractError
 from tract_core.model.fact import ShapeFact, TypedFact
-from tract_core.model.graph import Graph, Node, OutletId
+from tract_core.model.graph import VACANT, Graph, Node, Outlet, OutletId
 from tract_core.model.op import TypedOp
 from tract_core.plugins.keys import REFERENCE, STATE, SYMBOLIC
 
@@ -38,6 +39,17 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         super().__init__(symbols)
         self._registry = registry
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_registry": None}  # tables do not travel: the other side has plugins of its own
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TypedModel:
+        other = TypedModel(None, self._registry)
+        memo[id(self)] = other
+        for name, value in self.__getstate__().items():
+            if name != "_registry":
+                setattr(other, name, deepcopy(value, memo))
+        return other
+
     @property
     def registry(self) -> Registry:
         """The tables that this model's passes ask."""
@@ -50,6 +62,27 @@ class TypedModel(Graph[TypedFact, TypedOp]):
     def empty_like(self) -> TypedModel:
         """A new model with the same scope of symbols and the same registry."""
         return TypedModel(self.symbols, self._registry)
+
+    def mapped(
+        self,
+        change_op: Callable[[TypedOp], TypedOp],
+        change_fact: Callable[[TypedFact], TypedFact],
+        symbols: SymbolScope | None = None,
+    ) -> TypedModel:
+        """A copy whose operators and facts went through a function. Ids and names stay, constants are shared."""
+        copy = TypedModel(self.symbols if symbols is None else symbols, self._registry)
+        for node in self.nodes:
+            op = node.op if node.op is VACANT else change_op(node.op)
+            outlets = [Outlet(change_fact(outlet.fact), list(outlet.successors)) for outlet in node.outputs]
+            copy.nodes.append(Node(node.id, node.name, op, list(node.inputs), outlets))
+        copy._ids = dict(self._ids)
+        copy.inputs, copy.outputs = list(self.inputs), list(self.outputs)
+        copy.outlet_labels, copy.properties = dict(self.outlet_labels), dict(self.properties)
+        return copy
+
+    def clone(self) -> TypedModel:
+        """A copy that changes on its own. Ids and names stay, constants are shared."""
+        return self.mapped(lambda op: op, lambda fact: fact, self.symbols.copy())
 
     # -- wiring ----------------------------------------------------------------------------------------------------
 
@@ -108,13 +141,24 @@ class TypedModel(Graph[TypedFact, TypedOp]):
             return None
         if any(value.array.size > EAGER_ELEMENTS for value in values if value is not None):
             return None
-        return evaluate_values(self.registry, op, [value for value in values if value is not None])
+        value = evaluate_values(self.registry, op, [value for value in values if value is not None])
+        if isinstance(value, Constant) and value.datum_type != output.datum_type.storage:
+            return Constant(value.array.astype(output.datum_type.numpy))  # sizes that turned out to be numbers
+        return value
 
     # -- reading and rewriting -------------------------------------------------------------------------------------
 
     def constant(self, outlet: OutletId) -> np.ndarray[Any, Any] | None:
         """The value of an outlet, where it is known and free of symbols."""
         return self.outlet_fact(outlet).constant
+
+    def given_symbols(self) -> frozenset[str]:
+        """Names of the symbols that the shapes of the model's inputs bind."""
+        return frozenset[str]().union(*(self.outlet_fact(outlet).shape.symbols() for outlet in self.inputs))
+
+    def is_interface(self, outlet: OutletId) -> bool:
+        """Whether an outlet is an input or an output of the model."""
+        return outlet in self.outputs or outlet in self.inputs
 
     def producer(self, outlet: OutletId) -> TypedNode:
         """The node that an outlet belongs to."""
@@ -152,9 +196,8 @@ def as_value(value: np.ndarray[Any, Any] | Value | Sequence[Dim] | Dim | float) 
         return value
     if isinstance(value, np.ndarray):
         return Constant(value)
-    if isinstance(value, Sequence) or is_symbolic(value):
-        array = np.array(value, dtype=object)
-        return known(array)
+    if isinstance(value, (Sequence, TDim)):
+        return known(np.array(value, dtype=object))
     return Constant(np.array(value))
 
 

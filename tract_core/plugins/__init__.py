@@ -5,15 +5,16 @@ The default registry is made when it is first asked for, from the plugins that a
 
 from __future__ import annotations
 
-from functools import cache
+from threading import Lock
 
-from tract_core.plugins.descriptor import Frontend, PluginRecord, PluginState
+from tract_core.plugins.descriptor import Failure, Frontend, PluginRecord, PluginState
 from tract_core.plugins.hookspecs import API_VERSION, hookimpl
 from tract_core.plugins.registry import PluginWarning, Registry
 from tract_core.plugins.tables import Row, Rows, Table, TableKey
 
 __all__ = [
     "API_VERSION",
+    "Failure",
     "Frontend",
     "PluginRecord",
     "PluginState",
@@ -28,13 +29,19 @@ __all__ = [
     "refresh",
 ]
 
+_lock = Lock()
+_default: list[Registry] = []
 
-@cache
+
 def default_registry() -> Registry:
-    """The registry of the installed plugins. `refresh` forgets it, for when plugins were added while running."""
-    return Registry()
+    """The registry of the installed plugins, the same for all threads until `refresh`."""
+    with _lock:
+        if not _default:
+            _default.append(Registry())
+        return _default[0]
 
 
 def refresh() -> None:
-    """Look for installed plugins again at the next question."""
-    default_registry.cache_clear()
+    """Look for installed plugins again at the next question, as after an installation from a notebook."""
+    with _lock:
+        _default.clear()

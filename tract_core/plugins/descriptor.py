@@ -1,4 +1,4 @@
-"""What hooks return and what is known of each plugin."""
+"""What is known of each plugin: who brings it, how it is doing, and what went wrong with it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from tract_core.errors import PluginError
+from tract_core.errors import PluginError, TractError
 
 
 @dataclass(frozen=True, slots=True)
 class Frontend:
     """A model format: its name, the file endings it claims, and where its loader is.
 
-    ``loader`` is ``"module:Class"``; the class takes no arguments and has ``load(path) -> InferenceModel | TypedModel``.
+    ``loader`` is ``"module:Class"``; the class takes no arguments and has ``load(path)``, which returns an
+    `InferenceModel` or a `TypedModel`. It is imported when a model of the format is first loaded.
     """
 
     name: str
@@ -25,7 +26,7 @@ class Frontend:
 
 
 class PluginState(Enum):
-    """How a plugin is doing."""
+    """How a plugin is doing: installed and not yet needed, in use, failed somewhere, left out, or for another core."""
 
     AVAILABLE = "available"
     LOADED = "loaded"
@@ -34,11 +35,25 @@ class PluginState(Enum):
     INCOMPATIBLE = "incompatible"
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One thing that went wrong: what was being done, the error in a sentence, what to do about it, the traceback."""
+
+    doing: str
+    problem: str
+    fix: str
+    trace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.doing}: {self.problem}"
+
+
 @dataclass(slots=True)
 class PluginRecord:
-    """One installed plugin: who brings it, what it offers, and how it is doing.
+    """One installed plugin: who brings it, which hooks it implements, and how it is doing.
 
-    ``failures`` holds one text per thing that went wrong, the first line saying what, the rest how (a traceback).
+    ``name`` is that of its entry point, ``target`` where the entry point leads. A plugin in the state *failed* still
+    serves with whatever of it did not fail.
     """
 
     name: str
@@ -47,26 +62,50 @@ class PluginRecord:
     target: str
     state: PluginState = PluginState.AVAILABLE
     hooks: tuple[str, ...] = ()
-    failures: list[str] = field(default_factory=list[str])
+    failures: list[Failure] = field(default_factory=list[Failure])
 
     @property
     def cause(self) -> str | None:
-        """The first line of the first failure."""
-        return self.failures[0].splitlines()[0] if self.failures else None
+        """The first failure, in one line."""
+        return str(self.failures[0]).splitlines()[0] if self.failures else None
 
-    def fail(self, doing: str, error: BaseException) -> None:
-        """Record a failure."""
+    def used(self) -> None:
+        """Note that something of the plugin was loaded."""
+        if self.state is PluginState.AVAILABLE:
+            self.state = PluginState.LOADED
+
+    def fail(self, doing: str, error: BaseException) -> bool:
+        """Record a failure. Returns whether it is a new one."""
+        if self.state is not PluginState.INCOMPATIBLE:
+            self.state = PluginState.FAILED
+        problem = error.problem if isinstance(error, TractError) else f"{type(error).__name__}: {error}"
+        if any((known.doing, known.problem) == (doing, problem) for known in self.failures):
+            return False
         trace = "".join(traceback.format_exception(error))
-        self.failures.append(f"{doing}: {type(error).__name__}: {error}\n{trace}")
+        self.failures.append(Failure(doing, problem, self._fix(error), trace))
+        return True
+
+    def _fix(self, error: BaseException) -> str:
+        if isinstance(error, TractError) and error.hint:
+            return error.hint
+        without = f"or leave the plugin out with TRACT_PLUGINS_BLOCK={self.name}"
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            return f"install what provides the module {error.name!r}, {without}"
+        return f"update {self.distribution}, report this to its authors, {without}"
 
 
 def load_object(reference: str) -> Any:
-    """What ``"module:attribute"`` leads to. Raises PluginError when there is no such thing."""
-    module_name, _, attribute = reference.partition(":")
-    try:
-        found: Any = importlib.import_module(module_name)
-        for part in attribute.split(".") if attribute else ():
+    """What ``"module:attribute"`` leads to; importing the module may raise anything.
+
+    Raises PluginError when the text has another form, or the module has no such attribute.
+    """
+    module_name, colon, attribute = reference.partition(":")
+    if not (module_name and colon and attribute):
+        raise PluginError(f"{reference!r} leads nowhere, wanted a text like 'module:attribute'")
+    found: Any = importlib.import_module(module_name)
+    for part in attribute.split("."):
+        try:
             found = getattr(found, part)
-    except AttributeError as error:
-        raise PluginError(f"{reference!r} leads nowhere: {error}") from error
+        except AttributeError:
+            raise PluginError(f"{reference!r} leads nowhere: module {module_name!r} has no {attribute!r}") from None
     return found

@@ -1,7 +1,8 @@
 """The hooks that a plugin can implement: what each returns, when it is asked, and what it must not do.
 
-Hooks return data: names, and texts ``"module:attribute"`` that lead to the code. The code behind a text is imported when it
-is first used. A plugin module imports nothing heavy, opens no device and reads no file.
+Hooks take no arguments and return data: names, and texts ``"module:attribute"`` that lead to the code. The code behind
+a text is imported when it is first used. A plugin module imports nothing heavy, opens no device, reads no file, and
+asks no registry. An answer is taken whole or not at all.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 PROJECT = "tract"
 API_VERSION = (1, 0)
-"""The version of this seam: a plugin made for another first number is refused, one made for a later second number too."""
+"""The version of this seam. A plugin made for another first number, or for a later second one, is refused."""
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
@@ -26,7 +27,34 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 def tract_api_version() -> str:  # pyright: ignore[reportReturnType]: a specification has no body
     """The version of the seam that the plugin was written for, as ``"1.0"``. Every plugin must implement this one.
 
-    Asked before any other hook.
+    Asked before any other hook, when plugins are looked up.
+    """
+
+
+@hookspec
+def tract_tables() -> Mapping[str, str]:  # pyright: ignore[reportReturnType]: a specification has no body
+    """The tables that the plugin itself asks: ``{"onnx": "my_plugin.registry:ONNX"}``, each a `TableKey`.
+
+    Asked when everything is verified (``tract plugins --check``): only the rows of tables that somebody asks are
+    loaded then.
+    """
+
+
+@hookspec
+def tract_operators() -> Mapping[str, Sequence[str]]:  # pyright: ignore[reportReturnType]: a specification has no body
+    """Which modules hold rows of which table: ``{"reference": ["my_plugin.ops.norm"], ...}``.
+
+    Each module has a ``ROWS`` of type `Rows`. Asked at the first question to any table; a module is imported at the
+    first question to a table that it is listed for, and its rows for that table are taken all or none.
+    """
+
+
+@hookspec
+def tract_importers() -> Mapping[str, Sequence[str]]:  # pyright: ignore[reportReturnType]: a specification has no body
+    """Like `tract_operators`, for the tables of frontends (as ``"onnx"``: how one operator of a file is wired).
+
+    Rows for the table of a frontend that is not installed wait and do no harm: nothing asks the table, so that their
+    modules are never imported, and may import the frontend.
     """
 
 
@@ -39,35 +67,26 @@ def tract_frontends() -> Sequence[Frontend]:  # pyright: ignore[reportReturnType
 
 
 @hookspec
-def tract_operators() -> Mapping[str, Sequence[str]]:  # pyright: ignore[reportReturnType]: a specification has no body
-    """Which modules hold rows of which table: ``{"reference": ["my_plugin.ops.norm"], ...}``.
-
-    Each module has a ``ROWS`` of type `Rows`. A module is imported at the first question to a table that it is listed for,
-    and its rows are taken all or none.
-    """
-
-
-@hookspec
-def tract_importers() -> Mapping[str, Sequence[str]]:  # pyright: ignore[reportReturnType]: a specification has no body
-    """Like `tract_operators`, for the tables of frontends (as ``"onnx"``: how one operator of a file is wired).
-
-    Rows for the table of a frontend that is not installed wait and do no harm.
-    """
-
-
-@hookspec
 def tract_transforms() -> Mapping[str, str]:  # pyright: ignore[reportReturnType]: a specification has no body
-    """Transforms by name: ``{"my_transform": "my_plugin.transforms:MyTransform"}``, each a frozen dataclass."""
+    """Transforms by name: ``{"my_transform": "my_plugin.transforms:MyTransform"}``, each a frozen dataclass.
+
+    Names must be unique over all plugins. Asked at the first look-up of a transform.
+    """
 
 
 @hookspec
 def tract_runtimes() -> Mapping[str, str]:  # pyright: ignore[reportReturnType]: a specification has no body
     """Runtimes by name: ``{"toy": "my_plugin.runtime:ToyRuntime"}``, each a class without constructor arguments.
 
-    Open no device when the module is imported or the class constructed: ``why_unusable`` does that.
+    Names must be unique over all plugins. Asked at the first look-up of a runtime. Open no device when the module is
+    imported or the class constructed: ``why_unusable`` does that.
     """
 
 
 @hookspec
 def tract_commands() -> Mapping[str, str]:  # pyright: ignore[reportReturnType]: a specification has no body
-    """Subcommands of ``tract`` by name: ``{"hello": "my_plugin.cli:hello"}``, each a `click.Command`."""
+    """Subcommands of ``tract`` by name: ``{"hello": "my_plugin.cli:hello"}``, each a `click.Command`.
+
+    Names must be unique over all plugins. Asked whenever ``tract`` starts; the code is imported when the command is
+    used.
+    """

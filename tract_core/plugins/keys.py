@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tract_core.dims import Dim
-from tract_core.plugins.tables import TableKey
+from tract_core.plugins.tables import TableKey, function_row
 
 if TYPE_CHECKING:
     from tract_core.model.axes import AxesMapping
@@ -38,9 +38,29 @@ CostFn = Callable[["Any", "Sequence[TypedFact]", "Sequence[TypedFact]"], Mapping
 AxesFn = Callable[["Any", "Sequence[TypedFact]", "Sequence[TypedFact]"], "AxesMapping"]
 """``(op, input facts, output facts) -> AxesMapping``: which axis of which input becomes which axis of which output."""
 
-REFERENCE: TableKey[type[TypedOp], ReferenceFn] = TableKey("reference", "what the operator computes, in plain NumPy")
-STATE: TableKey[type[TypedOp], StateFn] = TableKey("state", "how an operator that keeps state, or runs a body, runs")
-SYMBOLIC: TableKey[type[TypedOp], SymbolicFn] = TableKey("symbolic", "what the operator does to arrays of sizes")
-COST: TableKey[type[TypedOp], CostFn] = TableKey("cost", "how many operations, by kind, the operator takes")
-AXES: TableKey[type[TypedOp], AxesFn] = TableKey("axes", "which input axis becomes which output axis")
-DECLUTTER: TableKey[str, Rule] = TableKey("declutter", "a rule that brings a graph closer to its normal form")
+REFERENCE: TableKey[type[TypedOp], ReferenceFn] = TableKey(
+    "reference", "what the operator computes, in plain NumPy", function_row
+)
+STATE: TableKey[type[TypedOp], StateFn] = TableKey(
+    "state", "how an operator that keeps state, or runs a body, runs", function_row
+)
+SYMBOLIC: TableKey[type[TypedOp], SymbolicFn] = TableKey(
+    "symbolic", "what the operator does to arrays of sizes", function_row
+)
+COST: TableKey[type[TypedOp], CostFn] = TableKey(
+    "cost", "how many operations, by kind, the operator takes", function_row
+)
+AXES: TableKey[type[TypedOp], AxesFn] = TableKey("axes", "which input axis becomes which output axis", function_row)
+
+
+def _rule_row(key: str, value: Any) -> str | None:
+    from tract_core.model.rewriter import Rule
+
+    if not isinstance(value, Rule):
+        return f"is a {type(value).__name__}, wanted a Rule (decorate it with tract_core.model.rewriter.rewrites)"
+    return None if value.name == key else f"is a rule named {value.name}, wanted one named {key}"
+
+
+DECLUTTER: TableKey[str, Rule] = TableKey(
+    "declutter", "a rule that brings a graph closer to its normal form", _rule_row
+)

@@ -1,7 +1,8 @@
 """The registry: which plugins are installed, and the tables that they fill.
 
-Plugins are found through the entry-point group ``tract`` when they are first asked for, each asked apart from the others. A
-plugin that fails, at whatever moment, is recorded with the cause, reported once as a warning, and disturbs nobody.
+Plugins are looked up at the first question, and each is asked apart from the others. One that fails, at whatever
+moment, is recorded with the cause, reported once as a warning, and disturbs nobody. Where plugins come from is decided
+in `discovery`, what their hooks may return in `offers`.
 """
 
 from __future__ import annotations
@@ -9,36 +10,40 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import EntryPoint, entry_points
-from types import ModuleType
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import pluggy
 
-from tract_core.errors import PluginError, RegistrationError
+from tract_core.errors import PluginError, RegistrationError, TractError
 from tract_core.plugins import builtin, hookspecs
 from tract_core.plugins.descriptor import Frontend, PluginRecord, PluginState, load_object
+from tract_core.plugins.discovery import installed_plugins, normal_name
+from tract_core.plugins.offers import CHECKS, Offer
 from tract_core.plugins.tables import Rows, Table, TableKey
+from tract_core.version import version
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-GROUP = "tract"
 CORE = "tract-core"
+CORE_PLUGIN = "core"
+_ROW_HOOKS = ("tract_operators", "tract_importers")
+_NAME_HOOKS = ("tract_tables", "tract_frontends", "tract_transforms", "tract_runtimes", "tract_commands")
 
 
 class PluginWarning(UserWarning):
-    """A plugin failed and was set aside."""
+    """Something of a plugin failed and was set aside."""
 
 
 class Registry:
-    """Plugins and tables. Make one per test; `tract_core.plugins.default_registry` is the one of the installed plugins.
+    """Plugins and tables. `tract_core.plugins.default_registry` is that of the installed plugins; tests make their own.
 
-    ``plugins``: modules (or objects) with hook implementations, by name, instead of the installed ones. ``discover``: look
-    for installed plugins. ``only``, ``block``: names of plugins to keep or to leave out (default: the variables
-    ``TRACT_PLUGINS``, where ``none`` keeps none, and ``TRACT_PLUGINS_BLOCK``, comma-separated). ``strict``: raise instead of
-    recording failures.
+    ``plugins``: modules (or objects) with hook implementations, by name, beside the installed ones. ``discover``: look
+    for installed plugins. ``only``, ``block``: installed plugins to keep or to leave out, by name or by distribution
+    (default: the variables ``TRACT_PLUGINS``, where ``none`` keeps none, and ``TRACT_PLUGINS_BLOCK``,
+    comma-separated). ``strict``: raise what a plugin raises instead of recording it.
     """
 
     def __init__(
@@ -51,18 +56,20 @@ class Registry:
         strict: bool = False,
     ) -> None:
         self.strict = strict
-        self._manager = pluggy.PluginManager(hookspecs.PROJECT)
-        self._manager.add_hookspecs(hookspecs)
-        self._records: dict[str, PluginRecord] = {}
         self._given = dict(plugins or {})
         self._discover = discover
-        self._only = _names("TRACT_PLUGINS") if only is None else list(only)
-        self._block = (_names("TRACT_PLUGINS_BLOCK") or []) if block is None else list(block)
+        self._only = _names("TRACT_PLUGINS") if only is None else _normal(only)
+        self._block = _names("TRACT_PLUGINS_BLOCK") or set() if block is None else _normal(block)
+        self._records: dict[str, PluginRecord] = {}
+        self._managers: dict[str, pluggy.PluginManager] = {}
+        self._answers: dict[str, list[tuple[PluginRecord, Offer]]] = {}
+        self._names: dict[str, dict[str, tuple[Any, PluginRecord]]] = {}
+        self._rows: dict[tuple[str, str], Rows | None] = {}
         self._tables: dict[str, Table[Any, Any]] = {}
-        self._modules_done: set[tuple[str, str, str]] = set()
-        self._offers: dict[str, dict[str, tuple[Any, str]]] = {}
-        self._lock = threading.RLock()
+        self._unreported: list[str] = []
+        self._busy: set[str] = set()
         self._found = False
+        self._lock = threading.RLock()
 
     # -- tables ----------------------------------------------------------------------------------------------------
 
@@ -70,209 +77,305 @@ class Registry:
         """The table of that key, filled from every plugin at the first question."""
         table = self._tables.get(key.name)
         if table is None:
-            with self._lock:
-                table = self._tables.get(key.name) or self._fill(key)
+            with self._asking():
+                table = self._tables.get(key.name)
+                if table is None:
+                    table = self._fill(key)
         return cast("Table[K, V]", table)
 
     def _fill(self, key: TableKey[K, V]) -> Table[K, V]:
         table: Table[K, V] = Table(key)
-        for hook in ("tract_operators", "tract_importers"):
-            for record, offer in self._ask(hook):
-                for module in cast("Mapping[str, Iterable[str]]", offer).get(key.name, ()):
-                    self._guard(record, f"rows of {key.name!r} in {module}", self._load_rows, table, module, record)
+        with self._once(f"table {key.name!r}"):
+            for record, module in self._modules_for(key.name):
+                rows = self._rows_of(record, module)
+                wanted = [row for row in rows or () if row.table == key.name]
+                self._guard(record, f"rows in {module}", table.insert, wanted, record.distribution)
         self._tables[key.name] = table
         return table
 
-    def _load_rows(self, table: Table[Any, Any], module: str, record: PluginRecord) -> None:
-        """Take a module's rows for one table: all of them, or, when one is refused, none."""
-        if (table.key.name, module, record.name) in self._modules_done:
-            return
-        self._modules_done.add((table.key.name, module, record.name))
-        rows = load_object(f"{module}:ROWS")
-        if not isinstance(rows, Rows):
-            raise RegistrationError(f"{module}.ROWS is a {type(rows).__name__}, wanted a tract_core.plugins.Rows")
-        wanted = [row for row in rows if row.table == table.key.name]
-        keys = [row.key for row in wanted]
-        if len(set(keys)) < len(keys):
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise RegistrationError(f"{module} has two rows for {twice} in table {table.key.name!r}")
-        for row in wanted:
-            table.claim(row, record.distribution)
-        for row in wanted:
-            table.insert(row, record.distribution)
-        if record.state is PluginState.AVAILABLE:
-            record.state = PluginState.LOADED
+    def _modules_for(self, table: str) -> list[tuple[PluginRecord, str]]:
+        offers = [(record, offer.get(table, ())) for hook in _ROW_HOOKS for record, offer in self._ask(hook)]
+        found = {(record.name, module): (record, module) for record, modules in offers for module in modules}
+        return list(found.values())
+
+    def _rows_of(self, record: PluginRecord, module: str) -> Rows | None:
+        """The rows of one module of a plugin, which is imported once; ``None`` when it failed."""
+        place = (record.name, module)
+        if place not in self._rows:
+            self._rows[place] = self._guard(record, f"import of {module}", _load_rows, module)
+            if self._rows[place] is not None:
+                record.used()
+        return self._rows[place]
 
     # -- named offers ----------------------------------------------------------------------------------------------
 
+    def frontends(self) -> Mapping[str, Frontend]:
+        """The model formats, by name."""
+        return self._named("tract_frontends")
+
     def transforms(self) -> Mapping[str, str]:
         """Where the transforms are, by name."""
-        return {name: cast(str, offer) for name, (offer, _) in self._named("tract_transforms").items()}
+        return self._named("tract_transforms")
 
     def runtimes(self) -> Mapping[str, str]:
         """Where the runtimes are, by name."""
-        return {name: cast(str, offer) for name, (offer, _) in self._named("tract_runtimes").items()}
+        return self._named("tract_runtimes")
 
     def commands(self) -> Mapping[str, str]:
         """Where the subcommands of ``tract`` are, by name."""
-        return {name: cast(str, offer) for name, (offer, _) in self._named("tract_commands").items()}
-
-    def frontends(self) -> Mapping[str, Frontend]:
-        """The model formats, by name."""
-        return {name: cast(Frontend, offer) for name, (offer, _) in self._named("tract_frontends").items()}
+        return self._named("tract_commands")
 
     def owner(self, hook: str, name: str) -> str | None:
         """The distribution behind a named offer of a hook."""
-        found = self._named(hook).get(name)
-        return found[1] if found else None
+        found = self._offered(hook).get(name)
+        return found[1].distribution if found else None
 
-    def load(self, hook: str, name: str, reference: str) -> Any:
+    def load(self, hook: str, name: str) -> Any:
         """Import what a named offer leads to. Raises PluginError, naming the distribution and the cause."""
-        owner = self.owner(hook, name)
+        offered = self._offered(hook)
+        if name not in offered:
+            known = ", ".join(sorted(offered)) or "none"
+            raise PluginError(f"no plugin offers {name!r} to {hook}; there are: {known}")
+        offer, record = offered[name]
         try:
-            return load_object(reference)
-        except Exception as error:
-            for record in self._records.values():
-                if record.distribution == owner and owner != CORE:
-                    self._failed(record, f"{hook[len('tract_') :]} {name!r}", error, warn=False)
-            raise PluginError(f"{name!r} of {owner} cannot be loaded: {error}", hint="see 'tract plugins'") from error
+            loaded = load_object(offer.loader if isinstance(offer, Frontend) else offer)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            hint = "'tract plugins --check --verbose' shows why"
+            raise _blame(record, f"load {_kind(hook)} {name!r}", error, hint) from error
+        record.used()
+        return loaded
 
-    def _named(self, hook: str) -> dict[str, tuple[Any, str]]:
-        with self._lock:
-            if hook not in self._offers:
-                merged: dict[str, tuple[Any, str]] = {}
+    @contextmanager
+    def blaming(self, hook: str, name: str, doing: str) -> Generator[None, None, None]:
+        """Around a call into what a named offer led to: ``with registry.blaming("tract_runtimes", "toy", "prepare")``.
+
+        A TractError is an answer to the caller and passes; anything else is recorded as the plugin's failure, and
+        raised as a PluginError that names the distribution.
+        """
+        found = self._offered(hook).get(name)
+        try:
+            yield
+        except (TractError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            if found is None or found[1].name == CORE_PLUGIN:
+                raise
+            hint = f"this is a defect of {found[1].distribution}; its authors want the traceback, which --debug shows"
+            raise _blame(found[1], f"{doing} of {_kind(hook)} {name!r}", error, hint) from error
+
+    def _named(self, hook: str) -> dict[str, Any]:
+        return {name: offer for name, (offer, _) in self._offered(hook).items()}
+
+    def _offered(self, hook: str) -> dict[str, tuple[Any, PluginRecord]]:
+        if hook not in self._names:
+            with self._asking():
+                merged: dict[str, tuple[Any, PluginRecord]] = {}
                 for record, offer in self._ask(hook):
-                    self._guard(record, hook, _merge_names, merged, offer, record)
-                self._offers[hook] = merged
-            return self._offers[hook]
+                    self._guard(record, f"hook {hook}", _merge, merged, offer, record)
+                self._names.setdefault(hook, merged)
+        return self._names[hook]
 
     # -- plugins ---------------------------------------------------------------------------------------------------
 
     def plugins(self) -> list[PluginRecord]:
-        """Every installed plugin, the core first, with its state."""
-        self._find()
+        """Every installed plugin, the core first, with its state. Only the plugin modules themselves are imported."""
+        with self._asking():
+            self._find()
         return list(self._records.values())
 
+    def ask_everything(self) -> list[PluginRecord]:
+        """Ask every hook of every plugin, so that failures show; like `plugins`, it imports only the plugin modules."""
+        with self._asking():
+            for hook in _ROW_HOOKS:
+                self._ask(hook)
+            for hook in _NAME_HOOKS:
+                self._offered(hook)
+        return self.plugins()
+
+    def load_everything(self) -> list[PluginRecord]:
+        """Import all that plugins offer, so that failures show. Rows of tables that nobody asks are left waiting."""
+        self.ask_everything()
+        for hook in _NAME_HOOKS:
+            for name in self._offered(hook):
+                try:
+                    loaded = self.load(hook, name)
+                except PluginError:
+                    continue  # the plugin's record holds the cause
+                if isinstance(loaded, TableKey):
+                    self[cast("TableKey[Any, Any]", loaded)]
+        return self.plugins()
+
     def _find(self) -> None:
+        """Look plugins up, once; the lock is held."""
         if self._found:
             return
-        with self._lock:
-            self._found = True
-            core = PluginRecord("core", CORE, _core_version(), "tract_core.plugins.builtin")
-            self._register(core, lambda: builtin)
+        with self._once("list of plugins"):
+            self._records.clear()
+            self._managers.clear()
+            self._admit(PluginRecord(CORE_PLUGIN, CORE, version(), builtin.__name__), lambda: builtin)
             for name, plugin in self._given.items():
-                record = PluginRecord(name, getattr(plugin, "DISTRIBUTION", name), "", type(plugin).__name__)
-                self._register(record, lambda plugin=plugin: plugin)
-            for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name) if self._discover else ():
-                distribution = entry.dist.name if entry.dist else entry.name
-                version = entry.dist.version if entry.dist else ""
-                self._register(PluginRecord(entry.name, distribution, version, entry.value), _loader(entry))
+                target = getattr(plugin, "__name__", type(plugin).__name__)
+                self._admit(PluginRecord(name, name, "", target), lambda plugin=plugin: plugin)
+            for found in installed_plugins() if self._discover else ():
+                self._admit(found.record, found.load, found.error, installed=True)
+        self._found = True
+
+    def _admit(
+        self,
+        record: PluginRecord,
+        load: Callable[[], object],
+        error: Exception | None = None,
+        *,
+        installed: bool = False,
+    ) -> None:
+        blocked = installed and not self._wanted(record)
+        first = self._records.get(record.name)
+        if first is not None:
+            problem = f"{first.distribution} and {record.distribution} both have a plugin named {record.name!r}"
+            error = RegistrationError(problem, hint=f"uninstall one of them; that of {first.distribution} is used")
+            record.name = f"{record.name} ({record.distribution})"
+        self._records[record.name] = record
+        if blocked:
+            record.state = PluginState.BLOCKED
+        elif error is not None:
+            self._guard(record, "discovery", _raise, error)
+        else:
+            self._guard(record, f"import of {record.target}", self._register, record, load)
+
+    def _wanted(self, record: PluginRecord) -> bool:
+        names = _normal((record.name, record.distribution))
+        return not names & self._block and (self._only is None or bool(names & self._only))
 
     def _register(self, record: PluginRecord, load: Callable[[], object]) -> None:
-        if record.name in self._records:
-            other = self._records[record.name]
-            error = RegistrationError(f"both {other.distribution} and {record.distribution} are plugin {record.name!r}")
-            record.name = f"{record.name} ({record.distribution})"
-            self._records[record.name] = record
-            self._failed(record, "discovery", error)
-            return
-        self._records[record.name] = record
-        if record.name != "core" and (record.name in self._block or not self._wanted(record.name)):
-            record.state = PluginState.BLOCKED
-            return
-        self._guard(record, "import", self._admit, record, load)
-
-    def _wanted(self, name: str) -> bool:
-        return self._only is None or name in self._only
-
-    def _admit(self, record: PluginRecord, load: Callable[[], object]) -> None:
+        """Import a plugin, shake hands, and check its hooks against the specifications."""
         plugin = load()
-        version = _api_version(plugin)
-        if version[0] != hookspecs.API_VERSION[0] or version[1] > hookspecs.API_VERSION[1]:
+        refusal = _api_refusal(plugin, record.distribution)
+        if refusal is not None:
             record.state = PluginState.INCOMPATIBLE
-            wanted = ".".join(map(str, hookspecs.API_VERSION))
-            record.failures.append(
-                f"made for plugin API {version[0]}.{version[1]}, this is {wanted}: update {record.distribution}"
-            )
-            return
-        self._manager.register(plugin, record.name)
-        try:
-            self._check_hooks(record.name)
-        except Exception:
-            self._manager.unregister(plugin)
-            raise
-        callers = self._manager.get_hookcallers(plugin) or []
-        record.hooks = tuple(sorted(caller.name for caller in callers if caller.name != "tract_api_version"))
+            raise refusal
+        manager = pluggy.PluginManager(hookspecs.PROJECT)
+        manager.add_hookspecs(hookspecs)
+        manager.register(plugin, record.name)
+        manager.check_pending()
+        hooks = manager.get_hookcallers(plugin) or []
+        record.hooks = tuple(sorted(hook.name for hook in hooks))
+        self._managers[record.name] = manager
 
-    def _check_hooks(self, name: str) -> None:
-        plugin = self._manager.get_plugin(name)
-        known = {hook for hook in dir(hookspecs) if hook.startswith("tract_")}
-        offered = vars(plugin) if isinstance(plugin, ModuleType) else {n: getattr(plugin, n) for n in dir(plugin)}
-        for attribute, value in offered.items():
-            if hasattr(value, f"{hookspecs.PROJECT}_impl") and attribute not in known:
-                raise PluginError(f"unknown hook {attribute!r}", hint=f"known hooks: {', '.join(sorted(known))}")
-
-    def _ask(self, hook: str) -> list[tuple[PluginRecord, Any]]:
-        """What every plugin answers to a hook; one that fails is recorded and skipped."""
+    def _ask(self, hook: str) -> list[tuple[PluginRecord, Offer]]:
+        """What every plugin answers to a hook, the core first; one that fails is recorded and left out."""
         self._find()
-        answers: list[tuple[PluginRecord, Any]] = []
-        for implementation in reversed(getattr(self._manager.hook, hook).get_hookimpls()):
-            record = self._records[implementation.plugin_name]
-            answer = self._guard(record, f"hook {hook}", implementation.function)
-            if answer is not None:
-                answers.append((record, answer))
-        return sorted(answers, key=lambda pair: pair[0].name != "core")
+        if hook not in self._answers:
+            asked = [(self._records[name], manager) for name, manager in self._managers.items()]
+            answers = [(record, self._guard(record, f"hook {hook}", _call, manager, hook)) for record, manager in asked]
+            self._answers[hook] = [(record, offer) for record, offer in answers if offer]
+        return self._answers[hook]
+
+    # -- failures --------------------------------------------------------------------------------------------------
 
     def _guard(self, record: PluginRecord, doing: str, function: Callable[..., V], *arguments: Any) -> V | None:
         """Call into a plugin. Whatever it raises is recorded, and reported once."""
         try:
             return function(*arguments)
-        except Exception as error:
-            if self.strict or record.name == "core":
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            if self.strict or record.name == CORE_PLUGIN:
                 raise
-            self._failed(record, doing, error)
+            if record.fail(doing, error):
+                self._unreported.append(
+                    f"plugin {record.name!r} of {record.distribution}: {record.failures[-1]}; it is left out, "
+                    "'tract plugins --check' says what to do"
+                )
             return None
 
-    def _failed(self, record: PluginRecord, doing: str, error: BaseException, *, warn: bool = True) -> None:
-        record.state = PluginState.FAILED
-        record.fail(doing, error)
-        if warn:
-            text = f"plugin {record.name!r} of {record.distribution} set aside: {record.cause}; see 'tract plugins'"
-            warnings.warn(text, PluginWarning, stacklevel=2)
+    @contextmanager
+    def _asking(self) -> Generator[None, None, None]:
+        """Hold the lock; report failures afterwards, when everything is in place, as a warning may become an error."""
+        with self._lock:
+            yield
+        while (problem := self._next_unreported()) is not None:
+            warnings.warn(problem, PluginWarning, stacklevel=4)
+
+    def _next_unreported(self) -> str | None:
+        with self._lock:
+            return self._unreported.pop(0) if self._unreported else None
+
+    @contextmanager
+    def _once(self, what: str) -> Generator[None, None, None]:
+        """Refuse a question that comes, from a plugin, while the answer to the same one is being put together."""
+        if what in self._busy:
+            raise PluginError(f"the {what} is asked for while it is being made", hint="ask no registry at import")
+        self._busy.add(what)
+        try:
+            yield
+        finally:
+            self._busy.discard(what)
 
 
-def _loader(entry: EntryPoint) -> Callable[[], object]:
-    return entry.load
+def _blame(record: PluginRecord, doing: str, error: BaseException, hint: str) -> PluginError:
+    """Record a failure; the error for the caller that it stands behind."""
+    record.fail(doing, error)
+    problem = str(error) if isinstance(error, TractError) else f"{type(error).__name__}: {error}"
+    return PluginError(f"{doing} of {record.distribution} failed: {problem}", hint=hint)
 
 
-def _names(variable: str) -> list[str] | None:
-    text = os.environ.get(variable)
-    if text is None:
-        return None
-    return [] if text.strip() == "none" else [name.strip() for name in text.split(",") if name.strip()]
+def _names(variable: str) -> set[str] | None:
+    """The names in an environment variable; ``None`` when it is not set or empty."""
+    text = os.environ.get(variable, "").strip()
+    return None if not text else set() if text == "none" else _normal(text.split(","))
 
 
-def _core_version() -> str:
-    from tract_core.version import version
-
-    return version()
+def _normal(names: Iterable[str]) -> set[str]:
+    return {normal_name(name.strip()) for name in names if name.strip()}
 
 
-def _api_version(plugin: object) -> tuple[int, int]:
+def _kind(hook: str) -> str:
+    """What a hook offers, in the singular: ``"runtime"`` for ``"tract_runtimes"``."""
+    return hook.removeprefix("tract_").removesuffix("s")
+
+
+def _load_rows(module: str) -> Rows:
+    rows = load_object(f"{module}:ROWS")
+    if not isinstance(rows, Rows):
+        raise RegistrationError(f"{module}.ROWS is a {type(rows).__name__}, wanted a tract_core.plugins.Rows")
+    return rows
+
+
+def _call(manager: pluggy.PluginManager, hook: str) -> Offer:
+    answers: list[object] = getattr(manager.hook, hook)()
+    return CHECKS[hook](answers[0]) if answers else {}
+
+
+def _merge(merged: dict[str, tuple[Any, PluginRecord]], offer: Offer, record: PluginRecord) -> None:
+    for name in offer:
+        if name in merged:
+            first = merged[name][1].distribution
+            raise RegistrationError(
+                f"both {first} and {record.distribution} offer {name!r}",
+                hint=f"leave one of them out, as with TRACT_PLUGINS_BLOCK={record.name}",
+            )
+    merged.update({name: (value, record) for name, value in offer.items()})
+
+
+def _api_refusal(plugin: object, distribution: str) -> PluginError | None:
+    """Why a plugin does not fit this version of the seam, or ``None``. Raises PluginError when it does not say."""
     ask = getattr(plugin, "tract_api_version", None)
     if ask is None:
-        raise PluginError("the hook 'tract_api_version' is missing", hint="return the version it was written for")
-    text = str(ask())
+        raise PluginError("it does not implement the hook tract_api_version", hint="have it return '1.0'")
+    text = ask()
     try:
-        major, minor = text.split(".")
-        return int(major), int(minor)
+        major, minor = map(int, str(text).split("."))
     except ValueError:
-        raise PluginError(f"tract_api_version is {text!r}, wanted something like '1.0'") from None
+        raise PluginError(f"tract_api_version returned {text!r}, wanted a text like '1.0'") from None
+    ours = hookspecs.API_VERSION
+    if major == ours[0] and minor <= ours[1]:
+        return None
+    older = distribution if (major, minor) < ours else CORE
+    found = f"it was made for version {major}.{minor} of the plugin interface, this is {ours[0]}.{ours[1]}"
+    return PluginError(found, hint=f"pip install --upgrade {older}")
 
 
-def _merge_names(merged: dict[str, tuple[Any, str]], offer: Any, record: PluginRecord) -> None:
-    named: dict[str, Any] = offer if isinstance(offer, Mapping) else {one.name: one for one in offer}
-    for name in named:
-        if name in merged:
-            raise RegistrationError(f"both {merged[name][1]} and {record.distribution} offer {name!r}")
-    merged.update({name: (value, record.distribution) for name, value in named.items()})
+def _raise(error: Exception) -> None:
+    raise error

@@ -7,7 +7,7 @@ A `TableKey` names a table and says what its rows are. A module offers rows in a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -18,9 +18,23 @@ V = TypeVar("V")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+RowCheck = Callable[[str, Any], "str | None"]
+"""``(key, value) -> None``, or what is wrong with the row, as ``"is a list, wanted a function"``."""
+
+
+def any_row(key: str, value: Any) -> str | None:
+    """Every row is right."""
+    return None
+
+
+def function_row(key: str, value: Any) -> str | None:
+    """A row is a function."""
+    return None if callable(value) else f"is a {type(value).__name__}, wanted a function"
+
+
 @dataclass(frozen=True, slots=True)
 class TableKey(Generic[K, V]):
-    """The name of a table, and in one sentence what a row of it says.
+    """The name of a table, in one sentence what a row of it says, and how to tell a right row from a wrong one.
 
     A table whose keys are operator types accepts the type itself or its text ``"module:Class"``; the text form is for
     types of a distribution that may not be installed.
@@ -28,6 +42,7 @@ class TableKey(Generic[K, V]):
 
     name: str
     meaning: str
+    check: RowCheck = any_row
 
 
 class Row(NamedTuple):
@@ -81,21 +96,33 @@ class Table(Generic[K, V]):
         self._owners: dict[str, str] = {}
         self._found: dict[object, V | None] = {}
 
-    def claim(self, row: Row, owner: str) -> None:
-        """Raise RegistrationError, naming both distributions, if another one already has that key."""
-        holder = self._owners.get(row.key)
-        if holder is not None:
-            raise RegistrationError(
-                f"table {self.key.name!r}: both {holder} and {owner} have a row for {row.key}",
-                hint=f"block one of them, as in TRACT_PLUGINS_BLOCK={owner}",
-            )
+    def insert(self, rows: Iterable[Row], owner: str) -> None:
+        """Add the rows of ``owner``, the name of a distribution: all of them, or, when one is refused, none.
 
-    def insert(self, row: Row, owner: str) -> None:
-        """Add a row for ``owner``, the name of a distribution. Raises RegistrationError when the key is taken."""
-        self.claim(row, owner)
-        self._rows[row.key] = row.value
-        self._owners[row.key] = owner
+        Raises RegistrationError, naming both distributions, when a key is taken, and when a row does not fit the table.
+        """
+        checked: dict[str, Any] = {}
+        for row in rows:
+            self._check(row, owner, checked)
+            checked[row.key] = row.value
+        self._rows.update(checked)
+        self._owners.update(dict.fromkeys(checked, owner))
         self._found.clear()
+
+    def _check(self, row: Row, owner: str, before: Mapping[str, Any]) -> None:
+        place = f"table {self.key.name!r}"
+        if row.key in before:
+            raise RegistrationError(f"{place}: {owner} has two rows for {row.key} in one module")
+        if row.key in self._owners:
+            raise RegistrationError(
+                f"{place}: both {self._owners[row.key]} and {owner} have a row for {row.key}",
+                hint=f"leave one of them out, as with TRACT_PLUGINS_BLOCK={owner}",
+            )
+        wrong = self.key.check(row.key, row.value)
+        if wrong is not None:
+            raise RegistrationError(
+                f"{place}: the row of {owner} for {row.key} {wrong}", hint=f"a row says {self.key.meaning}"
+            )
 
     def find(self, key: object) -> V | None:
         """The row for a name, for an operator type, or for the nearest base class of it that has one; else ``None``."""

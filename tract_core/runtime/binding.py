@@ -16,7 +16,8 @@ def bind_inputs(
 ) -> dict[str, int]:
     """The values of all symbols, from the shapes of the arrays (and from what is ``known`` before).
 
-    Raises InputError for a wrong number of arrays, a wrong type, rank or size, and when two inputs disagree about a symbol.
+    Raises InputError for a wrong number of arrays, a wrong type, rank or size, and when two inputs disagree about a
+    symbol.
     """
     if len(arrays) != len(facts):
         wanted = ", ".join(f"{name} ({fact})" for name, fact in zip(names, facts, strict=True)) or "none"
@@ -29,7 +30,7 @@ def bind_inputs(
         try:
             bound = bind(fact.shape, array.shape, bound)
         except DimError as error:
-            raise _disagreement(name, fact, array, bound, origin, error) from None
+            raise _disagreement(name, fact, array, bound, origin, error=error) from None
         origin.update(dict.fromkeys(set(bound) - before, name))
     for name, fact, array in zip(names, facts, arrays, strict=True):
         _check_sizes(name, fact, array, bound, origin)
@@ -50,9 +51,7 @@ def _check_type(name: str, fact: TypedFact, array: Array) -> None:
         )
 
 
-def _check_sizes(
-    name: str, fact: TypedFact, array: Array, bound: dict[str, int], origin: dict[str, str]
-) -> None:
+def _check_sizes(name: str, fact: TypedFact, array: Array, bound: dict[str, int], origin: dict[str, str]) -> None:
     for axis, (dim, size) in enumerate(zip(fact.shape, array.shape, strict=True)):
         if isinstance(dim, int):
             if dim != size:
@@ -72,7 +71,7 @@ def _because(dim: object, bound: dict[str, int], origin: dict[str, str]) -> str:
 
 
 def _disagreement(
-    name: str, fact: TypedFact, array: Array, bound: dict[str, int], origin: dict[str, str], error: DimError
+    name: str, fact: TypedFact, array: Array, bound: dict[str, int], origin: dict[str, str], *, error: DimError
 ) -> InputError:
     for axis, (dim, size) in enumerate(zip(fact.shape, array.shape, strict=True)):
         known = symbols_of(dim) if not isinstance(dim, int) else frozenset[str]()

@@ -8,13 +8,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from tract_core.data import Constant
-from tract_core.dims import bind, is_symbolic
+from tract_core.dims import bind
 from tract_core.errors import DimError, GraphError, RunError, TractError, Unsupported
+from tract_core.model.bodies import bodies_of
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -23,12 +25,15 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.const import Const
 from tract_core.ops.source import TypedSource
 from tract_core.plugins.keys import REFERENCE, STATE, Array, ReferenceFn, StateFn
+from tract_core.plugins.registry import Registry
 from tract_core.runtime.binding import bind_inputs
+from tract_core.runtime.explain import Explanation, Placement
+from tract_core.runtime.protocol import NodeTiming
 from tract_core.runtime.schedule import execution_order, last_uses
 from tract_core.runtime.session import OpState, Session
 
-Observer = Callable[["Step", "tuple[Array, ...]"], None]
-"""Called after every node with the step and its outputs."""
+Observer = Callable[["Step", "tuple[Array, ...]"], "tuple[Array, ...] | None"]
+"""Called after every node with the step and its outputs; what it returns, if anything, takes their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,10 @@ class TypedSimplePlan:
     def _steps(self) -> list[Step]:
         order = execution_order(self.model)
         dying = last_uses(self.model, order)
-        missing: dict[str, str] = {}
+        missing = missing_meanings(self.model, self.registry)
+        if missing:
+            listed = ", ".join(f"{op} (node {name!r})" for op, name in missing.items())
+            raise Unsupported(f"no NumPy meaning for {listed}", hint="'tract plugins' shows what is installed")
         steps: list[Step] = []
         known = frozenset[str]().union(*(fact.shape.symbols() for fact in self.input_facts))
         for node_id in order:
@@ -74,13 +82,8 @@ class TypedSimplePlan:
             known |= step.binds
             if isinstance(step.op, Const) and isinstance(step.op.value, Constant):
                 self.constants[OutletId(node_id)] = step.op.value.array
-            elif step.meaning is not None or step.state is not None:
-                steps.append(step)
             elif not isinstance(step.op, TypedSource):
-                missing.setdefault(step.op.name, step.name)
-        if missing:
-            listed = ", ".join(f"{op} (node {name!r})" for op, name in missing.items())
-            raise Unsupported(f"no NumPy meaning for {listed}", hint="'tract plugins' shows what is installed")
+                steps.append(step)
         return steps
 
     def _step(self, node_id: int, dying: tuple[OutletId, ...], known: frozenset[str]) -> Step:
@@ -108,6 +111,43 @@ class TypedSimplePlan:
         """One turn on a fresh state."""
         return self.spawn().run(inputs)
 
+    def timed_run(self, inputs: Sequence[Array]) -> list[NodeTiming]:
+        """One turn on a fresh state, and what each node took in it."""
+        timings: list[NodeTiming] = []
+        start = last = perf_counter()
+
+        def note(step: Step, outputs: tuple[Array, ...]) -> None:
+            nonlocal last
+            now = perf_counter()
+            timings.append(NodeTiming(step.node, step.name, step.op.name, last - start, now - last))
+            last = now
+
+        self.spawn().run(inputs, observe=note)
+        return timings
+
+    def explain(self) -> Explanation:
+        """Every node runs on the CPU, by its NumPy meaning."""
+        return Explanation("reference", tuple(_placement(step) for step in self.steps))
+
+
+def _placement(step: Step) -> Placement:
+    if step.state is not None:
+        return Placement(step.name, step.op.name, "cpu", "state", "the operator keeps state or runs a body")
+    return Placement(step.name, step.op.name, "cpu", "numpy", "the reference runtime knows no other way")
+
+
+def missing_meanings(model: TypedModel, registry: Registry) -> dict[str, str]:
+    """The operators without NumPy meaning that the outputs need, also inside bodies: name of operator, name of node."""
+    missing: dict[str, str] = {}
+    for node_id in model.eval_order():
+        node, kind = model.nodes[node_id], type(model.nodes[node_id].op)
+        for body in bodies_of(node.op):
+            for op, name in missing_meanings(body, registry).items():
+                missing.setdefault(op, f"{node.name}/{name}")
+        if kind is not TypedSource and registry[REFERENCE].find(kind) is None and registry[STATE].find(kind) is None:
+            missing.setdefault(node.op.name, node.name)
+    return missing
+
 
 class TypedSimpleState:
     """An execution state: what the nodes of a `TypedSimplePlan` keep between turns."""
@@ -132,9 +172,9 @@ class TypedSimpleState:
         with np.errstate(all="ignore"):
             for step in plan.steps:
                 outputs = self._compute(session, step, [values[outlet] for outlet in step.inputs])
-                values.update({OutletId(step.node, slot): array for slot, array in enumerate(outputs)})
                 if observe is not None:
-                    observe(step, outputs)
+                    outputs = observe(step, outputs) or outputs
+                values.update({OutletId(step.node, slot): array for slot, array in enumerate(outputs)})
                 for outlet in step.dying:
                     del values[outlet]
         return [values[outlet] for outlet in plan.outputs]
@@ -182,11 +222,10 @@ class TypedSimpleState:
 
     def _bind_outputs(self, session: Session, step: Step, outputs: Sequence[Array]) -> None:
         for fact, array in zip(step.facts, outputs, strict=True):
-            if any(is_symbolic(dim) for dim in fact.shape):
-                try:
-                    session.symbols.update(bind(fact.shape, array.shape, session.symbols))
-                except DimError as error:
-                    raise RunError(f"the output has shape {array.shape}, {fact} was announced: {error}") from None
+            try:
+                session.symbols.update(bind(fact.shape, array.shape, session.symbols))
+            except DimError as error:
+                raise RunError(f"the output has shape {array.shape}, {fact} was announced: {error}") from None
 
     def freeze(self) -> TypedFrozenSimpleState:
         """A snapshot that can be pickled, sent elsewhere, and unfrozen any number of times."""

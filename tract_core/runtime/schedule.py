@@ -13,8 +13,8 @@ from tract_core.model.typed import TypedModel
 def execution_order(model: TypedModel) -> list[int]:
     """Ids of the nodes that the outputs need, each after what it reads.
 
-    A node whose attributes mention a symbol that is only known in the middle of a run (the number of non-zero elements, say)
-    also comes after the node that binds it.
+    A node whose attributes mention a symbol that is only known in the middle of a run (the number of non-zero
+    elements, say) also comes after the node that binds it.
     """
     order = model.eval_order()
     given = frozenset[str]().union(*(model.outlet_fact(outlet).shape.symbols() for outlet in model.inputs))

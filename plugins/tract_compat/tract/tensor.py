@@ -1,0 +1,5 @@
+"""The names of `tract_core.tensor`."""
+
+from tract_core.tensor import DatumType, Tensor
+
+__all__ = ["DatumType", "Tensor"]

@@ -1,0 +1,105 @@
+"""Loading files: which plugin, which errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tract_core
+from tract_core import InferenceModel, Nnef, Onnx
+from tract_core.errors import CorruptModel, InputError, ModelError, PluginError
+from tract_core.model import TypedModel
+from tract_core.model import inference as core
+from tract_core.model.fact import InferenceFact
+from tract_core.plugins import Frontend, Registry, hookimpl
+
+
+class Loader:
+    """Makes a model of one input from any file, unless the file's name asks for trouble."""
+
+    def load(self, path: Path) -> Any:
+        if "directory" in path.name:
+            raise IsADirectoryError(21, "Is a directory")
+        if "broken" in path.name:
+            raise ZeroDivisionError("in the loader")
+        if "typed" in path.name:
+            return TypedModel()
+        model = core.InferenceModel()
+        model.set_outputs([model.add_source("x", InferenceFact())])
+        return model
+
+
+class Plugin:
+    DISTRIBUTION = "tract-toys"
+
+    @hookimpl
+    def tract_api_version(self) -> str:
+        return "1.0"
+
+    @hookimpl
+    def tract_frontends(self) -> Sequence[Frontend]:
+        return [Frontend(name, (f".{name}",), f"{__name__}:Loader") for name in ("onnx", "nnef")]
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry({"toys": Plugin()}, discover=False)
+
+
+def test_a_missing_plugin() -> None:
+    nothing = Registry(discover=False)
+    with pytest.raises(
+        PluginError, match=r"format 'onnx' is not installed; installed formats: none\n  hint: pip install tract-onnx"
+    ):
+        Onnx(nothing)
+    with pytest.raises(PluginError, match=r"format 'nnef' is not installed.*\n  hint: pip install tract-nnef"):
+        Nnef(nothing)
+
+
+def test_nnef_until_it_is_installed() -> None:
+    if "nnef" in tract_core.plugins.default_registry().frontends():
+        pytest.skip("it is installed")
+    with pytest.raises(PluginError, match=r"format 'nnef' is not installed; .*\n  hint: pip install tract-nnef"):
+        tract_core.nnef()
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_load(registry: Registry, tmp_path: Path, as_text: bool) -> None:
+    file = tmp_path / "model.onnx"
+    file.touch()
+    model = Onnx(registry).load(str(file) if as_text else file)
+    assert isinstance(model, InferenceModel)
+    assert model.input_names() == ["x"]
+
+
+def test_nnef_gives_models(registry: Registry, tmp_path: Path) -> None:
+    (tmp_path / "typed.nnef").touch()
+    assert Nnef(registry).load(tmp_path / "typed.nnef").input_count() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "problem"),
+    [
+        ("broken.onnx", CorruptModel, "cannot be read: ZeroDivisionError: in the loader"),
+        ("directory.onnx", ModelError, "cannot be read: Is a directory"),
+        ("typed.onnx", ModelError, "the loader gave a TypedModel, wanted an InferenceModel"),
+    ],
+)
+def test_failures_name_the_file(registry: Registry, tmp_path: Path, name: str, kind: type, problem: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(kind, match=f"{name}: {problem}"):
+        Onnx(registry).load(tmp_path / name)
+
+
+def test_a_file_that_is_not_there(registry: Registry, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"missing\.onnx: there is no such file"):
+        Onnx(registry).load(tmp_path / "missing.onnx")
+
+
+@pytest.mark.parametrize("path", [None, 3, ["model.onnx"]])
+def test_a_path_is_a_text_or_a_path(registry: Registry, path: Any) -> None:
+    with pytest.raises(InputError, match=r"a path is a text or a pathlib\.Path"):
+        Onnx(registry).load(path)

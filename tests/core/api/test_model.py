@@ -1,0 +1,158 @@
+"""Typed models, as users hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tract_core import Model, SetSymbols, runtime_for_name
+from tract_core.errors import ConsumedError, InputError, PluginError, TransformError
+from tract_core.model import TypedModel
+
+Maker = Callable[[], Model]
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+Y = [[10, 12, 16], [13, 18, 25]]
+
+
+def test_interface(two_inputs: Maker) -> None:
+    model = two_inputs()
+    assert (model.input_count(), model.output_count()) == (2, 2)
+    assert [model.input_name(i) for i in range(2)] == model.input_names() == ["a", "b"]
+    assert [model.output_name(i) for i in range(2)] == model.output_names() == ["total", "squashed"]
+    assert [str(model.input_fact(i)) for i in range(2)] == [str(f) for f in model.input_facts()] == ["N,2,f32"] * 2
+    assert [str(model.output_fact(i)) for i in range(2)] == [str(f) for f in model.output_facts()] == ["N,2,f32"] * 2
+
+
+@pytest.mark.parametrize("number", [2, -1, 10**12, None, 0.0, "a"])
+@pytest.mark.parametrize("method", ["input_name", "output_name", "input_fact", "output_fact"])
+def test_positions_that_are_not_there(two_inputs: Maker, method: str, number: Any) -> None:
+    what = method.partition("_")[0]
+    listed = "0: a, 1: b" if what == "input" else "0: total, 1: squashed"
+    with pytest.raises(InputError, match=f"there is no {what} .*; {what}s are counted from 0, as in {listed}"):
+        getattr(two_inputs(), method)(number)
+
+
+def test_properties(affine: Maker) -> None:
+    model = affine()
+    assert model.property_keys() == ["maker"]
+    assert model.property("maker").to_numpy().tolist() == "by hand"
+    with pytest.raises(InputError, match="Property not found: no property for name x; properties: maker"):
+        model.property("x")
+
+
+def test_into_runnable_consumes(affine: Maker) -> None:
+    model = affine()
+    runnable = model.into_runnable()
+    assert runnable.run([X])[0].to_numpy().tolist() == Y
+    message = (
+        r"this Model was consumed by Runtime\.prepare \(runtime 'reference'\) and is empty now\n  hint: load it again"
+    )
+    for use in (
+        model.input_count,
+        model.output_names,
+        model.input_facts,
+        model.property_keys,
+        model.into_runnable,
+        model.declutter,
+        model.clone,
+        lambda: model.input_fact(0),
+        lambda: model.transform("f32_to_f16"),
+        lambda: runtime_for_name("reference").prepare(model),
+    ):
+        with pytest.raises(ConsumedError, match=message):
+            use()
+    assert model.is_consumed
+    assert str(model) == repr(model) == "Model (consumed)"
+    assert "consumed" in model._repr_html_()
+
+
+def test_preparing_shares_constants(affine: Maker) -> None:
+    model = affine()
+    weights = model.typed.constant(model.typed.nodes[model.typed.node_by_name("scale").id].outlets()[0])
+    runnable = model.into_runnable()
+    held = runnable.typed.constant(runnable.typed.nodes[runnable.typed.node_by_name("scale").id].outlets()[0])
+    assert weights is not None
+    assert held is not None
+    assert np.shares_memory(weights, held)
+
+
+def test_a_failed_prepare_does_not_consume(affine: Maker) -> None:
+    model = affine()
+    with pytest.raises(PluginError):
+        runtime_for_name("no-such-runtime").prepare(model)
+    assert not model.is_consumed
+
+
+def test_clone_lives_on(affine: Maker) -> None:
+    model = affine()
+    other = model.clone()
+    other.transform(SetSymbols({"B": 2}))
+    assert str(model.input_fact(0)) == "B,3,f32"
+    assert str(other.input_fact(0)) == "2,3,f32"
+    mine = model.typed.node_by_name("scale").op
+    others = other.typed.node_by_name("scale").op
+    assert np.shares_memory(mine.value.array, others.value.array)  # type: ignore[attr-defined]
+    model.into_runnable()
+    assert other.into_runnable().run([X])[0].to_numpy().tolist() == Y
+
+
+def test_declutter_returns_the_model(affine: Maker) -> None:
+    model = affine()
+    assert model.declutter() is model
+    assert model.into_runnable().run([X])[0].to_numpy().tolist() == Y
+
+
+def test_transform_returns_nothing_and_changes_the_model(affine: Maker) -> None:
+    model = affine()
+    assert model.transform("f32_to_f16") is None
+    assert "f16" in {
+        fact.datum_type.short for node in model.typed.live_nodes() for fact in model.typed.output_facts(node)
+    }
+
+
+def test_a_failed_transform_changes_nothing(affine: Maker) -> None:
+    model = affine()
+    before = [str(node) for node in model.typed.live_nodes()]
+    with pytest.raises(TransformError):
+        model.transform(SetSymbols({"no_such_symbol": 2}))
+    assert [str(node) for node in model.typed.live_nodes()] == before
+
+
+@pytest.mark.parametrize("what", [None, 3, "model"])
+def test_from_typed_wants_a_graph(what: Any) -> None:
+    with pytest.raises(InputError, match=r"Model\.from_typed wants a TypedModel, got"):
+        Model.from_typed(what)
+
+
+def test_representations(affine: Maker) -> None:
+    model = affine()
+    assert str(model) == repr(model) == "Model(x: B,3,f32 -> y: B,3,f32; 5 nodes)"
+    assert dict(model.__rich_repr__())["inputs"] == {"x": "B,3,f32"}
+    html = model._repr_html_()
+    assert "<td>input</td><td>x</td><td><code>B,3,f32</code></td>" in html
+    assert "http" not in html
+
+
+def test_names_are_escaped_in_html() -> None:
+    from tract_core.model.spec import parse_typed_fact
+
+    graph = TypedModel()
+    graph.set_outputs([graph.add_source("<script>alert(1)</script>", parse_typed_fact("1,f32"))])
+    html = Model.from_typed(graph)._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_many_inputs_are_cut_short() -> None:
+    from tract_core.model.spec import parse_typed_fact
+
+    graph = TypedModel()
+    graph.set_outputs([graph.add_source(f"x{i}", parse_typed_fact("1,f32")) for i in range(100)])
+    model = Model.from_typed(graph)
+    assert "84 more" in str(model)
+    assert len(str(model)) < 1000
+    assert len(model._repr_html_()) < 5000

@@ -1,0 +1,199 @@
+"""Finding runtimes, and what happens when one misbehaves."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tract_core import Model, Runtime, runtime_for_name
+from tract_core.errors import InputError, PluginError, TractError, Unsupported
+from tract_core.model import TypedModel
+from tract_core.plugins import PluginState, Registry, hookimpl
+from tract_core.runtime.explain import Explanation
+
+Maker = Callable[[], Model]
+
+
+class ToyRuntime:
+    """Doubles every input; knows nothing else."""
+
+    name = "toy"
+    reason: str | None = None
+
+    def why_unusable(self) -> str | None:
+        return self.reason
+
+    def prepare(self, model: TypedModel) -> Any:
+        return ToyPlan()
+
+
+class ToyPlan:
+    def spawn(self) -> Any:
+        return self
+
+    def explain(self) -> Explanation:
+        return Explanation("toy", ())
+
+    def run(self, inputs: list[Any]) -> list[Any]:
+        return [array * 2 for array in inputs]
+
+    def freeze(self) -> Any:
+        return None
+
+    def thaw(self, frozen: Any) -> None:
+        raise ZeroDivisionError
+
+
+class Unusable(ToyRuntime):
+    reason = "driver 470 is older than 525"
+
+
+class BrokenAtPrepare(ToyRuntime):
+    def prepare(self, model: TypedModel) -> Any:
+        raise KeyError("oops")
+
+
+class BrokenAtRun(ToyRuntime):
+    def prepare(self, model: TypedModel) -> Any:
+        class Plan(ToyPlan):
+            def run(self, inputs: list[Any]) -> list[Any]:
+                raise MemoryError("no more")
+
+        return Plan()
+
+
+class Picky(ToyRuntime):
+    def prepare(self, model: TypedModel) -> Any:
+        raise Unsupported("toy has no kernel for Mul (node 'scaled')")
+
+
+def _registry(**classes: str) -> Registry:
+    class Plugin:
+        DISTRIBUTION = "tract-toys"
+
+        @hookimpl
+        def tract_api_version(self) -> str:
+            return "1.0"
+
+        @hookimpl
+        def tract_runtimes(self) -> Mapping[str, str]:
+            return {name: f"{__name__}:{kind}" for name, kind in classes.items()}
+
+    return Registry({"toys": Plugin()}, discover=False)
+
+
+def test_names() -> None:
+    assert runtime_for_name("reference").name() == "reference"
+    assert runtime_for_name("default").name() in ("reference", "cpu")
+    assert isinstance(runtime_for_name("reference"), Runtime)
+    assert repr(runtime_for_name("reference")) == "Runtime('reference')"
+
+
+def test_default_without_a_compiler_is_the_reference(affine: Maker) -> None:
+    registry = _registry()
+    assert runtime_for_name("default", registry).name() == "reference"
+
+
+def test_default_is_the_cpu_where_there_is_one() -> None:
+    assert runtime_for_name("default", _registry(cpu="ToyRuntime")).name() == "toy"
+
+
+def test_an_unusable_default_is_not_replaced_in_silence() -> None:
+    with pytest.raises(
+        PluginError, match=r"runtime 'cpu' does not work here: driver 470.*\n  hint: ask for 'reference'"
+    ):
+        runtime_for_name("default", _registry(cpu="Unusable"))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("cpu", "pip install tract-cpu"),
+        ("cuda", "pip install tract-cuda"),
+        ("metal", "pip install tract-metal"),
+        ("gpu", r"pip install tract-cuda \(NVIDIA\) or tract-metal \(Apple\)"),
+        ("referense", "did you mean 'reference'"),
+        ("quantum", "'tract plugins' lists what is installed"),
+    ],
+)
+def test_unknown_names(name: str, hint: str) -> None:
+    problem = rf"runtime '{name}' is not installed; installed runtimes: default, reference\n  hint: {hint}"
+    with pytest.raises(PluginError, match=problem):
+        runtime_for_name(name, Registry(discover=False))
+
+
+@pytest.mark.parametrize("name", [None, 3, b"default"])
+def test_a_name_is_a_text(name: Any) -> None:
+    with pytest.raises(InputError, match="a runtime is asked for by its name, a text"):
+        runtime_for_name(name)
+
+
+def test_a_plugin_runs(affine: Maker) -> None:
+    runtime = runtime_for_name("toy", _registry(toy="ToyRuntime"))
+    assert runtime.name() == "toy"
+    runnable = runtime.prepare(affine())
+    assert runnable.run([np.ones((1, 3), np.float32)])[0].to_numpy().tolist() == [[2, 2, 2]]
+    assert runnable.explain().runtime == "toy"
+
+
+def test_unusable_says_why() -> None:
+    with pytest.raises(PluginError, match="runtime 'toy' does not work here: driver 470 is older than 525"):
+        runtime_for_name("toy", _registry(toy="Unusable"))
+
+
+def test_what_a_runtime_refuses_reaches_the_user_and_the_model_lives(affine: Maker) -> None:
+    model = affine()
+    with pytest.raises(Unsupported, match="toy has no kernel for Mul"):
+        runtime_for_name("toy", _registry(toy="Picky")).prepare(model)
+    assert not model.is_consumed
+
+
+@pytest.mark.parametrize("kind", ["BrokenAtPrepare", "BrokenAtRun"])
+def test_a_broken_runtime_is_blamed(affine: Maker, kind: str) -> None:
+    registry = _registry(toy=kind)
+    with pytest.raises(PluginError, match=r"of toys failed: (KeyError|MemoryError)"):
+        runtime_for_name("toy", registry).prepare(affine()).run([np.ones((1, 3), np.float32)])
+    assert {record.name: record.state for record in registry.plugins()}["toys"] is PluginState.FAILED
+
+
+def test_a_broken_state_is_blamed(affine: Maker) -> None:
+    state = runtime_for_name("toy", _registry(toy="ToyRuntime")).prepare(affine()).spawn_state()
+    with pytest.raises(TractError, match="of toys failed: ZeroDivisionError"):
+        state.freeze().unfreeze()
+
+
+@pytest.mark.parametrize("what", [None, "model.onnx", TypedModel()], ids=type)
+def test_only_models_are_prepared(what: Any) -> None:
+    with pytest.raises(InputError, match="a runtime prepares a Model, got"):
+        runtime_for_name("reference").prepare(what)
+
+
+def test_operators_without_meaning_are_all_named(running_sum: Any) -> None:
+    from dataclasses import dataclass
+
+    from tract_core.model import TypedOp
+    from tract_core.model.spec import parse_typed_fact
+
+    @dataclass(frozen=True)
+    class Mystery(TypedOp):
+        number: int
+
+        def output_facts(self, inputs: Any) -> Any:
+            return (inputs[0],)
+
+    graph = TypedModel()
+    x = graph.add_source("x", parse_typed_fact("2,f32"))
+    (first,) = graph.wire_node("first", Mystery(1), [x])
+    graph.set_outputs(graph.wire_node("second", Mystery(2), [first]))
+    model = Model.from_typed(graph)
+    with pytest.raises(Unsupported, match=r"no NumPy meaning for Mystery"):
+        model.into_runnable()
+    assert not model.is_consumed
+
+
+def test_runtimes_pickle() -> None:
+    assert pickle.loads(pickle.dumps(runtime_for_name("reference"))).name() == "reference"

@@ -1,0 +1,242 @@
+"""The public names, under ``tract_core`` and under ``tract``: what there is, and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import tract
+
+import tract_core
+
+NAMES = {
+    "DatumType",
+    "Dim",
+    "Fact",
+    "FloatPrecision",
+    "FrozenState",
+    "InferenceFact",
+    "InferenceModel",
+    "Model",
+    "Nnef",
+    "Onnx",
+    "Pulse",
+    "Runnable",
+    "Runtime",
+    "SetSymbols",
+    "State",
+    "Tensor",
+    "TractError",
+    "TransformSpec",
+    "nnef",
+    "onnx",
+    "runtime_for_name",
+    "version",
+}
+
+_NAMED = {"input_count", "output_count", "input_name", "output_name", "input_names", "output_names"}
+_FACTS = {"input_fact", "output_fact"}
+_TYPED = _NAMED | _FACTS | {"input_facts", "output_facts", "property_keys", "property"}
+
+METHODS: dict[str, set[str]] = {
+    "Onnx": {"load"},
+    "Nnef": {"load"},
+    "InferenceModel": _NAMED
+    | _FACTS
+    | {"set_input_fact", "set_output_fact", "fact", "analyse", "into_analysed", "into_model"},
+    "Model": _TYPED | {"transform", "parse_fact", "into_runnable", "declutter", "clone", "from_typed"},
+    "Runtime": {"name", "prepare"},
+    "Runnable": _TYPED | {"run", "spawn_state", "profile_json", "chrome_trace", "explain"},
+    "State": _TYPED | {"run", "freeze"},
+    "FrozenState": {"unfreeze"},
+    "Tensor": {"from_numpy", "to_numpy", "into_numpy", "datum_type", "convert_to", "dump", "__eq__", "__array__"}
+    | {"__dlpack__", "__dlpack_device__"},
+    "DatumType": {"is_bool", "is_number", "is_float", "is_signed", "is_unsigned", "ctype"},
+    "Fact": {"datum_type", "rank", "dim", "dims", "dump"},
+    "InferenceFact": {"datum_type", "rank", "dims", "dump"},
+    "Dim": {"dump", "eval", "to_int64", "__int__"},
+    "SetSymbols": {"value", "to_json"},
+    "Pulse": {"symbol", "to_json"},
+    "FloatPrecision": {"include", "exclude", "to_json"},
+    "TransformSpec": {"to_json"},
+}
+"""What the objects of the established binding can do (but for what other distributions bring), and what we add."""
+
+PAGES = {
+    "runtime": {"Runtime", "runtime_for_name"},
+    "runnable": {"Runnable"},
+    "state": {"State", "FrozenState"},
+    "dim": {"Dim"},
+    "tensor": {"Tensor", "DatumType"},
+    "fact": {"Fact", "InferenceFact"},
+    "inference_model": {"InferenceModel"},
+    "transform": {"TransformSpec", "SetSymbols", "FloatPrecision", "Pulse"},
+}
+
+MODEL_PAGE = {
+    "DatumExt",
+    "DatumTypeExt",
+    "Fact",
+    "Graph",
+    "InferenceModel",
+    "InletId",
+    "ModelPatch",
+    "Node",
+    "Op",
+    "Outlet",
+    "OutletId",
+    "Rewriter",
+    "RunnableModel",
+    "ShapeFact",
+    "SpecialOps",
+    "TypedFact",
+    "TypedFrozenSimpleState",
+    "TypedModel",
+    "TypedModelPatch",
+    "TypedNode",
+    "TypedOp",
+    "TypedRunnableModel",
+    "TypedSimplePlan",
+    "TypedSimpleState",
+}
+
+both = pytest.mark.parametrize("package", [tract_core, tract], ids=["tract_core", "tract"])
+
+
+@both
+def test_names(package: Any) -> None:
+    assert set(package.__all__) == NAMES
+    assert len(package.__all__) == len(NAMES)
+    assert set(dir(package)) >= NAMES
+    for name in NAMES:
+        assert getattr(package, name) is getattr(tract_core, name)
+    with pytest.raises(AttributeError, match="has no attribute 'c_int'"):
+        _ = package.c_int
+
+
+@both
+@pytest.mark.parametrize("kind", METHODS)
+def test_methods(package: Any, kind: str) -> None:
+    found = getattr(package, kind)
+    missing = [name for name in METHODS[kind] if not callable(getattr(found, name, None))]
+    assert missing == []
+    for name in METHODS[kind]:
+        if not name.startswith("__"):
+            assert inspect.getdoc(getattr(found, name)), f"{kind}.{name} is not documented"
+
+
+@both
+@pytest.mark.parametrize("page", PAGES)
+def test_pages(package: Any, page: str) -> None:
+    module = importlib.import_module(f"{package.__name__}.{page}")
+    assert set(module.__all__) == PAGES[page]
+    for name in PAGES[page]:
+        assert getattr(module, name) is getattr(tract_core, name)
+
+
+@both
+def test_the_model_page(package: Any) -> None:
+    module = importlib.import_module(f"{package.__name__}.model")
+    assert set(module.__all__) >= MODEL_PAGE | {"Model"}
+    assert module.__all__ == sorted(set(module.__all__))
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    assert module.Model is tract_core.Model
+
+
+def test_what_the_core_shares_fits_its_protocols() -> None:
+    import numpy as np
+
+    from tract_core.data import Constant, QuantizedType
+    from tract_core.model import DatumExt, DatumTypeExt, SpecialOps, TypedModel
+
+    kind = tract_core.DatumType.I8
+    assert isinstance(kind, DatumTypeExt)
+    assert isinstance(QuantizedType(kind, 0, 1.0), DatumTypeExt)
+    assert isinstance(Constant(np.zeros(1)), DatumExt)
+    assert isinstance(TypedModel(), SpecialOps)
+
+
+def test_version() -> None:
+    assert tract.version() == tract_core.version()
+    assert tract_core.version()[0].isdigit()
+    importlib.import_module("tract_core.version")
+    assert callable(tract_core.version)
+
+
+def test_errors_are_one_family() -> None:
+    from tract_core import errors
+
+    kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)]
+    assert len(kinds) > 10
+    assert all(issubclass(kind, tract_core.TractError) for kind in kinds)
+
+
+def _in_a_fresh_process(script: str) -> str:
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("package", ["tract_core", "tract"])
+def test_importing_is_light(package: str) -> None:
+    heavy = "{'numpy', 'onnx', 'torch', 'rich', 'click', 'pluggy', 'ml_dtypes'}"
+    script = f"import sys; import {package}; print(sorted({heavy} & sys.modules.keys()))"
+    assert _in_a_fresh_process(script) == "[]"
+
+
+def test_importing_is_quick() -> None:
+    script = "import time; s = time.perf_counter(); import tract_core; print(time.perf_counter() - s)"
+    assert min(float(_in_a_fresh_process(script)) for _ in range(3)) < 0.15
+
+
+@pytest.mark.parametrize("name", ["Dim", "Fact", "onnx", "Model", "Runnable", "Pulse", "FrozenState", "Tensor"])
+def test_any_name_can_be_the_first(name: str) -> None:
+    assert name in _in_a_fresh_process(f"from tract_core import {name}; print('{name}')")
+
+
+@both
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("BOOL", 0x01),
+        ("U8", 0x11),
+        ("U16", 0x12),
+        ("U32", 0x14),
+        ("U64", 0x18),
+        ("I8", 0x21),
+        ("I16", 0x22),
+        ("I32", 0x24),
+        ("I64", 0x28),
+        ("F16", 0x32),
+        ("F32", 0x34),
+        ("F64", 0x38),
+        ("COMPLEX_I16", 0x42),
+        ("COMPLEX_I32", 0x44),
+        ("COMPLEX_I64", 0x48),
+        ("COMPLEX_F16", 0x52),
+        ("COMPLEX_F32", 0x54),
+        ("COMPLEX_F64", 0x58),
+    ],
+)
+def test_datum_types_keep_their_values(package: Any, member: str, value: int) -> None:
+    kind = package.DatumType[member]
+    assert kind == value
+    assert str(kind) == member
+
+
+def test_what_datum_types_answer() -> None:
+    import ctypes
+
+    kind = tract_core.DatumType
+    assert [k.is_bool() for k in (kind.BOOL, kind.U8)] == [True, False]
+    assert [k.is_number() for k in (kind.BOOL, kind.U8, kind.F16, kind.STRING)] == [False, True, True, False]
+    assert [k.is_float() for k in (kind.F16, kind.F64, kind.I8, kind.COMPLEX_F32)] == [True, True, False, False]
+    assert [k.is_signed() for k in (kind.I8, kind.U8, kind.I64)] == [True, False, True]
+    assert [k.is_unsigned() for k in (kind.I8, kind.U8, kind.BOOL)] == [False, True, False]
+    assert kind.I32.ctype() is ctypes.c_int32
+    with pytest.raises(tract_core.TractError, match="F16 has no C type"):
+        kind.F16.ctype()

@@ -1,0 +1,86 @@
+"""Whatever users give as a tensor, as an array that every runtime can read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tract_core.api.tensor import Tensor
+from tract_core.api.tensor import array_of_strings as _strings
+from tract_core.data import DType
+from tract_core.errors import InputError
+from tract_core.plugins.keys import Array
+
+_WANTED = "a Tensor, a NumPy array, or anything with __dlpack__ or __array__"
+
+
+def as_array(value: Any, name: str, kind: DType) -> Array:
+    """``value``, an input called ``name`` of type ``kind``, as a read-only array. Nothing is copied without need.
+
+    Raises InputError for what is no tensor, for one that lives on another device, and for other quantisation
+    parameters.
+    """
+    if isinstance(value, Tensor):
+        return _array_of_tensor(value, name, kind)
+    array = value if isinstance(value, np.ndarray) else _imported(value, name)
+    if isinstance(array, np.ma.MaskedArray):
+        raise InputError("is a masked array, whose mask would be lost", where=_place(name), hint="give .filled(value)")
+    return read_only(normalised(np.asarray(array), _place(name)))
+
+
+def normalised(array: Array, where: str) -> Array:
+    """In native byte order, contiguous and aligned, texts as Python strings; not copied where it is that already."""
+    if array.dtype.kind in "OSUT":
+        return _strings(array, where)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return array if array.flags.c_contiguous and array.flags.aligned else array.copy(order="C")
+
+
+def read_only(array: Array) -> Array:
+    """A view through which nobody can write."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _array_of_tensor(tensor: Tensor, name: str, kind: DType) -> Array:
+    found = tensor.datum_type()
+    if found != kind and (found.is_quantized() or kind.is_quantized()) and found != kind.storage:
+        raise InputError(
+            f"input is {found}, the model wants {kind}",
+            where=_place(name),
+            hint="convert it with .convert_to(model.input_fact(i).datum_type())",
+        )
+    return read_only(tensor.view())
+
+
+def _imported(value: Any, name: str) -> Array:
+    problem: Exception | None = None
+    if hasattr(value, "__dlpack__"):
+        try:
+            return np.from_dlpack(value)
+        except Exception as error:
+            problem = error
+    if hasattr(value, "__array__"):
+        try:
+            return np.asarray(value)
+        except Exception as error:
+            problem = problem or error
+    found = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    if problem is not None:
+        raise InputError(
+            f"a {found} cannot be read as an array: {type(problem).__name__}: {problem}",
+            where=_place(name),
+            hint="bring it to the CPU, detached, in an element type that NumPy knows",
+        ) from problem
+    raise InputError(
+        f"Inputs must be of type Tensor or numpy.ndarray, got {found}",
+        where=_place(name),
+        hint=f"give {_WANTED}; for plain numbers: numpy.array(value, dtype=numpy.float32)",
+    )
+
+
+def _place(name: str) -> str:
+    return f"input {name!r}"

@@ -1,0 +1,50 @@
+"""How models look in terminals and notebooks: short, escaped, without anything fetched from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any
+
+from tract_core.model.graph import Graph, OutletId
+
+SHOWN = 16
+"""Inputs, and outputs, that are listed."""
+
+
+def describe_model(kind: str, graph: Graph[Any, Any]) -> str:
+    """``Model(x: B,3,f32 -> y: B,f32; 12 nodes)``."""
+    nodes = sum(1 for _ in graph.live_nodes())
+    return f"{kind}({_listed(graph, graph.inputs)} -> {_listed(graph, graph.outputs)}; {nodes} nodes)"
+
+
+def rich_of(graph: Graph[Any, Any] | None) -> Iterator[tuple[str, Any]]:
+    """The fields that rich shows."""
+    if graph is None:
+        yield "consumed", True
+        return
+    yield "inputs", dict(_pairs(graph, graph.inputs))
+    yield "outputs", dict(_pairs(graph, graph.outputs))
+    yield "nodes", sum(1 for _ in graph.live_nodes())
+
+
+def html_of(kind: str, graph: Graph[Any, Any] | None) -> str:
+    """A small table of inputs and outputs."""
+    if graph is None:
+        return f"<b>{escape(kind)}</b> (consumed)"
+    rows = [
+        f"<tr><td>{role}</td><td>{escape(name)}</td><td><code>{escape(fact)}</code></td></tr>"
+        for role, outlets in (("input", graph.inputs), ("output", graph.outputs))
+        for name, fact in _pairs(graph, outlets)
+    ]
+    nodes = sum(1 for _ in graph.live_nodes())
+    return f"<b>{escape(kind)}</b>, {nodes} nodes<table>{''.join(rows)}</table>"
+
+
+def _pairs(graph: Graph[Any, Any], outlets: Sequence[OutletId]) -> list[tuple[str, str]]:
+    pairs = [(graph.outlet_name(outlet), str(graph.outlet_fact(outlet))) for outlet in outlets[:SHOWN]]
+    return [*pairs, ("...", f"{len(outlets) - SHOWN} more")] if len(outlets) > SHOWN else pairs
+
+
+def _listed(graph: Graph[Any, Any], outlets: Sequence[OutletId]) -> str:
+    return "; ".join(f"{name}: {fact}" for name, fact in _pairs(graph, outlets)) or "nothing"

@@ -1,0 +1,41 @@
+"""Objects that can be handed over: each owns something until another object takes it."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Generic, TypeVar
+
+from tract_core.errors import ConsumedError
+
+T = TypeVar("T")
+
+
+class Handle(Generic[T]):
+    """Owns one thing. Once that was handed over, every use raises ConsumedError, which says who has it now."""
+
+    __slots__ = ("_consumer", "_held")
+
+    advice: ClassVar[str] = "make another one"
+    """What to do instead of using a consumed object."""
+
+    def __init__(self, held: T) -> None:
+        self._held: T | None = held
+        self._consumer = ""
+
+    @property
+    def held(self) -> T:
+        """What it owns. Raises ConsumedError when that was handed over."""
+        if self._held is None:
+            kind = type(self).__name__
+            raise ConsumedError(f"this {kind} was consumed by {self._consumer} and is empty now", hint=self.advice)
+        return self._held
+
+    @property
+    def is_consumed(self) -> bool:
+        """Whether it was handed over."""
+        return self._held is None
+
+    def hand_over(self, to: str) -> T:
+        """What it owns, which from now on belongs to ``to``. Raises ConsumedError when that happened before."""
+        held = self.held
+        self._held, self._consumer = None, to
+        return held

@@ -1,0 +1,102 @@
+"""The model of a file before its types and shapes are known, as users hold it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tract_core.api.display import describe_model, html_of, rich_of
+from tract_core.api.fact import Fact, InferenceFact, fact_like
+from tract_core.api.handle import Handle
+from tract_core.api.interface import Interface
+from tract_core.api.model import Model
+from tract_core.errors import InputError
+from tract_core.model import inference as core
+from tract_core.model.fact import InferenceFact as CoreFact
+from tract_core.model.graph import Graph
+from tract_core.model.spec import parse_inference_fact
+
+
+class InferenceModel(Handle[core.InferenceModel], Interface):
+    """A model as its file has it: its own operators, and whatever is known of types and shapes.
+
+    `into_model` consumes it.
+    """
+
+    __slots__ = ()
+
+    advice = "load it again; the Model that into_model returned has taken its place"
+
+    @property
+    def graph(self) -> Graph[Any, Any]:
+        """The graph, as the core has it. Raises ConsumedError when the model was handed over."""
+        return self.held
+
+    def input_fact(self, input_id: int) -> InferenceFact:
+        """What is known of an input. Raises InputError for an input that is not there."""
+        return InferenceFact(self.held.outlet_fact(self.input_outlet(input_id)))
+
+    def output_fact(self, output_id: int) -> InferenceFact:
+        """What is known of an output. Raises InputError for an output that is not there."""
+        return InferenceFact(self.held.outlet_fact(self.output_outlet(output_id)))
+
+    def set_input_fact(self, input_id: int, fact: InferenceFact | Fact | str | None) -> None:
+        """Say what an input is, in place of what was known: a fact, its text form, or ``None`` for nothing known.
+
+        Raises InputError for an input that is not there, FactError or DimError for a text that cannot be read.
+        """
+        outlet = self.input_outlet(input_id)
+        self.held.set_outlet_fact(outlet, self._fact_like(fact))
+
+    def set_output_fact(self, output_id: int, fact: InferenceFact | Fact | str | None) -> None:
+        """Say what an output is, as `set_input_fact` does for an input."""
+        outlet = self.output_outlet(output_id)
+        self.held.set_outlet_fact(outlet, self._fact_like(fact))
+
+    def fact(self, spec: str) -> InferenceFact:
+        """A fact from its text form, as ``B,3,_,f32``; its symbols become symbols of the model."""
+        if not isinstance(spec, str):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise InputError(f"a fact is given as a text, as 'B,3,_,f32'; got {type(spec).__name__}")
+        return InferenceFact(parse_inference_fact(spec, self.held.symbols))
+
+    def analyse(self) -> None:
+        """Find out all types and shapes that can be found out.
+
+        Raises ModelError when what is known contradicts itself.
+        """
+        self.held.analyse()
+
+    def into_analysed(self) -> InferenceModel:
+        """`analyse`, and the model itself."""
+        self.analyse()
+        return self
+
+    def into_model(self) -> Model:
+        """The typed model, in normal form. Consumes this one, unless it raises.
+
+        Raises ModelError, listing every node that cannot be typed and why.
+        """
+        typed = self.held.into_typed()
+        self.hand_over("InferenceModel.into_model")
+        return Model(typed.declutter())
+
+    def _fact_like(self, fact: Any) -> CoreFact:
+        if isinstance(fact, str):
+            return parse_inference_fact(fact, self.held.symbols)
+        found = fact_like(fact)
+        if found is None:
+            raise InputError(
+                f"a fact is an InferenceFact, a Fact, a text or None; got {type(fact).__name__}",
+                hint="write it as in 'B,3,224,224,f32'",
+            )
+        return found
+
+    def __str__(self) -> str:
+        return "InferenceModel (consumed)" if self.is_consumed else describe_model("InferenceModel", self.held)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_of("InferenceModel", None if self.is_consumed else self.held)
+
+    def __rich_repr__(self) -> Any:
+        yield from rich_of(None if self.is_consumed else self.held)

@@ -1,0 +1,110 @@
+"""What everything with inputs and outputs answers: how many there are, their names, their facts, and properties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+from tract_core.api.fact import Fact
+from tract_core.api.tensor import Tensor
+from tract_core.errors import InputError
+from tract_core.model.graph import Graph, OutletId
+from tract_core.model.typed import TypedModel
+
+
+class Interface:
+    """Inputs and outputs of a graph, by position (from 0) and by name."""
+
+    __slots__ = ()
+
+    @property
+    def graph(self) -> Graph[Any, Any]:
+        """The graph, as the core has it."""
+        raise AttributeError("graph")
+
+    def input_count(self) -> int:
+        """Number of inputs."""
+        return len(self.graph.inputs)
+
+    def output_count(self) -> int:
+        """Number of outputs."""
+        return len(self.graph.outputs)
+
+    def input_name(self, input_id: int) -> str:
+        """The name of an input. Raises InputError for an input that is not there."""
+        return self.graph.outlet_name(self.input_outlet(input_id))
+
+    def output_name(self, output_id: int) -> str:
+        """The name of an output. Raises InputError for an output that is not there."""
+        return self.graph.outlet_name(self.output_outlet(output_id))
+
+    def input_names(self) -> list[str]:
+        """The names of all inputs, in order."""
+        return [self.graph.outlet_name(outlet) for outlet in self.graph.inputs]
+
+    def output_names(self) -> list[str]:
+        """The names of all outputs, in order."""
+        return [self.graph.outlet_name(outlet) for outlet in self.graph.outputs]
+
+    def input_outlet(self, input_id: int) -> OutletId:
+        """The tensor that is an input. Raises InputError for an input that is not there."""
+        return _pick(self.graph.inputs, input_id, "input", self.input_names)
+
+    def output_outlet(self, output_id: int) -> OutletId:
+        """The tensor that is an output. Raises InputError for an output that is not there."""
+        return _pick(self.graph.outputs, output_id, "output", self.output_names)
+
+
+class TypedInterface(Interface):
+    """Inputs and outputs with complete facts, and the properties that the model carries."""
+
+    __slots__ = ()
+
+    @property
+    def typed(self) -> TypedModel:
+        """The model, as the core has it. To be read, not changed."""
+        raise AttributeError("typed")
+
+    @property
+    def graph(self) -> Graph[Any, Any]:
+        """The same as `typed`."""
+        return self.typed
+
+    def input_fact(self, input_id: int) -> Fact:
+        """The fact of an input. Raises InputError for an input that is not there."""
+        return Fact(self.typed.outlet_fact(self.input_outlet(input_id)))
+
+    def output_fact(self, output_id: int) -> Fact:
+        """The fact of an output. Raises InputError for an output that is not there."""
+        return Fact(self.typed.outlet_fact(self.output_outlet(output_id)))
+
+    def input_facts(self) -> list[Fact]:
+        """The facts of all inputs, in order."""
+        return [Fact(self.typed.outlet_fact(outlet)) for outlet in self.typed.inputs]
+
+    def output_facts(self) -> list[Fact]:
+        """The facts of all outputs, in order."""
+        return [Fact(self.typed.outlet_fact(outlet)) for outlet in self.typed.outputs]
+
+    def property_keys(self) -> list[str]:
+        """The names of the properties, sorted."""
+        return sorted(self.typed.properties)
+
+    def property(self, name: str) -> Tensor:
+        """A property. Raises InputError, with the names there are, for one that is not there."""
+        found = self.typed.properties.get(str(name))
+        if found is None:
+            known = ", ".join(self.property_keys()) or "none"
+            raise InputError(f"Property not found: no property for name {name}; properties: {known}")
+        return Tensor.from_numpy(found)
+
+
+def _pick(outlets: Sequence[OutletId], position: Any, what: str, names: Any) -> OutletId:
+    try:
+        if 0 <= index(position) < len(outlets):
+            return outlets[position]
+    except TypeError:
+        pass
+    listed = ", ".join(f"{number}: {name}" for number, name in enumerate(names())) or "none"
+    raise InputError(f"there is no {what} {position!r}; {what}s are counted from 0, as in {listed}")

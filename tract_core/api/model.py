@@ -1,0 +1,94 @@
+"""The typed model, as users hold it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tract_core.api.display import describe_model, html_of, rich_of
+from tract_core.api.fact import Fact
+from tract_core.api.handle import Handle
+from tract_core.api.interface import TypedInterface
+from tract_core.errors import InputError
+from tract_core.model.spec import parse_typed_fact
+from tract_core.model.typed import TypedModel
+
+if TYPE_CHECKING:
+    from tract_core.api.runnable import Runnable
+    from tract_core.api.specs import TransformSpec
+    from tract_core.transforms import Transform
+
+
+class Model(Handle[TypedModel], TypedInterface):
+    """A model in which every element type and shape is known, in normal form.
+
+    `Runtime.prepare` and `into_runnable` consume it.
+    """
+
+    __slots__ = ()
+
+    advice = "load it again, or make a clone() before it is handed over"
+
+    @staticmethod
+    def from_typed(model: TypedModel) -> Model:
+        """A model around a graph of the core, taken as it is; `declutter` brings it to its normal form."""
+        if not isinstance(model, TypedModel):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise InputError(f"Model.from_typed wants a TypedModel, got {type(model).__name__}")
+        return Model(model)
+
+    @property
+    def typed(self) -> TypedModel:
+        """The graph, as the core has it. Raises ConsumedError when the model was handed over."""
+        return self.held
+
+    def declutter(self) -> Model:
+        """Bring the model to its normal form; returns it. Models that were loaded or transformed already are."""
+        self.typed.declutter()
+        return self
+
+    def clone(self) -> Model:
+        """A model of its own with the same content; constants are shared, not copied."""
+        return Model(self.typed.clone())
+
+    def transform(self, transform: str | TransformSpec | Transform) -> None:
+        """Apply a transform, then bring the model to its normal form.
+
+        ``transform``: a name (``"f32_to_f16"``), JSON with its parameters (``'{"name": "set_symbols", "values": {"B":
+        1}}'``), a spec such as `SetSymbols`, or a transform itself. Raises TransformError for one that is unknown or
+        does not apply, PluginError for one whose plugin is not installed; the model stays as it was.
+        """
+        from tract_core.transforms import apply_transform
+
+        self._held = apply_transform(self.typed, transform)
+
+    def parse_fact(self, spec: str) -> Fact:
+        """A complete fact from its text form, ``1,3,S,f32``; its symbols become symbols of the model.
+
+        Raises FactError or DimError when a part is missing or unreadable.
+        """
+        _require_text(spec)
+        return Fact(parse_typed_fact(spec, self.typed.symbols))
+
+    def into_runnable(self) -> Runnable:
+        """The model ready to run on the default runtime. Consumes the model."""
+        from tract_core.api.runtime import runtime_for_name
+
+        return runtime_for_name("default", self.typed.registry).prepare(self)
+
+    def __str__(self) -> str:
+        return "Model (consumed)" if self.is_consumed else describe_model("Model", self.typed)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_of("Model", None if self.is_consumed else self.typed)
+
+    def __rich_repr__(self) -> Any:
+        yield from rich_of(None if self.is_consumed else self.typed)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Model, (self.typed,)
+
+
+def _require_text(spec: Any) -> None:
+    if not isinstance(spec, str):
+        raise InputError(f"a fact is given as a text, as '1,3,S,f32'; got {type(spec).__name__}")

@@ -1,0 +1,108 @@
+"""A model that is ready to run, as users hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tract_core.api.arrays import as_array
+from tract_core.api.display import describe_model, html_of, rich_of
+from tract_core.api.interface import TypedInterface
+from tract_core.api.state import State, gather_inputs
+from tract_core.api.tensor import Tensor
+from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import Array
+from tract_core.runtime.explain import Explanation
+from tract_core.runtime.profile import chrome_trace, profile
+from tract_core.runtime.protocol import Plan
+
+if TYPE_CHECKING:
+    from tract_core.api.runtime import Runtime
+
+
+class Runnable(TypedInterface):
+    """A model prepared by a runtime. Immutable: many threads may use one, each with a `State` of its own.
+
+    It can be pickled; the receiver prepares the model again, on the runtime of the same name.
+    """
+
+    __slots__ = ("_model", "_names_and_facts", "plan", "runtime")
+
+    def __init__(self, model: TypedModel, plan: Plan, runtime: Runtime) -> None:
+        """For this package: ``plan`` is what ``runtime`` made of ``model``."""
+        self._model = model
+        self.plan = plan
+        self.runtime = runtime
+        self._names_and_facts = [(model.outlet_name(outlet), model.outlet_fact(outlet)) for outlet in model.inputs]
+
+    @property
+    def typed(self) -> TypedModel:
+        """The model, as the core has it. To be read, not changed."""
+        return self._model
+
+    def run(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Tensor]:
+        """One turn on a fresh state.
+
+        ``inputs``: one tensor per input, in order, or by name. A tensor is a `Tensor`, a NumPy array, or anything with
+        ``__dlpack__`` or ``__array__``; none of them is written to. Returns one `Tensor` per output. Symbols get their
+        values from the shapes. Raises InputError when the inputs do not fit, RunError when a node fails.
+        """
+        return self.spawn_state().run(inputs)
+
+    def spawn_state(self) -> State:
+        """A fresh state, which keeps what stateful operators keep from one call to the next."""
+        with self.runtime.calling("spawn"):
+            return State(self, self.plan.spawn())
+
+    def explain(self) -> Explanation:
+        """Where each node runs, how, and why: an object with a text form and ``to_json()``."""
+        with self.runtime.calling("explain"):
+            return self.plan.explain()
+
+    def profile_json(self, inputs: Sequence[Any] | Mapping[str, Any] | None = None) -> str:
+        """What each node costs, and, when inputs are given, how long it takes.
+
+        JSON: ``{"nodes": [{"qualified_id": [[], id], "op_name", "node_name", "cost": {"FMA(F32)": "36*S", ...},
+        "secs_per_iter"}, ...], "profiling_info": {"iterations", "secs_per_iter"} or null}``. Costs are counts of
+        operations, and numbers of elements for ``PARAMS(...)``; seconds are null without inputs, and where the
+        runtime cannot tell.
+        """
+        arrays = None if inputs is None else self.arrays(inputs)
+        with self.runtime.calling("run"):
+            return profile(self._model, self.plan, arrays)
+
+    def chrome_trace(self, inputs: Sequence[Any] | Mapping[str, Any]) -> str:
+        """The timeline of one turn for Perfetto and ``chrome://tracing``: JSON with ``traceEvents``, in microseconds.
+
+        Raises Unsupported when the runtime cannot time single nodes.
+        """
+        arrays = self.arrays(inputs)
+        with self.runtime.calling("run"):
+            return chrome_trace(self._model, self.plan, arrays)
+
+    def arrays(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Array]:
+        """The inputs of `run` as arrays in the order of the model, read-only, in native byte order, contiguous."""
+        values = gather_inputs(inputs, self._names_and_facts)
+        pairs = zip(values, self._names_and_facts, strict=True)
+        return [as_array(value, name, fact.datum_type) for value, (name, fact) in pairs]
+
+    def __str__(self) -> str:
+        return describe_model(f"Runnable on {self.runtime.name()} ", self._model)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_of(f"Runnable on {self.runtime.name()}", self._model)
+
+    def __rich_repr__(self) -> Any:
+        yield "runtime", self.runtime.name()
+        yield from rich_of(self._model)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _prepare_again, (self.runtime, self._model)
+
+
+def _prepare_again(runtime: Runtime, model: TypedModel) -> Runnable:
+    from tract_core.api.model import Model
+
+    return runtime.prepare(Model(model))

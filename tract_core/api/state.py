@@ -1,0 +1,117 @@
+"""Executions that go on from call to call, and their snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tract_core.api.interface import TypedInterface
+from tract_core.api.tensor import Tensor
+from tract_core.errors import InputError
+from tract_core.model.fact import TypedFact
+from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import Array
+
+if TYPE_CHECKING:
+    from tract_core.api.runnable import Runnable
+    from tract_core.runtime.protocol import PlanState
+
+
+class State(TypedInterface):
+    """What the nodes of a `Runnable` keep from one call of `run` to the next. Used by one thread at a time."""
+
+    __slots__ = ("_inner", "_runnable")
+
+    def __init__(self, runnable: Runnable, inner: PlanState) -> None:
+        """For this package; users call `Runnable.spawn_state`."""
+        self._runnable = runnable
+        self._inner = inner
+
+    @property
+    def typed(self) -> TypedModel:
+        """The model, as the core has it. To be read, not changed."""
+        return self._runnable.typed
+
+    def run(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Tensor]:
+        """The next turn. Inputs and outputs are those of `Runnable.run`."""
+        arrays = self._runnable.arrays(inputs)
+        facts = [self.typed.outlet_fact(outlet) for outlet in self.typed.outputs]
+        with self._runnable.runtime.calling("run"):
+            outputs = self._inner.run(arrays)
+            if len(outputs) != len(facts):
+                raise ValueError(f"it returned {len(outputs)} outputs, the model has {len(facts)}")
+            return [Tensor(_apart(array, arrays), fact.datum_type) for array, fact in zip(outputs, facts, strict=True)]
+
+    def freeze(self) -> FrozenState:
+        """A snapshot of the state, which later calls do not change. The state itself can go on."""
+        with self._runnable.runtime.calling("freeze"):
+            return FrozenState(self._runnable, self._inner.freeze())
+
+    def __repr__(self) -> str:
+        return f"State of {self._runnable}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise InputError("a State cannot be pickled", hint="pickle what freeze() returns")
+
+
+class FrozenState:
+    """A snapshot of a `State`. Immutable; it can be pickled, and takes its model along.
+
+    Frozen states of one `Runnable` that are pickled together share one copy of the model.
+    """
+
+    __slots__ = ("_frozen", "_runnable")
+
+    def __init__(self, runnable: Runnable, frozen: Any) -> None:
+        """For this package; users call `State.freeze`."""
+        self._runnable = runnable
+        self._frozen = frozen
+
+    def unfreeze(self) -> State:
+        """A new state that goes on from the snapshot. Can be called any number of times."""
+        with self._runnable.runtime.calling("unfreeze"):
+            inner = self._runnable.plan.spawn()
+            inner.thaw(self._frozen)
+        return State(self._runnable, inner)
+
+    def __repr__(self) -> str:
+        return f"FrozenState of {self._runnable}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return FrozenState, (self._runnable, self._frozen)
+
+
+def gather_inputs(inputs: Any, wanted: Sequence[tuple[str, TypedFact]]) -> list[Any]:
+    """The inputs in the order of the model.
+
+    Raises InputError for a wrong number of them, and for unknown or missing names.
+    """
+    if isinstance(inputs, Mapping):
+        names = [name for name, _ in wanted]
+        unknown = [str(name) for name in inputs if name not in names]
+        missing = [name for name in names if name not in inputs]
+        if unknown or missing:
+            parts = [f"no input is named {', '.join(unknown)}"] if unknown else []
+            parts += [f"missing: {', '.join(missing)}"] if missing else []
+            raise InputError("; ".join(parts), hint=f"the model takes {_listed(wanted)}")
+        return [inputs[name] for name in names]
+    if not isinstance(inputs, (list, tuple)):
+        raise InputError(
+            f"inputs are given as a list, or as a dictionary by name; got {type(inputs).__name__}",
+            hint="for one input, write [array]",
+        )
+    if len(inputs) != len(wanted):
+        raise InputError(f"{len(inputs)} inputs were given, the model takes {len(wanted)}: {_listed(wanted)}")
+    return list(inputs)
+
+
+def _listed(wanted: Sequence[tuple[str, TypedFact]]) -> str:
+    return ", ".join(f"{name} ({fact})" for name, fact in wanted) or "none"
+
+
+def _apart(array: Array, inputs: Sequence[Array]) -> Array:
+    """``array``, copied where it is part of an input, which its owner may change later."""
+    array = np.asarray(array)
+    return array.copy() if any(np.may_share_memory(array, one) for one in inputs) else array

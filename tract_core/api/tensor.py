@@ -1,0 +1,199 @@
+"""Tensors: arrays with an element type, immutable, as they go into and come out of models."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tract_core.api.convert import convert, datum_type_like
+from tract_core.api.handle import Handle
+from tract_core.data import Constant, DatumType, DType, QuantizedType
+from tract_core.errors import FactError, InputError
+from tract_core.plugins.keys import Array
+
+SHOWN = 12
+"""Elements that the text form shows."""
+
+T = TypeVar("T")
+
+
+class ExportError(InputError, BufferError):
+    """A tensor cannot be given to another library in the way it asks for."""
+
+
+class Tensor(Handle[Array]):
+    """A tensor: element type, shape and elements, none of which changes.
+
+    ``tensor == other`` compares all three, elements bit for bit. NumPy reads tensors directly
+    (``numpy.asarray(tensor)``), and so does every library that speaks DLPack; both see the memory of the tensor,
+    read-only.
+    """
+
+    __slots__ = ("_type",)
+
+    advice = "keep a reference to what into_numpy returned, or call to_numpy, which consumes nothing"
+
+    def __init__(self, array: Array, datum_type: DType | None = None) -> None:
+        """For this package: ``array`` is not copied, and nobody may write to it any more."""
+        super().__init__(array)
+        self._type: DType = DatumType.from_numpy(array.dtype) if datum_type is None else datum_type
+
+    @staticmethod
+    def from_numpy(array: npt.ArrayLike) -> Tensor:
+        """A tensor with a copy of an array's elements; strings are welcome, and an array without axes keeps none.
+
+        Raises FactError for element types that tensors cannot have, as dates.
+        """
+        try:
+            found = np.asarray(array)
+        except (ValueError, TypeError) as error:
+            raise FactError(f"a {type(array).__name__} is no array: {error}", where="Tensor.from_numpy") from None
+        if found.dtype.kind in "OSUT":
+            return Tensor(array_of_strings(found, "Tensor.from_numpy"), DatumType.STRING)
+        kind = DatumType.from_numpy(found.dtype)
+        return Tensor(np.array(found, dtype=kind.numpy, order="C", copy=True, subok=False), kind)
+
+    def to_numpy(self) -> Array:
+        """A new array with the elements (for a quantised tensor: the stored integers; for strings: Python objects)."""
+        return np.array(self.held)
+
+    def into_numpy(self) -> Array:
+        """The elements as an array of one's own; the tensor is consumed."""
+        array = self.to_numpy()
+        self.hand_over("Tensor.into_numpy")
+        return array
+
+    def view(self) -> Array:
+        """The elements without a copy, read-only."""
+        view = self.held.view()
+        view.flags.writeable = False
+        return view
+
+    def datum_type(self) -> DType:
+        """The element type."""
+        _ = self.held
+        return self._type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of every axis, outermost first."""
+        return self.held.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.held.ndim
+
+    def convert_to(self, datum_type: DType | str | int) -> Tensor:
+        """The same numbers in another element type, as a new tensor.
+
+        Floats lose their fraction on the way to integers and stop at the ends of the range, a NaN becomes 0; integers
+        that do not fit wrap around. Numbers and texts become each other. Raises FactError for complex numbers as real
+        ones, for texts that are no numbers, and for element types that no array can hold.
+        """
+        kind = datum_type_like(datum_type)
+        return Tensor(convert(self.held, self._type, kind), kind)
+
+    def dump(self) -> str:
+        """``Tensor(<shape>,<TYPE> v0, v1, ...)``, with 12 elements at most."""
+        array = self.held
+        shown = ", ".join(_element(value, self._type) for value in array.reshape(-1)[:SHOWN])
+        more = "..." if array.size > SHOWN else ""
+        return f"Tensor({','.join(map(str, array.shape))},{self._type} {shown}{more})"
+
+    __str__ = dump
+    __repr__ = dump
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tensor):
+            return NotImplemented
+        mine, others = self.held, other.held
+        return self._type == other._type and Constant(mine) == Constant(others)
+
+    def __hash__(self) -> int:
+        return hash((self._type, self.held.shape))
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        view = self.view()
+        if dtype is None or np.dtype(dtype) == view.dtype:
+            return np.array(view) if copy else view
+        if copy is False:
+            raise ValueError(f"{view.dtype} elements as {np.dtype(dtype)} need a copy, and copy=False forbids it")
+        return view.astype(dtype)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The CPU, always."""
+        return (1, 0)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The tensor for another library; copied where that one cannot respect that the memory is read-only.
+
+        Raises ExportError, which is a BufferError, for another device, a stream, or an element type unknown to DLPack.
+        """
+        if stream is not None or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
+            raise ExportError("the tensor is on the CPU, another device or a stream was asked for")
+        if max_version is not None and max_version[0] >= 1 and not copy:
+            return _capsule(self.view(), max_version=max_version)
+        if copy is False:
+            raise ExportError("the receiver cannot take read-only memory, and copy=False forbids a copy")
+        return _capsule(self.to_numpy(), max_version=max_version)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Tensor, (self.to_numpy(), self._type)
+
+
+def array_of_strings(array: Array, where: str) -> Array:
+    """An array of texts as an array of Python objects: ``str``, or ``bytes`` where they were given in an object array.
+
+    Raises FactError when an object array holds something else.
+    """
+    if array.dtype.kind == "S":
+        return _mapped(array, lambda text: text.decode("utf-8", "surrogateescape"))
+    result = array.astype(object) if array.dtype.kind != "O" else np.array(array)
+    for element in result.reshape(-1).tolist():
+        if not isinstance(element, (str, bytes)):
+            found = type(element).__name__
+            raise FactError(f"an array of Python objects holds a {found}, wanted texts", where=where)
+    return result
+
+
+def _mapped(array: Array, function: Any) -> Array:
+    result = np.empty(array.size, dtype=object)
+    result[:] = [function(element) for element in array.reshape(-1).tolist()]
+    return result.reshape(array.shape)
+
+
+def _capsule(array: Array, **options: Any) -> Any:
+    try:
+        return array.__dlpack__(**options)
+    except (BufferError, TypeError, ValueError) as error:
+        raise ExportError(f"a {array.dtype} array cannot be exported through DLPack: {error}") from error
+
+
+def _element(value: Any, kind: DType) -> str:
+    if isinstance(kind, QuantizedType):
+        return f"[{int(value)}]({_number((int(value) - kind.zero_point) * kind.scale)})"
+    if kind.is_bool():
+        return "true" if value else "false"
+    if kind.is_float():
+        return _number(float(value), value)
+    return str(value)
+
+
+def _number(number: float, exact: Any = None) -> str:
+    """The shortest text that reads back as the same number, without an exponent."""
+    if np.isnan(number):
+        return "NaN"
+    if np.isinf(number):
+        return "inf" if number > 0 else "-inf"
+    native = np.float64(number) if exact is None or exact.dtype.kind != "f" else exact
+    return np.format_float_positional(native, trim="-")

@@ -1,0 +1,89 @@
+"""The models inside an operator: loops, branches and submodels hold them as fields.
+
+Passes enter bodies through these functions, which look at the operator's fields at any depth: no pass needs to know
+which operators have bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from tract_core.dims import Dim, substitute, symbol, symbols_of
+from tract_core.model.fact import TypedFact
+from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import COST
+
+T = TypeVar("T")
+
+BodyFn = Callable[[TypedModel], TypedModel]
+
+
+def bodies_of(op: object) -> list[TypedModel]:
+    """The models that an operator holds, in the order of its fields. What those hold in turn is theirs."""
+    if isinstance(op, TypedModel):
+        return [op]
+    return [body for part in _parts(op) for body in bodies_of(part)]
+
+
+def map_bodies(op: T, function: BodyFn) -> T:
+    """``op`` with every body replaced by ``function`` of it; the very same object when none of them changes."""
+    return _map(op, function)
+
+
+def _parts(value: object) -> list[Any]:
+    if isinstance(value, (tuple, list)):
+        return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]: any element will do
+    if is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, field.name) for field in fields(value)]
+    return []
+
+
+def _map(value: Any, function: BodyFn) -> Any:
+    if isinstance(value, TypedModel):
+        return function(value)
+    parts = _parts(value)
+    mapped = [_map(part, function) for part in parts]
+    if all(new is old for new, old in zip(mapped, parts, strict=True)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return type(value)(mapped)  # pyright: ignore[reportUnknownVariableType]: the same kind of sequence
+    names = [field.name for field in fields(value)]
+    return replace(value, **dict(zip(names, mapped, strict=True)))
+
+
+def body_cost(body: TypedModel, known: Mapping[str, Dim]) -> dict[str, Dim]:
+    """What one run of a model costs, by kind: the sum over the nodes that its outputs need.
+
+    ``known``: what the body's own symbols are outside, as `fit` notes it.
+    """
+    table = body.registry[COST]
+    total: dict[str, Dim] = {}
+    for node_id in body.eval_order():
+        node = body.nodes[node_id]
+        count = table.find(type(node.op))
+        if count is not None:
+            add_cost(total, count(node.op, body.input_facts(node), body.output_facts(node)))
+    return {kind: substitute(count, known) for kind, count in total.items()}
+
+
+def add_cost(total: dict[str, Dim], more: Mapping[str, Dim]) -> None:
+    """Add counts to a total, kind by kind."""
+    for kind, count in more.items():
+        total[kind] = total.get(kind, 0) + count
+
+
+def fit(body: TypedModel, slot: int, fact: TypedFact, known: dict[str, Dim]) -> bool:
+    """Whether a tensor of ``fact`` may be input ``slot`` of ``body``.
+
+    Sizes that are a single symbol in the body are noted in ``known`` as what the tensor has there; facts of the body's
+    outputs become facts outside with ``fact.substitute(known)``.
+    """
+    wanted = body.outlet_fact(body.inputs[slot])
+    if fact.rank == wanted.rank:
+        for inner, outer in zip(wanted.shape, fact.shape, strict=True):
+            for name in symbols_of(inner) - known.keys():
+                if inner == symbol(name):
+                    known[name] = outer
+    return wanted.substitute(known).compatible_with(fact)

@@ -1,0 +1,76 @@
+"""Check what hooks return, before any of it is used.
+
+One function per kind of answer; each gives the answer as a mapping, and raises PluginError saying what was found and
+what was wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from tract_core.errors import PluginError
+from tract_core.plugins.descriptor import Frontend
+
+Offer = Mapping[str, Any]
+
+
+def modules(answer: object) -> Offer:
+    """``{"table": ["module", ...]}``"""
+    checked: dict[str, tuple[str, ...]] = {}
+    for name, listed in _mapping(answer, "modules by table, as {'reference': ['my_plugin.ops']}").items():
+        if isinstance(listed, str) or not hasattr(listed, "__iter__"):
+            raise PluginError(f"{name!r} leads to {listed!r}, wanted a list of modules, as ['my_plugin.ops']")
+        checked[name] = tuple(_text(module, f"a module for {name!r}") for module in listed)
+    return checked
+
+
+def references(answer: object) -> Offer:
+    """``{"name": "module:attribute"}``"""
+    named = _mapping(answer, "texts by name, as {'toy': 'my_plugin.toy:Toy'}")
+    for name, reference in named.items():
+        if ":" not in _text(reference, f"a text for {name!r}"):
+            raise PluginError(f"{name!r} leads to {reference!r}, wanted a text like 'module:attribute'")
+    return named
+
+
+def frontends(answer: object) -> Offer:
+    """A sequence of `Frontend`."""
+    if not isinstance(answer, (list, tuple)):
+        raise PluginError(f"returned {_a(answer)}, wanted a list of Frontend")
+    checked: dict[str, Frontend] = {}
+    for one in cast("list[object]", answer):
+        if not isinstance(one, Frontend):
+            raise PluginError(f"returned a list with {_a(one)}, wanted a list of Frontend")
+        if one.name in checked:
+            raise PluginError(f"returned two frontends named {one.name!r}")
+        checked[one.name] = one
+    return checked
+
+
+CHECKS: Final[Mapping[str, Callable[[object], Offer]]] = {
+    "tract_tables": references,
+    "tract_operators": modules,
+    "tract_importers": modules,
+    "tract_frontends": frontends,
+    "tract_transforms": references,
+    "tract_runtimes": references,
+    "tract_commands": references,
+}
+"""The check of each hook's answer."""
+
+
+def _mapping(answer: object, wanted: str) -> dict[str, Any]:
+    if not isinstance(answer, Mapping):
+        raise PluginError(f"returned {_a(answer)}, wanted {wanted}")
+    return {_text(name, "a name"): value for name, value in cast("Mapping[object, Any]", answer).items()}
+
+
+def _text(value: object, wanted: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise PluginError(f"found {value!r}, wanted {wanted}")
+    return value
+
+
+def _a(value: object) -> str:
+    return f"a {type(value).__name__}"

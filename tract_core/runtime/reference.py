@@ -1,0 +1,26 @@
+"""The reference runtime: every node computed by its NumPy meaning.
+
+The written meaning of a model, not a fast way to run it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tract_core.model.typed import TypedModel
+from tract_core.runtime.plan import TypedSimplePlan
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRuntime:
+    """The plain NumPy interpreter of the core."""
+
+    name: str = "reference"
+
+    def why_unusable(self) -> str | None:
+        """``None``: it works wherever the core does."""
+        return None
+
+    def prepare(self, model: TypedModel) -> TypedSimplePlan:
+        """The plan of ``model``. Raises Unsupported, naming every operator that has no NumPy meaning."""
+        return TypedSimplePlan(model)

@@ -1,0 +1,75 @@
+"""Find the transform that a user means, from a name, JSON, or a spec."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from tract_core.errors import TransformError
+from tract_core.plugins.missing import DISTRIBUTIONS, not_installed
+from tract_core.plugins.registry import Registry
+from tract_core.transforms import Transform
+from tract_core.transforms.parameters import build
+
+
+@runtime_checkable
+class Spec(Protocol):
+    """A transform by name, with parameters that JSON can hold."""
+
+    name: ClassVar[str]
+
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters."""
+        ...
+
+
+def transform_like(value: Any, registry: Registry) -> Transform:
+    """The transform that ``value`` stands for, see `tract_core.transforms.apply_transform`."""
+    if isinstance(value, str):
+        return _from_json(value, registry) if value.lstrip().startswith("{") else _named(value, {}, registry)
+    if isinstance(value, Spec):
+        return _named(value.name, value.parameters(), registry)
+    if hasattr(value, "apply") and not isinstance(value, type):
+        return value
+    found = value.__name__ if isinstance(value, type) else type(value).__name__
+    raise TransformError(
+        f"{found} is no transform",
+        hint="give a name, JSON that starts with {, a spec such as SetSymbols({'B': 1}), or an instance of a transform",
+    )
+
+
+def transform_class(name: str, registry: Registry) -> type[Any]:
+    """The class of the transform of that name.
+
+    Raises TransformError, or PluginError when its plugin is not installed.
+    """
+    offered = registry.transforms()
+    if name in offered:
+        return registry.load("tract_transforms", name)
+    if name in DISTRIBUTIONS["transform"]:
+        raise not_installed("transform", name, sorted(offered))
+    near = get_close_matches(name, offered, n=1)
+    raise TransformError(
+        f"transform `{name}' could not be found; installed transforms: {', '.join(sorted(offered))}",
+        hint=f"did you mean {near[0]!r}?" if near else "'tract list-transforms' shows them with their parameters",
+    )
+
+
+def _named(name: str, parameters: Mapping[str, Any], registry: Registry) -> Transform:
+    written = name.strip().replace("-", "_")
+    kind = transform_class(written, registry)
+    with registry.blaming("tract_transforms", written, "parameters"):
+        return build(kind, written, parameters)
+
+
+def _from_json(text: str, registry: Registry) -> Transform:
+    try:
+        content: Any = json.loads(text)
+    except ValueError as error:
+        raise TransformError(f"{text!r} is no JSON: {error}") from None
+    name = content.pop("name", None)
+    if not isinstance(name, str):
+        raise TransformError(f"missing 'name' field in {text!r}", hint='write {"name": "set_symbols", "values": {...}}')
+    return _named(name, content, registry)

@@ -1,0 +1,104 @@
+"""Choose which tensors of a model are its inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import ClassVar
+
+from tract_core.errors import TransformError
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
+from tract_core.ops.source import TypedSource
+from tract_core.transforms.parameters import texts
+
+
+@dataclass(frozen=True, slots=True)
+class SelectOutputs:
+    """Make other tensors the outputs of the model."""
+
+    name: ClassVar[str] = "select_outputs"
+    outputs: Sequence[str] = field(
+        metadata={"doc": "names of tensors: of an output, a node, or its second output as 'name:1'"}
+    )
+
+    def apply(self, model: TypedModel) -> TypedModel:
+        """The model with these outputs, in this order. Raises TransformError for names that are not there."""
+        result = model.clone()
+        result.set_outputs(_find_all(result, self.name, "outputs", self.outputs))
+        result.prune()
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class SelectInputs:
+    """Make other tensors the inputs of the model; what computed them is cut off."""
+
+    name: ClassVar[str] = "select_inputs"
+    inputs: Sequence[str] = field(
+        metadata={"doc": "names of tensors: of an input, a node, or its second output as 'name:1'"}
+    )
+
+    def apply(self, model: TypedModel) -> TypedModel:
+        """The model with these inputs, in this order.
+
+        Raises TransformError for names that are not there, for constants, and when an input that is left out is still
+        needed.
+        """
+        result = model.clone()
+        chosen = _find_all(result, self.name, "inputs", self.inputs)
+        result.inputs = [outlet if outlet in result.inputs else _cut(result, outlet) for outlet in chosen]
+        _refuse_if_needed(result)
+        result.prune()
+        for outlet in result.inputs:
+            label = result.outlet_labels.get(outlet)
+            if label is not None and not result.has_node(label):
+                result.rename(outlet.node, label)
+        return result
+
+
+def _cut(model: TypedModel, outlet: OutletId) -> OutletId:
+    """A source that takes the place of a computed tensor, under its name."""
+    fact, label = model.outlet_fact(outlet), model.outlet_name(outlet)
+    if fact.value is not None:
+        raise TransformError(f"select_inputs: {label!r} is a constant, which cannot become an input")
+    source = OutletId(model.add_node(label, TypedSource(fact), [fact]).id)
+    for inlet in list(model.outlet(outlet).successors):
+        model.reconnect(inlet, source)
+    model.outputs = [source if one == outlet else one for one in model.outputs]
+    model.outlet_labels.pop(outlet, None)
+    model.set_label(source, label)
+    return source
+
+
+def _refuse_if_needed(model: TypedModel) -> None:
+    missing = [
+        model.nodes[node_id].name
+        for node_id in model.eval_order()
+        if isinstance(model.nodes[node_id].op, TypedSource) and OutletId(node_id) not in model.inputs
+    ]
+    if missing:
+        raise TransformError(
+            f"select_inputs: the outputs still need {', '.join(map(repr, missing))}",
+            hint="name these inputs too, or choose outputs that do not need them first, with select_outputs",
+        )
+
+
+def _find_all(model: TypedModel, transform: str, key: str, names: Sequence[str]) -> list[OutletId]:
+    wanted = texts(transform, key, names)
+    if not wanted:
+        raise TransformError(f"{transform}: {key!r} is empty, wanted at least one name")
+    twice = [name for name in wanted if wanted.count(name) > 1]
+    if twice:
+        raise TransformError(f"{transform}: {twice[0]!r} is named twice")
+    outlets = {model.outlet_name(outlet): outlet for node in model.live_nodes() for outlet in node.outlets()}
+    by_node = {node.name: OutletId(node.id) for node in model.live_nodes() if node.outputs}
+    interface = {model.outlet_name(outlet): outlet for outlet in [*model.inputs, *model.outputs]}
+    there = {**by_node, **outlets, **interface}
+    for name in wanted:
+        if name not in there:
+            near = get_close_matches(name, there, n=3)
+            hint = f"did you mean {', '.join(near)}?" if near else None
+            raise TransformError(f"{transform}: the model has no tensor named {name!r}", hint=hint)
+    return [there[name] for name in wanted]
