@@ -210,7 +210,7 @@ def moves_for(permutation: Sequence[int]) -> list[MoveAxis]:
 
 
 def full_reshape(shape: Sequence[Dim], to: Sequence[Dim]) -> Reshape | None:
-    """The reshape of ``shape`` into ``to``, leaving alone the axes that stay on both ends; ``None`` when nothing changes."""
+    """The reshape of ``shape`` into ``to``, leaving alone the axes that stay on both ends; ``None`` for no change."""
     shape, to = tuple(shape), tuple(to)
     if shape == to:
         return None

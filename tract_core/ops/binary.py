@@ -24,8 +24,8 @@ ROWS = Rows()
 class Binary(TypedOp):
     """Base of the family: two inputs of one type and rank, one output of that type and of the common shape.
 
-    ``wants`` names the property (a method of the element type) that the inputs must have. ``commutes``: whether the order of
-    the inputs makes no difference.
+    ``wants`` names the property (a method of the element type) that the inputs must have. ``commutes``: whether the
+    order of the inputs makes no difference.
     """
 
     wants: ClassVar[str] = "is_number"
@@ -253,15 +253,23 @@ def reference(op: Binary, a: Array, b: Array) -> Array:
     return result.astype(np.bool_ if isinstance(op, Comparison) else a.dtype, copy=False)
 
 
+def _divide_sizes(a: Dim, b: Dim) -> Dim:
+    """Numbers are divided towards zero; an expression is taken to be a size, which is not negative."""
+    if isinstance(a, int) and isinstance(b, int):
+        quotient = abs(a) // abs(b)
+        return quotient if (a < 0) == (b < 0) else -quotient
+    return a // b  # pyright: ignore[reportOperatorIssue]: raises DimError unless b is a positive number
+
+
 _ON_SIZES: dict[type[Binary], Callable[[Any, Any], Any]] = {
     Add: lambda a, b: a + b,
     Sub: lambda a, b: a - b,
     SubF: lambda a, b: b - a,
     Mul: lambda a, b: a * b,
-    Div: lambda a, b: a // b,
+    Div: _divide_sizes,
     FloorRem: lambda a, b: a % b,
-    Min: lambda a, b: dim_min(a, b),
-    Max: lambda a, b: dim_max(a, b),
+    Min: dim_min,
+    Max: dim_max,
     Eq: lambda a, b: comparison(a, "==", b),
     Ne: lambda a, b: 1 - comparison(a, "==", b),
     Lt: lambda a, b: comparison(a, "<", b),

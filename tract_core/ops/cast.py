@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from tract_core.data import DatumType, DType, QuantizedType
 from tract_core.dims import Dim
+from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -22,13 +23,22 @@ ROWS = Rows()
 
 @dataclass(frozen=True, slots=True)
 class Cast(TypedOp):
-    """Every element in another type. Floats become integers by dropping the fraction; anything non-zero becomes true."""
+    """Every element in another type.
+
+    Floats become integers by dropping the fraction; anything non-zero becomes true. From a quantised type, only the
+    stored integers can be had.
+    """
 
     to: DType
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The input's shape in the type asked for."""
         (x,) = arity(self, inputs, 1)
+        if x.datum_type.is_quantized() and self.to not in (x.datum_type, x.datum_type.storage):
+            raise FactError(
+                f"Cast from {x.datum_type.short} to {self.to.short} would need the quantisation parameters at run time",
+                hint="use DequantizeLinear, whose parameters are inputs; a cast to the storage type gives the integers",
+            )
         return (x.with_type(self.to),)
 
 
@@ -40,8 +50,15 @@ def reference(op: Cast, x: Array) -> Array:
     if op.to is DatumType.STRING:
         return _to_strings(x)
     if x.dtype.kind in "OU":
-        return np.array([_number(text) for text in x.reshape(-1)], dtype=np.float64).reshape(x.shape).astype(op.to.numpy)
+        return _from_strings(op.to, x)
     return x.astype(op.to.numpy)
+
+
+def _from_strings(to: DatumType, x: Array) -> Array:
+    """Every text read as a number: integers exactly, anything else by way of float64."""
+    read = int if to.is_integer() else float
+    numbers: list[Any] = [_number(text, read) for text in x.reshape(-1).tolist()]
+    return np.array(numbers, dtype=np.int64 if to.is_integer() else np.float64).reshape(x.shape).astype(to.numpy)
 
 
 def _quantize(to: QuantizedType, x: Array) -> Array:
@@ -51,13 +68,16 @@ def _quantize(to: QuantizedType, x: Array) -> Array:
 
 
 def _to_strings(x: Array) -> Array:
-    result = np.empty(x.size, dtype=object)
+    result: Array = np.empty(x.size, dtype=object)
     result[:] = [str(element) for element in x.reshape(-1).tolist()]
     return result.reshape(x.shape)
 
 
-def _number(text: Any) -> float:
-    return float(text.decode() if isinstance(text, bytes) else text)
+def _number(text: Any, read: Callable[[str], float]) -> float:
+    try:
+        return read(text.decode() if isinstance(text, bytes) else text)
+    except ValueError:
+        raise RunError(f"{text!r} is not a number of the type asked for") from None
 
 
 @ROWS.row(SYMBOLIC, Cast)

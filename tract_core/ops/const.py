@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from tract_core.data import Constant, Value
 from tract_core.dims import Dim
+from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.plugins.keys import COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -38,3 +39,9 @@ def cost(op: Const, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -
     if not isinstance(op.value, Constant):
         return {}
     return {f"PARAMS({outputs[0].datum_type.storage.name})": op.value.array.size}
+
+
+@ROWS.row(AXES, Const)
+def axes(op: Const, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """The axes come from nowhere."""
+    return AxesMapping.disconnected([], [outputs[0].rank])

@@ -55,126 +55,155 @@ class FloatTest(ElementWise):
 class Exp(ElementWise):
     """e to the power x"""
 
+
 @dataclass(frozen=True)
 class Ln(ElementWise):
     """The natural logarithm of x."""
+
 
 @dataclass(frozen=True)
 class Sqrt(ElementWise):
     """The square root of x."""
 
+
 @dataclass(frozen=True)
 class Recip(ElementWise):
     """1/x"""
+
 
 @dataclass(frozen=True)
 class Rsqrt(ElementWise):
     """1/sqrt(x)"""
 
+
 @dataclass(frozen=True)
 class Ceil(ElementWise):
     """The least integer that is not below x."""
+
 
 @dataclass(frozen=True)
 class Floor(ElementWise):
     """The greatest integer that is not above x."""
 
+
 @dataclass(frozen=True)
 class Round(ElementWise):
     """The nearest integer, halves away from zero."""
+
 
 @dataclass(frozen=True)
 class RoundHalfToEven(ElementWise):
     """The nearest integer, halves to the even one."""
 
+
 @dataclass(frozen=True)
 class Cos(ElementWise):
     """cos(x)"""
+
 
 @dataclass(frozen=True)
 class Sin(ElementWise):
     """sin(x)"""
 
+
 @dataclass(frozen=True)
 class Tan(ElementWise):
     """tan(x)"""
+
 
 @dataclass(frozen=True)
 class Acos(ElementWise):
     """The inverse of cos."""
 
+
 @dataclass(frozen=True)
 class Asin(ElementWise):
     """The inverse of sin."""
+
 
 @dataclass(frozen=True)
 class Atan(ElementWise):
     """The inverse of tan."""
 
+
 @dataclass(frozen=True)
 class Cosh(ElementWise):
     """cosh(x)"""
+
 
 @dataclass(frozen=True)
 class Sinh(ElementWise):
     """sinh(x)"""
 
+
 @dataclass(frozen=True)
 class Tanh(ElementWise):
     """tanh(x)"""
+
 
 @dataclass(frozen=True)
 class Acosh(ElementWise):
     """The inverse of cosh."""
 
+
 @dataclass(frozen=True)
 class Asinh(ElementWise):
     """The inverse of sinh."""
+
 
 @dataclass(frozen=True)
 class Atanh(ElementWise):
     """The inverse of tanh."""
 
+
 @dataclass(frozen=True)
 class Erf(ElementWise):
     """The error function, 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x."""
+
 
 @dataclass(frozen=True)
 class Sigmoid(ElementWise):
     """1/(1 + exp(-x))"""
 
+
 @dataclass(frozen=True)
 class HardSwish(ElementWise):
     """x * clip(x/6 + 1/2, 0, 1)"""
+
 
 @dataclass(frozen=True)
 class Silu(ElementWise):
     """x * sigmoid(x)"""
 
+
 @dataclass(frozen=True)
 class GeluExact(ElementWise):
     """x/2 * (1 + erf(x/sqrt(2)))"""
+
 
 @dataclass(frozen=True)
 class Abs(NumericElementWise):
     """The magnitude of x."""
 
+
 @dataclass(frozen=True)
 class Square(NumericElementWise):
     """x*x"""
+
 
 @dataclass(frozen=True)
 class Neg(NumericElementWise):
     """-x"""
 
+
 @dataclass(frozen=True)
 class Sign(NumericElementWise):
     """-1, 0 or 1"""
 
+
 @dataclass(frozen=True)
 class IsNan(FloatTest):
     """Whether x is not a number."""
-
 
 
 @dataclass(frozen=True)

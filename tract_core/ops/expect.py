@@ -100,7 +100,7 @@ def vector_of(op: Op, fact: TypedFact, length: int, role: str) -> TypedFact:
 
 
 def common_size(op: Op, axis: int, inputs: Sequence[TypedFact]) -> Dim:
-    """The size that all inputs have on one axis: a number, where one of them says so. Raises FactError if they differ."""
+    """The size that all inputs have on one axis: a number, if one says so. Raises FactError where they differ."""
     sizes = [fact.shape[axis] for fact in inputs]
     found = next((size for size in sizes if not is_symbolic(size)), sizes[0])
     if any(same_dim(found, size) is False for size in sizes):

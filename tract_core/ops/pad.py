@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import arity, is_zero, same_type, scalar, vector_of
+from tract_core.ops.expect import arity, same_type, scalar, vector_of
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
@@ -33,15 +32,21 @@ class PadConstant:
 class PadReflect:
     """New elements mirror those inside; the one at the edge is not repeated."""
 
+    numpy: ClassVar[Literal["reflect"]] = "reflect"
+
 
 @dataclass(frozen=True, slots=True)
 class PadEdge:
     """New elements repeat the one at the edge."""
 
+    numpy: ClassVar[Literal["edge"]] = "edge"
+
 
 @dataclass(frozen=True, slots=True)
 class PadWrap:
     """New elements continue from the other end of the axis."""
+
+    numpy: ClassVar[Literal["wrap"]] = "wrap"
 
 
 PadMode: TypeAlias = PadConstant | PadReflect | PadEdge | PadWrap
@@ -101,8 +106,53 @@ def _text(pads: Sequence[tuple[Dim, Dim]]) -> str:
     return ", ".join(f"({before}, {after})" for before, after in pads)
 
 
-@singledispatch
-def _arguments(mode: Any) -> Mapping[str, Any]:
-    raise RunError(f"unknown mode {mode}")
+@ROWS.row(REFERENCE, Pad)
+@ROWS.row(SYMBOLIC, Pad)
+def pad(op: Pad, x: Array) -> Array:
+    """numpy.pad"""
+    return _pad(x, [(int(before), int(after)) for before, after in op.pads], op.mode, _value(op.mode))
 
 
+@ROWS.row(REFERENCE, DynPad)
+def dyn_pad(op: DynPad, x: Array, pads: Array, value: Array | None = None) -> Array:
+    """numpy.pad, after the axes with negative pads are cut"""
+    befores, afters = pads.reshape(2, x.ndim).tolist()
+    kept: list[slice] = []
+    for axis, (size, before, after) in enumerate(zip(x.shape, befores, afters, strict=True)):
+        start, end = max(-before, 0), size - max(-after, 0)
+        if start > end:
+            raise RunError(f"pads {before} and {after} cut more than axis {axis} has, which is {size}")
+        kept.append(slice(start, end))
+    grown = [(max(before, 0), max(after, 0)) for before, after in zip(befores, afters, strict=True)]
+    return _pad(x[tuple(kept)], grown, op.mode, _value(op.mode) if value is None else value)
+
+
+def _value(mode: PadMode) -> Any:
+    return mode.value.array.item() if isinstance(mode, PadConstant) else None
+
+
+def _pad(x: Array, pads: Sequence[tuple[int, int]], mode: PadMode, value: Any) -> Array:
+    if not isinstance(mode, PadConstant):
+        return np.pad(x, pads, mode=mode.numpy)
+    result = np.full([size + sum(pair) for size, pair in zip(x.shape, pads, strict=True)], value, x.dtype)
+    result[tuple(slice(before, before + size) for size, (before, _) in zip(x.shape, pads, strict=True))] = x
+    return result
+
+
+@ROWS.row(COST, Pad, DynPad)
+def cost(op: TypedOp, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+    """Free, by convention."""
+    return {}
+
+
+@ROWS.row(AXES, Pad)
+def pad_axes(op: Pad, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Every axis stays in place; one that grows is disconnected."""
+    grown = [axis for axis, pair in enumerate(op.pads) if pair != (0, 0)]
+    return AxesMapping.natural_but([inputs[0].rank], [outputs[0].rank], grown)
+
+
+@ROWS.row(AXES, DynPad)
+def dyn_pad_axes(op: DynPad, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Nothing can be said: any axis may grow."""
+    return AxesMapping.disconnected([fact.rank for fact in inputs], [outputs[0].rank])

@@ -1,7 +1,7 @@
 """Wire what frontends and rules need often: operands brought to one rank or type, permutations, reshapes.
 
-Every function adds nodes to ``model``, named after ``name``, and returns the resulting outlet; nothing is added when nothing
-needs to be done.
+Every function adds nodes to ``model``, named after ``name``, and returns the resulting outlet; nothing is added when
+nothing needs to be done.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ def wire_one(model: TypedModel, name: str, op: TypedOp, *inputs: OutletId) -> Ou
     """An operator of one output."""
     (outlet,) = model.wire_node(name, op, inputs)
     return outlet
+
+
+def fresh_size(model: TypedModel, name: str) -> Dim:
+    """A symbol of its own, for a size that only a run can tell."""
+    return model.symbols.new_symbol(name[-200:])
 
 
 def wire_cast(model: TypedModel, name: str, x: OutletId, to: DType) -> OutletId:

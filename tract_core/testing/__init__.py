@@ -1,0 +1,1 @@
+"""What plugins test themselves with: cases, tolerances, and the conformance kit."""

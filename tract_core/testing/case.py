@@ -1,7 +1,7 @@
 """What an operator must compute, as data: one case is an operator, its inputs, and the expected outputs.
 
-The expected outputs come from an independent source: a few lines of NumPy in float64, or numbers written down. A case is run
-on every runtime, with fixed sizes and with symbolic ones.
+The expected outputs come from an independent source: a few lines of NumPy in float64, or numbers written down. A case
+is run on every runtime, with fixed sizes and with symbolic ones.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -32,8 +32,11 @@ CASES: TableKey[str, Sequence[Case]] = TableKey("cases", "what an operator must 
 
 @dataclass(frozen=True)
 class Arg:
-    """One input. ``fact``: as ``"B,3,f32"``. ``values``: fixed elements instead of random ones. ``low``, ``high``: the range
-    of the random elements. ``constant``: part of the model instead of given by the caller."""
+    """One input.
+
+    ``fact``: as ``"B,3,f32"``. ``values``: fixed elements instead of random ones. ``low``, ``high``: the range of the
+    random elements. ``constant``: part of the model instead of given by the caller.
+    """
 
     fact: str
     values: Any = None
@@ -60,7 +63,7 @@ class Arg:
 
 @dataclass(frozen=True)
 class Case:
-    """An operator, its inputs (facts in text form, or `Arg`), and a function from the input arrays to the expected outputs.
+    """An operator, its inputs (facts in text form, or `Arg`), and a function from the inputs to the expected outputs.
 
     ``expected`` gets floats as float64. ``sizes``: the value of every symbol that occurs in the facts and attributes.
     """
@@ -91,7 +94,8 @@ class Case:
     def outputs(self) -> list[Array]:
         """The expected outputs, from the inputs in float64 where they are floats."""
         result = self.expected(*(_precise(array) for array in self.arrays()))
-        return [np.asarray(one) for one in (result if isinstance(result, tuple) else (result,))]
+        results = cast("tuple[Any, ...]", result) if isinstance(result, tuple) else (result,)
+        return [np.asarray(one) for one in results]
 
     def model(self, *, symbolic: bool, registry: Any = None) -> TypedModel:
         """A model of the operator alone, its sizes fixed or symbolic."""

@@ -93,7 +93,9 @@ def _differs(a: Array, b: Array, tolerance: Tolerance) -> Array:
 
 def _first(found: Array, wanted: Array, bad: Array) -> str:
     where = tuple(int(i) for i in np.argwhere(bad)[0]) if bad.ndim else ()
-    return f"{int(bad.sum())} of {bad.size} elements differ; at {list(where)}: {found[where]!r}, wanted {wanted[where]!r}"
+    return (
+        f"{int(bad.sum())} of {bad.size} elements differ; at {list(where)}: {found[where]!r}, wanted {wanted[where]!r}"
+    )
 
 
 def _worst(a: Array, b: Array, bad: Array) -> str:

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tract_core.errors import FactError
+from tract_core.model.spec import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops import submodel
+from tract_core.ops.axis import MoveAxis
+from tract_core.ops.elementwise import Exp
+from tract_core.ops.softmax import Softmax
+from tract_core.ops.submodel import SubmodelOp
+from tract_core.ops.wiring import wire_one
+from tract_core.runtime.plan import TypedSimplePlan
+
+
+def turned(fact: str = "B,S,3,f32") -> SubmodelOp:
+    """exp of a softmax over the last axis, the first two axes exchanged"""
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact(fact, model.symbols))
+    soft = wire_one(model, "soft", Softmax((2,)), wire_one(model, "move", MoveAxis(0, 1), x))
+    model.set_outputs([wire_one(model, "exp", Exp(), soft)])
+    return SubmodelOp(model)
+
+
+def test_facts_take_the_sizes_outside() -> None:
+    (found,) = turned().output_facts([parse_typed_fact("2*N,7,3,f32")])
+    assert str(found) == "7,2*N,3,f32"
+
+
+def test_an_input_that_does_not_fit_is_named() -> None:
+    with pytest.raises(FactError, match=r"SubmodelOp: input 0 \('x'\) is 2,7,4,f32, the model wants B,S,3,f32"):
+        turned().output_facts([parse_typed_fact("2,7,4,f32")])
+    with pytest.raises(FactError, match=r"input 0 \('x'\) is 2,3,f32"):
+        turned().output_facts([parse_typed_fact("2,3,f32")])
+
+
+def test_axes_pass_through_the_inner_model() -> None:
+    op, x = turned(), parse_typed_fact("B,S,3,f32")
+    mapping = submodel.axes(op, [x], op.output_facts([x]))
+    assert [mapping.track(("in", 0, axis), ("out", 0)) for axis in range(3)] == [1, 0, None]
+
+
+def test_sizes_outside_may_have_other_names() -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("N,M,3,f32", model.symbols))
+    model.set_outputs(model.wire_node("sub", turned(), [x]))
+    array = np.random.default_rng(0).normal(size=(2, 5, 3)).astype(np.float32)
+    (found,) = TypedSimplePlan(model).run([array])
+    powers = np.exp(array.astype(np.float64).swapaxes(0, 1))
+    np.testing.assert_allclose(found, np.exp(powers / powers.sum(axis=2, keepdims=True)), rtol=1e-5)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tract_core.dims import symbol
+from tract_core.ops.axis import MoveAxis
+from tract_core.ops.binary import Add
+from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_core.ops.elementwise import Exp
+from tract_core.ops.wiring import wire_one
+from tract_core.testing.declutter import checked_declutter, operators, sources
+
+B = symbol("B")
+
+
+def test_a_stretch_into_the_same_shape_is_removed() -> None:
+    model, (x,) = sources("B,3,f32")
+    y = wire_one(model, "stretch", MultiBroadcastTo((1, 3)), x)
+    model.set_outputs([wire_one(model, "out", Exp(), y)])
+    assert operators(checked_declutter(model, {"B": 2})) == ["Exp"]
+
+
+def test_a_stretch_goes_behind_element_wise_operators_and_merges() -> None:
+    model, (x,) = sources("1,3,f32")
+    y = wire_one(model, "a", MultiBroadcastTo((4, 3)), x)
+    y = wire_one(model, "exp", Exp(), y)
+    y = wire_one(model, "b", MultiBroadcastTo((2, 4, 3)), y)
+    model.set_outputs([y])
+    simple = checked_declutter(model)
+    assert operators(simple) == ["Exp", "MultiBroadcastTo"]
+    assert simple.outlet_fact(simple.node_by_name("b").inputs[0]).shape == (1, 3)
+
+
+def test_a_stretch_read_twice_stays_where_it_is() -> None:
+    model, (x,) = sources("1,3,f32")
+    y = wire_one(model, "a", MultiBroadcastTo((4, 3)), x)
+    model.set_outputs([wire_one(model, "exp", Exp(), y), y])
+    assert operators(checked_declutter(model)) == ["MultiBroadcastTo", "Exp"]
+
+
+def test_a_moved_axis_goes_before_the_stretch() -> None:
+    model, (x, _) = sources("3,f32", "B,f32")
+    y = wire_one(model, "a", MultiBroadcastTo((B, 3)), x)
+    model.set_outputs([wire_one(model, "out", MoveAxis(0, 1), y)])
+    assert operators(checked_declutter(model, {"B": 4}))[-1] == "MultiBroadcastTo"
+
+
+def test_a_binary_operator_takes_a_stretched_operand_as_it_was() -> None:
+    model, (x, y) = sources("B,4,3,f32", "3,f32")
+    stretched = wire_one(model, "a", MultiBroadcastTo((B, 4, 3)), y)
+    model.set_outputs([wire_one(model, "out", Add(), x, stretched)])
+    simple = checked_declutter(model, {"B": 2})
+    assert "MultiBroadcastTo" not in operators(simple)
+    assert simple.outlet_fact(simple.outputs[0]).shape == (B, 4, 3)
+
+
+def test_a_stretch_that_makes_the_shape_stays() -> None:
+    model, (x,) = sources("1,3,f32")
+    stretched = wire_one(model, "a", MultiBroadcastTo((4, 3)), x)
+    bias = model.add_const("bias", np.float32([[1, 2, 3]]))
+    model.set_outputs([wire_one(model, "out", Add(), stretched, bias)])
+    assert "MultiBroadcastTo" in operators(checked_declutter(model))

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add, Div, Mul
+from tract_core.ops.elementwise import Exp, Recip, Rsqrt, Sqrt, Square
+from tract_core.ops.norm import wire_standardize
+from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.ops.wiring import wire_binary, wire_one
+from tract_core.testing.declutter import checked_declutter, operators, sources
+
+
+def _number(model: TypedModel, value: Any) -> OutletId:
+    return model.add_const("number", np.array(value, np.float32))
+
+
+def test_reducing_axes_of_size_one_is_nothing() -> None:
+    model, (x,) = sources("B,1,f32")
+    y = wire_one(model, "exp", Exp(), x)
+    model.set_outputs([wire_one(model, "out", Reduce((1,), Reducer.MAX), y)])
+    assert operators(checked_declutter(model, {"B": 2})) == ["Exp"]
+
+
+@pytest.mark.parametrize(("reducer", "count"), [(Reducer.SUM, 1), (Reducer.MEAN_OF_SQUARES, 2)])
+def test_reductions_of_one_kind_are_merged(reducer: Reducer, count: int) -> None:
+    model, (x,) = sources("B,3,4,f32")
+    y = wire_one(model, "a", Reduce((2,), reducer), x)
+    model.set_outputs([wire_one(model, "out", Reduce((1,), reducer), y)])
+    assert operators(checked_declutter(model, {"B": 2})) == ["Reduce"] * count
+
+
+def test_a_factor_waits_for_the_sum() -> None:
+    model, (x,) = sources("B,S,f32")
+    y = wire_binary(model, "product", Mul(), x, _number(model, 3))
+    model.set_outputs([wire_one(model, "out", Reduce((1,), Reducer.SUM), y)])
+    assert operators(checked_declutter(model, {"B": 2, "S": 3})) == ["Reduce", "Mul"]
+
+
+def test_factors_that_differ_do_not_wait() -> None:
+    model, (x,) = sources("B,3,f32")
+    y = wire_binary(model, "product", Mul(), x, _number(model, [1, 2, 3]))
+    model.set_outputs([wire_one(model, "out", Reduce((1,), Reducer.SUM), y)])
+    assert operators(checked_declutter(model, {"B": 2})) == ["Mul", "Reduce"]
+
+
+@pytest.mark.parametrize(("op", "number", "found"), [(Mul(), 1 / 12, True), (Div(), 12, True), (Div(), 11, False)])
+def test_the_mean_of_squares(op: Mul | Div, number: float, found: bool) -> None:
+    model, (x,) = sources("B,3,4,f32")
+    total = wire_one(model, "sum", Reduce((1, 2), Reducer.SUM), wire_one(model, "square", Square(), x))
+    model.set_outputs([wire_binary(model, "out", op, total, _number(model, number))])
+    simple = checked_declutter(model, {"B": 2})
+    assert (operators(simple) == ["Reduce"]) == found
+
+
+def test_the_mean_of_products_as_a_frontend_wires_it() -> None:
+    model, (x,) = sources("B,S,8,f32")
+    model.set_outputs([wire_mean(model, "out", wire_one(model, "square", Mul(), x, x), [2])])
+    simple = checked_declutter(model, {"B": 2, "S": 3})
+    assert operators(simple) == ["Reduce"]
+    assert simple.node_by_name("out").op == Reduce((2,), Reducer.MEAN_OF_SQUARES)
+
+
+def _rms(model: TypedModel, x: OutletId, form: str) -> OutletId:
+    mean = wire_one(model, "mean", Reduce((2,), Reducer.MEAN_OF_SQUARES), x)
+    plus = wire_binary(model, "plus", Add(), _number(model, 1e-3), mean)
+    if form == "rsqrt":
+        return wire_one(model, "out", Mul(), wire_one(model, "root", Rsqrt(), plus), x)
+    root = wire_one(model, "root", Sqrt(), plus)
+    if form == "div":
+        return wire_one(model, "out", Div(), x, root)
+    return wire_one(model, "out", Mul(), x, wire_one(model, "recip", Recip(), root))
+
+
+@pytest.mark.parametrize("form", ["rsqrt", "div", "recip"])
+def test_rms_norm(form: str) -> None:
+    model, (x,) = sources("B,S,8,f32")
+    model.set_outputs([_rms(model, x, form)])
+    assert operators(checked_declutter(model, {"B": 2, "S": 3})) == ["RmsNorm"]
+
+
+def test_a_norm_of_something_else_is_none() -> None:
+    model, (x, y) = sources("B,S,8,f32", "B,S,8,f32")
+    mean = wire_one(model, "mean", Reduce((2,), Reducer.MEAN_OF_SQUARES), y)
+    root = wire_one(model, "root", Rsqrt(), wire_binary(model, "plus", Add(), mean, _number(model, 1e-3)))
+    model.set_outputs([wire_one(model, "out", Mul(), x, root)])
+    assert "RmsNorm" not in operators(checked_declutter(model, {"B": 2, "S": 3}))
+
+
+def test_layer_norm_is_a_difference_and_an_rms_norm() -> None:
+    model, (x,) = sources("B,S,8,f32")
+    model.set_outputs([wire_standardize(model, "out", x, [2], 1e-5)])
+    found = operators(checked_declutter(model, {"B": 2, "S": 3}))
+    assert sorted(found) == ["Mul", "Reduce", "RmsNorm", "Sub"]

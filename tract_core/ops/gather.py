@@ -1,0 +1,179 @@
+"""Pick elements by their positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tract_core.dims import Dim, is_symbolic, less_or_equal, same_dim
+from tract_core.errors import FactError, RunError
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact import TypedFact
+from tract_core.model.op import TypedOp
+from tract_core.ops.expect import (
+    arity,
+    axis_in,
+    common_size,
+    integers,
+    same_rank,
+)
+from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
+from tract_core.plugins.tables import Rows
+
+ROWS = Rows()
+
+
+@dataclass(frozen=True, slots=True)
+class Gather(TypedOp):
+    """The slices of the first input at the positions on ``axis`` that the second holds, whose axes replace that axis.
+
+    A negative position counts from the end.
+    """
+
+    axis: int
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The axes of the indices in the place of ``axis``. Raises FactError unless the indices are integers."""
+        x, indices = arity(self, inputs, 2)
+        axis_in(self, self.axis, x.rank)
+        integers(self, indices, "indices")
+        return (x.with_shape((*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1 :])),)
+
+
+@dataclass(frozen=True, slots=True)
+class GatherElements(TypedOp):
+    """One element of the first input for each position in the second: it replaces the coordinate on ``axis``.
+
+    A negative position counts from the end.
+    """
+
+    axis: int
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The shape of the indices. Raises FactError unless they are integers and lie inside the first input."""
+        x, indices = arity(self, inputs, 2)
+        integers(self, indices, "indices")
+        axis_in(self, self.axis, same_rank(self, inputs))
+        for axis, (size, count) in enumerate(zip(x.shape, indices.shape, strict=True)):
+            if axis != self.axis and less_or_equal(count, size) is False:
+                raise FactError(f"GatherElements: the indices {indices} go beyond axis {axis} of {x}")
+        return (x.with_shape(indices.shape),)
+
+
+@dataclass(frozen=True, slots=True)
+class GatherNd(TypedOp):
+    """The slices of the first input at the coordinates in the last axis of the second.
+
+    The first ``batch_dims`` axes are common to both inputs. A negative coordinate counts from the end.
+    """
+
+    batch_dims: int
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """Axes of the indices but the last, then those that no coordinate names. Raises FactError."""
+        x, indices = arity(self, inputs, 2)
+        integers(self, indices, "indices")
+        depth = coordinates(self, indices, x, self.batch_dims)
+        for axis in range(self.batch_dims):
+            common_size(self, axis, inputs)
+        return (x.with_shape((*indices.shape[:-1], *x.shape[self.batch_dims + depth :])),)
+
+
+def coordinates(op: TypedOp, indices: TypedFact, x: TypedFact, batch_dims: int = 0) -> int:
+    """How many coordinates the last axis of ``indices`` holds. Raises FactError unless that many axes are in ``x``."""
+    depth = indices.shape[-1] if indices.rank else 0
+    if not 0 <= batch_dims < indices.rank or is_symbolic(depth) or int(depth) + batch_dims > x.rank:
+        raise FactError(
+            f"{op.name}: indices {indices} with {batch_dims} batch axes do not fit {x}; the last axis of the indices "
+            "holds one coordinate per axis of the other input, and its size must be a number"
+        )
+    return int(depth)
+
+
+def inside(indices: Array, axis: int, size: int) -> Array:
+    """``indices`` as i64, negative ones counted from the end of ``axis``. Raises RunError when one is outside."""
+    found = np.asarray(indices).astype(np.int64)
+    outside = found[(found < -size) | (found >= size)]
+    if outside.size:
+        raise RunError(f"index {outside[0]} is outside axis {axis}, which has size {size}")
+    return np.where(found < 0, found + size, found)
+
+
+@ROWS.row(REFERENCE, Gather)
+@ROWS.row(SYMBOLIC, Gather)
+def gather(op: Gather, x: Array, indices: Array) -> Array:
+    """numpy.take"""
+    return np.asarray(np.take(x, inside(indices, op.axis, x.shape[op.axis]), op.axis))
+
+
+@ROWS.row(REFERENCE, GatherElements)
+@ROWS.row(SYMBOLIC, GatherElements)
+def gather_elements(op: GatherElements, x: Array, indices: Array) -> Array:
+    """x[i, j, ...], with the coordinate on the axis replaced"""
+    return x[grid(op.axis, indices, x.shape[op.axis])]
+
+
+def grid(axis: int, indices: Array, size: int) -> tuple[Array, ...]:
+    """For every element of ``indices`` its own coordinates, the one on ``axis`` replaced by the element."""
+    found = list(np.indices(indices.shape, sparse=True))
+    found[axis] = inside(indices, axis, size)
+    return tuple(found)
+
+
+@ROWS.row(REFERENCE, GatherNd)
+@ROWS.row(SYMBOLIC, GatherNd)
+def gather_nd(op: GatherNd, x: Array, indices: Array) -> Array:
+    """x[coordinates], for each place in the batch"""
+    batch = np.indices(indices.shape[: op.batch_dims], sparse=True)
+    extra = indices.ndim - 1 - op.batch_dims
+    places = [axis.reshape((*axis.shape, *(1,) * extra)) for axis in batch]
+    return np.asarray(x[(*places, *split(indices, x.shape, op.batch_dims))])
+
+
+def split(indices: Array, shape: Sequence[int], first: int = 0) -> list[Array]:
+    """The coordinates in the last axis of ``indices``, one array each, for the axes of ``shape`` from ``first`` on."""
+    return [inside(indices[..., i], first + i, shape[first + i]) for i in range(indices.shape[-1])]
+
+
+@ROWS.row(COST, Gather, GatherElements, GatherNd)
+def cost(op: TypedOp, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+    """Free, by convention."""
+    return {}
+
+
+@ROWS.row(AXES, Gather)
+def gather_axes(op: Gather, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Every axis of both inputs goes on, but the one that is picked from."""
+    x, indices = names(inputs)
+    return AxesMapping((x, indices), (x[: op.axis] + indices + x[op.axis + 1 :],))
+
+
+@ROWS.row(AXES, GatherElements)
+def gather_elements_axes(op: GatherElements, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Axes of the indices go on, together with those of the first input, where these have the same size."""
+    x, indices = names(inputs)
+    output = indices
+    for axis, (size, count) in enumerate(zip(inputs[0].shape, inputs[1].shape, strict=True)):
+        if axis == op.axis:
+            continue
+        if same_dim(size, count):
+            x = x[:axis] + indices[axis] + x[axis + 1 :]
+        else:
+            output = output[:axis] + AxesMapping((x, indices), (output,)).free_name() + output[axis + 1 :]
+    return AxesMapping((x, indices), (output,))
+
+
+@ROWS.row(AXES, GatherNd)
+def gather_nd_axes(op: GatherNd, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Batch axes go on together, then those of the indices but the last, then those that no coordinate names."""
+    x, indices = names(inputs)
+    x = indices[: op.batch_dims] + x[op.batch_dims :]
+    depth = coordinates(op, inputs[1], inputs[0], op.batch_dims)
+    return AxesMapping((x, indices), (indices[:-1] + x[op.batch_dims + depth :],))
+
+
+def names(inputs: Sequence[TypedFact]) -> tuple[str, ...]:
+    """Names of axes, all different."""
+    return AxesMapping.disconnected([fact.rank for fact in inputs], []).inputs

@@ -1,0 +1,60 @@
+"""Operators that hand on what they get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tract_core.dims import Dim
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact import TypedFact
+from tract_core.model.op import TypedOp
+from tract_core.ops.expect import (
+    arity,
+)
+from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
+from tract_core.plugins.tables import Rows
+
+ROWS = Rows()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity(TypedOp):
+    """The input."""
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The fact of the input, with its value."""
+        (x,) = arity(self, inputs, 1)
+        return (x,)
+
+
+@dataclass(frozen=True, slots=True)
+class PinConst(TypedOp):
+    """The input, whose value nothing behind it may rely on: what is computed from it is computed in every run."""
+
+    pure: ClassVar[bool] = False
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The fact of the input, without its value."""
+        (x,) = arity(self, inputs, 1)
+        return (x.without_value(),)
+
+
+@ROWS.row(REFERENCE, Identity, PinConst)
+@ROWS.row(SYMBOLIC, Identity)
+def reference(op: Identity | PinConst, x: Array) -> Array:
+    """X"""
+    return x
+
+
+@ROWS.row(COST, Identity, PinConst)
+def cost(op: TypedOp, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+    """Free, by convention."""
+    return {}
+
+
+@ROWS.row(AXES, Identity, PinConst)
+def axes(op: Identity | PinConst, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Every axis stays in place."""
+    return AxesMapping.natural([inputs[0].rank], [outputs[0].rank])

@@ -1,0 +1,176 @@
+"""Run one of two models, as a condition says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tract_core.dims import Dim, dim_max, same_dim
+from tract_core.errors import FactError
+from tract_core.model.axes import AxesMapping
+from tract_core.model.bodies import body_cost, fit
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
+from tract_core.model.typed import TypedModel
+from tract_core.ops.wiring import fresh_size
+from tract_core.plugins.keys import AXES, COST, STATE, Array
+from tract_core.plugins.tables import Rows
+from tract_core.runtime.plan import TypedFrozenSimpleState, TypedSimplePlan
+from tract_core.runtime.session import Session
+
+ROWS = Rows()
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A model, and for each of its inputs the position among the operator's inputs of what it reads."""
+
+    body: TypedModel
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class IfThenElse(TypedOp):
+    """The outputs of ``then_branch`` where the condition, input 0, holds, else those of ``else_branch``.
+
+    The condition is one boolean (of rank 0, or with axes of size 1); the other inputs are what the branches read.
+    ``shapes``: the sizes of each output. Where the branches give different sizes it is a symbol, which gets its value
+    when the operator runs; `wire_if` makes such symbols.
+    """
+
+    then_branch: Branch
+    else_branch: Branch
+    shapes: tuple[tuple[Dim, ...], ...]
+    announces: ClassVar[tuple[str, ...]] = ("shapes",)
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The type that both branches give, in ``shapes``. Raises FactError when branches or inputs do not fit."""
+        pairs = _outputs(self.then_branch, self.else_branch, inputs)
+        if [len(shape) for shape in self.shapes] != [then.rank for then, _ in pairs]:
+            found = "; ".join(str(then) for then, _ in pairs)
+            raise FactError(f"IfThenElse: the branches give {found}, shapes of other ranks are announced")
+        return tuple(then.with_shape(shape) for (then, _), shape in zip(pairs, self.shapes, strict=True))
+
+
+def _outputs(
+    then_branch: Branch, else_branch: Branch, inputs: Sequence[TypedFact]
+) -> list[tuple[TypedFact, TypedFact]]:
+    """The facts that both branches give for each output."""
+    if not inputs or not inputs[0].datum_type.is_bool() or any(same_dim(size, 1) is False for size in inputs[0].shape):
+        raise FactError(f"IfThenElse wants one boolean as condition, found {inputs[0] if inputs else 'no input'}")
+    then = _branch_facts("then", then_branch, inputs)
+    other = _branch_facts("else", else_branch, inputs)
+    if len(then) != len(other):
+        raise FactError(f"IfThenElse: the then branch has {len(then)} outputs, the else branch {len(other)}")
+    for slot, (a, b) in enumerate(zip(then, other, strict=True)):
+        if a.datum_type != b.datum_type or a.rank != b.rank:
+            raise FactError(
+                f"IfThenElse: output {slot} is {a} in the then branch, {b} in the else branch",
+                hint="both must have one element type and one rank, unless the condition is known",
+            )
+    return list(zip(then, other, strict=True))
+
+
+def _branch_facts(label: str, branch: Branch, inputs: Sequence[TypedFact]) -> list[TypedFact]:
+    known = _sizes(label, branch, inputs)
+    return [branch.body.outlet_fact(outlet).substitute(known).without_value() for outlet in branch.body.outputs]
+
+
+def _sizes(label: str, branch: Branch, inputs: Sequence[TypedFact]) -> dict[str, Dim]:
+    """What the symbols of a branch are outside."""
+    if len(branch.inputs) != len(branch.body.inputs) or not all(0 < slot < len(inputs) for slot in branch.inputs):
+        raise FactError(
+            f"IfThenElse: the {label} branch takes {len(branch.body.inputs)} inputs, reads {list(branch.inputs)} "
+            f"of {len(inputs)}"
+        )
+    known: dict[str, Dim] = {}
+    for slot, source in enumerate(branch.inputs):
+        if not fit(branch.body, slot, inputs[source], known):
+            wanted = branch.body.outlet_fact(branch.body.inputs[slot])
+            raise FactError(f"IfThenElse: the {label} branch wants {wanted} where input {source} is {inputs[source]}")
+    return known
+
+
+def wire_if(
+    model: TypedModel,
+    name: str,
+    condition: OutletId,
+    then_branch: tuple[TypedModel, Sequence[OutletId]],
+    else_branch: tuple[TypedModel, Sequence[OutletId]],
+) -> tuple[OutletId, ...]:
+    """Two bodies, each with the outlets that its inputs read, as one `IfThenElse`; sizes that differ get new symbols.
+
+    Raises FactError when the branches differ in number, type or rank of outputs.
+    """
+    read = list(dict.fromkeys([*then_branch[1], *else_branch[1]]))
+    then, other = (
+        Branch(body, tuple(read.index(outlet) + 1 for outlet in outlets))
+        for body, outlets in (then_branch, else_branch)
+    )
+    inputs = [condition, *read]
+    pairs = _outputs(then, other, [model.outlet_fact(outlet) for outlet in inputs])
+    shapes: list[tuple[Dim, ...]] = []
+    for slot, (a, b) in enumerate(pairs):
+        sizes = enumerate(zip(a.shape, b.shape, strict=True))
+        shapes.append(tuple(_join(model, f"{name}.{slot}.{axis}", *pair) for axis, pair in sizes))
+    return model.wire_node(name, IfThenElse(then, other, tuple(shapes)), inputs)
+
+
+def _join(model: TypedModel, name: str, a: Dim, b: Dim) -> Dim:
+    return a if same_dim(a, b) else fresh_size(model, name)
+
+
+# -- meaning -------------------------------------------------------------------------------------------------------
+
+
+class IfThenElseState:
+    """The running branches: each keeps what it keeps, also while the other one runs."""
+
+    def __init__(self, op: IfThenElse) -> None:
+        self.branches = {True: op.then_branch, False: op.else_branch}
+        self.states = {chosen: TypedSimplePlan(branch.body).spawn() for chosen, branch in self.branches.items()}
+
+    def run(self, session: Session, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The outputs of the branch that is chosen; the other one does not run."""
+        chosen = bool(inputs[0].reshape(()))
+        given = [inputs[slot] for slot in self.branches[chosen].inputs]
+        return tuple(self.states[chosen].run(given, symbols=session.symbols))
+
+    def freeze(self) -> tuple[TypedFrozenSimpleState, TypedFrozenSimpleState]:
+        """A snapshot of both branches, the then branch first."""
+        return self.states[True].freeze(), self.states[False].freeze()
+
+    def thaw(self, frozen: tuple[TypedFrozenSimpleState, TypedFrozenSimpleState]) -> None:
+        """Go back to a snapshot."""
+        for chosen, content in zip((True, False), frozen, strict=True):
+            self.states[chosen].thaw(content)
+
+
+@ROWS.row(STATE, IfThenElse)
+def if_then_else_state(op: IfThenElse, session: Session) -> IfThenElseState:
+    """Neither branch has run."""
+    return IfThenElseState(op)
+
+
+# -- other questions -----------------------------------------------------------------------------------------------
+
+
+@ROWS.row(COST, IfThenElse)
+def cost(op: IfThenElse, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+    """Of each kind, what the dearer branch costs; the parameters of both."""
+    then = body_cost(op.then_branch.body, _sizes("then", op.then_branch, inputs))
+    other = body_cost(op.else_branch.body, _sizes("else", op.else_branch, inputs))
+    kinds = dict.fromkeys([*then, *other])
+    return {kind: _together(kind, then.get(kind, 0), other.get(kind, 0)) for kind in kinds}
+
+
+def _together(kind: str, a: Dim, b: Dim) -> Dim:
+    return a + b if kind.startswith("PARAMS") else dim_max(a, b)
+
+
+@ROWS.row(AXES, IfThenElse)
+def axes(op: IfThenElse, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Nothing is said: an axis would have to pass both branches in the same way."""
+    return AxesMapping.disconnected([fact.rank for fact in inputs], [fact.rank for fact in outputs])

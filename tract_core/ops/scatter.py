@@ -1,0 +1,137 @@
+"""Write elements to positions of a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+
+from tract_core.dims import Dim, less_or_equal, same_dim
+from tract_core.errors import FactError
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact import TypedFact
+from tract_core.model.op import TypedOp
+from tract_core.ops.expect import (
+    arity,
+    axis_in,
+    integers,
+    same_rank,
+    same_type,
+    wide,
+)
+from tract_core.ops.gather import coordinates, grid, split
+from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
+from tract_core.plugins.tables import Rows
+
+ROWS = Rows()
+
+
+Reduction: TypeAlias = Literal["none", "add", "mul", "min", "max"]
+"""What happens where an element is written: it replaces what is there, or is combined with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterElements(TypedOp):
+    """The first input, with each element of the third written to the position on ``axis`` that the second holds.
+
+    Inputs: data, indices, updates. The other coordinates are its own. A negative position counts from the end.
+    Without a reduction, the last of several writes to one place holds.
+    """
+
+    axis: int
+    reduction: Reduction = "none"
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The fact of the data. Raises FactError unless all ranks agree and indices and updates are of one shape."""
+        x, indices, updates = arity(self, inputs, 3)
+        integers(self, indices, "indices")
+        same_type(self, [x, updates])
+        axis_in(self, self.axis, same_rank(self, inputs))
+        if indices.shape.same(updates.shape) is False:
+            raise FactError(f"ScatterElements: indices {indices} and updates {updates} differ in shape")
+        for axis, (size, count) in enumerate(zip(x.shape, indices.shape, strict=True)):
+            if axis != self.axis and less_or_equal(count, size) is False:
+                raise FactError(f"ScatterElements: the indices {indices} go beyond axis {axis} of {x}")
+        return (x.without_value(),)
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterNd(TypedOp):
+    """The first input, with slices of the third written to the coordinates in the last axis of the second.
+
+    Inputs: data, indices, updates. A negative coordinate counts from the end. Without a reduction, the last of several
+    writes to one place holds.
+    """
+
+    reduction: Reduction = "none"
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The fact of the data. Raises FactError unless the updates are as many slices as there are coordinates."""
+        x, indices, updates = arity(self, inputs, 3)
+        integers(self, indices, "indices")
+        same_type(self, [x, updates])
+        depth = coordinates(self, indices, x)
+        wanted = x.with_shape((*indices.shape[:-1], *x.shape[depth:]))
+        if wanted.shape.same(updates.shape) is False:
+            raise FactError(f"ScatterNd: updates are {updates}, wanted {wanted} for indices {indices} into {x}")
+        return (x.without_value(),)
+
+
+_COMBINE: Final[Mapping[str, np.ufunc]] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+@ROWS.row(REFERENCE, ScatterElements)
+@ROWS.row(SYMBOLIC, ScatterElements)
+def scatter_elements(op: ScatterElements, x: Array, indices: Array, updates: Array) -> Array:
+    """x[i, j, ...] = updates, with the coordinate on the axis replaced"""
+    return _write(op.reduction, x, grid(op.axis, indices, x.shape[op.axis]), updates)
+
+
+@ROWS.row(REFERENCE, ScatterNd)
+@ROWS.row(SYMBOLIC, ScatterNd)
+def scatter_nd(op: ScatterNd, x: Array, indices: Array, updates: Array) -> Array:
+    """x[coordinates] = updates"""
+    return _write(op.reduction, x, tuple(split(indices, x.shape)), updates)
+
+
+def _write(reduction: Reduction, x: Array, places: tuple[Array, ...], updates: Array) -> Array:
+    if reduction == "none":
+        result = x.copy()
+        result[places] = updates
+        return result
+    result = x.astype(x.dtype if x.dtype.kind == "O" else wide(x.dtype))
+    _COMBINE[reduction].at(result, places, updates.astype(result.dtype))
+    return result.astype(x.dtype)
+
+
+@ROWS.row(COST, ScatterElements, ScatterNd)
+def cost(
+    op: ScatterElements | ScatterNd, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]
+) -> Mapping[str, Dim]:
+    """One operation per update that is combined with what is there; writing is free, by convention."""
+    if op.reduction == "none":
+        return {}
+    return {f"FMA({inputs[0].datum_type.storage.name})": inputs[2].shape.volume}
+
+
+@ROWS.row(AXES, ScatterElements)
+def scatter_elements_axes(
+    op: ScatterElements, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]
+) -> AxesMapping:
+    """Every axis stays in place, where all inputs have the same size on it, but the one of the positions."""
+    x, indices, _ = inputs
+    cut = [axis for axis in range(x.rank) if axis == op.axis or not same_dim(x.shape[axis], indices.shape[axis])]
+    return AxesMapping.natural_but([x.rank] * 3, [x.rank], cut)
+
+
+@ROWS.row(AXES, ScatterNd)
+def scatter_nd_axes(op: ScatterNd, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Axes that no coordinate names stay, in data, updates and output; the others are disconnected."""
+    depth = coordinates(op, inputs[1], inputs[0])
+    mapping = AxesMapping.disconnected([fact.rank for fact in inputs], [outputs[0].rank])
+    data, indices, updates = mapping.inputs
+    kept = data[depth:]
+    updates = updates[: len(updates) - len(kept)] + kept
+    return AxesMapping((data, indices, updates), (mapping.outputs[0][:depth] + kept,))

@@ -1,0 +1,182 @@
+"""Take a range of an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from tract_core.data import DatumType
+from tract_core.dims import Dim, comparison, dim_max, dim_min, is_symbolic, less_or_equal, not_negative
+from tract_core.errors import FactError, RunError
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add, Lt, Max, Min
+from tract_core.ops.downsample import Downsample
+from tract_core.ops.expect import arity, axis_in, integers, scalar
+from tract_core.ops.iff import Iff
+from tract_core.ops.wiring import fresh_size, wire_cast, wire_one
+from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
+from tract_core.plugins.tables import Rows
+
+ROWS = Rows()
+
+TO_THE_END: Final = 2**31 - 1
+"""A bound at least this far from 0 stands for an end of the axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(TypedOp):
+    """The elements from ``start`` up to and without ``end`` on ``axis``, where ``0 <= start <= end <= size``."""
+
+    axis: int
+    start: Dim
+    end: Dim
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """``end - start`` elements on the axis. Raises FactError for a range that cannot lie inside the input."""
+        (x,) = arity(self, inputs, 1)
+        size = x.shape[axis_in(self, self.axis, x.rank)]
+        outside = (not_negative(self.start), less_or_equal(self.start, self.end), less_or_equal(self.end, size))
+        if False in outside:
+            raise FactError(
+                f"Slice: {self.start} to {self.end} is no range of axis {self.axis}, of size {size}, of {x}",
+                hint="a start or end that is negative or too large is made right by wire_slice",
+            )
+        return (_with_size(x, self.axis, self.end - self.start),)
+
+
+@dataclass(frozen=True, slots=True)
+class DynSlice(TypedOp):
+    """Like `Slice`, with start and end as inputs of rank 0. ``length``: what ``end - start`` will be."""
+
+    axis: int
+    length: Dim
+    announces: ClassVar[tuple[str, ...]] = ("length",)
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """``length`` elements on the axis. Raises FactError when the bounds are not integers of rank 0."""
+        x, start, end = arity(self, inputs, 3)
+        axis_in(self, self.axis, x.rank)
+        scalar(self, integers(self, start, "start"), "start")
+        scalar(self, integers(self, end, "end"), "end")
+        return (_with_size(x, self.axis, self.length),)
+
+
+def _with_size(x: TypedFact, axis: int, size: Dim) -> TypedFact:
+    return x.with_shape((*x.shape[:axis], size, *x.shape[axis + 1 :]))
+
+
+@ROWS.row(REFERENCE, Slice)
+@ROWS.row(SYMBOLIC, Slice)
+def static_slice(op: Slice, x: Array) -> Array:
+    """x[start:end] on the axis"""
+    return _take(op, x, int(op.start), int(op.end))
+
+
+@ROWS.row(REFERENCE, DynSlice)
+@ROWS.row(SYMBOLIC, DynSlice)
+def dyn_slice(op: DynSlice, x: Array, start: Array, end: Array) -> Array:
+    """x[start:end] on the axis"""
+    return _take(op, x, int(start), int(end))
+
+
+def _take(op: Slice | DynSlice, x: Array, start: int, end: int) -> Array:
+    size = x.shape[op.axis]
+    if not 0 <= start <= end <= size:
+        raise RunError(f"{start} to {end} is no range of axis {op.axis}, which has size {size}")
+    return x[(slice(None),) * op.axis + (slice(start, end),)]
+
+
+@ROWS.row(COST, Slice, DynSlice)
+def cost(op: TypedOp, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+    """Free, by convention."""
+    return {}
+
+
+@ROWS.row(AXES, Slice, DynSlice)
+def axes(op: Slice | DynSlice, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Every axis stays in place, but the one that is cut, which is disconnected."""
+    return AxesMapping.natural_but([fact.rank for fact in inputs], [outputs[0].rank], [op.axis])
+
+
+def wire_slice(
+    model: TypedModel, name: str, x: OutletId, axis: int, *, start: Dim | None, end: Dim | None, step: int = 1
+) -> OutletId:
+    """``x[start:end:step]`` on an axis, as Python means it.
+
+    Bounds that are negative count from the end, bounds outside stop at the ends, ``None`` is everything on that side.
+    Where only a run can tell whether a bound is outside, it is taken to be inside, and `Slice` refuses the run if it is
+    not; but a number (of 2 or more) that says how much is taken from one end takes less where there is less.
+    Raises FactError for a step of 0.
+    """
+    size = model.outlet_fact(x).shape[axis]
+    low, high = (start, end) if step > 0 else (end, start)
+    first: Dim = 0 if low is None else _inside(model, low, size, lower=True, shift=int(step < 0))
+    last: Dim = size if high is None else _inside(model, high, size, lower=False, shift=int(step < 0))
+    if last == 0 or first == size or model.symbols.less_or_equal(last, first):
+        first = last = 0
+    if (first, last) != (0, size):
+        x = wire_one(model, name if step == 1 else f"{name}.slice", Slice(axis, first, last), x)
+    return x if step == 1 else wire_one(model, name, Downsample(axis, step), x)
+
+
+def _inside(model: TypedModel, bound: Dim, size: Dim, *, lower: bool, shift: int) -> Dim:
+    """A bound between 0 and ``size``, counted from the front. ``shift``: 1 where the steps go backwards."""
+    scope = model.symbols
+    if not is_symbolic(bound) and abs(int(bound)) >= TO_THE_END:
+        return size if int(bound) > 0 else 0
+    number = not is_symbolic(bound)
+    from_end = number and int(bound) < 0
+    place = _from_front(model, bound, size) + shift
+    if scope.less_or_equal(place, 0):
+        return 0
+    if scope.less_or_equal(size, place):
+        return size
+    if number and from_end and lower and int(bound) < -1 and not scope.less_or_equal(0, place):
+        return dim_max(0, place)
+    if number and not from_end and not lower and int(bound) > 1 and not scope.less_or_equal(place, size):
+        return dim_min(place, size)
+    return place
+
+
+def _from_front(model: TypedModel, bound: Dim, size: Dim) -> Dim:
+    if model.symbols.less_or_equal(0, bound):
+        return bound
+    if model.symbols.less_or_equal(bound, -1):
+        return bound + size
+    if model.symbols.less_or_equal(bound, 0):
+        return bound + size * comparison(bound, "<", 0)
+    return bound
+
+
+def wire_dyn_slice(
+    model: TypedModel, name: str, x: OutletId, axis: int, *, start: OutletId, end: OutletId, step: int = 1
+) -> OutletId:
+    """Like `wire_slice`, with bounds that may be computed: integers of rank 0. Every case is decided in the run."""
+    known = [model.outlet_fact(bound).dims for bound in (start, end)]
+    if known[0] is not None and known[1] is not None:
+        return wire_slice(model, name, x, axis, start=known[0][0], end=known[1][0], step=step)
+    size = model.add_const(f"{name}.size", model.outlet_fact(x).shape[axis])
+    low, high = (start, end) if step > 0 else (end, start)
+    first = _wire_inside(model, f"{name}.start", low, size, shift=int(step < 0))
+    last = _wire_inside(model, f"{name}.end", high, size, shift=int(step < 0))
+    last = wire_one(model, f"{name}.order", Max(), first, last)
+    op = DynSlice(axis, fresh_size(model, f"{name}_length"))
+    x = wire_one(model, name if step == 1 else f"{name}.slice", op, x, first, last)
+    return x if step == 1 else wire_one(model, name, Downsample(axis, step), x)
+
+
+def _wire_inside(model: TypedModel, name: str, bound: OutletId, size: OutletId, *, shift: int) -> OutletId:
+    bound = wire_cast(model, name, bound, DatumType.I64)
+    zero = model.add_const(f"{name}.zero", 0)
+    from_end = wire_one(model, f"{name}.from_end", Add(), bound, size)
+    negative = wire_one(model, f"{name}.negative", Lt(), bound, zero)
+    place = wire_one(model, f"{name}.place", Iff(), negative, from_end, bound)
+    if shift:
+        place = wire_one(model, f"{name}.next", Add(), place, model.add_const(f"{name}.shift", shift))
+    place = wire_one(model, f"{name}.not_before", Max(), place, zero)
+    return wire_one(model, f"{name}.not_after", Min(), place, size)

@@ -1,0 +1,91 @@
+"""Repeat a tensor along its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tract_core.dims import Dim, not_negative
+from tract_core.errors import FactError, RunError
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact import TypedFact
+from tract_core.model.op import TypedOp
+from tract_core.ops.expect import (
+    arity,
+    is_one,
+    vector_of,
+)
+from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
+from tract_core.plugins.tables import Rows
+
+ROWS = Rows()
+
+
+@dataclass(frozen=True, slots=True)
+class Tile(TypedOp):
+    """The input repeated as a whole along each axis, as often as ``multipliers`` says."""
+
+    multipliers: tuple[Dim, ...]
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """Sizes multiplied. Raises FactError unless there is one multiplier per axis, none of them negative."""
+        (x,) = arity(self, inputs, 1)
+        if len(self.multipliers) != x.rank or any(not_negative(count) is False for count in self.multipliers):
+            found = ", ".join(map(str, self.multipliers))
+            raise FactError(f"Tile: multipliers are [{found}], wanted {x.rank} that are not negative for {x}")
+        return (x.with_shape(size * count for size, count in zip(x.shape, self.multipliers, strict=True)),)
+
+
+@dataclass(frozen=True, slots=True)
+class DynTile(TypedOp):
+    """Like `Tile`, with the multipliers as a second input. ``sizes``: what the shape of the output will be."""
+
+    sizes: tuple[Dim, ...]
+    announces: ClassVar[tuple[str, ...]] = ("sizes",)
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """A tensor of ``sizes``. Raises FactError unless the multipliers are one integer per axis."""
+        x, multipliers = arity(self, inputs, 2)
+        vector_of(self, multipliers, x.rank, "multipliers")
+        if len(self.sizes) != x.rank:
+            raise FactError(f"DynTile: {len(self.sizes)} sizes were announced for {x}, of rank {x.rank}")
+        return (x.with_shape(self.sizes),)
+
+
+@ROWS.row(REFERENCE, Tile)
+@ROWS.row(SYMBOLIC, Tile)
+def tile(op: Tile, x: Array) -> Array:
+    """numpy.tile"""
+    return np.tile(x, [int(count) for count in op.multipliers])
+
+
+@ROWS.row(REFERENCE, DynTile)
+@ROWS.row(SYMBOLIC, DynTile)
+def dyn_tile(op: DynTile, x: Array, multipliers: Array) -> Array:
+    """numpy.tile"""
+    counts = [int(count) for count in multipliers]
+    if any(count < 0 for count in counts):
+        raise RunError(f"multipliers are {counts}, wanted none that is negative")
+    return np.tile(x, counts)
+
+
+@ROWS.row(COST, Tile, DynTile)
+def cost(op: TypedOp, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+    """Free, by convention."""
+    return {}
+
+
+@ROWS.row(AXES, Tile)
+def tile_axes(op: Tile, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Every axis stays in place; a repeated one is disconnected."""
+    repeated = [axis for axis, count in enumerate(op.multipliers) if not is_one(count)]
+    return AxesMapping.natural_but([inputs[0].rank], [outputs[0].rank], repeated)
+
+
+@ROWS.row(AXES, DynTile)
+def dyn_tile_axes(op: DynTile, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Nothing can be said: any axis may be repeated."""
+    return AxesMapping.disconnected([fact.rank for fact in inputs], [outputs[0].rank])

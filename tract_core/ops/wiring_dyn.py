@@ -1,0 +1,200 @@
+"""Wire what a file passes as an input and an operator wants as an attribute.
+
+Every function takes the parameter as an outlet. Where its value is known, be it as sizes with symbols, the operator's
+static form is wired; else its dynamic twin, whose sizes are fresh symbols that the run binds. Like those in
+`tract_core.ops.wiring`, they name nodes after ``name`` and return the resulting outlet; nothing is added when nothing
+needs to be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tract_core.data import Constant, DType
+from tract_core.dims import Dim, ceil_div, dim_max, is_symbolic, not_negative
+from tract_core.errors import FactError
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
+from tract_core.ops.axis import AddAxis
+from tract_core.ops.binary import Eq
+from tract_core.ops.broadcast_dyn import DynBroadcast
+from tract_core.ops.compress import Compress
+from tract_core.ops.fill import DynFill
+from tract_core.ops.non_zero import NonZero
+from tract_core.ops.one_hot import DynOneHot, OneHot
+from tract_core.ops.pad import DynPad, Pad, PadConstant, PadMode
+from tract_core.ops.range import Range, count_steps
+from tract_core.ops.reshape import DynReshape, reshape_sizes
+from tract_core.ops.slice import Slice
+from tract_core.ops.tile import DynTile, Tile
+from tract_core.ops.topk import Topk
+from tract_core.ops.wiring import fresh_size, wire_broadcast, wire_cast, wire_one, wire_reshape
+
+
+def _known(model: TypedModel, outlet: OutletId) -> tuple[Dim, ...] | None:
+    return model.outlet_fact(outlet).dims
+
+
+def _length(model: TypedModel, parameter: OutletId, what: str) -> int:
+    """How many sizes a parameter holds. Raises FactError unless it is a list whose length is a number."""
+    fact = model.outlet_fact(parameter)
+    if fact.rank != 1 or is_symbolic(fact.shape[0]):
+        raise FactError(f"{what} is given as {fact}, wanted a list of integers of known length")
+    return int(fact.shape[0])
+
+
+def _fresh(model: TypedModel, name: str, count: int) -> tuple[Dim, ...]:
+    return tuple(fresh_size(model, f"{name}_{axis}") for axis in range(count))
+
+
+def wire_dyn_reshape(
+    model: TypedModel, name: str, x: OutletId, shape: OutletId, *, allow_zero: bool = False
+) -> OutletId:
+    """``x`` in the shape that ``shape`` holds, where -1 and 0 mean what they mean to `DynReshape`."""
+    wanted = _known(model, shape)
+    if wanted is None:
+        sizes = _fresh(model, name, _length(model, shape, "the shape"))
+        return wire_one(model, name, DynReshape(sizes, allow_zero), x, shape)
+    found = reshape_sizes(model.outlet_fact(x).shape, wanted, allow_zero=allow_zero)
+    if found is not None:
+        return wire_reshape(model, name, x, found)
+    sizes = tuple(size if not_negative(size) else fresh_size(model, name) for size in wanted)
+    return wire_one(model, name, DynReshape(sizes, allow_zero), x, shape)
+
+
+def wire_expand(model: TypedModel, name: str, x: OutletId, shape: OutletId) -> OutletId:
+    """``x`` stretched to the common shape of itself and the one that ``shape`` holds."""
+    wanted = _known(model, shape)
+    if wanted is not None:
+        return wire_broadcast(model, name, x, wanted)
+    own = model.outlet_fact(x).shape
+    missing = max(_length(model, shape, "the shape") - len(own), 0)
+    # A size other than 1 stays whatever the shape holds.
+    sizes = tuple(
+        fresh_size(model, f"{name}_{axis}") if is_symbolic(size) or size == 1 else size
+        for axis, size in enumerate((*(1,) * missing, *own))
+    )
+    return wire_one(model, name, DynBroadcast(sizes), x, shape)
+
+
+def wire_fill(model: TypedModel, name: str, shape: OutletId, value: Constant) -> OutletId:
+    """A tensor of the shape that ``shape`` holds, all of whose elements are ``value``, of rank 0."""
+    wanted = _known(model, shape)
+    if wanted is not None:
+        return wire_broadcast(model, name, model.add_const(f"{name}.value", value), wanted)
+    return wire_one(model, name, DynFill(value, _fresh(model, name, _length(model, shape, "the shape"))), shape)
+
+
+def wire_tile(model: TypedModel, name: str, x: OutletId, multipliers: OutletId) -> OutletId:
+    """``x`` repeated along each axis, as often as ``multipliers`` says."""
+    counts = _known(model, multipliers)
+    if counts is None:
+        sizes = _fresh(model, name, model.outlet_fact(x).rank)
+        return wire_one(model, name, DynTile(sizes), x, multipliers)
+    return x if all(count == 1 for count in counts) else wire_one(model, name, Tile(counts), x)
+
+
+def wire_pad(model: TypedModel, name: str, x: OutletId, pads: Sequence[tuple[Dim, Dim]], mode: PadMode) -> OutletId:
+    """``x`` with elements added before and after each axis; negative pads, which must be numbers, cut it first."""
+    shape = model.outlet_fact(x).shape
+    for axis, (size, pair) in enumerate(zip(shape, pads, strict=True)):
+        before, after = (-int(dim) if not is_symbolic(dim) and int(dim) < 0 else 0 for dim in pair)
+        if before or after:
+            x = wire_one(model, f"{name}.cut{axis}", Slice(axis, before, size - after), x)
+    grown = tuple((_not_below_zero(before), _not_below_zero(after)) for before, after in pads)
+    return x if all(pair == (0, 0) for pair in grown) else wire_one(model, name, Pad(grown, mode), x)
+
+
+def _not_below_zero(dim: Dim) -> Dim:
+    return dim if is_symbolic(dim) else max(int(dim), 0)
+
+
+def wire_dyn_pad(
+    model: TypedModel, name: str, x: OutletId, pads: OutletId, mode: PadMode, *, value: OutletId | None = None
+) -> OutletId:
+    """``x`` padded as ``pads`` says: first the numbers before every axis, then those after.
+
+    ``value``: of rank 0, replaces the value of `PadConstant`.
+    """
+    rank = model.outlet_fact(x).rank
+    counts = _known(model, pads)
+    if isinstance(mode, PadConstant) and value is not None and (given := model.outlet_fact(value).constant) is not None:
+        mode, value = PadConstant(Constant(given)), None
+    if counts is not None and len(counts) == 2 * rank and value is None:
+        return wire_pad(model, name, x, list(zip(counts[:rank], counts[rank:], strict=True)), mode)
+    parameters = [pads] if value is None else [pads, value]
+    return wire_one(model, name, DynPad(mode, _fresh(model, name, rank)), x, *parameters)
+
+
+def wire_range(model: TypedModel, name: str, start: OutletId, end: OutletId, step: OutletId) -> OutletId:
+    """``start``, ``start + step``, ... up to and without ``end``: three outlets of rank 0 and of one type."""
+    facts = [model.outlet_fact(outlet) for outlet in (start, end, step)]
+    length = _range_length(model, facts)
+    if length is None:
+        length = fresh_size(model, f"{name}_length")
+    return wire_one(model, name, Range(length), start, end, step)
+
+
+def _range_length(model: TypedModel, facts: Sequence[TypedFact]) -> Dim | None:
+    values = [fact.constant for fact in facts]
+    if all(value is not None and value.size == 1 for value in values):
+        return count_steps(*(value for value in values if value is not None))
+    sizes = [fact.dims for fact in facts]
+    if any(size is None or len(size) != 1 for size in sizes):
+        return None
+    start, end, step = (size[0] for size in sizes if size is not None)
+    if is_symbolic(step) or int(step) == 0:
+        return None
+    count = ceil_div(end - start if int(step) > 0 else start - end, abs(int(step)))
+    return count if model.symbols.less_or_equal(0, count) else dim_max(0, count)
+
+
+def wire_topk(
+    model: TypedModel, name: str, x: OutletId, k: OutletId, axis: int, *, largest: bool
+) -> tuple[OutletId, OutletId]:
+    """The ``k`` (of rank 0) largest or smallest elements along ``axis``, and their positions."""
+    known = _known(model, k)
+    count = fresh_size(model, f"{name}_k") if known is None else known[0]
+    values, positions = model.wire_node(name, Topk(axis, largest, count), [x, k])
+    return values, positions
+
+
+def wire_one_hot(
+    model: TypedModel, name: str, indices: OutletId, dim: OutletId, *, axis: int, off: Constant, on: Constant
+) -> OutletId:
+    """``indices`` with a new axis at ``axis``, of the size that ``dim`` (of rank 0) holds; see `OneHot`."""
+    known = _known(model, dim)
+    if known is not None:
+        return wire_one(model, name, OneHot(axis, known[0], off, on), indices)
+    return wire_one(model, name, DynOneHot(axis, fresh_size(model, f"{name}_size"), off, on), indices, dim)
+
+
+def wire_non_zero(model: TypedModel, name: str, x: OutletId) -> OutletId:
+    """The places where ``x`` is not zero; their number is a fresh symbol, the same each time that it is asked."""
+    for inlet in model.outlet(x).successors:
+        if isinstance(model.nodes[inlet.node].op, NonZero):
+            return OutletId(inlet.node)
+    return wire_one(model, name, NonZero(fresh_size(model, f"{name}_count")), x)
+
+
+def wire_compress(model: TypedModel, name: str, x: OutletId, condition: OutletId, axis: int) -> OutletId:
+    """The elements of ``axis`` that ``condition``, booleans of rank 1, selects; their number is a fresh symbol."""
+    return wire_one(model, name, Compress(axis, fresh_size(model, f"{name}_count")), x, condition)
+
+
+def wire_eye(model: TypedModel, name: str, *, rows: Dim, columns: Dim, diagonal: int, to: DType) -> OutletId:
+    """A matrix of zeros with ones where ``column - row`` is ``diagonal``."""
+    row = _wire_count(model, f"{name}.rows", diagonal, rows)
+    column = _wire_count(model, f"{name}.columns", 0, columns)
+    row = wire_one(model, f"{name}.down", AddAxis(1), row)
+    column = wire_one(model, f"{name}.across", AddAxis(0), column)
+    return wire_cast(model, name, wire_one(model, f"{name}.equal", Eq(), row, column), to)
+
+
+def _wire_count(model: TypedModel, name: str, first: int, count: Dim) -> OutletId:
+    start, end, step = (
+        model.add_const(f"{name}.{part}", value)
+        for part, value in (("start", first), ("end", count + first), ("step", 1))
+    )
+    return wire_one(model, name, Range(count), start, end, step)

@@ -1,0 +1,147 @@
+"""What the conformance kit asks of a runtime, one function per question.
+
+Each takes one case and a `Bench`, which has the runtime, and raises `Disagreement` (or whatever the runtime raises)
+when the answer is wrong.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Barrier
+from typing import Any, Final
+
+import numpy as np
+
+from tract_core.model.fact import TypedFact
+from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import Array
+from tract_core.plugins.registry import Registry
+from tract_core.runtime.protocol import Plan, PlanState, Runtime
+from tract_core.testing.case import Case
+from tract_core.testing.tolerance import mismatch, rounding_of
+
+THREADS: Final = 4
+
+
+class Disagreement(AssertionError):
+    """A runtime computed something else than the case says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A runtime to check, and the tables to check it with."""
+
+    runtime: Runtime
+    registry: Registry
+
+    def prepare(self, case: Case, *, symbolic: bool, declutter: bool = False) -> tuple[Plan, Sequence[TypedFact]]:
+        """The case's model made ready to run, and the facts of its outputs as wired."""
+        model = case.model(symbolic=symbolic, registry=self.registry)
+        facts = [model.outlet_fact(outlet) for outlet in model.outputs]
+        if declutter:
+            model.declutter()
+        model.check_consistency()
+        before = _content(model)
+        plan = self.runtime.prepare(model)
+        if _content(model) != before:
+            raise Disagreement(f"prepare changed the model it was given: {before} became {_content(model)}")
+        return plan, facts
+
+
+def fixed(case: Case, bench: Bench) -> None:
+    """Sizes are numbers."""
+    _one_turn(case, *bench.prepare(case, symbolic=False))
+
+
+def symbolic(case: Case, bench: Bench) -> None:
+    """Sizes are symbols, bound by the arrays."""
+    _one_turn(case, *bench.prepare(case, symbolic=True))
+
+
+def fixed_decluttered(case: Case, bench: Bench) -> None:
+    """Sizes are numbers, and the model is in normal form."""
+    _one_turn(case, *bench.prepare(case, symbolic=False, declutter=True))
+
+
+def symbolic_decluttered(case: Case, bench: Bench) -> None:
+    """Sizes are symbols, and the model is in normal form."""
+    _one_turn(case, *bench.prepare(case, symbolic=True, declutter=True))
+
+
+def frozen(case: Case, bench: Bench) -> None:
+    """A state goes on from a pickled snapshot, in another plan, as often as one likes, as if nothing had been."""
+    plan, facts = bench.prepare(case, symbolic=True)
+    state = plan.spawn()
+    first = _turn(state, case)
+    snapshot = pickle.loads(pickle.dumps(state.freeze()))
+    wanted = _turn(state, case)
+    compare(case, facts, first)
+    for _ in range(2):
+        other = bench.prepare(case, symbolic=True)[0].spawn()
+        other.thaw(snapshot)
+        _same(case, facts, _turn(other, case), wanted, "after a snapshot")
+    state.thaw(snapshot)
+    _same(case, facts, _turn(state, case), wanted, "back at a snapshot")
+
+
+def threads(case: Case, bench: Bench) -> None:
+    """Many threads use one plan, each with its own states."""
+    plan, facts = bench.prepare(case, symbolic=True)
+    barrier = Barrier(THREADS, timeout=60)
+
+    def use(_: int) -> list[list[Array]]:
+        barrier.wait()
+        return [_turn(plan.spawn(), case) for _ in range(3)]
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        results = list(pool.map(use, range(THREADS)))
+    for found in (turn for turns in results for turn in turns):
+        compare(case, facts, found)
+
+
+CHECKS: Final[Mapping[str, Callable[[Case, Bench], None]]] = {
+    "fixed": fixed,
+    "symbolic": symbolic,
+    "fixed_decluttered": fixed_decluttered,
+    "symbolic_decluttered": symbolic_decluttered,
+    "frozen": frozen,
+    "threads": threads,
+}
+"""Every check by its name."""
+
+
+def compare(case: Case, facts: Sequence[TypedFact], found: Sequence[Array]) -> None:
+    """Raise Disagreement unless the outputs are those of the case, in number, type, shape and elements."""
+    _same(case, facts, found, case.outputs(), "")
+
+
+def _one_turn(case: Case, plan: Plan, facts: Sequence[TypedFact]) -> None:
+    compare(case, facts, _turn(plan.spawn(), case))
+
+
+def _turn(state: PlanState, case: Case) -> list[Array]:
+    """One turn on arrays that cannot be written to, as the contract promises; the outputs must survive later turns."""
+    arrays = [np.ascontiguousarray(array).reshape(array.shape) for array in case.given()]
+    for array in arrays:
+        array.flags.writeable = False
+    return [np.array(array) for array in state.run(arrays)]
+
+
+def _same(case: Case, facts: Sequence[TypedFact], found: Sequence[Array], wanted: Sequence[Array], when: str) -> None:
+    if len(found) != len(wanted):
+        raise Disagreement(f"{case} {when}: {len(found)} outputs, wanted {len(wanted)}")
+    for slot, (fact, one, other) in enumerate(zip(facts, found, wanted, strict=True)):
+        place = f"{case} {when}: output {slot}"
+        if one.dtype != fact.datum_type.numpy:
+            raise Disagreement(f"{place} is of type {one.dtype}, the operator says {fact}")
+        problem = mismatch(one, other, case.tolerance or rounding_of(fact.datum_type.storage))
+        if problem is not None:
+            raise Disagreement(f"{place}: {problem}")
+
+
+def _content(model: TypedModel) -> list[Any]:
+    nodes = [(node.name, node.op, tuple(node.inputs), tuple(node.outputs)) for node in model.live_nodes()]
+    return [nodes, list(model.inputs), list(model.outputs)]

@@ -1,0 +1,77 @@
+"""What a run of the kit is made of: which runtimes, which cases, which known gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tract_core.api.runtime import runtime_for_name
+from tract_core.errors import TractError
+from tract_core.plugins import Registry, default_registry
+from tract_core.plugins.descriptor import load_object
+from tract_core.testing.case import CASES, Case
+from tract_core.testing.checks import CHECKS, Bench
+from tract_core.testing.gaps import KNOWN_GAPS, Gap
+
+
+def chosen_registry(config: pytest.Config) -> Registry:
+    """The registry of ``--tract-registry``, or that of the installed plugins."""
+    reference: str | None = config.getoption("--tract-registry")
+    return default_registry() if reference is None else load_object(reference)()
+
+
+def chosen_runtimes(config: pytest.Config, registry: Registry) -> dict[str, Bench]:
+    """The runtimes of ``--runtime``, by name; without it, every installed one that works here.
+
+    Raises UsageError for one that is not known, or does not work here, with the reason.
+    """
+    option: list[str] | str | None = config.getoption("--runtime")  # a text, where the option is another plugin's
+    asked = [option] if isinstance(option, str) else option
+    benches: dict[str, Bench] = {}
+    for name in asked or registry.runtimes():
+        try:
+            runtime = runtime_for_name(name, registry).backend
+        except TractError as error:
+            if asked:
+                raise pytest.UsageError(str(error)) from error
+        else:
+            benches[runtime.name] = Bench(runtime, registry)
+    return benches
+
+
+def all_cases(registry: Registry) -> list[Case]:
+    """Every case of every distribution."""
+    return [case for cases in registry[CASES].rows().values() for case in cases]
+
+
+def gaps_of(registry: Registry, runtime: str) -> Sequence[Gap]:
+    """What a runtime is known not to do yet."""
+    return registry[KNOWN_GAPS].find(runtime) or ()
+
+
+def case_parameters(config: pytest.Config) -> list[object]:
+    """A parameter set ``(bench, case, check)`` per runtime, case and check; a known gap must fail."""
+    registry = chosen_registry(config)
+    sets: list[object] = []
+    for name, bench in chosen_runtimes(config, registry).items():
+        gaps = gaps_of(registry, name)
+        for case in all_cases(registry):
+            for check in CHECKS:
+                gap = next((gap for gap in gaps if gap.covers(case.name, check)), None)
+                marks = [pytest.mark.xfail(reason=gap.reason, strict=True)] if gap else []
+                sets.append(pytest.param(bench, case, check, marks=marks, id=f"{name}-{case}-{check}"))
+    return sets
+
+
+def bench_parameters(config: pytest.Config) -> list[object]:
+    """One parameter per chosen runtime."""
+    return [pytest.param(bench, id=name) for name, bench in chosen_runtimes(config, chosen_registry(config)).items()]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """For the modules of the kit: ``bench``, ``case`` and ``check`` together, or ``bench`` alone."""
+    if "check" in metafunc.fixturenames:
+        metafunc.parametrize(("bench", "case", "check"), case_parameters(metafunc.config))
+    elif "bench" in metafunc.fixturenames:
+        metafunc.parametrize("bench", bench_parameters(metafunc.config))
