@@ -1,0 +1,1 @@
+"""A plugin that breaks when it is imported."""

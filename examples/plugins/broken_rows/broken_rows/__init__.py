@@ -1,0 +1,1 @@
+"""A plugin that breaks in one row of a table."""

@@ -1,0 +1,1 @@
+"""A plugin that breaks in prepare and in run."""

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.ops.binary import Add, Mul, Sub
+from tract_core.ops.elementwise import Exp, LeakyRelu
+from tract_core.ops.topk import Topk
+from tract_core.ops.wiring import wire_one
+from tract_core.testing.declutter import checked_declutter, operators, sources
+
+
+def test_equal_operators_on_one_tensor_are_merged() -> None:
+    model, (x,) = sources("B,3,f32")
+    a, b = (wire_one(model, f"exp{i}", Exp(), x) for i in range(2))
+    model.set_outputs([wire_one(model, "out", Sub(), wire_one(model, "neg", LeakyRelu(0.1), a), b)])
+    assert operators(checked_declutter(model, {"B": 2})) == ["Exp", "LeakyRelu", "Sub"]
+
+
+def test_equal_constants_are_one() -> None:
+    model, (x, y) = sources("B,3,f32", "B,3,f32")
+    products = [
+        wire_one(model, f"p{i}", Add(), x, model.add_const(f"c{i}", np.ones((1, 3), np.float32))) for i in range(2)
+    ]
+    model.set_outputs([wire_one(model, "a", Sub(), products[0], y), wire_one(model, "b", Mul(), products[1], y)])
+    assert operators(checked_declutter(model, {"B": 2})) == ["Add", "Sub", "Mul"]
+
+
+def test_other_attributes_or_constants_are_something_else() -> None:
+    model, (x,) = sources("B,3,f32")
+    sums = [wire_one(model, f"s{i}", LeakyRelu(0.1 * (i + 1)), x) for i in range(2)]
+    sums += [
+        wire_one(model, f"t{i}", Add(), x, model.add_const(f"c{i}", np.full((1, 3), i + 1, np.float32)))
+        for i in range(2)
+    ]
+    model.set_outputs([wire_one(model, "a", Sub(), *sums[:2]), wire_one(model, "b", Mul(), *sums[2:])])
+    assert len(operators(checked_declutter(model, {"B": 2}))) == 6
+
+
+def test_outputs_keep_their_names() -> None:
+    model, (x,) = sources("B,3,f32")
+    model.set_outputs([wire_one(model, name, Exp(), x) for name in ("first", "second")])
+    simple = checked_declutter(model, {"B": 2})
+    assert [simple.outlet_name(outlet) for outlet in simple.outputs] == ["first", "second"]
+    assert operators(simple) == ["Exp", "Identity"]
+
+
+def test_several_outputs() -> None:
+    model, (x,) = sources("B,5,f32")
+    k = model.add_const("k", np.array(2))
+    found = [model.wire_node(f"top{i}", Topk(1, True, 2), [x, k]) for i in range(2)]
+    model.set_outputs([wire_one(model, "a", Exp(), found[0][0]), found[1][1]])
+    simple = checked_declutter(model, {"B": 2})
+    assert operators(simple) == ["Topk", "Exp"] or operators(simple) == ["Exp", "Topk"]
+    assert simple.outlet_fact(simple.outputs[1]).datum_type is DatumType.I64

@@ -1,0 +1,334 @@
+"""The third party's distributions of ``examples/plugins``: built, installed into a fresh environment, used there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+EXAMPLES = Path(__file__).parents[1] / "examples" / "plugins"
+BROKEN = ("import", "hook", "rows", "runtime")
+DECAY = [0.5, 0.9, 0.25]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A Python environment with the example and the broken plugins beside our own distributions."""
+
+    python: Path
+    folder: Path
+
+    def run(self, *arguments: object, status: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
+        found = subprocess.run(
+            [str(self.python), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            cwd=self.folder,
+            env={**{k: v for k, v in os.environ.items() if not k.startswith("TRACT_")}, **variables},
+            check=False,
+        )
+        assert found.returncode == status, found.stdout + found.stderr
+        return found
+
+    def tract(self, *arguments: object, status: int = 0, **variables: str) -> str:
+        found = self.run("-m", "tract_core", *arguments, status=status, **variables)
+        assert "Traceback" not in found.stderr
+        return found.stdout
+
+    def code(self, text: str, *arguments: object) -> str:
+        return self.run("-c", dedent(text), *arguments).stdout
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory, fresh_environment: Callable[[Path], Path]) -> Environment:
+    folder = tmp_path_factory.mktemp("environment")
+    python = fresh_environment(folder / "venv")
+    ours = [EXAMPLES / "tract_example", *(EXAMPLES / f"broken_{name}" for name in BROKEN)]
+    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "install", "--quiet"]
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--no-index", *ours], check=True, timeout=300)
+    return Environment(python, folder)
+
+
+@pytest.fixture(scope="module")
+def model(environment: Environment) -> Path:
+    """x: T,3,f32 -> the moving average of 2*x along T, as a file with an operator of the example's domain."""
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["twice"]),
+        helper.make_node("Smooth", ["twice"], ["y"], domain="com.example", decay=DECAY, axis=0),
+    ]
+    value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["T", 3]) for name in ("x", "y")]
+    domains = [helper.make_opsetid("", 17), helper.make_opsetid("com.example", 1)]
+    path = environment.folder / "smooth.onnx"
+    onnx.save(helper.make_model(helper.make_graph(nodes, "smooth", value[:1], value[1:]), opset_imports=domains), path)
+    return path
+
+
+def signal(length: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(7).normal(size=(length, 3)).astype(np.float32)
+
+
+def smoothed(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What the model computes, as explicit weighted sums in float64."""
+    decay = np.array(DECAY, np.float32).astype(np.float64)
+    age = np.arange(len(x))[:, None] - np.arange(len(x))[None, :]
+    weights = np.where(age[..., None] >= 0, (1 - decay) * decay ** np.maximum(age, 0)[..., None], 0)
+    return np.einsum("tsc,sc->tc", weights, 2 * x.astype(np.float64))
+
+
+def listing(environment: Environment, *flags: str, status: int = 0) -> dict[str, Any]:
+    return {one["name"]: one for one in json.loads(environment.tract("plugins", "--json", *flags, status=status))}
+
+
+class TestListing:
+    def test_every_plugin_is_there_with_its_state_and_hooks(self, environment):
+        listed = listing(environment)
+        states = {name: one["state"] for name, one in listed.items()}
+        assert (
+            states.items()
+            >= {
+                "example": "available",
+                "broken-import": "failed",
+                "broken-hook": "failed",
+                "broken-rows": "available",
+                "broken-runtime": "available",
+            }.items()
+        )
+        example = listed["example"]
+        assert (example["distribution"], example["version"]) == ("tract-example", "0.1.0")
+        assert set(example["hooks"]) >= {"tract_operators", "tract_importers", "tract_runtimes", "tract_commands"}
+
+    def test_the_cause_of_every_failure_is_told(self, environment):
+        listed = listing(environment, "--check", status=1)
+        found = {(name, one["doing"]): one["problem"] for name, plugin in listed.items() for one in plugin["failures"]}
+        assert found == {
+            ("broken-import", "import of broken_import.plugin"): (
+                "ModuleNotFoundError: No module named 'library_that_is_not_there'"
+            ),
+            ("broken-hook", "hook tract_transforms"): (
+                "returned a list, wanted texts by name, as {'toy': 'my_plugin.toy:Toy'}"
+            ),
+            ("broken-hook", "hook tract_commands"): "KeyError: 'commands'",
+            ("broken-rows", "rows in broken_rows.clash"): (
+                "table 'reference': both tract-core and tract-broken-rows have a row for tract_core.ops.elementwise:Exp"
+            ),
+            ("broken-runtime", "load runtime 'broken-import'"): "OSError: libdevice.so.7: undefined symbol",
+            ("broken-runtime", "set-up of runtime 'broken-construction'"): "MemoryError: no room for a device",
+            ("broken-runtime", "set-up of runtime 'broken-question'"): "ZeroDivisionError: devices per rack",
+        }
+        assert listed["example"]["state"] == "loaded"
+        assert listed["broken-hook"]["unusable_runtimes"] == {
+            "absent": "runtime 'absent' does not work here: no device of this kind is plugged in"
+        }
+        (cause,) = listed["broken-import"]["failures"]
+        assert cause["traceback"].startswith("Traceback")
+        assert "install what provides the module 'library_that_is_not_there'" in cause["fix"]
+
+    def test_for_people(self, environment):
+        shown = environment.tract("plugins")
+        assert "broken-import tract-broken-import 0.1.0 failed" in " ".join(shown.split())
+        assert "cause: ModuleNotFoundError: No module named 'library_that_is_not_there'" in shown
+        assert "what to do: install what provides the module 'library_that_is_not_there'" in shown
+        verbose = environment.run("-m", "tract_core", "plugins", "--verbose").stdout
+        assert "import library_that_is_not_there" in verbose
+
+    def test_blocked_plugins_are_not_even_imported(self, environment):
+        blocked = ",".join(f"broken-{name}" for name in BROKEN)
+        shown = environment.tract("plugins", "--check", TRACT_PLUGINS_BLOCK=blocked)
+        assert shown.count("blocked") == len(BROKEN)
+        assert "cause" not in shown
+
+    def test_broken_plugins_disturb_no_command(self, environment):
+        assert environment.tract("half-life", "0.5") == "1.0 steps\n"
+        listed = environment.run("-m", "tract_core", "list-transforms")
+        assert "smooth_outputs" in listed.stdout
+        warned = [line for line in listed.stderr.splitlines() if "PluginWarning: " in line]
+        assert len([line for line in warned if "'broken-import'" in line]) == 1
+        assert len([line for line in warned if "'broken-hook'" in line and "tract_transforms" in line]) == 1
+
+
+class TestOperator:
+    @pytest.mark.parametrize("runtime", ["reference", "toy"])
+    def test_a_state_goes_on_in_another_process(self, environment, model, runtime):
+        x = signal(11)
+        np.save(environment.folder / "x.npy", x)
+        environment.code(
+            """
+            import pickle, sys, numpy as np, tract_core as tract
+            model, runtime = sys.argv[1:]
+            runnable = tract.runtime_for_name(runtime).prepare(tract.onnx().load(model).into_model())
+            assert runnable.runtime.name() == runtime
+            state, x = runnable.spawn_state(), np.load("x.npy")
+            first = state.run([x[:4]])[0].to_numpy()
+            np.save("first.npy", first)
+            pickle.dump(state.freeze(), open("frozen.pickle", "wb"))
+            """,
+            model,
+            runtime,
+        )
+        environment.code(
+            """
+            import pickle, numpy as np
+            x, frozen = np.load("x.npy"), pickle.load(open("frozen.pickle", "rb"))
+            for _ in range(2):
+                state = frozen.unfreeze()
+                pieces = [state.run([piece])[0].to_numpy() for piece in (x[4:5], x[5:])]
+            np.save("rest.npy", np.concatenate(pieces))
+            """
+        )
+        found = np.concatenate([np.load(environment.folder / f"{part}.npy") for part in ("first", "rest")])
+        np.testing.assert_allclose(found, smoothed(x), rtol=1e-5, atol=1e-6)
+
+    def test_its_rule_is_part_of_declutter(self, environment, model):
+        found = environment.code(
+            """
+            import sys, numpy as np, tract_core as tract
+            from tract_core.data import Constant
+            from tract_core.model.spec import parse_typed_fact
+            from tract_core.model.typed import TypedModel
+            from tract_example.smooth import Smooth
+            for decay in (0, 0.5):
+                model = TypedModel()
+                x = model.add_source("x", parse_typed_fact("T,f32", model.symbols))
+                model.set_outputs(model.wire_node("y", Smooth(0, Constant(np.float32([decay])[0])), [x]))
+                print([node.op.name for node in model.declutter().live_nodes()])
+            """
+        )
+        assert "Smooth" not in found.splitlines()[0]
+        assert "Smooth" in found.splitlines()[1]
+
+    def test_cost_is_told(self, environment, model):
+        shown = environment.tract(model, "dump", "--cost")
+        assert "6*T" in shown
+
+    def test_the_transform_is_found_by_name(self, environment, model):
+        dumped = environment.tract(model, "-t", '{"name": "smooth_outputs", "decay": 0.5}', "dump")
+        assert dumped.count("Smooth") == 2
+        refused = environment.run(
+            "-m", "tract_core", model, "-t", '{"name": "smooth_outputs", "decay": 2}', "dump", status=1
+        )
+        assert "'decay' is 2, wanted a number from 0 to 1" in refused.stderr
+
+    def test_the_command_runs_it_on_the_toy_runtime(self, environment, model):
+        environment.tract(model, "--set", "T=5", "-r", "toy", "run", "--allow-random-input")
+
+
+BROKEN_RUNTIMES = {
+    "broken-import": "OSError: libdevice.so.7: undefined symbol",
+    "broken-construction": "MemoryError: no room for a device",
+    "broken-question": "ZeroDivisionError: devices per rack",
+    "broken-prepare": "TypeError: 'TypedModel' object is not subscriptable",
+    "broken-run": "RuntimeError: the device fell off the bus",
+    "broken-lies": "ValueError: it returned 3 outputs, the model has 1",
+    "absent": "no device of this kind is plugged in",
+}
+
+
+def test_a_broken_runtime_is_an_error_of_ours_and_the_others_work(environment, model):
+    found = environment.code(
+        """
+        import json, sys, numpy as np, tract_core as tract
+        from tract_core.plugins import default_registry
+        path, *names = sys.argv[1:]
+        x, told = np.ones((2, 3), np.float32), {}
+        for name in [*names, "toy", "reference", "default"]:
+            try:
+                runnable = tract.runtime_for_name(name).prepare(tract.onnx().load(path).into_model())
+                told[name] = runnable.run([x])[0].to_numpy().tolist()
+            except tract.TractError as error:
+                told[name] = str(error)
+        told["failures"] = [
+            failure.doing for record in default_registry().plugins() for failure in record.failures
+            if record.name == "broken-runtime"
+        ]
+        print(json.dumps(told))
+        """,
+        model,
+        *BROKEN_RUNTIMES,
+    )
+    told = json.loads(found)
+    for name, cause in BROKEN_RUNTIMES.items():
+        assert cause in told[name], name
+        assert name == "absent" or "of tract-broken-runtime" in told[name], told[name]
+    for name in ("toy", "reference", "default"):
+        np.testing.assert_allclose(told[name], smoothed(np.ones((2, 3))), rtol=1e-5)
+    assert len(told["failures"]) == 6
+
+
+def test_a_broken_transform_is_an_error_of_ours(environment, model):
+    refused = environment.run("-m", "tract_core", model, "-t", "broken", "dump", status=1)
+    assert "apply of transform 'broken' of tract-broken-runtime failed: IndexError: no such node" in refused.stderr
+
+
+class TestConformance:
+    """The kit, as the author of the runtime ``toy`` runs it."""
+
+    KIT = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "tract_core.testing", "--runtime", "toy")
+    FEW = ("-k", "Smooth or cosh or Sigmoid or gaps or contract")
+
+    def test_it_passes_with_its_known_gaps(self, environment):
+        found = environment.run(*self.KIT, *self.FEW).stdout
+        assert "xfailed" in found
+        assert "failed" not in found.replace("xfailed", "")
+
+    @pytest.mark.parametrize(
+        ("gap", "message"),
+        [("Exp-*", "[XPASS(strict)] for a test"), ("Nothing-*", "is about no case")],
+        ids=["closed", "about nothing"],
+    )
+    def test_a_gap_that_is_none_is_a_failure(self, environment, gap, message):
+        text = f"""
+            from tract_core.plugins import Registry, Rows, hookimpl
+            from tract_core.testing.gaps import KNOWN_GAPS, Gap
+            from tract_example import plugin
+            from tract_example.runtime import ToyRuntime
+
+            ROWS = Rows()
+            ROWS.add(KNOWN_GAPS, "slow", [Gap({gap!r}, "for a test")])
+
+            class SlowRuntime(ToyRuntime):
+                def __init__(self):
+                    super().__init__("slow")
+
+            class Plugin:
+                @hookimpl
+                def tract_api_version(self):
+                    return "1.0"
+
+                @hookimpl
+                def tract_runtimes(self):
+                    return {{"slow": "my_registry:SlowRuntime"}}
+
+                @hookimpl
+                def tract_operators(self):
+                    return {{"known_gaps": ["my_registry"]}}
+
+            def registry():
+                return Registry({{"mine": Plugin()}}, discover=False)
+        """
+        (environment.folder / "my_registry.py").write_text(dedent(text))
+        kit = (*self.KIT[:-1], "slow", "--tract-registry", "my_registry:registry", "-k", "Exp or gaps")
+        found = environment.run(*kit, status=1, PYTHONPATH=str(environment.folder)).stdout
+        assert message in found
+
+    def test_an_option_of_the_same_name_elsewhere_stops_no_pytest(self, environment):
+        (environment.folder / "clash.py").write_text(
+            "def pytest_addoption(parser):\n    parser.addoption('--runtime', default=None)\n"
+        )
+        kit = (self.KIT[0], self.KIT[1], "-p", "clash", *self.KIT[2:], "-k", "Sigmoid-extremes")
+        assert "6 passed" in environment.run(*kit, PYTHONPATH=str(environment.folder)).stdout
+
+    def test_an_unknown_runtime_lists_the_known_ones(self, environment):
+        found = environment.run(*self.KIT[:-1], "tpu", status=2).stdout
+        assert "runtime 'tpu' is not installed; installed runtimes: default, reference" in found
