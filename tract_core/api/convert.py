@@ -5,6 +5,7 @@ Every conversion goes through a type that both sides understand: whole numbers, 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def convert(array: Array, kind: DType, to: DType) -> Array:
         if to is DatumType.STRING:
             return _objects(array, _text)
         if to is DatumType.TDIM:
-            return _objects(array, lambda element: _size(element, kind))
+            return _objects(array, partial(_size, kind=kind))
         if to.is_complex():
             return (array if array.dtype.kind == "c" else _real(array, to)).astype(wanted)
         if to.is_bool():
@@ -100,7 +101,7 @@ def _numbers_from_objects(array: Array, to: DType) -> Array:
     integers = isinstance(to, DatumType) and to.is_integer()
     numbers = [_number(element, integers) for element in array.reshape(-1).tolist()]
     carrier = np.complex128 if any(isinstance(n, complex) for n in numbers) else None
-    result = np.array(numbers, dtype=carrier) if numbers else np.zeros(0)
+    result: Array = np.array(numbers, dtype=carrier) if numbers else np.zeros(0)
     if result.dtype.kind == "O":
         raise FactError(f"a number is too large for {to}")
     return result.reshape(array.shape)
@@ -120,7 +121,7 @@ def _number(element: Any, integer: bool) -> Any:
 
 
 def _objects(array: Array, function: Any) -> Array:
-    result = np.empty(array.size, dtype=object)
+    result: Array = np.empty(array.size, dtype=object)
     source = _plain(array)
     result[:] = [function(element) for element in source.reshape(-1)]
     return result.reshape(array.shape)

@@ -103,7 +103,7 @@ class TypedInterface(Interface):
 def _pick(outlets: Sequence[OutletId], position: Any, what: str, names: Any) -> OutletId:
     try:
         if 0 <= index(position) < len(outlets):
-            return outlets[position]
+            return outlets[index(position)]
     except TypeError:
         pass
     listed = ", ".join(f"{number}: {name}" for number, name in enumerate(names())) or "none"

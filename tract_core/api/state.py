@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -89,22 +89,24 @@ def gather_inputs(inputs: Any, wanted: Sequence[tuple[str, TypedFact]]) -> list[
     Raises InputError for a wrong number of them, and for unknown or missing names.
     """
     if isinstance(inputs, Mapping):
+        by_name = cast("Mapping[Any, Any]", inputs)
         names = [name for name, _ in wanted]
-        unknown = [str(name) for name in inputs if name not in names]
-        missing = [name for name in names if name not in inputs]
+        unknown = [str(name) for name in by_name if name not in names]
+        missing = [name for name in names if name not in by_name]
         if unknown or missing:
             parts = [f"no input is named {', '.join(unknown)}"] if unknown else []
             parts += [f"missing: {', '.join(missing)}"] if missing else []
             raise InputError("; ".join(parts), hint=f"the model takes {_listed(wanted)}")
-        return [inputs[name] for name in names]
+        return [by_name[name] for name in names]
     if not isinstance(inputs, (list, tuple)):
         raise InputError(
             f"inputs are given as a list, or as a dictionary by name; got {type(inputs).__name__}",
             hint="for one input, write [array]",
         )
-    if len(inputs) != len(wanted):
-        raise InputError(f"{len(inputs)} inputs were given, the model takes {len(wanted)}: {_listed(wanted)}")
-    return list(inputs)
+    listed = list(cast("Sequence[Any]", inputs))
+    if len(listed) != len(wanted):
+        raise InputError(f"{len(listed)} inputs were given, the model takes {len(wanted)}: {_listed(wanted)}")
+    return listed
 
 
 def _listed(wanted: Sequence[tuple[str, TypedFact]]) -> str:

@@ -157,7 +157,7 @@ def array_of_strings(array: Array, where: str) -> Array:
     Raises FactError when an object array holds something else.
     """
     if array.dtype.kind == "S":
-        return _mapped(array, lambda text: text.decode("utf-8", "surrogateescape"))
+        return _mapped(array, _decoded)
     result = array.astype(object) if array.dtype.kind != "O" else np.array(array)
     for element in result.reshape(-1).tolist():
         if not isinstance(element, (str, bytes)):
@@ -166,8 +166,12 @@ def array_of_strings(array: Array, where: str) -> Array:
     return result
 
 
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")
+
+
 def _mapped(array: Array, function: Any) -> Array:
-    result = np.empty(array.size, dtype=object)
+    result: Array = np.empty(array.size, dtype=object)
     result[:] = [function(element) for element in array.reshape(-1).tolist()]
     return result.reshape(array.shape)
 

@@ -244,6 +244,7 @@ class _Search:
     def _with_a_fact(self, dim: TDim, facts: tuple[TDim, ...]) -> int | None:
         """Subtract a multiple of a fact, such that one term goes away."""
         best: int | None = None
+        self.budget -= len(facts) // 16
         for position, fact in enumerate(facts):
             others = facts[:position] + facts[position + 1 :]
             for product, factor in sorted(dim.terms.items(), key=itemgetter(1)):

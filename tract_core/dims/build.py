@@ -137,7 +137,7 @@ def _check_can_broadcast(dim: Dim, number: int, known: Known) -> None:
     low, high = at_least(dim, known), at_most(dim, known)
     too_large = low is not None and low > max(number, 1)
     too_small = high is not None and high < min(number, 1)
-    if too_large or too_small or (low == high and low not in (number, 1)):
+    if too_large or too_small or (low is not None and low == high and low not in (number, 1)):
         raise DimError(
             f"cannot broadcast sizes {dim} and {number}: they cannot be equal, and neither can be 1",
             hint="reshape or slice one of the operands so that the sizes agree",

@@ -15,11 +15,11 @@ from tract_core.dims.compare import less_or_equal, same_dim
 from tract_core.dims.names import check_name
 from tract_core.dims.parse import parse_dim
 from tract_core.dims.tdim import Dim, TDim, symbol
-from tract_core.dims.theory import ContradictionError, Theory, build_theory, contradicts, explain_contradiction
+from tract_core.dims.theory import ContradictionError, Theory, build_theory, explain_contradiction
 from tract_core.dims.walk import symbols_of
 from tract_core.errors import DimError
 
-MAX_ASSERTIONS = 256
+MAX_ASSERTIONS = 128
 """Assertions in one scope."""
 
 
@@ -101,15 +101,14 @@ class SymbolScope:
                 f"the assertion {added} would be one too many: at most {MAX_ASSERTIONS} are allowed",
                 hint="remove assertions that follow from others",
             )
-        for scenario in self._touched(added.scenario):
-            all_assertions = [*(self.assertions(scenario) if scenario in self._scenarios else self.assertions()), added]
-            if contradicts(all_assertions):
-                raise explain_contradiction(all_assertions)
+        if added.scenario is not None:
+            check_name(added.scenario)
+        extended = {scenario: self._extended(scenario, added) for scenario in self._touched(added.scenario)}
+        self._theories.update(extended)
         if added.scenario is not None:
             self.add_scenario(added.scenario)
         self._add_symbols(added.symbols)
         self._assertions[added] = None
-        self._theories.clear()
         return added
 
     def check(self, values: Mapping[str, int], scenario: str | None = None) -> None:
@@ -201,5 +200,17 @@ class SymbolScope:
             try:
                 found = self._theories[scenario] = build_theory(assertions)
             except ContradictionError:
+                # Seen only now, as what is seen depends on the order in which the assertions are gone through.
                 raise explain_contradiction(assertions) from None
         return found
+
+    def _extended(self, scenario: str | None, added: Assertion) -> Theory:
+        known = scenario if scenario in self._scenarios else None
+        try:
+            return self._theory(known).extended(added)
+        except ContradictionError:
+            raise explain_contradiction([*self.assertions(known), added]) from None
+
+    def __getstate__(self) -> dict[str, object]:
+        # What follows from the assertions is found out again when it is asked for.
+        return {**self.__dict__, "_theories": {}}

@@ -11,13 +11,16 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from tract_core.dims.assertion import Assertion
-from tract_core.dims.bounds import NOTHING, SIZE, Interval, Known, at_least, at_most, interval, without_term
+from tract_core.dims.bounds import SIZE, Interval, Known, at_least, at_most, interval, without_term
 from tract_core.dims.tdim import Dim, TDim
 from tract_core.dims.walk import rewrite, substitute, symbols_of
 from tract_core.errors import DimError
 
-_ROUNDS = 4
-"""How often facts are gone through: bounds of one symbol can sharpen those of the next."""
+_ROUNDS = 3
+"""How often all facts are gone through again: bounds of one symbol can sharpen those of the next."""
+
+_MAX_EXPLAINED = 32
+"""Up to how many assertions are looked at one by one to find those that contradict each other."""
 
 
 class ContradictionError(Exception):
@@ -30,7 +33,7 @@ class Theory:
 
     substitutions: Mapping[str, Dim] = field(default_factory=dict[str, Dim])
     """The size that always equals a symbol; none of these sizes has a symbol that is replaced itself."""
-    known: Known = NOTHING
+    known: Known = field(default_factory=Known)
 
     def reduce(self, dim: Dim) -> Dim:
         """``dim`` with replaced symbols, and with what is certain decided."""
@@ -40,47 +43,54 @@ class Theory:
         low = at_least(reduced, self.known)
         return low if low is not None and low == at_most(reduced, self.known) else reduced
 
-    def excludes(self, assertion: Assertion) -> bool:
-        """Whether ``assertion`` can be shown not to hold."""
+    def extended(self, assertion: Assertion) -> Theory:
+        """What is known when ``assertion`` holds as well. Raises ContradictionError where it sees that it cannot."""
         difference = substitute(assertion.difference(), self.substitutions)
-        high, low = at_most(difference, self.known), at_least(difference, self.known)
-        too_small = high is not None and high < 0
-        return too_small or (assertion.op == "==" and low is not None and low > 0)
+        facts = [difference, -difference] if assertion.op == "==" else [difference]
+        for fact in facts:
+            highest = at_most(fact, self.known)
+            if highest is not None and highest < 0:
+                raise ContradictionError
+        isolated = _isolate(difference, assertion) if assertion.op == "==" else None
+        return self._with_facts(facts) if isolated is None else self._with_substitution(*isolated)
+
+    def _with_substitution(self, name: str, value: Dim) -> Theory:
+        """``name`` always equals ``value``, which thereby has its bounds."""
+        low, high = self.known.intervals.get(name, SIZE)
+        bounds = [] if low is None else [value - low]
+        bounds += [] if high is None else [high - value]
+        intervals = {other: found for other, found in self.known.intervals.items() if other != name}
+        replaced = Theory(
+            {other: substitute(size, {name: value}) for other, size in self.substitutions.items()} | {name: value},
+            Known(intervals, tuple(_symbolic_facts(self.known.facts, {name: value}))),
+        )
+        return replaced._with_facts([*bounds, *(fact for fact in replaced.known.facts if fact not in self.known.facts)])
+
+    def _with_facts(self, facts: Sequence[Dim]) -> Theory:
+        added = _symbolic_facts(facts, {})
+        symbolic = list(dict.fromkeys([*self.known.facts, *added]))
+        intervals = dict(self.known.intervals)
+        _narrow_all(added, symbolic, intervals)
+        fixed = _fixed_symbols(intervals, self.substitutions)
+        if fixed:
+            substitutions = {name: substitute(size, fixed) for name, size in self.substitutions.items()} | fixed
+            return Theory(substitutions, Known(intervals))._with_facts(_symbolic_facts(symbolic, fixed))
+        return Theory(self.substitutions, Known(intervals, tuple(fact for fact in symbolic if not _is_bound(fact))))
 
 
 def build_theory(assertions: Iterable[Assertion]) -> Theory:
     """What follows from ``assertions``. Raises ContradictionError where it sees that they cannot all hold."""
-    substitutions: dict[str, Dim] = {}
-    facts: list[Dim] = []
+    theory = Theory()
     for assertion in assertions:
-        difference = substitute(assertion.difference(), substitutions)
-        if assertion.op != "==":
-            facts.append(difference)
-            continue
-        isolated = _isolate(difference, assertion)
-        if isolated is None:
-            facts += [difference, -difference]
-            continue
-        name, value = isolated
-        substitutions = {other: substitute(size, {name: value}) for other, size in substitutions.items()}
-        substitutions[name] = value
-        facts.append(value)
-    symbolic = _symbolic_facts(facts, substitutions)
-    intervals = _symbol_intervals(symbolic)
-    fixed: dict[str, Dim] = {name: low for name, (low, high) in intervals.items() if low is not None and low == high}
-    if fixed:
-        substitutions = {name: substitute(size, fixed) for name, size in substitutions.items()} | fixed
-        symbolic = _symbolic_facts(symbolic, fixed)
-    return Theory(substitutions, Known(intervals, tuple(fact for fact in symbolic if not _is_bound(fact))))
+        theory = theory.extended(assertion)
+    return theory
 
 
-def contradicts(assertions: list[Assertion]) -> bool:
-    """Whether ``assertions``, the last of which is new, can be shown to contradict each other."""
+def contradicts(assertions: Iterable[Assertion]) -> bool:
+    """Whether ``assertions`` can be shown to contradict each other."""
     try:
-        if build_theory(assertions[:-1]).excludes(assertions[-1]):
-            return True
         build_theory(assertions)
-    except (ContradictionError, DimError):
+    except ContradictionError:
         return True
     return False
 
@@ -93,11 +103,13 @@ def explain_contradiction(assertions: list[Assertion]) -> DimError:
             f"the assertion {new} cannot hold: symbols stand for integers that are 0 or more",
             hint="correct or remove the assertion",
         )
-    for other in tuple(others):
+    if len(others) > _MAX_EXPLAINED:
+        others = [other for other in others if other.symbols & new.symbols]
+    for other in tuple(others) if len(others) <= _MAX_EXPLAINED else ():
         fewer = [kept for kept in others if kept != other]
         if contradicts([*fewer, new]):
             others = fewer
-    names = ", ".join(map(str, others))
+    names = ", ".join(map(str, others[:_MAX_EXPLAINED])) + (", ..." if len(others) > _MAX_EXPLAINED else "")
     return DimError(f"the assertion {new} contradicts {names}", hint="correct or remove one of them")
 
 
@@ -141,36 +153,57 @@ def _symbolic_facts(facts: Sequence[Dim], substitutions: Mapping[str, Dim]) -> l
     return [fact for fact in dict.fromkeys(replaced) if isinstance(fact, TDim)]
 
 
-def _symbol_intervals(facts: list[TDim]) -> dict[str, Interval]:
-    """The bounds of symbols for which every fact can be 0 or more. Raises ContradictionError where there are none."""
-    intervals: dict[str, Interval] = {}
+def _narrow_all(added: list[TDim], facts: list[TDim], intervals: dict[str, Interval]) -> None:
+    """Sharpen ``intervals`` until ``added``, and with them all ``facts``, can be 0 or more.
+
+    Raises ContradictionError where no value is left for a symbol.
+    """
+    changed = [_narrow(fact, intervals) for fact in added]
     for _ in range(_ROUNDS):
-        before = dict(intervals)
-        for fact in facts:
-            _narrow(fact, intervals)
-        if intervals == before:
-            break
-    return intervals
+        if not any(changed):
+            return
+        changed = [_narrow(fact, intervals) for fact in facts]
 
 
-def _narrow(fact: TDim, intervals: dict[str, Interval]) -> None:
-    """Where ``a*x + rest >= 0``, ``rest`` cannot exceed its upper bound, so ``x`` has one too."""
-    for product, factor in fact.terms.items():
+def _narrow(fact: TDim, intervals: dict[str, Interval]) -> bool:
+    """Where ``a*x + rest >= 0``, ``rest`` cannot exceed its upper bound, so ``x`` has one too; whether any changed."""
+    known = Known(intervals)
+    highs = {product: interval(TDim({product: factor}, 0), known)[1] for product, factor in fact.terms.items()}
+    unbounded = [product for product, high in highs.items() if high is None]
+    if len(unbounded) > 1:
+        return False
+    total = fact.constant + sum(high for high in highs.values() if high is not None)
+    changed = False
+    for product in unbounded or fact.terms:
         name = product[0]
-        if len(product) > 1 or not isinstance(name, str):
-            continue
-        rest = interval(without_term(fact, product), Known(intervals))[1]
-        if rest is None:
-            continue
-        low, high = intervals.get(name, SIZE)
-        if factor > 0:
-            low = max(low or 0, -(rest // factor))
-        else:
-            limit = rest // -factor
-            high = limit if high is None else min(high, limit)
-        if high is not None and high < (low or 0):
-            raise ContradictionError
-        intervals[name] = low, high
+        if len(product) == 1 and isinstance(name, str):
+            before = intervals.get(name, SIZE)
+            after = _narrowed(before, fact.terms[product], total - (highs[product] or 0))
+            changed = changed or after != before
+            intervals[name] = after
+    return changed
+
+
+def _narrowed(values: Interval, factor: int, rest: int) -> Interval:
+    """The part of ``values`` for which ``factor * value + rest >= 0``."""
+    low, high = values
+    if factor > 0:
+        low = -(rest // factor) if low is None else max(low, -(rest // factor))
+    else:
+        limit = rest // -factor
+        high = limit if high is None else min(high, limit)
+    if low is not None and high is not None and high < low:
+        raise ContradictionError
+    return low, high
+
+
+def _fixed_symbols(intervals: Mapping[str, Interval], substitutions: Mapping[str, Dim]) -> dict[str, Dim]:
+    """The symbols, not yet replaced, for which one value is left."""
+    return {
+        name: low
+        for name, (low, high) in intervals.items()
+        if low is not None and low == high and name not in substitutions
+    }
 
 
 def _is_bound(fact: TDim) -> bool:

@@ -48,7 +48,7 @@ def _map(value: Any, function: BodyFn) -> Any:
     if all(new is old for new, old in zip(mapped, parts, strict=True)):
         return value
     if isinstance(value, (tuple, list)):
-        return type(value)(mapped)  # pyright: ignore[reportUnknownVariableType]: the same kind of sequence
+        return type(value)(mapped)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]: the same kind of sequence
     names = [field.name for field in fields(value)]
     return replace(value, **dict(zip(names, mapped, strict=True)))
 

@@ -132,7 +132,7 @@ class Rewriter:
         return report
 
     def _round(self, model: TypedModel, report: RewriteReport, limit: int) -> None:
-        order = model.eval_order()
+        order = _constants_first(model)
         pending, queued = deque(order), set(order)
         while pending:
             node_id = pending.popleft()
@@ -169,3 +169,16 @@ class Rewriter:
             report.patches[rule.name] += 1
             return result
         return None
+
+
+def _constants_first(model: TypedModel) -> list[int]:
+    """The nodes that the outputs need, each after what it reads; those that depend on no input of the model first.
+
+    A rule that wants a constant so finds it computed.
+    """
+    order = model.eval_order()
+    given = {outlet.node for outlet in model.inputs}
+    for node_id in order:
+        if any(outlet.node in given for outlet in model.nodes[node_id].inputs):
+            given.add(node_id)
+    return [node_id for node_id in order if node_id not in given] + [node_id for node_id in order if node_id in given]

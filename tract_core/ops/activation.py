@@ -130,5 +130,5 @@ _WIRING: Final[dict[str, Callable[[_Wire, Activation, OutletId], OutletId]]] = {
     "softplus": _soft_plus,
 }
 
-SIGMOID = Activation("sigmoid")
-TANH = Activation("tanh")
+SIGMOID: Final = Activation("sigmoid")
+TANH: Final = Activation("tanh")

@@ -258,7 +258,7 @@ def _divide_sizes(a: Dim, b: Dim) -> Dim:
     if isinstance(a, int) and isinstance(b, int):
         quotient = abs(a) // abs(b)
         return quotient if (a < 0) == (b < 0) else -quotient
-    return a // b  # pyright: ignore[reportOperatorIssue]: raises DimError unless b is a positive number
+    return a // b  # pyright: ignore[reportOperatorIssue, reportUnknownVariableType]: raises DimError unless b is a positive number
 
 
 _ON_SIZES: dict[type[Binary], Callable[[Any, Any], Any]] = {

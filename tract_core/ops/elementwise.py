@@ -329,7 +329,7 @@ def reference(op: ElementWise, x: Array) -> Array:
 
 @ROWS.row(REFERENCE, PowConst)
 def pow_const(op: PowConst, x: Array) -> Array:
-    """x ** exponent"""
+    """X ** exponent"""
     return _in_wide(lambda wide_x: wide_x**op.exponent, x).astype(x.dtype)
 
 
@@ -359,7 +359,7 @@ def is_inf(op: IsInf, x: Array) -> Array:
 
 @ROWS.row(REFERENCE, Not)
 def logical_not(op: Not, x: Array) -> Array:
-    """not x"""
+    """Not x"""
     return np.logical_not(x)
 
 

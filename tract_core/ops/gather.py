@@ -117,7 +117,7 @@ def gather_elements(op: GatherElements, x: Array, indices: Array) -> Array:
 
 def grid(axis: int, indices: Array, size: int) -> tuple[Array, ...]:
     """For every element of ``indices`` its own coordinates, the one on ``axis`` replaced by the element."""
-    found = list(np.indices(indices.shape, sparse=True))
+    found: list[Array] = list(np.indices(indices.shape, sparse=True))
     found[axis] = inside(indices, axis, size)
     return tuple(found)
 
@@ -126,7 +126,7 @@ def grid(axis: int, indices: Array, size: int) -> tuple[Array, ...]:
 @ROWS.row(SYMBOLIC, GatherNd)
 def gather_nd(op: GatherNd, x: Array, indices: Array) -> Array:
     """x[coordinates], for each place in the batch"""
-    batch = np.indices(indices.shape[: op.batch_dims], sparse=True)
+    batch: tuple[Array, ...] = np.indices(indices.shape[: op.batch_dims], sparse=True)
     extra = indices.ndim - 1 - op.batch_dims
     places = [axis.reshape((*axis.shape, *(1,) * extra)) for axis in batch]
     return np.asarray(x[(*places, *split(indices, x.shape, op.batch_dims))])

@@ -91,7 +91,8 @@ def max_pool(op: MaxPool, x: Array) -> Array | tuple[Array, ...]:
         for _, candidate in windows(plans, data):
             np.maximum(best, candidate, out=best)
         return layout.from_nchw(best.astype(x.dtype, copy=False))
-    places = padded(plans, layout.to_nchw(np.arange(x.size).reshape(x.shape)), -1)
+    places: Array = np.arange(x.size)
+    places = padded(plans, layout.to_nchw(places.reshape(x.shape)), -1)
     best, best_place = _with_places(plans, data, places)
     return layout.from_nchw(best.astype(x.dtype)), layout.from_nchw(best_place.astype(op.indices.numpy))
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -226,7 +226,8 @@ def quantize(op: QuantizeLinear, x: Array, scale: Array, zero: Array) -> Array:
     if op.to.is_integer():
         return round_into(quotient, op.spread(zero.astype(np.int64), x), op.to)
     if op.saturate:
-        greatest = float(ml_dtypes.finfo(op.to.numpy).max)
+        limit: Any = ml_dtypes.finfo(op.to.numpy)
+        greatest = float(limit.max)
         quotient = np.clip(quotient, -greatest, greatest)
     return quotient.astype(op.to.numpy)
 
@@ -246,7 +247,7 @@ def scale(op: Scale, factor: Array, x: Array) -> Array:
     return round_into(factor.astype(np.float64) * x.astype(np.float64), np.array(0), DatumType.from_numpy(x.dtype))
 
 
-_GOES_UP: Final = {
+_GOES_UP: Final[dict[Ties, Callable[[Array], Array]]] = {
     Ties.ZERO: lambda low: low < 0,
     Ties.AWAY: lambda low: low >= 0,
     Ties.MINUS_INF: lambda low: np.zeros_like(low, np.bool_),
@@ -263,7 +264,7 @@ def q_scale(op: QScale, x: Array) -> Array:
     bits = 31 + op.shift
     wide_x = x.astype(np.int64) * op.multiplier
     if bits <= 0:
-        found = wide_x.astype(object) << -bits
+        found: Array = wide_x.astype(object) << -bits
     elif bits > 62:
         found = np.zeros_like(wide_x)
     else:

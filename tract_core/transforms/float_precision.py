@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -208,7 +208,7 @@ class _Translation:
         if isinstance(value, TypedModel):
             return _Translation(value, self.before, self.after, self.chosen, keep_interface=False).run()
         if type(value) is tuple:
-            items: tuple[Any, ...] = value
+            items = cast("tuple[Any, ...]", value)
             return tuple(map(self._converted, items))
         if is_dataclass(value) and not isinstance(value, type):
             parts = {part.name: getattr(value, part.name) for part in fields(value) if part.init}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
-from typing import Any
+from typing import Any, cast
 
 from tract_core.errors import TransformError
 
@@ -53,11 +53,16 @@ def build(transform: type[Any], name: str, given: Mapping[str, Any]) -> Any:
     if any(key not in values for key in required):
         plural = "parameters" if len(required) > 1 else "parameter"
         raise TransformError(f"{name} transform requires {' and '.join(map(repr, required))} {plural}")
-    fitting = {known[key].field: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    fitting = {known[key].field: _fixed(value) for key, value in values.items()}
     try:
         return transform(**fitting)
     except (TypeError, ValueError) as error:
         raise TransformError(f"{name}: {error}", hint=f"given were {dict(given)!r}") from error
+
+
+def _fixed(value: Any) -> Any:
+    """A list as a tuple, which a frozen transform can hold; anything else as it is."""
+    return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
 
 
 def texts(name: str, key: str, value: Any) -> tuple[str, ...]:
