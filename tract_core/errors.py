@@ -60,6 +60,10 @@ class Unsupported(ModelError):
     """The file is right, and this installation cannot take it."""
 
 
+class ContradictoryFacts(ModelError):
+    """What is said about a tensor is not what its operators give."""
+
+
 class VersionError(ModelError):
     """The file's format or operator-set version is outside the supported range."""
 

@@ -10,12 +10,12 @@ from tract_core.testing.strategies import Grown, typed_models
 from tract_core.testing.tolerance import Tolerance, mismatch
 
 PROPERTY = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 
 @PROPERTY
-@given(typed_models())
+@given(typed_models(steps=20))
 def test_declutter_keeps_the_meaning(grown: Grown) -> None:
     simple = declutter(grown.model.clone(), check=True)
     assert interface(simple) == interface(grown.model)

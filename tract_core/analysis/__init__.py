@@ -14,7 +14,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel
 from tract_core.model.typed import TypedModel
 
-__all__ = ["analyse", "into_typed"]
+__all__ = ["analyse", "into_typed", "look_at_all", "typed_from"]
 
 
 def analyse(model: InferenceModel) -> Analysis:
@@ -31,7 +31,16 @@ def analyse(model: InferenceModel) -> Analysis:
 
 def into_typed(model: InferenceModel) -> TypedModel:
     """The model in core operators, with the same inputs, outputs and names. Raises ModelError with every problem."""
-    analysis = _settle(model)
+    return typed_from(model, _settle(model))
+
+
+def look_at_all(model: InferenceModel) -> Analysis:
+    """Wire whatever can be wired, going on behind nodes that cannot, for a report of all that is wrong."""
+    return _settle(model, persist=True)
+
+
+def typed_from(model: InferenceModel, analysis: Analysis) -> TypedModel:
+    """What an analysis wired, as a model. Raises ModelError with every problem that it found."""
     if analysis.problems:
         raise _together(list(analysis.problems.values()))
     for outlet in model.outputs:
@@ -40,10 +49,10 @@ def into_typed(model: InferenceModel) -> TypedModel:
     return _finish(model, analysis)
 
 
-def _settle(model: InferenceModel) -> Analysis:
+def _settle(model: InferenceModel, *, persist: bool = False) -> Analysis:
     """Wire; while a source's rank is unknown and a fact further down tells it, note that and wire again."""
     while True:
-        analysis = wire_nodes(model)
+        analysis = wire_nodes(model, persist=persist)
         found = False
         for outlet in model.inputs:
             if outlet in analysis.outlets:
@@ -97,7 +106,9 @@ def _together(problems: list[TractError]) -> TractError:
     listed = "\n".join(shown)
     more = f"\n  and {len(places) - 50} more problems" if len(places) > 50 else ""
     kind = Unsupported if all(isinstance(problem, Unsupported) for problem in problems) else ModelError
-    return kind(f"{len(problems)} nodes cannot be wired:\n{listed}{more}", hint=problems[0].hint)
+    error = kind(f"{len(problems)} nodes cannot be wired:\n{listed}{more}", hint=problems[0].hint)
+    error.__cause__ = ExceptionGroup("the nodes' own errors", problems)
+    return error
 
 
 def _listed(places: list[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tract_core.dims import Dim, symbols_of
-from tract_core.errors import ModelError, TractError
+from tract_core.errors import ContradictoryFacts, TractError
 from tract_core.model.fact import InferenceFact, ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel, InferenceNode, Source, Unknown
@@ -29,8 +29,12 @@ class Analysis:
         return bool(symbols_of(dim) & self.fresh)
 
 
-def wire_nodes(model: InferenceModel) -> Analysis:
-    """Wire every node that the inputs and outputs need and whose inputs could be wired."""
+def wire_nodes(model: InferenceModel, *, persist: bool = False) -> Analysis:
+    """Wire every node that the inputs and outputs need and whose inputs could be wired.
+
+    With ``persist``, what a node would give that cannot be wired is taken from what the model says of it, so that the
+    nodes that read it are looked at too; the typed model is then good for nothing else.
+    """
     analysis = Analysis(TypedModel(model.symbols, model.registry))
     for node_id in model.eval_order([*model.inputs, *model.outputs]):
         node = model.nodes[node_id]
@@ -38,21 +42,39 @@ def wire_nodes(model: InferenceModel) -> Analysis:
             _wire_source(model, node, analysis)
         elif isinstance(node.op, Unknown) or all(outlet in analysis.outlets for outlet in node.inputs):
             _wire_node(node, analysis)
+            if persist and node.name in analysis.problems:
+                _assume(model, node, analysis)
     return analysis
 
 
 def _wire_source(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> None:
     given = node.outputs[0].fact
-    if given.datum_type is None or given.shape is None:
+    fact = _complete(model, node.name, given, analysis)
+    if fact is None:
         return
-    shape = ShapeFact(
-        _fresh(model, f"{node.name}_{axis}", analysis) if dim is None else dim for axis, dim in enumerate(given.shape)
-    )
-    fact = TypedFact(given.datum_type, shape, given.value)
     if given.value is None:
         analysis.outlets[OutletId(node.id)] = analysis.model.add_source(node.name, fact)
     else:
         analysis.outlets[OutletId(node.id)] = analysis.model.add_const(node.name, given.value)
+
+
+def _complete(model: InferenceModel, name: str, given: InferenceFact, analysis: Analysis) -> TypedFact | None:
+    """What was said of a tensor, unnamed sizes as fresh symbols; ``None`` when its type or its rank is not known."""
+    if given.datum_type is None or given.shape is None:
+        return None
+    shape = ShapeFact(
+        _fresh(model, f"{name}_{axis}", analysis) if dim is None else dim for axis, dim in enumerate(given.shape)
+    )
+    return TypedFact(given.datum_type, shape, given.value)
+
+
+def _assume(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> None:
+    """Give the readers of a node that cannot be wired what the model says of its outputs."""
+    for slot, outlet in enumerate(node.outlets()):
+        name = model.outlet_name(outlet)
+        fact = None if outlet in analysis.outlets else _complete(model, name, node.outputs[slot].fact, analysis)
+        if fact is not None:
+            analysis.outlets[outlet] = analysis.model.add_source(analysis.model.unique_name(name), fact)
 
 
 def _fresh(model: InferenceModel, prefix: str, analysis: Analysis) -> Dim:
@@ -66,8 +88,8 @@ def _wire_node(node: InferenceNode, analysis: Analysis) -> None:
     try:
         outlets = node.op.wire(analysis.model, node.name, inputs)
         for slot, (declared, wired) in enumerate(zip(node.outputs, outlets, strict=False)):
-            _refine(analysis.model, wired, declared.fact)
             analysis.outlets[OutletId(node.id, slot)] = wired
+            _refine(analysis.model, wired, declared.fact)
     except TractError as error:
         place = f"node {node.name!r} ({node.op.name})"
         if error.where is None or not error.where.startswith(place):
@@ -76,14 +98,14 @@ def _wire_node(node: InferenceNode, analysis: Analysis) -> None:
 
 
 def _refine(model: TypedModel, outlet: OutletId, given: InferenceFact) -> None:
-    """Apply what was said about a tensor to what was found. Raises ModelError, with both sides, when they contradict."""
+    """Apply what was said about a tensor to what was found. Raises ContradictoryFacts, with both sides."""
     found = model.outlet_fact(outlet)
     if given.datum_type is None and given.shape is None:
         return
     try:
         both = InferenceFact.from_typed(found).unify(given)  # where both are symbolic, the operators know better
     except TractError as error:
-        raise ModelError(
+        raise ContradictoryFacts(
             f"the model says {given}, its operators give {found}: {error.problem}",
             hint="ignore the model's own annotations, or correct the one that is wrong",
         ) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def as_array(value: Any, name: str, kind: DType) -> Array:
     """
     if isinstance(value, Tensor):
         return _array_of_tensor(value, name, kind)
-    array: Array = value if isinstance(value, np.ndarray) else _imported(value, name)
+    array = cast("Array", value) if isinstance(value, np.ndarray) else _imported(value, name)
     if isinstance(array, np.ma.MaskedArray):
         raise InputError("is a masked array, whose mask would be lost", where=_place(name), hint="give .filled(value)")
     return read_only(normalised(np.asarray(array), _place(name)))

@@ -31,10 +31,6 @@ class Activation:
             raise FactError(f"unknown activation {self.name!r}; known: {', '.join(sorted(_WIRING))}")
 
 
-SIGMOID: Final[Activation]
-TANH: Final[Activation]
-
-
 def parse_activations(
     names: Sequence[str], alphas: Sequence[float] = (), betas: Sequence[float] = ()
 ) -> tuple[Activation, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -117,16 +118,21 @@ def gather_elements(op: GatherElements, x: Array, indices: Array) -> Array:
 
 def grid(axis: int, indices: Array, size: int) -> tuple[Array, ...]:
     """For every element of ``indices`` its own coordinates, the one on ``axis`` replaced by the element."""
-    found: list[Array] = list(np.indices(indices.shape, sparse=True))
-    found[axis] = inside(indices, axis, size)
-    return tuple(found)
+    found = _coordinates(indices.shape)
+    return (*found[:axis], inside(indices, axis, size), *found[axis + 1 :])
+
+
+def _coordinates(shape: tuple[int, ...]) -> tuple[Array, ...]:
+    """For each axis, the position along it, in a form that broadcasts to ``shape``."""
+    found: Any = np.indices(shape, sparse=True)
+    return found
 
 
 @ROWS.row(REFERENCE, GatherNd)
 @ROWS.row(SYMBOLIC, GatherNd)
 def gather_nd(op: GatherNd, x: Array, indices: Array) -> Array:
     """x[coordinates], for each place in the batch"""
-    batch: tuple[Array, ...] = np.indices(indices.shape[: op.batch_dims], sparse=True)
+    batch = _coordinates(indices.shape[: op.batch_dims])
     extra = indices.ndim - 1 - op.batch_dims
     places = [axis.reshape((*axis.shape, *(1,) * extra)) for axis in batch]
     return np.asarray(x[(*places, *split(indices, x.shape, op.batch_dims))])

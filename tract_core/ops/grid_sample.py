@@ -67,7 +67,7 @@ def reference(op: GridSample, x: Array, grid: Array) -> Array:
     data = x.astype(wide(x.dtype), copy=False)
     sizes = x.shape[2:]
     along = [_neighbours(op, size, grid[..., -1 - axis]) for axis, size in enumerate(sizes)]
-    batch: Array = np.arange(x.shape[0]).reshape(-1, *(1,) * len(sizes))
+    batch = np.arange(int(x.shape[0])).reshape(-1, *(1,) * len(sizes))
     result = np.zeros((x.shape[0], x.shape[1], *grid.shape[1:-1]), data.dtype)
     for chosen in product(*along):
         weight = np.prod([weight for _, weight in chosen], axis=0)

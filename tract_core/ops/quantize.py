@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import ml_dtypes
 import numpy as np
@@ -226,8 +226,7 @@ def quantize(op: QuantizeLinear, x: Array, scale: Array, zero: Array) -> Array:
     if op.to.is_integer():
         return round_into(quotient, op.spread(zero.astype(np.int64), x), op.to)
     if op.saturate:
-        limit: Any = ml_dtypes.finfo(op.to.numpy)
-        greatest = float(limit.max)
+        greatest = float(cast("Any", ml_dtypes.finfo(op.to.numpy)).max)
         quotient = np.clip(quotient, -greatest, greatest)
     return quotient.astype(op.to.numpy)
 

@@ -45,8 +45,8 @@ class Trilu(TypedOp):
 @ROWS.row(SYMBOLIC, Trilu)
 def reference(op: Trilu, x: Array, k: Array) -> Array:
     """X where column - row is at least k (upper), or at most k, else 0"""
-    rows, columns = x.shape[-2:]
-    distance: Array = np.arange(columns) - np.arange(rows)[:, None]
+    rows, columns = (int(size) for size in x.shape[-2:])
+    distance = np.arange(columns) - np.arange(rows)[:, None]
     kept = distance >= int(k) if op.upper else distance <= int(k)
     return np.where(kept, x, np.zeros((), x.dtype))
 

@@ -124,6 +124,8 @@ _RULES: Final = (
     "if_then_else",
     "bodies",
     "scan",
+    "scan_batch",
+    "quantize",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from tract_core.plugins.keys import DECLUTTER
 
@@ -11,13 +12,21 @@ if TYPE_CHECKING:
     from tract_core.model.typed import TypedModel
     from tract_core.plugins.registry import Registry
 
+_SETS: WeakKeyDictionary[Registry, RuleSet] = WeakKeyDictionary()
+"""A set knows which of its rules look at which operators, so it is made once per registry."""
+
 
 def declutter_rules(registry: Registry | None = None) -> RuleSet:
     """Every rule of the ``declutter`` table, the core's first."""
     from tract_core.model.rewriter import RuleSet
     from tract_core.plugins import default_registry
 
-    return RuleSet((registry or default_registry())[DECLUTTER].rows().values())
+    registry = registry or default_registry()
+    rules = registry[DECLUTTER].rows()
+    found = _SETS.get(registry)
+    if found is None or len(found) != len(rules):
+        found = _SETS[registry] = RuleSet(rules.values())
+    return found
 
 
 def declutter(model: TypedModel, *, check: bool | None = None, max_patches: int | None = None) -> TypedModel:

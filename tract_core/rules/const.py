@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tract_core.data import Constant
+import numpy as np
+
+from tract_core.data import Constant, DatumType, SymbolicArray
 from tract_core.dims import is_symbolic
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import ANY_OP, rewrites
 from tract_core.model.typed import TypedModel, TypedNode, evaluate_values
+from tract_core.ops.axis import AxisOp
 from tract_core.ops.const import Const
+from tract_core.ops.slice import Slice
 from tract_core.ops.source import TypedSource
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
@@ -18,17 +22,24 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 FOLD_BYTES: Final = 4 << 20
-"""A folded result may always take this many bytes; beyond, no more than the inputs that it makes superfluous."""
+"""A folded result may always take this many bytes; beyond, only what the inputs that it makes superfluous allow."""
+
+VIEWS: Final = (AxisOp, Slice)
+"""Operators whose result usually is a view of their input, and then takes no memory at all."""
 
 
 @rewrites(ANY_OP)
 def known_value(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
-    """A node whose value is known -> `Const`"""
+    """A node whose value is known -> `Const`, unless it is sizes that are no i64 or that only running the node tells"""
     if isinstance(op, (Const, TypedSource)) or len(node.outputs) != 1:
         return None
     value = node.outputs[0].fact.value
     if value is None or not op.pure:
         return None
+    if isinstance(value, SymbolicArray):
+        is_i64 = node.outputs[0].fact.datum_type is DatumType.I64
+        if not (is_i64 and value.symbols() <= model.given_symbols()):
+            return None
     return ModelPatch.replace_op(model, node, Const(value), inputs=())
 
 
@@ -37,28 +48,47 @@ def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | 
     """A pure node that reads constants only -> `Const`, unless that would unfold a small constant into a large one"""
     if not node.inputs or len(node.outputs) != 1 or not op.pure:
         return None
-    values = [model.outlet_fact(outlet).value for outlet in node.inputs]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values) or not _within_budget(model, node):
+    values: list[Constant] = []
+    for outlet in node.inputs:
+        value = model.nodes[outlet.node].outputs[outlet.slot].fact.value
+        if not isinstance(value, Constant):
+            return None
+        values.append(value)
+    in_budget = _within_budget(model, node)
+    if not in_budget and not isinstance(op, VIEWS):
         return None
-    folded = evaluate_values(model.registry, op, known)
+    folded = evaluate_values(model.registry, op, values)
     if not isinstance(folded, Constant):
+        return None
+    if not in_budget and not np.may_share_memory(folded.array, values[0].array):
         return None
     return ModelPatch.replace_op(model, node, Const(folded), inputs=())
 
 
 def _within_budget(model: TypedModel, node: TypedNode) -> bool:
+    """Few bytes; or no more bytes, or no more elements in another type, than those that nothing else reads."""
     fact = node.outputs[0].fact
     volume = fact.shape.volume
     if is_symbolic(volume):
         return False
-    freed = sum(_bytes(model, outlet) for outlet in node.inputs if len(model.outlet(outlet).successors) == 1)
-    return int(volume) * fact.datum_type.itemsize <= max(freed, FOLD_BYTES)
+    size = int(volume) * fact.datum_type.itemsize
+    if size <= FOLD_BYTES:
+        return True
+    freed = [constant for outlet in node.inputs if (constant := _freed(model, outlet)) is not None]
+    return size <= sum(map(_bytes, freed)) or int(volume) <= max((one.array.size for one in freed), default=0)
 
 
-def _bytes(model: TypedModel, outlet: OutletId) -> int:
+def _freed(model: TypedModel, outlet: OutletId) -> Constant | None:
     value = model.outlet_fact(outlet).value
-    return value.nbytes if isinstance(value, Constant) else 0
+    alone = len(model.outlet(outlet).successors) == 1
+    return value if alone and isinstance(value, Constant) else None
+
+
+def _bytes(constant: Constant) -> int:
+    """What the constant takes in memory: elements that are repeated by strides of 0 do not count."""
+    array = constant.array
+    held = [size for size, stride in zip(array.shape, array.strides, strict=True) if stride]
+    return int(np.prod(held, dtype=np.int64)) * array.itemsize
 
 
 for rule in (known_value, fold_constants):

@@ -26,8 +26,8 @@ def checked_declutter(
     """``model``, simplified. It stays as it is; a copy is simplified with a check after every patch.
 
     ``sizes``: values of the symbols for the comparison. ``inputs``: arrays to compare on, instead of random ones.
-    ``options``: as for `same_outputs`. Raises AssertionError, saying what differs, when the simplified model gives other
-    outputs, has another interface, or is not in normal form.
+    ``options``: as for `same_outputs`. Raises AssertionError, saying what differs, when the simplified model gives
+    other outputs, has another interface, or is not in normal form.
     """
     simplified = declutter(model.clone(), check=True)
     assert interface(simplified) == interface(model)
@@ -39,7 +39,7 @@ def checked_declutter(
 
 
 def sources(*facts: str) -> tuple[TypedModel, list[OutletId]]:
-    """A new model with inputs ``x0``, ``x1`` ... of these facts, as ``"B,3,f32"``, and their outlets."""
+    """A new model with inputs ``x0``, ``x1`` ... of these facts (as ``"B,3,f32"``), and their outlets."""
     model = TypedModel()
     return model, [
         model.add_source(f"x{slot}", parse_typed_fact(fact, model.symbols)) for slot, fact in enumerate(facts)

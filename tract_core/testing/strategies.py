@@ -97,7 +97,7 @@ class _Garden:
         """Few digits, so that neutral elements and equal constants occur."""
         size = int(np.prod(shape, dtype=int))
         values = self.draw(st.lists(st.sampled_from([-1, 0, 1, 2, 0.5, -0.25]), min_size=size, max_size=size))
-        if self.integer(0, 2) == 0:
+        if self.integer(0, 1):
             values = values[:1] * size
         return self.model.add_const(self.name(), np.array(values).reshape(shape).astype(kind.numpy))
 
@@ -379,8 +379,12 @@ _STEPS: Final[list[Callable[[_Garden], OutletId | None]]] = [
     _elementwise,
     _of_integers,
     _with_constant,
+    _with_constant,
+    _with_constant,
     _of_two,
     _bounded,
+    _axis_op,
+    _axis_op,
     _axis_op,
     _axis_op,
     _stretch,

@@ -79,6 +79,7 @@ def test_arguments_are_limited() -> None:
         (3, S, 3),
         (S, 3, 3),
         (S, 0, 0),
+        (S - P, 0, 0),
         (broadcast(S, P), S, broadcast(P, S)),
         (broadcast(S, P), 3, 3),
         (broadcast(S, P), 1, broadcast(S, P)),

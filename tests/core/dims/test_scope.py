@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 
 import pytest
 
@@ -239,6 +240,26 @@ def test_assertions_are_limited() -> None:
     with pytest.raises(DimError, match="one too many: at most 128 are allowed"):
         scope.add_assertion("S>=1000")
     assert scope.bounds(S) == (MAX_ASSERTIONS - 1, None)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "S{i}<=S{j}",
+        "S{i}==S{j}+1",
+        "max(S{i}/3,S{j}/5,S7/7,P-S{i})<=4{i}",
+        "S{i}*P-min(S{j},P)/2>=S{i}/3",
+        "{i}: S{i}>={j}",
+    ],
+)
+def test_many_assertions_are_taken_soon(pattern: str) -> None:
+    scope = SymbolScope()
+    start = time.perf_counter()
+    for number in range(MAX_ASSERTIONS):
+        text = pattern.format(i=number, j=number + 1)
+        scope.add_assertion(f"s{text}" if text[0].isdigit() else text)
+    scope.simplify(parse_dim("max(S0,S1,P)+min(S3/2,S4)"))
+    assert time.perf_counter() - start < 10
 
 
 def test_check() -> None:

@@ -66,7 +66,9 @@ def test_neutral_elements_of_integers(fact: str, op: TypedOp, value: Any, wanted
 
 
 @pytest.mark.parametrize(
-    ("op", "value", "left"), [(ops.Sub(), 0, True), (ops.Div(), 1, True), (ops.Add(), [0, 0, 1], False)], ids=str
+    ("op", "value", "left"),
+    [(ops.Sub(), 0, True), (ops.Div(), 1, True), (ops.Pow(), 1, True), (ops.Add(), [0, 0, 1], False)],
+    ids=str,
 )
 def test_what_looks_neutral_and_is_not(op: TypedOp, value: Any, left: bool) -> None:
     simple = checked_declutter(_with_constant("B,3,f32", op, value, left=left), {"B": 2})
@@ -164,6 +166,12 @@ def test_powers_of_two(fact: str, op: TypedOp, value: int, wanted: str) -> None:
 
 def test_a_division_by_a_constant_is_a_product() -> None:
     assert operators(checked_declutter(_with_constant("B,3,f32", ops.Div(), 3), {"B": 2})) == ["Exp", "Mul"]
+
+
+@pytest.mark.parametrize(("dividend", "wanted"), [(1, "Recip"), (2, "Div"), ([1, 1, 2], "Div")], ids=str)
+def test_one_divided_is_a_reciprocal(dividend: Any, wanted: str) -> None:
+    simple = checked_declutter(_with_constant("B,3,f32", ops.Div(), dividend, left=True), {"B": 2})
+    assert operators(simple) == ["Exp", wanted]
 
 
 @pytest.mark.parametrize("divisor", [0.0, 1e-39])

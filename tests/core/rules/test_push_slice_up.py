@@ -85,6 +85,5 @@ def test_convolutions_compute_fewer_channels(axis: int) -> None:
     y = wire_one(model, "conv", Conv(spec), x, kernel, bias)
     model.set_outputs([wire_one(model, "out", Slice(axis, 1, 3), y)])
     simple = checked_declutter(model, tolerance=Tolerance(1e-5, 1e-4))
-    assert simple.outlet_fact(simple.node_by_name("out").inputs[0]).shape != (3, 4, 7)
     wanted = {0: ["Slice", "Conv"], 1: ["Conv"], 2: ["Conv", "Slice"]}
     assert operators(simple) == wanted[axis]
