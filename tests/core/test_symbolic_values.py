@@ -424,3 +424,18 @@ def test_identity_is_folded() -> None:
     model.set_outputs([wire_one(model, "sum", Add(), same, same)])
     model.declutter()
     assert [node.op.name for node in model.live_nodes()] == ["Const"]
+
+
+def test_what_only_binds_a_symbol_is_kept() -> None:
+    """A constant of sizes mentions how many elements are not zero: the node that counts them must run, read or not."""
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("S,f32", model.symbols))
+    count = model.symbols.new_symbol("n")
+    model.wire_node("found", NonZero(count), [x])
+    size = model.add_const("size", [count * 2])
+    model.set_outputs([size])
+    for one in (model, model.clone().declutter()):
+        plan = TypedSimplePlan(one)
+        for values in ([0, 1, 2, 0], [1, 1, 1]):
+            (found,) = plan.run([np.array(values, np.float32)])
+            assert found.tolist() == [2 * np.count_nonzero(values)]

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 import numpy as np
 
 from tract_core.data import Constant, DType, SymbolicArray, Value
+from tract_core.data.containers import compatible_types, meet_types, substitute_in_type, symbols_in_type
 from tract_core.dims import Dim, is_symbolic, product, same_dim, substitute, symbols_of
 from tract_core.errors import FactError
 
@@ -119,8 +120,8 @@ class TypedFact:
         return None
 
     def symbols(self) -> frozenset[str]:
-        """Names of all symbols in the shape and in the value."""
-        found = self.shape.symbols()
+        """Names of all symbols in the type, the shape and the value."""
+        found = self.shape.symbols() | symbols_in_type(self.datum_type)
         return found | self.value.symbols() if isinstance(self.value, SymbolicArray) else found
 
     def without_value(self) -> TypedFact:
@@ -136,19 +137,19 @@ class TypedFact:
         return TypedFact(datum_type, self.shape)
 
     def substitute(self, values: Mapping[str, Dim]) -> TypedFact:
-        """With symbols replaced in shape and value."""
+        """With symbols replaced in type, shape and value."""
         if not self.symbols() & values.keys():
             return self
         shape = ShapeFact(substitute(dim, values) for dim in self.shape)
         value = self.value.substitute(values) if isinstance(self.value, SymbolicArray) else self.value
-        return replace(self, shape=shape, value=value)
+        return replace(self, datum_type=substitute_in_type(self.datum_type, values), shape=shape, value=value)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (self.datum_type, self.shape, self.value, dict(self.annotations))
 
     def compatible_with(self, other: TypedFact) -> bool:
         """Whether a tensor of one may stand where the other is expected: same type, no size known to differ."""
-        return self.datum_type == other.datum_type and self.shape.same(other.shape) is not False
+        return compatible_types(self.datum_type, other.datum_type) and self.shape.same(other.shape) is not False
 
     def __str__(self) -> str:
         return ",".join([*map(str, self.shape), self.datum_type.short])
@@ -186,16 +187,21 @@ class InferenceFact:
 
     def unify(self, other: InferenceFact) -> InferenceFact:
         """Both pieces of knowledge together. Raises FactError naming both sides when they contradict."""
-        kinds = {self.datum_type, other.datum_type} - {None}
-        if len(kinds) > 1:
-            raise FactError(f"element types differ: {self} against {other}")
-        return InferenceFact(kinds.pop() if kinds else None, _unify_shapes(self, other), self.value or other.value)
+        return InferenceFact(_unify_types(self, other), _unify_shapes(self, other), self.value or other.value)
 
     def __str__(self) -> str:
         kind = self.datum_type.short if self.datum_type is not None else "?"
         if self.shape is None:
             return f"..,{kind}"
         return ",".join([*("?" if dim is None else str(dim) for dim in self.shape), kind])
+
+
+def _unify_types(a: InferenceFact, b: InferenceFact) -> DType | None:
+    if a.datum_type is None or b.datum_type is None:
+        return b.datum_type if a.datum_type is None else a.datum_type
+    if not compatible_types(a.datum_type, b.datum_type):
+        raise FactError(f"element types differ: {a} against {b}")
+    return meet_types(a.datum_type, b.datum_type)
 
 
 def _unify_shapes(a: InferenceFact, b: InferenceFact) -> tuple[Dim | None, ...] | None:

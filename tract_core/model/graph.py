@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -68,6 +68,8 @@ class Node(Generic[FactT, OpT]):
 
 class Vacant(Op):
     """What a removed node holds until the graph is compacted."""
+
+    announces: ClassVar[tuple[str, ...]] = ()
 
     def __reduce__(self) -> str:
         return "VACANT"  # there is one: copies and pickles of a graph refer to it
@@ -238,13 +240,17 @@ class Graph(Generic[FactT, OpT]):
             node = self.nodes[pending.pop()]
             if node.op is VACANT:
                 continue
-            if node.id in kept or any(outlet.successors for outlet in node.outputs):
+            if node.id in kept or any(outlet.successors for outlet in node.outputs) or self.must_stay(node):
                 touched.append(node.id)
                 continue
             self._vacate(node)
             pending.extend({outlet.node for outlet in node.inputs})
             node.inputs = []
         return [touched_id for touched_id in touched if touched_id != node_id]
+
+    def must_stay(self, node: Node[FactT, OpT]) -> bool:
+        """Whether a node that nothing reads is needed all the same."""
+        return False
 
     def _vacate(self, node: Node[FactT, OpT]) -> None:
         for slot, outlet in enumerate(node.inputs):

@@ -13,7 +13,7 @@ import numpy as np
 
 from tract_core.data import Constant
 from tract_core.dims import SymbolScope
-from tract_core.errors import Unsupported
+from tract_core.errors import MissingOperator
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import Graph, Node, OutletId
 from tract_core.model.op import Op
@@ -68,8 +68,8 @@ class Unknown(InferenceOp):
         return self.op_name
 
     def wire(self, model: TypedModel, name: str, inputs: Sequence[OutletId]) -> Sequence[OutletId]:
-        """Raises Unsupported, always."""
-        raise Unsupported(self.reason, hint=self.hint)
+        """Raises MissingOperator, always."""
+        raise MissingOperator(self.reason, hint=self.hint)
 
 
 InferenceNode = Node[InferenceFact, InferenceOp]

@@ -101,19 +101,26 @@ class Rewriter:
 
     ``check``: verify the whole model after every patch (default: as the variable ``TRACT_CHECK_PATCHES`` says).
     ``max_patches``: stop after so many patches (for finding the patch that breaks something); ``None`` is no limit.
+    ``forgive``: asked about a rule that raised; when it says yes, the rewriter goes on without that rule.
     """
 
     def __init__(
-        self, rules: Iterable[Rule] = (), *, check: bool | None = None, max_patches: int | None = None
+        self,
+        rules: Iterable[Rule] = (),
+        *,
+        check: bool | None = None,
+        max_patches: int | None = None,
+        forgive: Callable[[Rule, Exception], bool] | None = None,
     ) -> None:
         self.rules = rules if isinstance(rules, RuleSet) else RuleSet(rules)
         self.check = checks_wanted() if check is None else check
         self.max_patches = max_patches
+        self.forgive = forgive
 
     def with_rule_for(self, name: str, on: type[TypedOp], function: RuleFn) -> Rewriter:
         """The rewriter with one more rule."""
         rules = self.rules + RuleSet([Rule(name, (on,), function)])
-        return Rewriter(rules, check=self.check, max_patches=self.max_patches)
+        return Rewriter(rules, check=self.check, max_patches=self.max_patches, forgive=self.forgive)
 
     def rewrite(self, model: TypedModel) -> RewriteReport:
         """Rewrite ``model`` in place until no rule applies to any node.
@@ -154,10 +161,12 @@ class Rewriter:
 
     def _visit(self, model: TypedModel, node_id: int, report: RewriteReport) -> PatchResult | None:
         node = model.nodes[node_id]
+        if not _is_read(model, node):
+            return None
         report.visits[node.name] += 1
         for rule in self.rules.for_type(type(node.op)):
             try:
-                patch = rule(model, node)
+                patch = self._ask(rule, model, node)
                 if patch is None:
                     continue
                 result = patch.apply()
@@ -169,6 +178,21 @@ class Rewriter:
             report.patches[rule.name] += 1
             return result
         return None
+
+    def _ask(self, rule: Rule, model: TypedModel, node: TypedNode) -> ModelPatch | None:
+        """The patch of a rule. Nothing has changed yet: a rule that raises here can be done without."""
+        try:
+            return rule(model, node)
+        except Exception as error:
+            if self.forgive is None or not self.forgive(rule, error):
+                raise
+            self.rules = self.rules.without(rule.name)
+            return None
+
+
+def _is_read(model: TypedModel, node: TypedNode) -> bool:
+    """Whether anything reads a node. One that only stays because it binds a symbol is as simple as it can be."""
+    return any(o.successors for o in node.outputs) or any(o.node == node.id for o in (*model.outputs, *model.inputs))
 
 
 def _constants_first(model: TypedModel) -> list[int]:

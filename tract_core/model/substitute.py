@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tract_core.data import Constant, SymbolicArray
 from tract_core.dims import Dim, TDim, substitute, symbols_of
 from tract_core.model.fact import ShapeFact, TypedFact
+from tract_core.model.graph import Graph
 from tract_core.model.op import TypedOp
-from tract_core.model.typed import TypedModel
+
+if TYPE_CHECKING:
+    from tract_core.model.typed import TypedModel
 
 T = TypeVar("T")
 
@@ -33,8 +36,8 @@ def symbols_in(value: object) -> frozenset[str]:
         return value.symbols()
     if isinstance(value, (tuple, list)):
         return _NONE.union(*(symbols_in(item) for item in cast("Sequence[object]", value)))
-    if isinstance(value, TypedModel):
-        return _symbols_in_graph(value)
+    if isinstance(value, Graph):
+        return _symbols_in_graph(cast("TypedModel", value))
     if is_dataclass(value) and not isinstance(value, type):
         return _NONE.union(*(symbols_in(getattr(value, name)) for name in _field_names(type(value))))
     return _NONE
@@ -45,6 +48,11 @@ def symbols_needed(op: TypedOp) -> frozenset[str]:
     if not op.announces:
         return symbols_in(op)
     return _NONE.union(*(symbols_in(getattr(op, name)) for name in _field_names(type(op)) if name not in op.announces))
+
+
+def symbols_announced(op: TypedOp) -> frozenset[str]:
+    """Names of the symbols that running an operator binds."""
+    return _NONE.union(*(symbols_in(getattr(op, name)) for name in op.announces))
 
 
 def _symbols_in_graph(graph: TypedModel) -> frozenset[str]:
@@ -78,10 +86,10 @@ def _substitute(value: Any, values: Mapping[str, Dim]) -> Any:
         if all(new is old for new, old in zip(items, before, strict=True)):
             return before
         return ShapeFact(items) if isinstance(before, ShapeFact) else tuple(items)
-    if isinstance(value, TypedModel):
+    if isinstance(value, Graph):
         from tract_core.transforms.set_symbols import substitute_in_model
 
-        return substitute_in_model(value, values)
+        return substitute_in_model(cast("TypedModel", value), values)
     if is_dataclass(value) and not isinstance(value, type):
         changes = {name: _substitute(getattr(value, name), values) for name in _field_names(type(value))}
         changes = {name: new for name, new in changes.items() if new is not getattr(value, name)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,12 +18,15 @@ from tract_core.errors import GraphError, TractError
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import VACANT, Graph, Node, Outlet, OutletId
 from tract_core.model.op import TypedOp
+from tract_core.model.substitute import symbols_announced, symbols_needed
 from tract_core.plugins.keys import REFERENCE, STATE, SYMBOLIC
 
 if TYPE_CHECKING:
     from tract_core.plugins.registry import Registry
 
 TypedNode = Node[TypedFact, TypedOp]
+
+_NO_SYMBOLS: Final = frozenset[str]()
 
 EAGER_ELEMENTS = 4096
 """Integer tensors up to this many elements are computed while they are wired, so that shapes resolve early."""
@@ -146,6 +149,39 @@ class TypedModel(Graph[TypedFact, TypedOp]):
             return Constant(value.array.astype(output.datum_type.numpy))  # sizes that turned out to be numbers
         return value
 
+    # -- order -----------------------------------------------------------------------------------------------------
+
+    def eval_order(self, targets: Sequence[OutletId] | None = None) -> list[int]:
+        """As for any graph, and the nodes that bind, in the middle of a run, a symbol that one of the others mentions."""
+        wanted = list(self.outputs if targets is None else targets)
+        order = super().eval_order(wanted)
+        binders = [node for node in self.live_nodes() if node.op.announces]
+        while binders:
+            missing = self._unbound([self.nodes[node_id].op for node_id in order])
+            found = [node for node in binders if self.symbols_bound(node) & missing]
+            if not found:
+                break
+            wanted += [OutletId(node.id) for node in found]
+            order = super().eval_order(wanted)
+        return order
+
+    def _unbound(self, ops: Sequence[TypedOp]) -> frozenset[str]:
+        """The symbols that these operators mention and that neither they nor the inputs bind."""
+        needed = frozenset[str]().union(*(symbols_needed(op) for op in ops))
+        return needed.difference(self.given_symbols(), *(symbols_announced(op) for op in ops))
+
+    def must_stay(self, node: TypedNode) -> bool:
+        """Whether an operator elsewhere mentions a symbol that running ``node`` binds."""
+        bound = self.symbols_bound(node)
+        return bool(bound) and any(bound & symbols_needed(other.op) for other in self.live_nodes())
+
+    def symbols_bound(self, node: TypedNode) -> frozenset[str]:
+        """Names of the symbols that get their value when ``node`` runs, and not before."""
+        announced = symbols_announced(node.op) if node.op.announces else _NO_SYMBOLS
+        if not announced:
+            return _NO_SYMBOLS
+        return announced.difference(self.given_symbols(), *(fact.symbols() for fact in self.input_facts(node)))
+
     # -- reading and rewriting -------------------------------------------------------------------------------------
 
     def constant(self, outlet: OutletId) -> np.ndarray[Any, Any] | None:
@@ -202,13 +238,13 @@ def as_value(value: np.ndarray[Any, Any] | Value | Sequence[Dim] | Dim | float) 
 
 
 def evaluate_values(registry: Registry, op: TypedOp, values: Sequence[Value]) -> Value | None:
-    """What ``op`` makes of known values, by its NumPy meaning or, for sizes, its symbolic one; ``None`` if neither can."""
+    """What ``op`` makes of known values, by its NumPy meaning or its symbolic one; ``None`` if neither can."""
     if registry[STATE].find(type(op)) is not None:
         return None
     try:
         if all(isinstance(value, Constant) for value in values):
             meaning = registry[REFERENCE].find(type(op))
-            if meaning is None or op_symbols(op):
+            if meaning is None or symbols_needed(op):
                 return None
             with np.errstate(all="ignore"):
                 result = meaning(op, *(value.array for value in values))
@@ -220,10 +256,3 @@ def evaluate_values(registry: Registry, op: TypedOp, values: Sequence[Value]) ->
         return known(np.asarray(result, dtype=object))
     except (TractError, ArithmeticError, IndexError, ValueError, TypeError):
         return None  # the value stays unknown here; the node reports the same problem when it runs
-
-
-def op_symbols(op: TypedOp) -> frozenset[str]:
-    """Names of the symbols in an operator's attributes."""
-    from tract_core.model.substitute import symbols_in
-
-    return symbols_in(op)

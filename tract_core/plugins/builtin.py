@@ -29,10 +29,12 @@ _OPS: Final = (
     "identity",
     "if_then_else",
     "iff",
+    "loop",
     "lrn",
     "non_zero",
     "norm",
     "one_hot",
+    "optional",
     "pad",
     "pool",
     "quantize",
@@ -43,6 +45,7 @@ _OPS: Final = (
     "resize",
     "scan",
     "scatter",
+    "sequence",
     "slice",
     "softmax",
     "source",
@@ -73,10 +76,12 @@ _CASES: Final = (
     "identity",
     "if_then_else",
     "iff",
+    "loop",
     "lrn",
     "non_zero",
     "norm",
     "one_hot",
+    "optional",
     "pad",
     "pool",
     "quantize",
@@ -87,6 +92,7 @@ _CASES: Final = (
     "resize",
     "scan",
     "scatter",
+    "sequence",
     "slice",
     "softmax",
     "submodel",
@@ -152,7 +158,7 @@ def tract_operators() -> Mapping[str, Sequence[str]]:
 @hookimpl
 def tract_tables() -> Mapping[str, str]:
     """What the core asks about operators, and what its conformance kit asks."""
-    names = ("reference", "state", "symbolic", "cost", "axes", "declutter")
+    names = ("reference", "state", "symbolic", "cost", "axes", "declutter", "partners")
     return {
         **{name: f"tract_core.plugins.keys:{name.upper()}" for name in names},
         "rename_axes": "tract_core.rules.change_axes:RENAME_AXES",
@@ -183,5 +189,5 @@ def tract_runtimes() -> Mapping[str, str]:
 @hookimpl
 def tract_commands() -> Mapping[str, str]:
     """The subcommands of ``tract``."""
-    names = ("dump", "run", "bench", "compare", "list-ops", "list-runtimes", "list-transforms", "plugins")
+    names = ("dump", "run", "bench", "compare", "doctor", "list-ops", "list-runtimes", "list-transforms", "plugins")
     return {name: f"tract_core.cli.{name.replace('-', '_')}:command" for name in names}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -15,14 +16,19 @@ from tract_core.errors import PluginError, TractError
 class Frontend:
     """A model format: its name, the file endings it claims, and where its loader is.
 
-    ``loader`` is ``"module:Class"``; the class takes no arguments and has ``load(path)``, which returns an
-    `InferenceModel` or a `TypedModel`. It is imported when a model of the format is first loaded.
+    ``loader`` is ``"module:Class"``; the class needs no arguments and has ``load(path)``, which returns an
+    `InferenceModel` or a `TypedModel`. It is imported when a model of the format is first loaded. It may have
+    ``examine(path)``, which returns a `tract_core.analysis.findings.Examination`, for ``tract MODEL doctor``.
+
+    ``flags``: what the class takes as keywords that are true or false, and what each is for:
+    ``{"ignore_value_info": "Do not ..."}`` of the format ``onnx`` is the flag ``--onnx-ignore-value-info``.
     """
 
     name: str
     extensions: tuple[str, ...]
     loader: str
     summary: str = ""
+    flags: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class PluginState(Enum):

@@ -15,6 +15,8 @@ from tract_core.dims import Dim
 from tract_core.plugins.tables import TableKey, function_row
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tract_core.model.axes import AxesMapping
     from tract_core.model.fact import TypedFact
     from tract_core.model.op import TypedOp
@@ -51,6 +53,18 @@ COST: TableKey[type[TypedOp], CostFn] = TableKey(
     "cost", "how many operations, by kind, the operator takes", function_row
 )
 AXES: TableKey[type[TypedOp], AxesFn] = TableKey("axes", "which input axis becomes which output axis", function_row)
+
+
+PartnerFn = Callable[["Path", Mapping[str, Array]], Mapping[str, Array]]
+"""``(path, inputs by name) -> tensors by name``: run the model of a file in another engine.
+
+The tensors are all that the engine can show, intermediate ones too, under the names of the file. Raises PluginError,
+with the ``pip install`` that would help, when the engine is not there, and RunError when it fails.
+"""
+
+PARTNERS: TableKey[str, PartnerFn] = TableKey(
+    "partners", "how another engine runs a model file, for comparison", function_row
+)
 
 
 def _rule_row(key: str, value: Any) -> str | None:

@@ -283,12 +283,28 @@ class Registry:
         except BaseException as error:
             if self.strict or record.name == CORE_PLUGIN:
                 raise
-            if record.fail(doing, error):
-                self._unreported.append(
-                    f"plugin {record.name!r} of {record.distribution}: {record.failures[-1]}; it is left out, "
-                    "'tract plugins --check' says what to do"
-                )
+            self._leave_out(record, doing, error)
             return None
+
+    def _leave_out(self, record: PluginRecord, doing: str, error: BaseException) -> None:
+        if record.fail(doing, error):
+            self._unreported.append(
+                f"plugin {record.name!r} of {record.distribution}: {record.failures[-1]}; it is left out, "
+                "'tract plugins --check' says what to do"
+            )
+
+    def set_aside(self, table: TableKey[Any, Any], key: object, doing: str, error: Exception) -> bool:
+        """Record that a row of a table failed when it was used, and report it once.
+
+        Returns whether the caller may go on without it: not for a row of the core, nor when the registry is strict.
+        """
+        owner = self[table].owner(key)
+        record = next((one for one in self._records.values() if one.distribution == owner), None)
+        if record is None or record.name == CORE_PLUGIN or self.strict:
+            return False
+        with self._asking():
+            self._leave_out(record, f"{doing} {key}", error)
+        return True
 
     @contextmanager
     def _asking(self) -> Generator[None, None, None]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from tract_core.plugins.keys import DECLUTTER
 
 if TYPE_CHECKING:
-    from tract_core.model.rewriter import RewriteReport, RuleSet
+    from tract_core.model.rewriter import RewriteReport, Rule, RuleSet
     from tract_core.model.typed import TypedModel
     from tract_core.plugins.registry import Registry
 
@@ -41,6 +42,12 @@ def declutter_with_report(
     """Like `declutter`; returns what was done."""
     from tract_core.model.rewriter import Rewriter
 
-    report = Rewriter(declutter_rules(model.registry), check=check, max_patches=max_patches).rewrite(model)
+    rules, forgive = declutter_rules(model.registry), partial(_forgive, model.registry)
+    report = Rewriter(rules, check=check, max_patches=max_patches, forgive=forgive).rewrite(model)
     model.compact()
     return report
+
+
+def _forgive(registry: Registry, rule: Rule, error: Exception) -> bool:
+    """A plugin's rule that fails is left out; the core's own are not allowed to."""
+    return registry.set_aside(DECLUTTER, rule.name, "rule", error)

@@ -42,7 +42,7 @@ ROWS = Rows()
 
 # -- neutral and absorbing elements --------------------------------------------------------------------------------
 
-_NEUTRAL_RIGHT: Final[dict[type, Any]] = {
+_NEUTRAL_RIGHT: Final[dict[type[Binary], Any]] = {
     ops.Add: 0,
     ops.Sub: 0,
     ops.Mul: 1,

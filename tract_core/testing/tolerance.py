@@ -94,7 +94,8 @@ def _differs(a: Array, b: Array, tolerance: Tolerance) -> Array:
 def _first(found: Array, wanted: Array, bad: Array) -> str:
     where = tuple(int(i) for i in np.argwhere(bad)[0]) if bad.ndim else ()
     return (
-        f"{int(bad.sum())} of {bad.size} elements differ; at {list(where)}: {found[where]!r}, wanted {wanted[where]!r}"
+        f"{int(bad.sum())} of {bad.size} elements differ; "
+        f"at {list(where)}: {_plain(found[where])}, wanted {_plain(wanted[where])}"
     )
 
 
@@ -104,5 +105,10 @@ def _worst(a: Array, b: Array, bad: Array) -> str:
     where = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
     return (
         f"{int(bad.sum())} of {bad.size} elements differ; the worst, at {list(where)}: "
-        f"{a[where]!r}, wanted {b[where]!r}"
+        f"{_plain(a[where])}, wanted {_plain(b[where])}"
     )
+
+
+def _plain(element: Any) -> str:
+    """An element as Python writes it."""
+    return repr(element.item() if isinstance(element, np.generic) else element)

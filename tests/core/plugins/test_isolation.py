@@ -7,6 +7,10 @@ import warnings
 import pytest
 
 from tract_core.errors import InputError, PluginError, RegistrationError
+from tract_core.model.spec import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.identity import Identity
+from tract_core.ops.wiring import wire_one
 from tract_core.plugins import PluginRecord, PluginState, PluginWarning, Registry, TableKey
 from tract_core.plugins.keys import DECLUTTER, REFERENCE
 from tract_core.plugins.tables import function_row
@@ -272,6 +276,23 @@ def test_a_rule_that_is_no_rule_is_refused(install):
         assert not {"mine", "yours"} & registry[DECLUTTER].rows().keys()
     assert "wanted a Rule (decorate it with " in str(record_of(registry, "plain").cause)
     assert "is a rule named mine, wanted one named yours" in str(record_of(registry, "renamed").cause)
+
+
+def test_a_rule_that_raises_is_left_out_and_the_others_go_on(install):
+    raising = DECLUTTER_ROWS.replace("return None", "return 1 // 0") + "\nROWS.add(DECLUTTER, 'mine', mine)"
+    install("raising", plugin=OPERATORS + "return {'declutter': ['raising_ops']}", ops=raising)
+    registry = Registry(only=["raising"])
+    model = TypedModel(registry=registry)
+    x = model.add_source("x", parse_typed_fact("S,f32", model.symbols))
+    model.set_outputs([wire_one(model, "y", Identity(), wire_one(model, "same", Identity(), x))])
+    with pytest.warns(PluginWarning, match="rule mine: ZeroDivisionError"):
+        model.declutter()
+    assert not model.has_node("same")
+    assert record_of(registry, "raising").state is PluginState.FAILED
+    strict = TypedModel(registry=Registry(only=["raising"], strict=True))
+    strict.set_outputs([wire_one(strict, "y", Identity(), strict.add_source("x", parse_typed_fact("S,f32")))])
+    with pytest.raises(ZeroDivisionError):
+        strict.declutter()
 
 
 def test_rows_for_a_type_that_is_not_installed_wait(install):

@@ -95,7 +95,7 @@ _PLACE: Final[dict[Coordinates, PlaceOf]] = {
     Coordinates.HALF_PIXEL: lambda x, _n, _m, f: (2 * x + 1 - f) / (2 * f),
     Coordinates.HALF_PIXEL_SYMMETRIC: lambda x, n, m, f: (x + 0.5 - m / 2) / f + n / 2 - 0.5,
     Coordinates.PYTORCH_HALF_PIXEL: lambda x, _n, m, f: (2 * x + 1 - f) / (2 * f) if m > 1 else 0.0,
-    Coordinates.ALIGN_CORNERS: lambda x, n, m, _f: x * ((n - 1) / (m - 1)) if m > 1 else 0.0,
+    Coordinates.ALIGN_CORNERS: lambda x, n, _m, f: x * ((n - 1) / (n * f - 1)) if n * f > 1 else 0.0,
     Coordinates.ASYMMETRIC: lambda x, _n, _m, f: x / f,
 }
 

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tract_core.data import DatumType
+from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add, Mul
+from tract_core.ops.elementwise import Sigmoid, Tanh
+from tract_core.ops.quantize import DequantizeLinear, LookupTable, QuantizeLinear, Scale
+from tract_core.ops.softmax import Softmax
+from tract_core.ops.wiring import wire_binary, wire_one
+from tract_core.testing.declutter import checked_declutter, operators, sources
+
+EVERY = np.arange(256, dtype=np.uint8).reshape(2, 128)
+
+
+def _parameters(model: TypedModel, scale: Any, zero: Any, kind: DatumType) -> list[OutletId]:
+    return [
+        model.add_const("scale", np.array(scale, np.float32)),
+        model.add_const("zero", np.array(zero).astype(kind.numpy)),
+    ]
+
+
+def _around(kind: DatumType, to: DatumType, ops: list[TypedOp], *, scale: Any = 0.05, zero: Any = 3) -> TypedModel:
+    model, (x,) = sources(f"B,128,{kind.short}")
+    y = wire_one(model, "dq", DequantizeLinear(DatumType.F32, axis=1), x, *_parameters(model, scale, zero, kind))
+    for count, op in enumerate(ops):
+        if isinstance(op, (Add, Mul)):
+            y = wire_binary(model, f"op{count}", op, y, model.add_const("c", np.float32([[0.5]])))
+        else:
+            y = wire_one(model, f"op{count}", op, y)
+    model.set_outputs([wire_one(model, "out", QuantizeLinear(to), y, *_parameters(model, 0.05, 3, to))])
+    return model
+
+
+@pytest.mark.parametrize("kind", [DatumType.U8, DatumType.I8])
+@pytest.mark.parametrize("to", [DatumType.U8, DatumType.I8])
+@pytest.mark.parametrize("ops", [[Sigmoid()], [Tanh(), Add(), Mul()]], ids=str)
+def test_arithmetic_on_bytes_is_a_table(kind: DatumType, to: DatumType, ops: list[TypedOp]) -> None:
+    model = _around(kind, to, ops)
+    simple = checked_declutter(model, inputs=[EVERY.view(kind.numpy)])
+    assert [node.op.name for node in simple.live_nodes()] == ["TypedSource", "LookupTable"]
+
+
+def test_the_table_holds_what_numpy_computes() -> None:
+    simple = checked_declutter(_around(DatumType.U8, DatumType.U8, [Sigmoid()]), inputs=[EVERY])
+    op = simple.node_by_name("out").op
+    assert isinstance(op, LookupTable)
+    real = (np.arange(256.0) - 3) * np.float32(0.05)
+    wanted = np.clip(np.rint(1 / (1 + np.exp(-real)) / 0.05) + 3, 0, 255)
+    np.testing.assert_array_equal(op.table.array, wanted)
+
+
+def test_there_and_back_is_nothing() -> None:
+    simple = checked_declutter(_around(DatumType.U8, DatumType.U8, []), inputs=[EVERY])
+    assert operators(simple) == ["Identity"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        _around(DatumType.U8, DatumType.U8, [Softmax((1,))]),
+        _around(DatumType.U8, DatumType.U8, [Sigmoid()], scale=[0.05] * 128, zero=[3] * 128),
+    ],
+    ids=["elements mixed", "scale per channel"],
+)
+def test_what_is_no_function_of_one_byte_stays(model: TypedModel) -> None:
+    assert len(operators(checked_declutter(model, inputs=[EVERY]))) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "factor", "wanted"),
+    [("i32", 1.0, []), ("i32", 0.3, ["QScale"]), ("i8", 0.3, ["Scale"])],
+)
+def test_scales(kind: str, factor: float, wanted: list[str]) -> None:
+    model, (x,) = sources(f"B,3,{kind}")
+    number = model.add_const("factor", np.full((1, 1), factor, np.float32))
+    model.set_outputs([wire_one(model, "out", Scale(), number, x)])
+    given = [np.array([[7, -100, 99], [-11, 0, 5]]).astype(model.outlet_fact(x).datum_type.numpy)]
+    assert operators(checked_declutter(model, inputs=given)) == (wanted or ["Identity"])

@@ -1,0 +1,43 @@
+"""Enter the models inside operators."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from weakref import WeakSet
+
+from tract_core.model.bodies import map_bodies
+from tract_core.model.patch import ModelPatch
+from tract_core.model.rewriter import ANY_OP, rewrites
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.plugins.keys import DECLUTTER, STATE
+from tract_core.plugins.tables import Rows
+
+ROWS = Rows()
+
+_SETTLED: Final[WeakSet[TypedModel]] = WeakSet()
+"""Bodies that are in normal form. A body belongs to a frozen operator: nobody changes it afterwards."""
+
+
+@rewrites(ANY_OP)
+def declutter_bodies(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
+    """Scan, IfThenElse, SubmodelOp ... -> the same with their bodies in normal form"""
+    if model.registry[STATE].find(type(node.op)) is None:
+        return None  # running a body takes a state
+    simpler = map_bodies(op, _decluttered)
+    return None if simpler is op else ModelPatch.replace_op(model, node, simpler)
+
+
+def _decluttered(body: TypedModel) -> TypedModel:
+    """The body in normal form; the very same one where it already is."""
+    if body in _SETTLED:
+        return body
+    from tract_core.rules import declutter_with_report
+
+    simpler = body.clone()
+    if not declutter_with_report(simpler).changed:
+        simpler = body
+    _SETTLED.add(simpler)
+    return simpler
+
+
+ROWS.add(DECLUTTER, declutter_bodies.name, declutter_bodies)

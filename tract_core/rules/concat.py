@@ -1,0 +1,135 @@
+"""Rules for tensors laid one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tract_core.dims import Dim
+from tract_core.model.graph import OutletId
+from tract_core.model.patch import ModelPatch
+from tract_core.model.rewriter import rewrites
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.ops.concat import TypedConcat
+from tract_core.ops.slice import Slice
+from tract_core.ops.wiring import wire_one
+from tract_core.plugins.keys import DECLUTTER
+from tract_core.plugins.tables import Rows
+from tract_core.rules.pattern import alone_by, produced_by
+
+ROWS = Rows()
+
+
+@rewrites(TypedConcat)
+def remove_concat(model: TypedModel, node: TypedNode, op: TypedConcat) -> ModelPatch | None:
+    """TypedConcat(x) -> x"""
+    return ModelPatch.shunt_one(model, node) if len(node.inputs) == 1 else None
+
+
+@rewrites(TypedConcat)
+def drop_empty_pieces(model: TypedModel, node: TypedNode, op: TypedConcat) -> ModelPatch | None:
+    """TypedConcat(a, nothing, b) -> TypedConcat(a, b)"""
+    kept = [outlet for outlet in node.inputs if model.outlet_fact(outlet).shape[op.axis] != 0]
+    if len(kept) == len(node.inputs) or not kept:
+        return None
+    return ModelPatch.replace_op(model, node, op, kept)
+
+
+@rewrites(TypedConcat)
+def flatten_concat(model: TypedModel, node: TypedNode, op: TypedConcat) -> ModelPatch | None:
+    """TypedConcat(TypedConcat(a, b), c) on one axis -> TypedConcat(a, b, c), when nothing else reads the inner one"""
+    inputs: list[OutletId] = []
+    for outlet in node.inputs:
+        inner = alone_by(model, outlet, TypedConcat)
+        inputs.extend(inner.inputs if inner is not None and inner.op == op else [outlet])
+    return ModelPatch.replace_op(model, node, op, inputs) if len(inputs) > len(node.inputs) else None
+
+
+@rewrites(TypedConcat)
+def rejoin_slices(model: TypedModel, node: TypedNode, op: TypedConcat) -> ModelPatch | None:
+    """TypedConcat(x[a:b], x[b:c]) -> x[a:c]"""
+    for slot in range(len(node.inputs) - 1):
+        pair = [produced_by(model, outlet, Slice) for outlet in node.inputs[slot : slot + 2]]
+        joined = _joined(pair[0], pair[1], op.axis)
+        if joined is None or pair[0] is None:
+            continue
+        patch = ModelPatch(model)
+        whole = wire_one(patch.model, f"{node.name}.joined", joined, patch.tap(pair[0].inputs[0]))
+        inputs = [patch.tap(outlet) for outlet in node.inputs]
+        inputs[slot : slot + 2] = [whole]
+        patch.shunt(OutletId(node.id), wire_one(patch.model, node.name, op, *inputs))
+        return patch
+    return None
+
+
+def _joined(left: TypedNode | None, right: TypedNode | None, axis: int) -> Slice | None:
+    if left is None or right is None or left.inputs != right.inputs:
+        return None
+    a, b = left.op, right.op
+    if not isinstance(a, Slice) or not isinstance(b, Slice) or {a.axis, b.axis} != {axis} or a.end != b.start:
+        return None
+    return Slice(axis, a.start, b.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The part of one input of a concatenation that a range covers."""
+
+    slot: int
+    start: Dim
+    end: Dim
+    whole: bool
+
+
+@rewrites(Slice)
+def slice_of_concat(model: TypedModel, node: TypedNode, op: Slice) -> ModelPatch | None:
+    """Slice(TypedConcat(a, b, c)) -> the pieces that it covers, the first and the last one sliced"""
+    concat = produced_by(model, node.inputs[0], TypedConcat)
+    if concat is None or not isinstance(concat.op, TypedConcat) or concat.op.axis != op.axis:
+        return None
+    pieces = covered(model, concat, op)
+    if not pieces or (len(pieces) > 1 and model.single_reader(node.inputs[0]) is None):
+        return None
+    patch = ModelPatch(model)
+    outlets: list[OutletId] = []
+    for piece in pieces:
+        outlet = patch.tap(concat.inputs[piece.slot])
+        if not piece.whole:
+            part = Slice(op.axis, piece.start, piece.end)
+            outlet = wire_one(patch.model, f"{node.name}.piece{piece.slot}", part, outlet)
+        outlets.append(outlet)
+    result = outlets[0] if len(outlets) == 1 else wire_one(patch.model, node.name, concat.op, *outlets)
+    patch.shunt(OutletId(node.id), result)
+    return patch
+
+
+def covered(model: TypedModel, concat: TypedNode, op: Slice) -> list[Piece] | None:
+    """What a slice covers of each input of a concatenation; ``None`` where that depends on a symbol."""
+    sizes = [model.outlet_fact(outlet).shape[op.axis] for outlet in concat.inputs]
+    offset: Dim = 0
+    pieces: list[Piece] = []
+    for slot, size in enumerate(sizes):
+        start = _inside(model, op.start - offset, size)
+        end = _inside(model, op.end - offset, size)
+        if start is None or end is None:
+            return None
+        if start != end:
+            pieces.append(Piece(slot, start, end, start == 0 and end == size))
+        offset = offset + size
+    return pieces
+
+
+def _inside(model: TypedModel, bound: Dim, size: Dim) -> Dim | None:
+    """``bound`` brought between 0 and ``size``; ``None`` where symbols decide."""
+    if bound in (0, size):
+        return bound
+    if model.symbols.less_or_equal(bound, 0):
+        return 0
+    if model.symbols.less_or_equal(size, bound):
+        return size
+    both: Sequence[bool | None] = (model.symbols.less_or_equal(0, bound), model.symbols.less_or_equal(bound, size))
+    return bound if all(both) else None
+
+
+for rule in (remove_concat, drop_empty_pieces, flatten_concat, rejoin_slices, slice_of_concat):
+    ROWS.add(DECLUTTER, rule.name, rule)

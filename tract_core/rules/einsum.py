@@ -1,0 +1,200 @@
+"""Rules for sums of products: axis operators and stretches around them become part of their axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tract_core.dims import Dim, product
+from tract_core.model.axes import AxesMapping
+from tract_core.model.graph import OutletId
+from tract_core.model.patch import ModelPatch
+from tract_core.model.rewriter import rewrites
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, Reshape, RmAxis, moves_for
+from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_core.ops.einsum import EinSum
+from tract_core.ops.expect import is_one
+from tract_core.ops.wiring import wire_one
+from tract_core.plugins.keys import DECLUTTER
+from tract_core.plugins.tables import Rows
+from tract_core.rules.pattern import alone_by, is_known, produced_by
+
+ROWS = Rows()
+
+
+@rewrites(EinSum)
+def axis_op_into_einsum(model: TypedModel, node: TypedNode, op: EinSum) -> ModelPatch | None:
+    """EinSum(AxisOp(x), y) -> EinSum(x, y) over other axes, a new or merged axis of the output being made behind it"""
+    if op.q_output is not None:
+        return None
+    for slot, outlet in enumerate(node.inputs):
+        change = produced_by(model, outlet, AxisOp)
+        if change is None or _repeats(op.axes.inputs[slot]):
+            continue
+        term = op.axes.inputs[slot]
+        if isinstance(change.op, MoveAxis):
+            taken = [""] * len(term)
+            for place, axis in enumerate(change.op.permutation(len(term))):
+                taken[axis] = term[place]
+            return _rewired(model, node, op.axes.with_input(slot, "".join(taken)), {slot: change.inputs[0]})
+        if isinstance(change.op, RmAxis):
+            axis = change.op.axis
+            longer = term[:axis] + op.axes.free_name() + term[axis:]
+            return _rewired(model, node, op.axes.with_input(slot, longer), {slot: change.inputs[0]})
+        if isinstance(change.op, AddAxis):
+            return _without_new_axis(model, node, op, slot, change)
+        patch = _split_merged_axis(model, node, op, slot, change) if isinstance(change.op, Reshape) else None
+        if patch is not None:
+            return patch
+    return None
+
+
+def _repeats(term: str) -> bool:
+    return len(set(term)) < len(term)
+
+
+def _without_new_axis(model: TypedModel, node: TypedNode, op: EinSum, slot: int, change: TypedNode) -> ModelPatch:
+    """An axis of size 1 is dropped where others have it or it is summed over, else it comes back behind the sum."""
+    term = op.axes.inputs[slot]
+    axis = getattr(change.op, "axis", 0)
+    name = term[axis]
+    axes = op.axes.with_input(slot, term[:axis] + term[axis + 1 :])
+    if any(name in other for other in axes.inputs) or name not in axes.outputs[0]:
+        return _rewired(model, node, axes, {slot: change.inputs[0]})
+    place = axes.outputs[0].index(name)
+    shorter = axes.with_output(0, axes.outputs[0].replace(name, ""))
+    return _rewired(model, node, shorter, {slot: change.inputs[0]}, behind=AddAxis(place))
+
+
+def _split_merged_axis(
+    model: TypedModel, node: TypedNode, op: EinSum, slot: int, change: TypedNode
+) -> ModelPatch | None:
+    """Where axes were merged into one: summed over as several, or merged behind the sum; constants are split alike."""
+    merge = change.op
+    if not isinstance(merge, Reshape) or len(merge.after) != 1 or len(merge.before) < 2:
+        return None
+    name = op.axes.inputs[slot][merge.at]
+    others = [other for other, term in enumerate(op.axes.inputs) if other != slot and name in term]
+    if not all(_can_split(model, node.inputs[other], op.axes.inputs[other], name, merge) for other in others):
+        return None
+    names = "".join(_free_names(op.axes, len(merge.before)))
+    axes = AxesMapping(
+        tuple(term.replace(name, names) if s in (slot, *others) else term for s, term in enumerate(op.axes.inputs)),
+        (op.axes.outputs[0].replace(name, names),),
+    )
+    undo = {other: Reshape(op.axes.inputs[other].index(name), merge.after, merge.before) for other in others}
+    output = op.axes.outputs[0]
+    behind = Reshape(output.index(name), merge.before, merge.after) if name in output else None
+    return _rewired(model, node, axes, {slot: change.inputs[0]}, behind=behind, before=undo)
+
+
+def _can_split(model: TypedModel, outlet: OutletId, term: str, name: str, merge: Reshape) -> bool:
+    fact = model.outlet_fact(outlet)
+    return is_known(model, outlet) and term.count(name) == 1 and fact.shape[term.index(name)] == product(merge.before)
+
+
+def _free_names(axes: AxesMapping, count: int) -> list[str]:
+    found: list[str] = []
+    for _ in range(count):
+        found.append(axes.free_name())
+        axes = axes.with_output(0, axes.outputs[0] + found[-1])
+    return found
+
+
+def _rewired(
+    model: TypedModel,
+    node: TypedNode,
+    axes: AxesMapping,
+    inputs: dict[int, OutletId],
+    *,
+    behind: AxisOp | None = None,
+    before: dict[int, Reshape] | None = None,
+) -> ModelPatch:
+    """The sum over ``axes``, some inputs replaced, an axis operator behind it, and reshapes before some inputs."""
+    assert isinstance(node.op, EinSum)  # the rules look at nothing else
+    patch = ModelPatch(model)
+    taps = [patch.tap(inputs.get(slot, outlet)) for slot, outlet in enumerate(node.inputs)]
+    for slot, reshape in (before or {}).items():
+        taps[slot] = wire_one(patch.model, f"{node.name}.split{slot}", reshape, taps[slot])
+    name = node.name if behind is None else f"{node.name}.einsum"
+    result = wire_one(patch.model, name, replace(node.op, axes=axes), *taps)
+    if behind is not None:
+        result = wire_one(patch.model, node.name, behind, result)
+    patch.shunt(OutletId(node.id), result)
+    return patch
+
+
+@rewrites(MoveAxis, RmAxis)
+def axis_op_behind_einsum(model: TypedModel, node: TypedNode, op: MoveAxis | RmAxis) -> ModelPatch | None:
+    """MoveAxis(EinSum(x, y)), RmAxis(EinSum(x, y)) -> EinSum(x, y) over other axes, when nothing else reads the sum"""
+    summed = alone_by(model, node.inputs[0], EinSum)
+    if summed is None or not isinstance(summed.op, EinSum) or summed.op.q_output is not None:
+        return None
+    term = summed.op.axes.outputs[0]
+    if isinstance(op, MoveAxis):
+        moved = "".join(term[axis] for axis in op.permutation(len(term)))
+    else:
+        sizes = summed.op.sizes(model.input_facts(summed))
+        if not is_one(sizes[term[op.axis]]):
+            return None
+        moved = term[: op.axis] + term[op.axis + 1 :]
+    other = replace(summed.op, axes=summed.op.axes.with_output(0, moved))
+    return ModelPatch.replace_op(model, node, other, summed.inputs)
+
+
+@rewrites(EinSum)
+def stretched_into_einsum(model: TypedModel, node: TypedNode, op: EinSum) -> ModelPatch | None:
+    """EinSum(MultiBroadcastTo(x), y) -> EinSum(x, y), when y has every stretched axis in full"""
+    if op.q_output is not None:
+        return None
+    for slot, outlet in enumerate(node.inputs):
+        stretch = produced_by(model, outlet, MultiBroadcastTo)
+        if stretch is None:
+            continue
+        term = op.axes.inputs[slot]
+        narrow = model.outlet_fact(stretch.inputs[0])
+        missing = len(term) - narrow.rank
+        sizes = (1,) * missing + tuple(narrow.shape)
+        wide = stretch.outputs[0].fact.shape
+        lost = {name: large for name, small, large in zip(term, sizes, wide, strict=True) if small != large}
+        lost.update(zip(term[:missing], wide[:missing], strict=True))
+        others = [(o, t) for other, (o, t) in enumerate(zip(node.inputs, op.axes.inputs, strict=True)) if other != slot]
+        if _repeats(term) or not all(_has(model, others, name, size) for name, size in lost.items()):
+            continue
+        return _rewired(model, node, op.axes.with_input(slot, term[missing:]), {slot: stretch.inputs[0]})
+    return None
+
+
+def _has(model: TypedModel, inputs: Sequence[tuple[OutletId, str]], name: str, size: Dim) -> bool:
+    """Whether one of the inputs has that axis in full."""
+    return any(name in term and model.outlet_fact(outlet).shape[term.index(name)] == size for outlet, term in inputs)
+
+
+@rewrites(EinSum)
+def einsum_of_one(model: TypedModel, node: TypedNode, op: EinSum) -> ModelPatch | None:
+    """EinSum(x) that sums nothing -> x with its axes moved"""
+    if len(node.inputs) != 1 or op.q_output is not None or _repeats(op.axes.inputs[0]):
+        return None
+    term, output = op.axes.inputs[0], op.axes.outputs[0]
+    fact = model.outlet_fact(node.inputs[0])
+    if fact.datum_type != node.outputs[0].fact.datum_type:
+        return None
+    gone = [axis for axis, name in enumerate(term) if name not in output]
+    if not all(is_one(fact.shape[axis]) for axis in gone):
+        return None
+    kept = [name for name in term if name in output]
+    row: Sequence[AxisOp] = [
+        *(RmAxis(axis) for axis in reversed(gone)),
+        *moves_for([kept.index(name) for name in output]),
+    ]
+    patch = ModelPatch(model)
+    x = patch.tap(node.inputs[0])
+    for count, change in enumerate(row):
+        x = wire_one(patch.model, node.name if count == len(row) - 1 else f"{node.name}.{count}", change, x)
+    patch.shunt(OutletId(node.id), x)
+    return patch
+
+
+for rule in (axis_op_into_einsum, axis_op_behind_einsum, stretched_into_einsum, einsum_of_one):
+    ROWS.add(DECLUTTER, rule.name, rule)

@@ -1,0 +1,37 @@
+"""Rules for branches."""
+
+from __future__ import annotations
+
+from tract_core.dims import Dim
+from tract_core.model.bodies import fit
+from tract_core.model.patch import ModelPatch
+from tract_core.model.rewriter import rewrites
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.ops.if_then_else import IfThenElse
+from tract_core.plugins.keys import DECLUTTER
+from tract_core.plugins.tables import Rows
+from tract_core.rules.inline import inline_body
+from tract_core.rules.pattern import uniform
+
+ROWS = Rows()
+
+
+@rewrites(IfThenElse)
+def known_branch(model: TypedModel, node: TypedNode, op: IfThenElse) -> ModelPatch | None:
+    """IfThenElse of a condition that is part of the model -> the nodes of the branch that it takes"""
+    condition = uniform(model, node.inputs[0])
+    if condition is None:
+        return None
+    branch = op.then_branch if condition else op.else_branch
+    known: dict[str, Dim] = {}
+    for slot, source in enumerate(branch.inputs):
+        fit(branch.body, slot, model.outlet_fact(node.inputs[source]), known)
+    patch = ModelPatch(model)
+    inputs = [patch.tap(node.inputs[source]) for source in branch.inputs]
+    results = inline_body(patch, node.name, branch.body, inputs, known)
+    for old, new in zip(node.outlets(), results, strict=True):
+        patch.shunt(old, new)
+    return patch
+
+
+ROWS.add(DECLUTTER, known_branch.name, known_branch)

@@ -1,0 +1,119 @@
+"""Rules for reductions."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from tract_core.model.graph import OutletId
+from tract_core.model.patch import ModelPatch
+from tract_core.model.rewriter import rewrites
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.ops.binary import Add, Div, Mul
+from tract_core.ops.elementwise import Recip, Rsqrt, Sqrt, Square
+from tract_core.ops.norm import RmsNorm
+from tract_core.ops.reduce import Reduce, Reducer
+from tract_core.ops.wiring import wire_one
+from tract_core.plugins.keys import DECLUTTER
+from tract_core.plugins.tables import Rows
+from tract_core.rules.pattern import alone_by, produced_by, uniform, uniform_operand
+
+ROWS = Rows()
+
+_JOINS: Final = frozenset({Reducer.SUM, Reducer.PROD, Reducer.MIN, Reducer.MAX, Reducer.ALL, Reducer.ANY})
+"""Reducers for which axes may be reduced one after the other or together."""
+
+
+@rewrites(Reduce)
+def remove_reduce(model: TypedModel, node: TypedNode, op: Reduce) -> ModelPatch | None:
+    """Reduce(x) over axes of size 1 only -> x"""
+    shape = model.outlet_fact(node.inputs[0]).shape
+    if op.reducer not in _JOINS or any(shape[axis] != 1 for axis in op.axes):
+        return None
+    return ModelPatch.shunt_one(model, node)
+
+
+@rewrites(Reduce)
+def merge_reduces(model: TypedModel, node: TypedNode, op: Reduce) -> ModelPatch | None:
+    """Reduce(Reduce(x)) of one kind over two sets of axes -> Reduce(x) over both"""
+    first = alone_by(model, node.inputs[0], Reduce)
+    if first is None or not isinstance(first.op, Reduce) or first.op.reducer is not op.reducer:
+        return None
+    if op.reducer not in _JOINS or set(first.op.axes) & set(op.axes):
+        return None
+    axes = tuple(sorted({*first.op.axes, *op.axes}))
+    return ModelPatch.replace_op(model, node, Reduce(axes, op.reducer), first.inputs)
+
+
+@rewrites(Reduce)
+def sum_before_factor(model: TypedModel, node: TypedNode, op: Reduce) -> ModelPatch | None:
+    """Sum(x * c) -> Sum(x) * c, for one number c, in f32 or wider"""
+    product = alone_by(model, node.inputs[0], Mul) if op.reducer is Reducer.SUM else None
+    found = uniform_operand(model, product) if product is not None else None
+    fact = node.outputs[0].fact
+    if product is None or found is None or (fact.datum_type.is_float() and fact.datum_type.itemsize < 4):
+        return None
+    slot, _ = found
+    if model.outlet_fact(product.inputs[slot]).shape != product.outputs[0].fact.shape:
+        return None
+    factor = model.outlet_fact(product.inputs[1 - slot])
+    if any(size != 1 for size in factor.shape):
+        return None
+    patch = ModelPatch(model)
+    total = wire_one(patch.model, f"{node.name}.sum", op, patch.tap(product.inputs[slot]))
+    patch.shunt(OutletId(node.id), wire_one(patch.model, node.name, Mul(), total, patch.tap(product.inputs[1 - slot])))
+    return patch
+
+
+@rewrites(Mul, Div)
+def mean_of_squares(model: TypedModel, node: TypedNode, op: Mul | Div) -> ModelPatch | None:
+    """Sum(Square(x)) * (1/n) or Sum(Square(x)) / n, with n elements summed -> MeanOfSquares(x)"""
+    total = alone_by(model, node.inputs[0], Reduce)
+    if total is None or not isinstance(total.op, Reduce) or total.op.reducer is not Reducer.SUM:
+        return None
+    inner = alone_by(model, total.inputs[0], Square)
+    if inner is None or not node.outputs[0].fact.datum_type.is_float() or not _counts(model, node, total, op):
+        return None
+    return ModelPatch.replace_op(model, node, Reduce(total.op.axes, Reducer.MEAN_OF_SQUARES), inner.inputs)
+
+
+def _counts(model: TypedModel, node: TypedNode, total: TypedNode, op: Mul | Div) -> bool:
+    """Whether the second operand is the number of elements that are summed, or its reciprocal."""
+    axes: tuple[int, ...] = getattr(total.op, "axes", ())
+    shape = model.outlet_fact(total.inputs[0]).shape
+    sizes = [shape[axis] for axis in axes]
+    factor = uniform(model, node.inputs[1])
+    if factor is None or not all(isinstance(size, int) for size in sizes):
+        return False
+    count = math.prod(int(size) for size in sizes)
+    return math.isclose(float(factor), 1 / max(count, 1) if isinstance(op, Mul) else count, rel_tol=1e-6)
+
+
+@rewrites(Mul, Div)
+def rms_norm(model: TypedModel, node: TypedNode, op: Mul | Div) -> ModelPatch | None:
+    """``x * Rsqrt(MeanOfSquares(x) + eps)`` or ``x / Sqrt(...)`` -> RmsNorm(x), along one axis"""
+    for slot in (0, 1) if isinstance(op, Mul) else (0,):
+        x, scale = node.inputs[slot], node.inputs[1 - slot]
+        mean_and_eps = _under_root(model, scale, divided=isinstance(op, Div))
+        plus = mean_and_eps and produced_by(model, mean_and_eps, Add)
+        found = plus and uniform_operand(model, plus)
+        if not plus or not found:
+            continue
+        mean = produced_by(model, plus.inputs[found[0]], Reduce)
+        if mean is None or not isinstance(mean.op, Reduce) or mean.inputs[0] != x or len(mean.op.axes) != 1:
+            continue
+        if mean.op.reducer is Reducer.MEAN_OF_SQUARES:
+            return ModelPatch.replace_op(model, node, RmsNorm(mean.op.axes[0], float(found[1])), [x])
+    return None
+
+
+def _under_root(model: TypedModel, outlet: OutletId, *, divided: bool) -> OutletId | None:
+    """What stands under the root of a reciprocal root; of a root, for what is ``divided`` by it."""
+    root = produced_by(model, outlet, Sqrt if divided else Rsqrt)
+    if root is None and not divided and (reciprocal := produced_by(model, outlet, Recip)) is not None:
+        root = produced_by(model, reciprocal.inputs[0], Sqrt)
+    return None if root is None else root.inputs[0]
+
+
+for rule in (remove_reduce, merge_reduces, sum_before_factor, mean_of_squares, rms_norm):
+    ROWS.add(DECLUTTER, rule.name, rule)

@@ -1,0 +1,3 @@
+"""Cases."""
+from tract_core.plugins.tables import Rows
+ROWS = Rows()
