@@ -17,9 +17,10 @@ OPSET = 17
 
 @dataclass(frozen=True)
 class Network:
-    """One network. ``inputs``: for the sizes of its symbols, the tensors to run it on. ``axes``: symbols by input and axis.
+    """One network. ``inputs``: for the sizes of its symbols, the tensors to run it on.
 
-    ``sizes``: values of the symbols for export, and ``others``: further values to run with.
+    ``axes``: symbols by input and axis. ``sizes``: values of the symbols for export, and ``others``: further values to
+    run with.
     """
 
     name: str
@@ -79,7 +80,7 @@ def _batched(*names: str) -> Axes:
 
 
 def _all(names: list[str], axes: dict[int, str]) -> Axes:
-    return {name: axes for name in names}
+    return dict.fromkeys(names, axes)
 
 
 _PAST = [f"past_{kind}{layer}" for layer in range(2) for kind in "kv"]

@@ -1,0 +1,63 @@
+"""The axes mappings of the operators on texts, labels and trees: a part of the inputs gives that part of the output."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_check import load
+from onnx_single import node_model, texts
+from test_trees import grid, random_trees, random_votes
+from tract_onnx.operators.couple import CoupleProbabilities
+from tract_onnx.operators.lookup import Lookup, OneHotLookup
+from tract_onnx.operators.probit import Probit
+from tract_onnx.operators.regex import RegexFullMatch
+from tract_onnx.operators.strings import StringConcat
+from tract_onnx.operators.tfidf import TfIdfVectorizer, Weighting
+from tract_onnx.operators.trees import TreeEnsemble
+
+from tract_core.data import Constant, DatumType
+from tract_core.model.fact import TypedFact
+from tract_core.plugins import default_registry
+from tract_core.plugins.keys import AXES, COST, REFERENCE
+
+RANDOM = np.random.default_rng(0)
+NUMBERS = RANDOM.integers(0, 4, (3, 4))
+WORDS = texts(*"abcabd").reshape(2, 3)
+KEYS = Constant(np.arange(3))
+
+
+def forest():
+    trees = random_trees(RANDOM)
+    options = {**trees, **random_votes(RANDOM, trees, 3, "target"), "n_targets": 3}
+    model = load(node_model("TreeEnsembleRegressor", [grid(RANDOM)], version=3, **options)).into_typed()
+    return next(node.op for node in model.nodes if isinstance(node.op, TreeEnsemble))
+
+
+CASES = [
+    (Lookup(KEYS, Constant(np.arange(3) * 0.5), Constant(np.array(-1.0))), [NUMBERS], 2),
+    (OneHotLookup(KEYS, strict=False), [NUMBERS], 2),
+    (Probit(), [RANDOM.uniform(0, 1, (3, 4))], 2),
+    (CoupleProbabilities(3), [RANDOM.uniform(0.1, 0.9, (4, 3))], 1),
+    (RegexFullMatch("[ab]"), [WORDS], 2),
+    (StringConcat(), [WORDS, WORDS[:, ::-1]], 2),
+    (TfIdfVectorizer(KEYS, (1, 1, 1), (2, 0, 1), (1.0, 2.0, 3.0), Weighting.TFIDF, 1, 1, 0), [NUMBERS], 1),
+    (forest(), [grid(RANDOM)], 1),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "connected"), CASES, ids=lambda value: getattr(value, "name", None))
+def test_a_part_gives_that_part(op, inputs, connected):
+    registry = default_registry()
+    facts = [TypedFact.of(DatumType.from_numpy(array.dtype), array.shape) for array in inputs]
+    (fact,) = op.output_facts(facts)
+    assert registry[COST][type(op)](op, facts, [fact]) is not None
+    meaning, mapping = registry[REFERENCE][type(op)], registry[AXES][type(op)](op, facts, [fact])
+    whole = meaning(op, *inputs)
+    assert whole.shape == tuple(fact.shape)
+    assert whole.dtype == fact.datum_type.numpy
+    axes = [axis for axis in mapping.axes() if any(axis.inputs) and any(axis.outputs)]
+    assert len(axes) == connected
+    for axis in axes:
+        pairs = zip(inputs, axis.inputs, strict=True)
+        part = [array.take([1], axis=places[0]) if places else array for array, places in pairs]
+        np.testing.assert_array_equal(meaning(op, *part), whole.take([1], axis=axis.outputs[0][0]))

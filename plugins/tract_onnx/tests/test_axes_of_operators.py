@@ -1,0 +1,66 @@
+"""The axes mappings of the operators that only ONNX has: a part of the inputs gives that part of the output."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tract_onnx.operators.bit_cast import BitCast
+from tract_onnx.operators.col2im import Col2Im
+from tract_onnx.operators.cumprod import CumProd
+from tract_onnx.operators.deform_conv import DeformConv
+from tract_onnx.operators.det import Det
+from tract_onnx.operators.power_of_two import ToPowerOfTwo
+from tract_onnx.operators.roi import MaxRoiPool, RoiAlign
+
+from tract_core.data import DatumType
+from tract_core.model.fact import TypedFact
+from tract_core.plugins import default_registry
+from tract_core.plugins.keys import AXES, COST, REFERENCE
+
+RANDOM = np.random.default_rng(0)
+
+
+def f32(*shape):
+    return RANDOM.uniform(-1, 1, shape).astype(np.float32)
+
+
+IMAGES, REGIONS, IMAGE_OF = f32(2, 3, 6, 6), f32(4, 4) * 5, np.array([0, 1, 1, 0])
+WITH_IMAGE = np.concatenate([IMAGE_OF[:, None], np.abs(REGIONS)], axis=1).astype(np.float32)
+ONE, TWO = (1, 1), (2, 2)
+
+CASES = [
+    (DeformConv(ONE, ONE, ONE, ONE), [f32(2, 2, 5, 5), f32(3, 2, 2, 2), f32(2, 8, 6, 6), f32(3), f32(2, 4, 6, 6)], 2),
+    (
+        DeformConv(ONE, ONE, ONE, ONE, 2, 2),
+        [f32(2, 4, 5, 5), f32(4, 2, 2, 2), f32(2, 16, 6, 6), f32(4), f32(2, 8, 6, 6)],
+        1,
+    ),
+    (RoiAlign(2, 2, 1.0, 2), [IMAGES, REGIONS, IMAGE_OF], 2),
+    (MaxRoiPool(2, 2, 1.0), [IMAGES, WITH_IMAGE], 2),
+    (Col2Im(2, (4, 4), ONE, ONE, (0, 0), (0, 0)), [f32(2, 8, 9), np.array([4, 4]), np.array(TWO)], 1),
+    (Det(), [f32(2, 3, 4, 4)], 2),
+    (CumProd(1), [f32(2, 3, 4)], 2),
+    (BitCast(DatumType.I32), [f32(2, 3)], 2),
+    (ToPowerOfTwo(), [f32(2, 3)], 2),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "connected"), CASES, ids=lambda value: getattr(value, "name", None))
+def test_a_part_gives_that_part(op, inputs, connected):
+    registry = default_registry()
+    facts = [TypedFact.of(DatumType.from_numpy(array.dtype), array.shape) for array in inputs]
+    (fact,) = op.output_facts(facts)
+    assert registry[COST][type(op)](op, facts, [fact]) is not None
+    meaning, mapping = registry[REFERENCE][type(op)], registry[AXES][type(op)](op, facts, [fact])
+    whole = meaning(op, *inputs)
+    assert whole.shape == tuple(fact.shape)
+    assert whole.dtype == fact.datum_type.numpy
+    axes = [axis for axis in mapping.axes() if any(axis.inputs) and any(axis.outputs)]
+    assert len(axes) == connected
+    for axis in axes:
+        part = [
+            array.take([1], axis=places[0]) if places else array
+            for array, places in zip(inputs, axis.inputs, strict=True)
+        ]
+        wanted = whole.take([1], axis=axis.outputs[0][0])
+        np.testing.assert_allclose(meaning(op, *part).astype(np.float64), wanted.astype(np.float64), rtol=1e-5)

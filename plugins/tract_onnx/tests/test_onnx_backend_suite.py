@@ -1,0 +1,53 @@
+"""The whole backend test suite of the ``onnx`` package: every test passes, or is refused as `REFUSED` says.
+
+Each is run as wired, decluttered, and decluttered with a symbol for the leading axis of every input.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_backend_suite import MODES, REFUSED, TOLERANCES, WITHOUT_BATCH, Suite, all_cases, refusal
+
+CASES = all_cases()
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore")
+def test_backend(mode, name):
+    wanted, options = refusal(name, mode), {**MODES[mode], **TOLERANCES.get(name, {})}
+    if wanted is None:
+        CASES[name](None, **options)
+        return
+    error, part = wanted
+    with pytest.raises(error, match=part):
+        CASES[name](None, **options)
+
+
+def test_the_whole_suite_is_there():
+    assert len(CASES) >= 2000
+    assert {*REFUSED, *WITHOUT_BATCH, *TOLERANCES} <= CASES.keys()
+
+
+X = np.linspace(-1, 1, 6, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ([X], [X + np.float32(0.01)]),
+        ([X], [X.astype(np.float64)]),
+        ([X], [X.reshape(2, 3)]),
+        ([X], []),
+        ([[X, X]], [[X]]),
+        ([[X, X]], [[X, X * 2]]),
+        ([[X]], [X]),
+        ([[np.float32(1)]], [[np.float32(2)]]),
+        ([np.array(["a"], object)], [np.array(["b"], object)]),
+    ],
+)
+def test_a_wrong_answer_is_noticed(wanted, found):
+    Suite.assert_similar_outputs(wanted, wanted, rtol=1e-3, atol=1e-7)
+    with pytest.raises(AssertionError):
+        Suite.assert_similar_outputs(wanted, found, rtol=1e-3, atol=1e-7)

@@ -1,0 +1,147 @@
+"""The project behind the interface that the ``onnx`` package defines for all engines, ``onnx.backend.base``.
+
+    from tract_onnx.backend import Backend
+
+    scores, = Backend.prepare(onnx.load("model.onnx")).run([image])
+
+Devices are runtimes, by name; ``"CPU"`` is the default one, and ``"CUDA"``, as ONNX calls it, is ``"cuda"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import numpy as np
+import onnx
+from onnx import helper
+from onnx.backend import base
+
+from tract_core.api.model import Model
+from tract_core.api.runnable import Runnable
+from tract_core.api.runtime import runtime_for_name
+from tract_core.api.tensor import Tensor
+from tract_core.data import DatumType
+from tract_core.errors import InputError, TractError
+from tract_onnx.frontend import NEWEST, Onnx
+from tract_onnx.tensors import ELEMENT_TYPES
+
+_RUNTIMES: Final = {"CPU": "default", "CUDA": "cuda"}
+"""What ONNX calls devices, and the runtimes that are meant."""
+
+_CODES: Final = {kind: code for code, kind in ELEMENT_TYPES.items()}
+
+
+class BackendRep(base.BackendRep):
+    """A model that is ready to run. Immutable: one may be used from many threads."""
+
+    def __init__(self, runnable: Runnable) -> None:
+        self.runnable = runnable
+        names = [runnable.output_name(slot) for slot in range(runnable.output_count())]
+        self._outputs = base.namedtupledict("Outputs", names)
+
+    def run(self, inputs: Sequence[Any] | Mapping[str, Any], **kwargs: Any) -> tuple[Any, ...]:
+        """One turn. ``inputs``: one value per input of the model, in order, or by name.
+
+        A tensor is an array (of Python strings, for texts), a sequence a list, a map a dictionary, and an optional its
+        value or ``None``; so are the outputs, in a tuple that can be asked by name too. Options are not looked at.
+        Raises InputError when the inputs do not fit, RunError when a node fails.
+        """
+        return self._outputs(*(_value(output) for output in self.runnable.run(inputs)))
+
+
+class Backend(base.Backend):
+    """Runs ONNX models. Every error is a `TractError`; what is not supported is refused, never computed otherwise."""
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether a runtime of that name is installed and works on this machine."""
+        try:
+            runtime_for_name(_RUNTIMES.get(device, device))
+        except TractError:
+            return False
+        return True
+
+    @classmethod
+    def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        """Whether `prepare` takes the model."""
+        try:
+            cls.prepare(model, device, **kwargs)
+        except TractError:
+            return False
+        return True
+
+    @classmethod
+    def prepare(
+        cls, model: onnx.ModelProto, device: str = "CPU", *, declutter: bool = True, **kwargs: Any
+    ) -> BackendRep:
+        """``model`` ready to run on ``device``.
+
+        ``declutter``: whether to bring it to its normal form before. Other options, as the runner of ONNX's tests gives
+        them, are not looked at. Raises ModelError when the model is refused, PluginError when the device is.
+        """
+        runtime = runtime_for_name(_RUNTIMES.get(device, device))
+        typed = Onnx().load_bytes(model.SerializeToString()).into_typed()
+        return BackendRep(runtime.prepare(Model(typed.declutter() if declutter else typed)))
+
+    @classmethod
+    def run_model(
+        cls, model: onnx.ModelProto, inputs: Sequence[Any] | Mapping[str, Any], device: str = "CPU", **kwargs: Any
+    ) -> tuple[Any, ...]:
+        """The outputs of ``model``. Inputs and outputs are those of `BackendRep.run`."""
+        return cls.prepare(model, device, **kwargs).run(inputs)
+
+    @classmethod
+    def run_node(
+        cls,
+        node: onnx.NodeProto,
+        inputs: Sequence[Any],
+        device: str = "CPU",
+        outputs_info: Sequence[tuple[Any, tuple[int, ...]]] | None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, ...]:
+        """The outputs of one node.
+
+        ``inputs``: one value for each input that the node names. ``opset_version``: that of the node's operator set,
+        the newest by default. What ``outputs_info`` says is found from the operator.
+        """
+        version = kwargs.pop("opset_version", None)
+        return cls.run_model(_model_of(node, list(inputs), version), inputs, device, **kwargs)
+
+
+def _value(output: Any) -> Any:
+    """What a model gave, with an array in the place of every `Tensor`."""
+    if isinstance(output, list):
+        return [_value(item) for item in cast("list[Any]", output)]
+    if isinstance(output, dict):
+        return {key: _value(item) for key, item in cast("dict[Any, Any]", output).items()}
+    return output.to_numpy() if isinstance(output, Tensor) else output
+
+
+def _model_of(node: onnx.NodeProto, inputs: Sequence[Any], version: int | None) -> onnx.ModelProto:
+    names = list(dict.fromkeys(name for name in node.input if name))
+    if len(names) != len(inputs):
+        raise InputError(f"{len(inputs)} inputs were given, the node reads {len(names)}: {', '.join(names)}")
+    infos = [helper.make_value_info(name, _type_of(value, name)) for name, value in zip(names, inputs, strict=True)]
+    outputs = [helper.make_value_info(name, onnx.TypeProto()) for name in node.output if name]
+    opsets = {"": NEWEST, node.domain: NEWEST if node.domain in ("", "ai.onnx") else 1}
+    if version is not None:
+        opsets[node.domain] = version
+    imports = [helper.make_opsetid(domain, number) for domain, number in opsets.items()]
+    return helper.make_model(helper.make_graph([node], node.op_type or "node", infos, outputs), opset_imports=imports)
+
+
+def _type_of(value: Any, name: str) -> onnx.TypeProto:
+    """The type of a value that was given as an input."""
+    if isinstance(value, (list, tuple)):
+        kinds = [_type_of(item, name) for item in cast("Sequence[Any]", value)]
+        if not kinds:
+            raise InputError("the list is empty: it does not say of what type its items are", where=f"input {name!r}")
+        shapes = {tuple(dim.dim_value for dim in kind.tensor_type.shape.dim) for kind in kinds}
+        if len(shapes) > 1:
+            for kind in kinds:
+                kind.tensor_type.ClearField("shape")
+        return helper.make_sequence_type_proto(kinds[0])
+    array = np.asarray(value)
+    kind = DatumType.STRING if array.dtype.kind in "OSUT" else DatumType.from_numpy(array.dtype)
+    return helper.make_tensor_type_proto(_CODES[kind], array.shape)

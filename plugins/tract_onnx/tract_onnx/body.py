@@ -1,0 +1,69 @@
+"""Graphs inside nodes, as models of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx
+
+from tract_core.model.fact import InferenceFact, TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.inference import InferenceModel
+from tract_core.model.typed import TypedModel
+from tract_core.ops.const import Const
+from tract_core.ops.source import TypedSource
+from tract_onnx.graph import GraphReader
+from tract_onnx.node import OnnxNode
+from tract_onnx.wiring import Wiring
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A graph as a model. ``captured``: where, in the model around it, its inputs after the graph's own come from."""
+
+    model: TypedModel
+    captured: tuple[OutletId, ...]
+
+
+def read_body(node: OnnxNode, wire: Wiring, graph: onnx.GraphProto, inputs: Sequence[TypedFact] = ()) -> Body:
+    """The model of a graph inside ``node``, whose own inputs have the facts ``inputs``.
+
+    Values that are captured from around it and known there are known in it. Raises ModelError.
+    """
+    untyped = InferenceModel(wire.model.symbols, wire.model.registry)
+    untyped.limits = wire.model.limits
+    reader = GraphReader(node.file.inside(f"node {node.name[:200]!r} ({node.op_type[:200]})"), graph, untyped)
+    names = [info.name for info in graph.input]
+    outer = {name: outlet for name, outlet in wire.outer.items() if name not in names}
+    for name, outlet in outer.items():
+        reader.add_outer(name, InferenceFact.from_typed(wire.fact(outlet)))
+    reader.add_all({name: InferenceFact.from_typed(fact) for name, fact in zip(names, inputs, strict=False)})
+    own = untyped.inputs[len(outer) :]
+    untyped.inputs = own + untyped.inputs[: len(outer)]
+    typed = untyped.into_typed()
+    sources: list[OutletId | None] = [*(None for _ in own), *outer.values()]
+    # What is known is a constant in the body, and no input of it.
+    still_open = [_is_source(typed, outlet) for outlet in typed.inputs]
+    typed.inputs = [outlet for outlet, is_open in zip(typed.inputs, still_open, strict=True) if is_open]
+    captured = [source for source, is_open in zip(sources, still_open, strict=True) if is_open and source is not None]
+    return Body(typed, tuple(captured))
+
+
+def _is_source(model: TypedModel, outlet: OutletId) -> bool:
+    return isinstance(model.nodes[outlet.node].op, TypedSource)
+
+
+def splice(into: TypedModel, body: TypedModel, inputs: Sequence[OutletId]) -> list[OutletId]:
+    """Wire all nodes of ``body`` into another model, its inputs being ``inputs``; returns its outputs there."""
+    mapping: dict[OutletId, OutletId] = dict(zip(body.inputs, inputs, strict=True))
+    for node_id in body.eval_order():
+        node = body.nodes[node_id]
+        if isinstance(node.op, TypedSource):
+            continue
+        if isinstance(node.op, Const):
+            outlets: Sequence[OutletId] = (into.add_const(node.name, node.op.value),)
+        else:
+            outlets = into.wire_node(node.name, node.op, [mapping[outlet] for outlet in node.inputs])
+        mapping.update(zip(node.outlets(), outlets, strict=True))
+    return [mapping[outlet] for outlet in body.outputs]

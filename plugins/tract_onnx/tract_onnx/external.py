@@ -1,0 +1,175 @@
+"""Tensors kept in files beside the model: which files may be read, and how.
+
+A model names such a file by a path relative to its own folder. Whatever leads out of that folder is refused: absolute
+paths, parent folders, drive letters, links whose target is elsewhere, second names of a file that may be elsewhere, and
+anything that is not a plain file. What was checked is what is read: the file is opened once, folder by folder, without
+following links that may have been put there since.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from mmap import ACCESS_READ, mmap
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Final, Protocol
+
+from tract_core.errors import CorruptModel, LimitExceeded, ModelError, UnsafePath
+from tract_core.limits import DEFAULT_LIMITS, LoadLimits
+
+MAX_PATH: Final = 1024
+"""Characters in the path of an external file."""
+
+_DEVICES: Final = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})
+"""Names that some systems give to devices, in every folder and with any suffix."""
+
+_COPY: Final = "put a copy of the file beside the model"
+
+
+class Entry(Protocol):
+    """A key and a value, as the file holds them."""
+
+    key: str
+    value: str
+
+
+class ExternalFiles:
+    """The files beside one model, each mapped into memory once. ``folder``: ``None`` when the model came as bytes."""
+
+    def __init__(self, folder: Path | None, limits: LoadLimits = DEFAULT_LIMITS) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._contents: dict[str, mmap | bytes] = {}
+        self._files: dict[tuple[int, int], mmap | bytes] = {}
+        self.stored = 0
+        """Bytes that the files opened so far take on the disk: what is left out of a file with holes does not count."""
+
+    def open(self, location: str) -> mmap | bytes:
+        """The content of a file. Raises UnsafePath, LimitExceeded, or ModelError when it cannot be read."""
+        if location not in self._contents:
+            self._contents[location] = self._read(*self._resolve(location), location)
+        return self._contents[location]
+
+    def _resolve(self, location: str) -> tuple[Path, PurePosixPath | Path]:
+        """The model's folder, and the path of the file in it, without links in either."""
+        if self._folder is None:
+            raise UnsafePath(
+                f"the model came without a folder, and keeps tensors in the file {location[:80]!r}",
+                hint="load it from its path",
+            )
+        _check_text(location)
+        try:
+            folder = self._folder.resolve()
+            path = (folder / location).resolve()
+        except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+            raise UnsafePath(f"{location[:80]!r} leads nowhere: {error}", hint=_COPY) from None
+        if not path.is_relative_to(folder):
+            raise UnsafePath(f"{location!r} is a link that leads out of the model's folder", hint=_COPY)
+        return folder, path.relative_to(folder)
+
+    def _read(self, folder: Path, path: PurePosixPath | Path, location: str) -> mmap | bytes:
+        try:
+            descriptor = _open_below(folder, path.parts)
+        except OSError as error:
+            raise ModelError(
+                f"the external data file {location!r} cannot be opened: {error.strerror}",
+                hint="keep the files that came with the model together in one folder",
+            ) from None
+        try:
+            return self._map(descriptor, location)
+        finally:
+            os.close(descriptor)
+
+    def _map(self, descriptor: int, location: str) -> mmap | bytes:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise UnsafePath(f"{location!r} is not a plain file")
+        if status.st_nlink > 1:
+            raise UnsafePath(
+                f"{location!r} has {status.st_nlink} names, one of which may be outside the model's folder", hint=_COPY
+            )
+        key = status.st_dev, status.st_ino
+        if key not in self._files:
+            check_size(status.st_size, self._limits)
+            self._files[key] = map_file(descriptor, status.st_size)
+            self.stored += min(status.st_size, getattr(status, "st_blocks", status.st_size) * 512)
+        return self._files[key]
+
+
+def check_size(size: int, limits: LoadLimits) -> None:
+    """Raises LimitExceeded when a file has too many bytes."""
+    if size > limits.max_bytes:
+        raise LimitExceeded(
+            f"the file has {size} bytes, {limits.max_bytes} are allowed",
+            hint="a file that needs so many can be loaded with LoadLimits(max_bytes=...)",
+        )
+
+
+def map_file(descriptor: int, size: int) -> mmap | bytes:
+    """The content of an open file. Raises LimitExceeded when there is no room for it."""
+    try:
+        return mmap(descriptor, 0, access=ACCESS_READ) if size else b""
+    except (OSError, ValueError, OverflowError) as error:
+        raise LimitExceeded(f"a file of {size} bytes cannot be mapped into memory: {error}") from None
+
+
+def _open_below(folder: Path, parts: tuple[str, ...]) -> int:
+    """A descriptor of a file, opened folder by folder without following links, nor waiting for a pipe's other end."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if os.open not in os.supports_dir_fd:
+        return os.open(folder.joinpath(*parts), flags)
+    current = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parts[:-1]:
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=current)
+            os.close(current)
+            current = below
+        return os.open(parts[-1] if parts else ".", flags, dir_fd=current)
+    finally:
+        os.close(current)
+
+
+def _check_text(location: str) -> None:
+    """Raise UnsafePath unless ``location`` is a plain path relative to its folder on every system."""
+    windows = PureWindowsPath(location)
+    reason = (
+        "it is empty"
+        if not location or location == "."
+        else f"it has {len(location)} characters, {MAX_PATH} are allowed"
+        if len(location) > MAX_PATH
+        else "it has a control character"
+        if any(ord(character) < 32 or ord(character) == 127 for character in location)
+        else "it is absolute"
+        if location.startswith(("/", "\\")) or windows.drive or ":" in location
+        else "it leads to a parent folder"
+        if ".." in PurePosixPath(location).parts or ".." in windows.parts
+        else "a part of it ends with a dot or a space"
+        if any(part.endswith((".", " ")) for part in windows.parts)
+        else "it names a device"
+        if any(part.partition(".")[0].strip().lower() in _DEVICES for part in windows.parts)
+        else None
+    )
+    if reason is not None:
+        shown = f"{location[:80]}..." if len(location) > 80 else location
+        raise UnsafePath(f"the path {shown!r} of external data is refused: {reason}")
+
+
+def entries(pairs: Iterable[Entry]) -> Mapping[str, str]:
+    """The keys and values that say where a tensor is. Raises CorruptModel when one comes twice."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        if pair.key in found:
+            raise CorruptModel(f"external data says {pair.key[:40]!r} twice")
+        found[pair.key] = pair.value
+    return found
+
+
+def number(values: Mapping[str, str], key: str) -> int | None:
+    """A count of bytes. Raises CorruptModel unless it is written in at most 19 decimal digits."""
+    text = values.get(key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= 19):
+        raise CorruptModel(f"external data has {key} {text[:40]!r}, wanted a number of bytes")
+    return int(text)

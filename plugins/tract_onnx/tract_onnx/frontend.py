@@ -1,0 +1,192 @@
+"""Load ONNX models."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+
+from tract_core.analysis.findings import Examination
+from tract_core.errors import CorruptModel, LimitExceeded, ModelError, TractError, VersionError
+from tract_core.limits import DEFAULT_LIMITS, LoadLimits, watching
+from tract_core.model.inference import InferenceModel
+from tract_core.plugins import Registry, default_registry
+from tract_onnx.examine import description, undefined_attributes
+from tract_onnx.external import ExternalFiles, check_size, map_file
+from tract_onnx.file import OnnxFile
+from tract_onnx.graph import GraphReader
+from tract_onnx.local_functions import LocalFunctions
+from tract_onnx.ops.function_body import call_function
+from tract_onnx.registry import DEFAULT_DOMAIN, ML_DOMAIN, OLDEST, ONNX, OnnxOps
+from tract_onnx.tensors import TensorReader
+from tract_onnx.texts import check_texts
+from tract_onnx.wire_format import Buffer, scan
+
+NEWEST: Final = onnx.defs.onnx_opset_version()
+"""The newest version of the default domain's operator set: that of the installed ``onnx`` package."""
+
+_NEWEST: Final = {DEFAULT_DOMAIN: NEWEST, ML_DOMAIN: max(row[3] for row in onnx.helper.VERSION_TABLE)}
+
+
+class Onnx:
+    """The ONNX format.
+
+    ``registry``: the tables to ask about operators, those of the installed plugins by default. ``ignore_value_info``:
+    do not rely on what the file says about tensors inside it; ``ignore_output_shapes``, ``ignore_output_types``: nor
+    on what it says about its outputs. ``limits``: what a file may ask for.
+    """
+
+    def __init__(
+        self,
+        registry: Registry | None = None,
+        *,
+        ignore_value_info: bool = False,
+        ignore_output_shapes: bool = False,
+        ignore_output_types: bool = False,
+        limits: LoadLimits = DEFAULT_LIMITS,
+    ) -> None:
+        self._registry = registry
+        self._limits = limits
+        self._ignored = {
+            "ignore_value_info": ignore_value_info,
+            "ignore_output_shapes": ignore_output_shapes,
+            "ignore_output_types": ignore_output_types,
+        }
+
+    def load(self, path: str | os.PathLike[str]) -> InferenceModel:
+        """The model in a file. Weights are read in place: the file must stay as it is while the model is used.
+
+        Raises ModelError: CorruptModel, VersionError, Unsupported, UnsafePath or LimitExceeded.
+        """
+        path = Path(path)
+        try:
+            return self._read(_map(path, self._limits), ExternalFiles(path.parent, self._limits))
+        except TractError as error:
+            raise error.at(str(path)) from error.__cause__
+
+    def load_bytes(self, content: bytes) -> InferenceModel:
+        """The model in a file's content. One that keeps tensors in other files is refused. Raises ModelError."""
+        try:
+            check_size(len(content), self._limits)
+            return self._read(content, ExternalFiles(None, self._limits))
+        except TractError as error:
+            raise error.at("model") from error.__cause__
+
+    def examine(self, path: str | os.PathLike[str]) -> Examination:
+        """Everything that is wrong with a file, and the model in it as far as it can be read."""
+        problems: list[TractError] = []
+        try:
+            with watching(self._limits):
+                buffer = _map(Path(path), self._limits)
+                skeleton = scan(buffer, limits=self._limits)
+                proto = parse(skeleton.content)
+        except TractError as error:
+            return Examination(None, (error,))
+        model: InferenceModel | None = None
+        files = ExternalFiles(Path(path).parent, self._limits)
+        try:
+            with watching(self._limits):
+                model = self._model(proto, TensorReader(buffer, skeleton, files, self._limits), problems)
+        except TractError as error:
+            problems.append(error)
+        return Examination(model, tuple(problems), tuple(undefined_attributes(proto)), description(proto))
+
+    def _read(self, buffer: Buffer, files: ExternalFiles) -> InferenceModel:
+        with watching(self._limits):
+            skeleton = scan(buffer, limits=self._limits)
+            return self._model(parse(skeleton.content), TensorReader(buffer, skeleton, files, self._limits))
+
+    def _model(
+        self, proto: onnx.ModelProto, tensors: TensorReader, problems: list[TractError] | None = None
+    ) -> InferenceModel:
+        model = InferenceModel(registry=self._registry)
+        model.limits = self._limits
+        file = OnnxFile(
+            versions=_versions(proto),
+            ops=OnnxOps((self._registry or default_registry())[ONNX]),
+            tensors=tensors,
+            problems=problems,
+            functions=LocalFunctions.of(proto.functions, call_function),
+            limits=self._limits,
+            **self._ignored,
+        )
+        GraphReader(file, proto.graph, model).add_all()
+        _set_properties(model, proto)
+        return model
+
+
+def parse(content: bytes) -> onnx.ModelProto:
+    """A model as the ``onnx`` package holds it. Raises CorruptModel unless it has a graph, VersionError."""
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(content)
+    except (DecodeError, ValueError) as error:
+        raise CorruptModel(f"it is no ONNX model: {error}") from None
+    except MemoryError:
+        raise LimitExceeded("there is not enough memory to parse it") from None
+    if not 0 <= proto.ir_version <= onnx.IR_VERSION:
+        raise VersionError(
+            f"it is written in version {proto.ir_version} of the format, versions up to {onnx.IR_VERSION} are read",
+            hint="update tract-onnx and onnx",
+        )
+    if not proto.HasField("graph"):
+        raise CorruptModel("it is no ONNX model: there is no graph in it")
+    check_texts(proto)
+    return proto
+
+
+def _map(path: Path, limits: LoadLimits) -> Buffer:
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ModelError("it is not a plain file", hint="give the path of a file")
+            if status.st_size == 0:
+                raise CorruptModel("the file is empty")
+            check_size(status.st_size, limits)
+            return map_file(file.fileno(), status.st_size)
+    except (OSError, ValueError) as error:  # ValueError: a path that no system call takes
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ModelError(f"it cannot be read: {reason or error}", hint="check the path") from None
+
+
+def _versions(proto: onnx.ModelProto) -> dict[str, int]:
+    """The version of each domain's operator set. Raises VersionError outside the supported range."""
+    versions: dict[str, int] = {}
+    for opset in proto.opset_import:
+        domain = opset.domain or DEFAULT_DOMAIN
+        if versions.setdefault(domain, opset.version) != opset.version:
+            raise CorruptModel(
+                f"it asks for versions {versions[domain]} and {opset.version} of domain {domain[:200]!r}"
+            )
+    if not versions:
+        raise CorruptModel("it does not say which version of the operator set it uses")
+    for domain, version in versions.items():
+        check_version(domain, version)
+    return versions
+
+
+def check_version(domain: str, version: int) -> None:
+    """Raises VersionError, with the supported range, for a version of an operator set that is not read."""
+    oldest, newest = (OLDEST if domain == DEFAULT_DOMAIN else 1), _NEWEST.get(domain)
+    if version < oldest or (newest is not None and version > newest):
+        wanted = f"{oldest} and up" if newest is None else f"{oldest} to {newest}"
+        name = "the operator set" if domain == DEFAULT_DOMAIN else f"the operators of {domain[:200]!r}"
+        hint = f"convert it to version {oldest} or later" if version < oldest else "update tract-onnx and onnx"
+        raise VersionError(f"it uses version {version} of {name}, versions {wanted} are read", hint=hint)
+
+
+def _set_properties(model: InferenceModel, proto: onnx.ModelProto) -> None:
+    """What the file says about itself, as ``onnx.producer_name`` and so on."""
+    for field in ("producer_name", "producer_version", "domain", "doc_string"):
+        if text := getattr(proto, field):
+            model.properties[f"onnx.{field}"] = np.array(text, dtype=object)
+    for field in ("model_version", "ir_version"):
+        model.properties[f"onnx.{field}"] = np.array(getattr(proto, field), dtype=np.int64)
+    for entry in proto.metadata_props:
+        model.properties[f"onnx.metadata_props.{entry.key}"] = np.array(entry.value, dtype=object)

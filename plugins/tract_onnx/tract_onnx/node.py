@@ -1,0 +1,126 @@
+"""A node as the functions of the table ``onnx`` see it: its attributes, typed, and the version of its operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import onnx
+
+from tract_core.data import DatumType
+from tract_core.errors import CorruptModel, Unsupported
+from tract_core.plugins.keys import Array
+from tract_onnx.file import OnnxFile
+from tract_onnx.tensors import element_type
+
+_KIND = onnx.AttributeProto
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnnxNode:
+    """One node of a file. ``version``: that of its domain's operator set.
+
+    A getter returns the attribute, or the default, when one is given, for an attribute that is absent. It raises
+    CorruptModel when the attribute is of another kind, or absent without a default.
+    """
+
+    op_type: str
+    domain: str
+    version: int
+    name: str
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    attributes: Mapping[str, onnx.AttributeProto]
+    file: OnnxFile
+
+    @property
+    def output_count(self) -> int:
+        """Outputs up to the last one that has a name."""
+        return len(self.output_names)
+
+    def wants_output(self, slot: int) -> bool:
+        """Whether the node's output ``slot`` has a name, so that somebody may read it."""
+        return slot < len(self.output_names) and bool(self.output_names[slot])
+
+    def has(self, name: str) -> bool:
+        """Whether the file gives that attribute."""
+        return name in self.attributes
+
+    def int(self, name: str, default: int | None = None) -> int:
+        """An integer."""
+        return self._get(name, "INT", "i", default)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """An integer that stands for yes or no."""
+        return bool(self._get(name, "INT", "i", int(default)))
+
+    def float(self, name: str, default: float | None = None) -> float:
+        """A floating-point number."""
+        return self._get(name, "FLOAT", "f", default)
+
+    def string(self, name: str, default: str | None = None) -> str:
+        """A text."""
+        value = self._get(name, "STRING", "s", default)
+        return value if isinstance(value, str) else self._text(name, value)
+
+    def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> str:
+        """A text that is one of ``choices``. Raises Unsupported for another one."""
+        value = self.string(name, default)
+        if value not in choices:
+            raise Unsupported(f"attribute {name!r} is {value[:80]!r}, wanted one of {', '.join(map(repr, choices))}")
+        return value
+
+    def ints(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+        """Integers."""
+        return tuple(self._get(name, "INTS", "ints", default))
+
+    def floats(self, name: str, default: Sequence[float] | None = None) -> tuple[float, ...]:
+        """Floating-point numbers."""
+        return tuple(self._get(name, "FLOATS", "floats", default))
+
+    def strings(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Texts."""
+        found = self._get(name, "STRINGS", "strings", default)
+        return tuple(value if isinstance(value, str) else self._text(name, value) for value in found)
+
+    def tensor(self, name: str) -> Array:
+        """An array."""
+        return self.file.tensors.array(self._get(name, "TENSOR", "t", None))
+
+    def sparse_tensor(self, name: str) -> Array:
+        """An array that the file holds as a few values and their places."""
+        return self.file.tensors.sparse(self._get(name, "SPARSE_TENSOR", "sparse_tensor", None))
+
+    def graph(self, name: str) -> onnx.GraphProto:
+        """A graph inside the node."""
+        return self._get(name, "GRAPH", "g", None)
+
+    def element_type(self, name: str, default: DatumType | None = None) -> DatumType:
+        """An element type, which files give by number."""
+        if default is not None and not self.has(name):
+            return default
+        return element_type(self.int(name))
+
+    def _get(self, name: str, kind: str, field: str, default: Any) -> Any:
+        attribute = self.attributes.get(name)
+        if attribute is None:
+            if default is None:
+                raise CorruptModel(f"{self.op_type} wants an attribute {name!r}, the node has none")
+            return default
+        if attribute.ref_attr_name:
+            raise CorruptModel(f"attribute {name!r} refers to one of a function, and the node is in none")
+        # Files older than version 4 of the format leave the kind out.
+        if attribute.type not in (_KIND.UNDEFINED, getattr(_KIND, kind)):
+            found = _NAMES.get(attribute.type, str(attribute.type))
+            raise CorruptModel(f"attribute {name!r} of {self.op_type} is of kind {found}, wanted {kind}")
+        return getattr(attribute, field)
+
+    def _text(self, name: str, value: bytes) -> str:
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise CorruptModel(f"attribute {name!r} of {self.op_type} is not UTF-8") from None
+
+
+_NAMES: Final[Mapping[int, str]] = {number: name for name, number in _KIND.AttributeType.items()}

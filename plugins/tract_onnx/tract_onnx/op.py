@@ -1,0 +1,83 @@
+"""A node of an ONNX file in an `InferenceModel`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tract_core.errors import ModelError, TractError, Unsupported
+from tract_core.model.graph import OutletId
+from tract_core.model.inference import InferenceOp
+from tract_core.model.typed import TypedModel
+from tract_core.ops.identity import Identity
+from tract_core.ops.wiring import wire_one
+from tract_onnx.node import OnnxNode
+from tract_onnx.registry import DEFAULT_DOMAIN, OnnxFn
+from tract_onnx.wiring import Wiring
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnnxOp(InferenceOp):
+    """A node, and the function that wires it.
+
+    ``slots``: for each input of the ONNX node, which input of this one it is; ``None`` for an optional one left out.
+    ``outer``: the names of the values that the graphs inside the node capture; they are the inputs that follow.
+    """
+
+    node: OnnxNode
+    function: OnnxFn
+    slots: tuple[int | None, ...]
+    outer: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The operator's name in the file, with its domain where that is not the default one."""
+        return _display(self.node)
+
+    def wire(self, model: TypedModel, name: str, inputs: Sequence[OutletId]) -> Sequence[OutletId]:
+        """The core operators. The node that yields an output of the ONNX node gets that output's name.
+
+        Raises TractError; whatever else goes wrong in a row of the table becomes a ModelError.
+        """
+        captured = dict(zip(self.outer, inputs[len(inputs) - len(self.outer) :], strict=True))
+        given = [None if slot is None else inputs[slot] for slot in self.slots]
+        before = len(model.nodes)
+        try:
+            result = self.function(self.node, Wiring(model, name, given, captured))
+        except TractError:
+            raise
+        except Exception as error:
+            raise ModelError(f"it cannot be wired: {type(error).__name__}: {error}") from error
+        outlets = [result] if isinstance(result, OutletId) else list(result)
+        return _named(model, self.node, outlets, before)
+
+
+def _named(model: TypedModel, node: OnnxNode, outlets: Sequence[OutletId | None], before: int) -> list[OutletId]:
+    """One outlet per output of ``node``, under the names that the file gives them; ``before``: the first new node."""
+    named: list[OutletId] = []
+    for slot, wanted in enumerate(node.output_names):
+        outlet = outlets[slot] if slot < len(outlets) else None
+        if not wanted:
+            named.append(OutletId(before - 1) if outlet is None else outlet)
+        elif outlet is None:
+            raise Unsupported(f"output {slot}, {wanted!r}, is read, and it is not computed here")
+        else:
+            named.append(_name(model, node, outlet, wanted, before))
+    return named
+
+
+def _name(model: TypedModel, node: OnnxNode, outlet: OutletId, wanted: str, before: int) -> OutletId:
+    if outlet.slot > 0:
+        model.set_label(outlet, wanted)
+        return outlet
+    current = model.nodes[outlet.node].name
+    if outlet.node < before or (current != wanted and current in node.output_names):
+        # The tensor has a name already: it passed through unchanged, or is two outputs of this node.
+        return wire_one(model, wanted, Identity(), outlet)
+    if current != wanted:
+        model.rename(outlet.node, wanted)
+    return outlet
+
+
+def _display(node: OnnxNode) -> str:
+    return node.op_type if node.domain == DEFAULT_DOMAIN else f"{node.domain}.{node.op_type}"

@@ -1,0 +1,1 @@
+"""Operators of the ONNX standard that the core does not have: one module per family."""

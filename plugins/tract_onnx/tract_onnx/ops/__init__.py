@@ -1,0 +1,1 @@
+"""How each ONNX operator is wired in core operators, one module per family."""

@@ -1,0 +1,73 @@
+"""Batch normalisation by the statistics of the batch itself, as in training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tract_core.data import DatumType
+from tract_core.errors import FactError
+from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Add, Mul, Sub
+from tract_core.ops.elementwise import Rsqrt
+from tract_core.ops.norm import wire_batch_norm
+from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.registry import onnx_op
+from tract_onnx.wiring import Wiring
+
+ROWS = Rows()
+
+
+@onnx_op(ROWS, "BatchNormalization", since=7)
+def batch_norm_7(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    """A node is in training mode when its statistics are asked for"""
+    if not any(node.wants_output(slot) for slot in range(1, 5)):
+        return (_by_given(node, wire),)
+    result, (mean, variance), running = _by_batch(node, wire)
+    return result, *running, mean, variance
+
+
+@onnx_op(ROWS, "BatchNormalization", since=14)
+def batch_norm_14(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    """An attribute says whether a node is in training mode"""
+    if not node.flag("training_mode"):
+        return (_by_given(node, wire),)
+    result, _, running = _by_batch(node, wire)
+    return result, *running
+
+
+def _by_given(node: OnnxNode, wire: Wiring) -> OutletId:
+    x, scale, bias, mean, variance = (wire.input(slot) for slot in range(5))
+    eps = node.float("epsilon", 1e-5)
+    return wire.through(wire_batch_norm, x, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
+
+
+def _by_batch(node: OnnxNode, wire: Wiring) -> tuple[OutletId, Sequence[OutletId], Sequence[OutletId]]:
+    """The standardised tensor; mean and variance of each channel; the running ones, moved a little towards these."""
+    x, scale, bias, *running = (wire.input(slot) for slot in range(5))
+    kind, rank = wire.dtype(x), wire.rank(x)
+    if rank < 2:
+        raise FactError(f"a batch and channels are wanted, found {wire.fact(x)}")
+    others = tuple(axis for axis in range(rank) if axis != 1)
+    compute = DatumType.F32 if kind.itemsize < 4 else kind
+    wide = wire.cast(x, compute)
+    mean = wire.through(wire_mean, wide, others)
+    centred = wire.op(Sub(), wide, mean)
+    variance = wire.op(Reduce(others, Reducer.MEAN_OF_SQUARES), centred)
+    inverse = wire.op(Rsqrt(), wire.op(Add(), variance, wire.scalar(node.float("epsilon", 1e-5), variance)))
+    scale, bias = (wire.unsqueeze(wire.cast(outlet, compute), others) for outlet in (scale, bias))
+    result = wire.op(Add(), wire.op(Mul(), wire.op(Mul(), centred, inverse), scale), bias)
+    found = [wire.squeeze(outlet, others) for outlet in (mean, variance)]
+    moved = [_towards(node, wire, old, new) for old, new in zip(running, found, strict=True)]
+    return wire.cast(result, kind), [wire.cast(outlet, kind) for outlet in found], moved
+
+
+def _towards(node: OnnxNode, wire: Wiring, old: OutletId, new: OutletId) -> OutletId:
+    """``old * momentum + new * (1 - momentum)``, in the type of the old"""
+    momentum, kind = node.float("momentum", 0.9), wire.dtype(old)
+    old = wire.cast(old, wire.dtype(new))
+    parts = [
+        wire.op(Mul(), outlet, wire.scalar(factor, outlet)) for outlet, factor in ((old, momentum), (new, 1 - momentum))
+    ]
+    return wire.cast(wire.op(Add(), *parts), kind)

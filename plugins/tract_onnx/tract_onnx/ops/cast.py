@@ -1,0 +1,43 @@
+"""Conversions between element types."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tract_core.data import DatumType, DType
+from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Max, Min
+from tract_core.ops.cast import Cast
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.registry import onnx_op
+from tract_onnx.wiring import Wiring, greatest
+
+ROWS = Rows()
+
+_SATURATING: Final = frozenset({DatumType.F8E4M3FN, DatumType.F8E4M3FNUZ, DatumType.F8E5M2, DatumType.F8E5M2FNUZ})
+"""The types for which the attribute ``saturate`` counts."""
+
+
+@onnx_op(ROWS, "Cast")
+def cast(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X in another element type"""
+    return _cast(node, wire, node.element_type("to"))
+
+
+@onnx_op(ROWS, "CastLike", since=15)
+def cast_like(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X in the element type of another tensor"""
+    return _cast(node, wire, wire.dtype(wire.input(1)))
+
+
+def _cast(node: OnnxNode, wire: Wiring, to: DType) -> OutletId:
+    x = wire.input(0)
+    kind = wire.dtype(x)
+    if kind == to:
+        return x
+    if to in _SATURATING and kind.is_float() and kind.itemsize > 1 and node.flag("saturate", True):
+        # Narrow floats have no room for infinities: what is too large becomes the greatest number.
+        limit = greatest(to)
+        x = wire.op(Min(), wire.op(Max(), x, wire.scalar(-limit, x)), wire.scalar(limit, x))
+    return wire.op(Cast(to), x)

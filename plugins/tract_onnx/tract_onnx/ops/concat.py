@@ -1,0 +1,20 @@
+"""Tensors put together."""
+
+from __future__ import annotations
+
+from tract_core.model.graph import OutletId
+from tract_core.ops.concat import TypedConcat
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.registry import onnx_op
+from tract_onnx.wiring import Wiring
+
+ROWS = Rows()
+
+
+@onnx_op(ROWS, "Concat", since=4)
+def concat(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The inputs, one after the other along ``axis``"""
+    inputs = wire.all_inputs()
+    axis = wire.axis(node.int("axis"), wire.rank(inputs[0]))
+    return inputs[0] if len(inputs) == 1 else wire.op(TypedConcat(axis), *inputs)

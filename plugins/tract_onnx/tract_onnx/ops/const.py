@@ -1,0 +1,41 @@
+"""Constants written as nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tract_core.errors import CorruptModel
+from tract_core.model.graph import OutletId
+from tract_core.plugins.keys import Array
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.registry import onnx_op
+from tract_onnx.wiring import Wiring
+
+ROWS = Rows()
+
+
+@onnx_op(ROWS, "Constant")
+def constant(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The one value among the attributes"""
+    return wire.const(_value(node))
+
+
+def _value(node: OnnxNode) -> Array:
+    if node.has("value"):
+        return node.tensor("value")
+    if node.has("sparse_value"):
+        return node.sparse_tensor("sparse_value")
+    if node.has("value_float"):
+        return np.array(node.float("value_float"), dtype=np.float32)
+    if node.has("value_floats"):
+        return np.array(node.floats("value_floats"), dtype=np.float32)
+    if node.has("value_int"):
+        return np.array(node.int("value_int"), dtype=np.int64)
+    if node.has("value_ints"):
+        return np.array(node.ints("value_ints"), dtype=np.int64)
+    if node.has("value_string"):
+        return np.array(node.string("value_string"), dtype=object)
+    if node.has("value_strings"):
+        return np.array(node.strings("value_strings"), dtype=object)
+    raise CorruptModel("a Constant has no value")

@@ -1,0 +1,233 @@
+"""Operators on one tensor, element by element, and those that are a few of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tract_core.data import DatumType
+from tract_core.errors import Unsupported
+from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
+from tract_core.ops import elementwise as core
+from tract_core.ops.activation import Activation, wire_activation
+from tract_core.ops.binary import Add, Div, Gt, Max, Min, Mul, Sub
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.registry import ONNX, OnnxFn, onnx_op, row_key
+from tract_onnx.wiring import Wiring
+
+ROWS = Rows()
+
+_SAME: Final[dict[str, TypedOp]] = {
+    "Abs": core.Abs(),
+    "Acos": core.Acos(),
+    "Acosh": core.Acosh(),
+    "Asin": core.Asin(),
+    "Asinh": core.Asinh(),
+    "Atan": core.Atan(),
+    "Atanh": core.Atanh(),
+    "BitwiseNot": core.BitNot(),
+    "Ceil": core.Ceil(),
+    "Cos": core.Cos(),
+    "Cosh": core.Cosh(),
+    "Erf": core.Erf(),
+    "Exp": core.Exp(),
+    "Floor": core.Floor(),
+    "HardSwish": core.HardSwish(),
+    "IsNaN": core.IsNan(),
+    "Log": core.Ln(),
+    "Neg": core.Neg(),
+    "Not": core.Not(),
+    "Reciprocal": core.Recip(),
+    "Round": core.RoundHalfToEven(),
+    "Rsqrt": core.Rsqrt(),
+    "Sigmoid": core.Sigmoid(),
+    "Sign": core.Sign(),
+    "Sin": core.Sin(),
+    "Sinh": core.Sinh(),
+    "Sqrt": core.Sqrt(),
+    "Tan": core.Tan(),
+    "Tanh": core.Tanh(),
+}
+"""ONNX operators that are one core operator, without attributes."""
+
+
+def _same(op: TypedOp) -> OnnxFn:
+    def wire_same(node: OnnxNode, wire: Wiring) -> OutletId:
+        return wire.op(op, wire.input(0))
+
+    return wire_same
+
+
+for _name, _op in _SAME.items():
+    ROWS.add(ONNX, row_key(_name, 1), _same(_op))
+
+
+@onnx_op(ROWS, "Identity")
+def identity(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X"""
+    return wire.input(0)
+
+
+@onnx_op(ROWS, "Dropout", since=6)
+def dropout_6(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    """x: nothing is dropped when a model is used; every element of the mask is true"""
+    return _kept(node, wire)
+
+
+def _kept(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    x = wire.input(0)
+    if not node.wants_output(1):
+        return (x,)
+    kind = wire.dtype(x) if node.version < 10 else DatumType.BOOL
+    true = wire.cast(wire.const(1), kind)
+    return x, wire.broadcast(true, wire.shape(x))
+
+
+@onnx_op(ROWS, "Dropout", since=12)
+def dropout_12(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    """As before; a model that asks for training mode is refused"""
+    training = wire.optional(2)
+    if training is not None and wire.known(training, "the training mode of Dropout").any():
+        raise Unsupported("Dropout in training mode", hint="export the model for inference, with model.eval()")
+    return _kept(node, wire)
+
+
+@onnx_op(ROWS, "Relu")
+def relu(node: OnnxNode, wire: Wiring) -> OutletId:
+    """max(x, 0)"""
+    x = wire.input(0)
+    return wire.op(Max(), x, wire.scalar(0, x))
+
+
+@onnx_op(ROWS, "LeakyRelu")
+def leaky_relu(node: OnnxNode, wire: Wiring) -> OutletId:
+    """x, or alpha * x below zero"""
+    return wire.op(core.LeakyRelu(node.float("alpha", 0.01)), wire.input(0))
+
+
+@onnx_op(ROWS, "PRelu")
+def prelu(node: OnnxNode, wire: Wiring) -> OutletId:
+    """max(x, 0) + slope * min(x, 0)"""
+    x, slope = wire.input(0), wire.input(1)
+    if node.version < 7 and wire.rank(slope) == 1:
+        # Before it was broadcast as usual, the slope was one number, or one per channel.
+        slope = wire.unsqueeze(slope, list(range(1, wire.rank(x) - 1)))
+    zero = wire.scalar(0, x)
+    below = wire.binary(Mul(), wire.op(Min(), x, zero), slope)
+    return wire.binary(Add(), wire.op(Max(), x, zero), below)
+
+
+def _activation(wire: Wiring, name: str, alpha: float = 0.0, beta: float = 0.0) -> OutletId:
+    return wire.through(wire_activation, Activation(name, alpha, beta), wire.input(0))
+
+
+@onnx_op(ROWS, "ThresholdedRelu")
+def thresholded_relu(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X where it is above alpha, else 0"""
+    return _activation(wire, "thresholdedrelu", node.float("alpha", 1.0))
+
+
+@onnx_op(ROWS, "Elu")
+def elu(node: OnnxNode, wire: Wiring) -> OutletId:
+    """x, or alpha * (exp(x) - 1) below zero"""
+    return _activation(wire, "elu", node.float("alpha", 1.0))
+
+
+@onnx_op(ROWS, "Selu")
+def selu(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Gamma times what Elu does"""
+    result = _activation(wire, "elu", node.float("alpha", 1.67326319217681884765625))
+    return wire.op(Mul(), result, wire.scalar(node.float("gamma", 1.05070102214813232421875), result))
+
+
+@onnx_op(ROWS, "HardSigmoid")
+def hard_sigmoid(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Alpha * x + beta, kept between 0 and 1"""
+    return _activation(wire, "hardsigmoid", node.float("alpha", 0.2), node.float("beta", 0.5))
+
+
+@onnx_op(ROWS, "Softplus")
+def softplus(node: OnnxNode, wire: Wiring) -> OutletId:
+    """log(exp(x) + 1)"""
+    return _activation(wire, "softplus")
+
+
+@onnx_op(ROWS, "Softsign")
+def softsign(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X / (1 + |x|)"""
+    return _activation(wire, "softsign")
+
+
+@onnx_op(ROWS, "Mish")
+def mish(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X * tanh(softplus(x))"""
+    return wire.op(Mul(), wire.input(0), wire.op(core.Tanh(), _activation(wire, "softplus")))
+
+
+@onnx_op(ROWS, "Celu")
+def celu(node: OnnxNode, wire: Wiring) -> OutletId:
+    """x, or alpha * (exp(x / alpha) - 1) below zero"""
+    x, alpha = wire.input(0), node.float("alpha", 1.0)
+    zero = wire.scalar(0, x)
+    scaled = wire.op(Div(), wire.op(Min(), x, zero), wire.scalar(alpha, x))
+    below = wire.op(Sub(), wire.op(core.Exp(), scaled), wire.scalar(1, x))
+    return wire.op(Add(), wire.op(Max(), x, zero), wire.op(Mul(), below, wire.scalar(alpha, x)))
+
+
+@onnx_op(ROWS, "Swish", since=24)
+def swish(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X * sigmoid(alpha * x)"""
+    x = wire.input(0)
+    alpha = node.float("alpha", 1.0)
+    if alpha == 1:
+        return wire.op(core.Silu(), x)
+    return wire.op(Mul(), x, wire.op(core.Sigmoid(), wire.op(Mul(), x, wire.scalar(alpha, x))))
+
+
+@onnx_op(ROWS, "Gelu", since=20)
+def gelu(node: OnnxNode, wire: Wiring) -> OutletId:
+    """x/2 * (1 + erf(x/sqrt(2))), or the form with tanh"""
+    by_tanh = node.choice("approximate", ("none", "tanh"), "none") == "tanh"
+    return wire.op(core.GeluApproximate() if by_tanh else core.GeluExact(), wire.input(0))
+
+
+@onnx_op(ROWS, "Shrink", since=9)
+def shrink(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X + bias below -lambd, x - bias above lambd, else 0"""
+    x = wire.input(0)
+    limit, bias = node.float("lambd", 0.5), node.float("bias", 0.0)
+    zero = wire.scalar(0, x)
+    above = wire.select(wire.op(Gt(), x, wire.scalar(limit, x)), wire.op(Sub(), x, wire.scalar(bias, x)), zero)
+    is_below = wire.op(Gt(), wire.scalar(-limit, x), x)
+    return wire.select(is_below, wire.op(Add(), x, wire.scalar(bias, x)), above)
+
+
+@onnx_op(ROWS, "IsInf", since=10)
+def is_inf(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Whether x is infinite, of the signs asked for"""
+    op = core.IsInf(node.flag("detect_positive", True), node.flag("detect_negative", True))
+    return wire.op(op, wire.input(0))
+
+
+@onnx_op(ROWS, "Clip", since=6)
+def clip_6(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X kept between two attributes"""
+    x = wire.input(0)
+    low = wire.scalar(node.float("min"), x) if node.has("min") else None
+    high = wire.scalar(node.float("max"), x) if node.has("max") else None
+    return _clip(wire, x, low, high)
+
+
+@onnx_op(ROWS, "Clip", since=11)
+def clip_11(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X kept between two inputs, either of which may be left out"""
+    return _clip(wire, wire.input(0), wire.optional(1), wire.optional(2))
+
+
+def _clip(wire: Wiring, x: OutletId, low: OutletId | None, high: OutletId | None) -> OutletId:
+    # The upper limit last: it wins where the limits cross.
+    if low is not None:
+        x = wire.binary(Max(), x, low)
+    return x if high is None else wire.binary(Min(), x, high)

@@ -1,0 +1,124 @@
+"""Features selected, scaled and put together (domain ``ai.onnx.ml``)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tract_core.data import Constant, DatumType
+from tract_core.dims import Dim, same_dim
+from tract_core.errors import CorruptModel, FactError, LimitExceeded
+from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Div, Eq, Gt, Mul, Sub
+from tract_core.ops.concat import TypedConcat
+from tract_core.ops.elementwise import Abs, IsNan, Sqrt, Square
+from tract_core.ops.gather import Gather
+from tract_core.ops.pad import Pad, PadConstant
+from tract_core.ops.reduce import Reduce, Reducer
+from tract_core.ops.slice import Slice
+from tract_core.plugins.keys import Array
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.ops.post_transform import as_rows
+from tract_onnx.registry import ML_DOMAIN, onnx_op
+from tract_onnx.wiring import Wiring
+
+ROWS = Rows()
+
+MAX_WIDTH: Final = 1 << 24
+"""Features that FeatureVectorizer makes of one input."""
+
+
+@onnx_op(ROWS, "ArrayFeatureExtractor", domain=ML_DOMAIN)
+def array_feature_extractor(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The elements of the last axis at some places; a list is one row"""
+    x, places = as_rows(wire, wire.input(0)), wire.input(1)
+    if wire.rank(x) == 0:
+        raise FactError(f"ArrayFeatureExtractor wants at least one axis, found {wire.fact(x)}")
+    places = wire.reshape(places, (wire.shape(places).volume,))
+    return wire.op(Gather(wire.rank(x) - 1), x, places)
+
+
+@onnx_op(ROWS, "Binarizer", domain=ML_DOMAIN)
+def binarizer(node: OnnxNode, wire: Wiring) -> OutletId:
+    """1 above the threshold, else 0"""
+    x = wire.input(0)
+    kind, threshold = wire.dtype(x), node.float("threshold", 0.0)
+    if kind.is_integer():
+        x = wire.cast(x, DatumType.F64)
+    return wire.cast(wire.op(Gt(), x, wire.scalar(threshold, x)), kind)
+
+
+def _per_feature(node: OnnxNode, wire: Wiring, x: OutletId, name: str, values: Array) -> OutletId:
+    """One value for all features, or one for each, with as many axes as ``x``."""
+    size: Dim = wire.shape(x)[-1] if wire.rank(x) else 1
+    if len(values) != 1 and same_dim(size, len(values)) is False:
+        raise CorruptModel(f"attribute {name!r} of {node.op_type} has {len(values)} numbers for {wire.fact(x)}")
+    return wire.const(values.reshape((1,) * (wire.rank(x) - 1) + (-1,) if wire.rank(x) else ()))
+
+
+@onnx_op(ROWS, "Scaler", domain=ML_DOMAIN)
+def scaler(node: OnnxNode, wire: Wiring) -> OutletId:
+    """(x - offset) * scale, feature by feature, in f32"""
+    x = wire.cast(wire.input(0), DatumType.F32)
+    offset, scale = (np.array(node.floats(name), np.float32) for name in ("offset", "scale"))
+    centred = wire.op(Sub(), x, _per_feature(node, wire, x, "offset", offset))
+    return wire.op(Mul(), centred, _per_feature(node, wire, x, "scale", scale))
+
+
+@onnx_op(ROWS, "Imputer", domain=ML_DOMAIN)
+def imputer(node: OnnxNode, wire: Wiring) -> OutletId:
+    """One value replaced by others, feature by feature"""
+    x = wire.input(0)
+    kind = wire.dtype(x)
+    if kind.is_float():
+        name, given, wanted = "imputed_value_floats", node.floats("imputed_value_floats"), np.float32
+        replaced = node.float("replaced_value_float", 0.0)
+    else:
+        name, given, wanted = "imputed_value_int64s", node.ints("imputed_value_int64s"), np.int64
+        replaced = node.int("replaced_value_int64", 0)
+    values = np.array(given, wanted)
+    if (values != values.astype(kind.numpy).astype(wanted))[~np.isnan(values)].any():
+        raise CorruptModel(f"attribute {name!r} holds numbers that {kind.short} does not")
+    missing = wire.op(IsNan(), x) if np.isnan(replaced) else wire.op(Eq(), x, wire.scalar(replaced, x))
+    return wire.select(missing, _per_feature(node, wire, x, name, values.astype(kind.numpy)), x)
+
+
+@onnx_op(ROWS, "Normalizer", domain=ML_DOMAIN)
+def normalizer(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Each row divided by its greatest element, the sum of its magnitudes, or its length; by nothing where that is 0"""
+    norm = node.choice("norm", ("MAX", "L1", "L2"), "MAX")
+    x = wire.cast(wire.input(0), DatumType.F32)
+    last = (wire.rank(x) - 1,)
+    if norm == "MAX":
+        divisor = wire.op(Reduce(last, Reducer.MAX), x)
+    elif norm == "L1":
+        divisor = wire.op(Reduce(last, Reducer.SUM), wire.op(Abs(), x))
+    else:
+        divisor = wire.op(Sqrt(), wire.op(Reduce(last, Reducer.SUM), wire.op(Square(), x)))
+    one, zero = wire.scalar(1, divisor), wire.scalar(0, divisor)
+    return wire.op(Div(), x, wire.select(wire.op(Eq(), divisor, zero), one, divisor))
+
+
+@onnx_op(ROWS, "FeatureVectorizer", domain=ML_DOMAIN)
+def feature_vectorizer(node: OnnxNode, wire: Wiring) -> OutletId:
+    """All features beside each other, in f32; those of each input cut or filled up with zeros to a given number"""
+    inputs = [wire.cast(as_rows(wire, x), DatumType.F32) for x in wire.all_inputs()]
+    wanted = node.ints("inputdimensions", ())
+    if wanted and (len(wanted) != len(inputs) or min(wanted) < 0):
+        raise CorruptModel(f"'inputdimensions' is {list(wanted)[:50]}, wanted {len(inputs)} sizes")
+    if sum(wanted) > MAX_WIDTH:
+        raise LimitExceeded(f"'inputdimensions' asks for {sum(wanted)} features, at most {MAX_WIDTH} are allowed")
+    parts = [_of_width(wire, x, width) for x, width in zip(inputs, wanted or [None] * len(inputs), strict=True)]
+    return wire.op(TypedConcat(1), *parts)
+
+
+def _of_width(wire: Wiring, x: OutletId, width: int | None) -> OutletId:
+    if wire.rank(x) != 2:
+        raise FactError(f"FeatureVectorizer wants matrices, found {wire.fact(x)}")
+    size = wire.shape(x)[1]
+    if width is None or same_dim(size, width):
+        return x
+    padded = wire.op(Pad(((0, 0), (0, width)), PadConstant(Constant(np.zeros((), np.float32)))), x)
+    return wire.op(Slice(1, 0, width), padded)

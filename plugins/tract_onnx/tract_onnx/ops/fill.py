@@ -1,0 +1,37 @@
+"""Tensors of one value, and of ones on a diagonal."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tract_core.data import Constant, DatumType
+from tract_core.errors import CorruptModel, FactError
+from tract_core.model.graph import OutletId
+from tract_core.ops.wiring_dyn import wire_eye, wire_fill
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.registry import onnx_op
+from tract_onnx.wiring import Wiring
+
+ROWS = Rows()
+
+
+@onnx_op(ROWS, "ConstantOfShape", since=9)
+def constant_of_shape(node: OnnxNode, wire: Wiring) -> OutletId:
+    """A tensor of the shape that the input holds, filled with the attribute ``value``, 0 by default"""
+    value = node.tensor("value") if node.has("value") else np.zeros(1, np.float32)
+    if value.size != 1:
+        raise CorruptModel(f"the value of ConstantOfShape has {value.size} elements, 1 is wanted")
+    return wire.through(wire_fill, wire.sizes(wire.input(0)), Constant(value.reshape(())))
+
+
+@onnx_op(ROWS, "EyeLike", since=9)
+def eye_like(node: OnnxNode, wire: Wiring) -> OutletId:
+    """A matrix of the input's shape, with ones on diagonal ``k``"""
+    x = wire.fact(wire.input(0))
+    if x.rank != 2:
+        raise FactError(f"EyeLike wants a matrix, found {x}")
+    kind = x.datum_type.storage
+    to = node.element_type("dtype", DatumType.F32 if kind.is_bool() else kind)
+    rows, columns = x.shape
+    return wire.through(wire_eye, rows=rows, columns=columns, diagonal=node.int("k", 0), to=to)

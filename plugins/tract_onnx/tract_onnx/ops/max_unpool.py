@@ -1,0 +1,91 @@
+"""The partial inverse of MaxPool, and MaxPool's places in column-major order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tract_core.data import Constant, DatumType
+from tract_core.dims import Dim, less_or_equal, product
+from tract_core.errors import CorruptModel, FactError
+from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Add, Div, Mul, Rem, Sub
+from tract_core.ops.concat import TypedConcat
+from tract_core.ops.pad import PadConstant
+from tract_core.ops.pool import MaxPool
+from tract_core.ops.scatter import ScatterElements
+from tract_core.ops.wiring_dyn import wire_dyn_pad
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.ops.spatial import per_axis, pool_spec
+from tract_onnx.registry import onnx_op
+from tract_onnx.wiring import Wiring
+
+ROWS = Rows()
+
+
+@onnx_op(ROWS, "MaxUnpool", since=9)
+def max_unpool(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Zeros, with each element at the place that it was taken from
+
+    Places count in the tensor that the window's attributes give; a larger output has zeros behind it.
+    """
+    x, places = wire.input(0), wire.i64(wire.input(1))
+    if wire.shape(places).same(wire.shape(x)) is False:
+        raise FactError(f"as many places as elements are wanted, found {wire.fact(places)} for {wire.fact(x)}")
+    shape, count = _pooled_from(node, wire, x), wire.shape(x).volume
+    kind = wire.dtype(x).numpy
+    zeros = wire.broadcast(wire.const(np.zeros(1, kind)), (product(shape),))
+    filled = wire.op(ScatterElements(0), zeros, wire.reshape(places, (count,)), wire.reshape(x, (count,)))
+    result = wire.reshape(filled, shape)
+    wanted = wire.optional(2)
+    if wanted is None:
+        return result
+    wanted = wire.sizes(wanted)
+    grown = wire.op(Sub(), wanted, wire.const(shape))
+    pads = wire.op(TypedConcat(0), wire.const((0,) * len(shape)), grown)
+    return wire.through(wire_dyn_pad, result, pads, PadConstant(Constant(np.zeros((), kind))))
+
+
+def _pooled_from(node: OnnxNode, wire: Wiring, x: OutletId) -> tuple[Dim, ...]:
+    """The shape of the smallest tensor of which the window gives as many elements as ``x`` has."""
+    kernel, sizes = node.ints("kernel_shape"), wire.shape(x)
+    rank = len(kernel)
+    if len(sizes) != rank + 2:
+        raise FactError(f"a window of {rank} axes wants a tensor of {rank + 2}, found {wire.fact(x)}")
+    strides, pads = per_axis(node, "strides", rank, 1), per_axis(node, "pads", 2 * rank, 0)
+    found = [
+        (size - 1) * stride - before - after + width
+        for size, stride, before, after, width in zip(sizes[2:], strides, pads[:rank], pads[rank:], kernel, strict=True)
+    ]
+    if any(less_or_equal(1, size) is False for size in found):
+        raise CorruptModel(f"pads {list(pads)} leave nothing of {wire.fact(x)}: its sizes would be {found}")
+    return (*sizes[:2], *found)
+
+
+@onnx_op(ROWS, "MaxPool", since=8)
+def max_pool_8(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    """The largest element of each window, and its place, counted in either order"""
+    x, pool = wire.input(0), pool_spec(node, node.ints("kernel_shape"), ceil_mode=node.flag("ceil_mode"))
+    if not node.wants_output(1):
+        return (wire.op(MaxPool(pool), x),)
+    values, places = wire.ops(MaxPool(pool, DatumType.I64), x)
+    if node.int("storage_order", 0) == 0:
+        return values, places
+    return values, _column_major(wire, places, wire.shape(x)[2:])
+
+
+def _column_major(wire: Wiring, places: OutletId, sizes: Sequence[Dim]) -> OutletId:
+    """Places within a channel, counted with the last axis fastest, as those counted with the first axis fastest."""
+
+    def number(dim: Dim) -> OutletId:
+        return wire.unsqueeze(wire.const(dim), range(wire.rank(places)))
+
+    rest = wire.op(Rem(), places, number(product(sizes)))
+    result = wire.op(Sub(), places, rest)
+    for axis in reversed(range(len(sizes))):
+        size, step = number(sizes[axis]), number(product(sizes[:axis]))
+        result = wire.op(Add(), result, wire.op(Mul(), wire.op(Rem(), rest, size), step))
+        rest = wire.op(Div(), rest, size)
+    return result

@@ -1,0 +1,139 @@
+"""Normalisations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tract_core.data import DatumType
+from tract_core.dims import Dim
+from tract_core.errors import Unsupported
+from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Add, Div, Max, Mul, Sub
+from tract_core.ops.elementwise import Abs, Rsqrt, Sqrt, Square
+from tract_core.ops.lrn import Lrn
+from tract_core.ops.norm import (
+    RmsNorm,
+    wire_batch_norm,
+    wire_group_norm,
+    wire_instance_norm,
+    wire_layer_norm,
+)
+from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.registry import onnx_op
+from tract_onnx.wiring import Wiring
+
+ROWS = Rows()
+
+_TINY: Final = 1e-38
+"""A number about as small as f32 has."""
+
+
+@onnx_op(ROWS, "BatchNormalization", since=6)
+def batch_norm(node: OnnxNode, wire: Wiring) -> OutletId:
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias, channel by channel"""
+    if node.flag("training_mode") or (node.version < 7 and not node.flag("is_test")):
+        raise Unsupported(
+            "BatchNormalization in training mode", hint="export the model for inference, with model.eval()"
+        )
+    x, scale, bias, mean, variance = (wire.input(slot) for slot in range(5))
+    eps = node.float("epsilon", 1e-5)
+    return wire.through(wire_batch_norm, x, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
+
+
+@onnx_op(ROWS, "InstanceNormalization", since=6)
+def instance_norm(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Each channel of each item standardised over its places"""
+    x, scale, bias = (wire.input(slot) for slot in range(3))
+    return wire.through(wire_instance_norm, x, scale=scale, bias=bias, eps=node.float("epsilon", 1e-5))
+
+
+@onnx_op(ROWS, "LayerNormalization", since=17)
+def layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
+    """Standardised over all axes from ``axis`` on; also the mean, and one over the standard deviation"""
+    x, scale, bias = wire.input(0), wire.input(1), wire.optional(2)
+    axis, eps = wire.axis(node.int("axis", -1), wire.rank(x)), node.float("epsilon", 1e-5)
+    result = wire.through(wire_layer_norm, x, axis, eps=eps, scale=scale, bias=bias)
+    if not (node.wants_output(1) or node.wants_output(2)):
+        return (result,)
+    return result, *_statistics(wire, x, tuple(range(axis, wire.rank(x))), eps)
+
+
+def _statistics(wire: Wiring, x: OutletId, axes: tuple[int, ...], eps: float) -> tuple[OutletId, OutletId]:
+    kind = wire.dtype(x)
+    x = wire.cast(x, DatumType.F64 if kind is DatumType.F64 else DatumType.F32)
+    mean = wire.through(wire_mean, x, axes)
+    variance = wire.op(Reduce(axes, Reducer.MEAN_OF_SQUARES), wire.op(Sub(), x, mean))
+    return mean, wire.op(Rsqrt(), wire.op(Add(), variance, wire.scalar(eps, variance)))
+
+
+@onnx_op(ROWS, "RMSNormalization", since=23)
+def rms_norm(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X / sqrt(mean(x*x) + epsilon) * scale, the mean taken over all axes from ``axis`` on"""
+    x, scale = wire.input(0), wire.input(1)
+    rank, kind, eps = wire.rank(x), wire.dtype(x), node.float("epsilon", 1e-5)
+    axis = wire.axis(node.int("axis", -1), rank)
+    wide = wire.cast(x, DatumType.F32) if kind.itemsize < 4 else x
+    if axis == rank - 1:
+        result = wire.op(RmsNorm(axis, eps), wide)
+    else:
+        mean = wire.op(Reduce(tuple(range(axis, rank)), Reducer.MEAN_OF_SQUARES), wide)
+        result = wire.op(Mul(), wide, wire.op(Rsqrt(), wire.op(Add(), mean, wire.scalar(eps, mean))))
+    return wire.cast(wire.binary(Mul(), result, wire.cast(scale, wire.dtype(result))), kind)
+
+
+@onnx_op(ROWS, "GroupNormalization", since=18)
+def group_norm_18(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Each group of channels of each item standardised; scale and bias are per group"""
+    x, groups = wire.input(0), node.int("num_groups")
+    per_group = wire.shape(x)[1] // max(groups, 1)
+    scale, bias = (_per_channel(wire, wire.input(slot), groups, per_group) for slot in (1, 2))
+    return wire.through(wire_group_norm, x, groups, scale=scale, bias=bias, eps=node.float("epsilon", 1e-5))
+
+
+def _per_channel(wire: Wiring, x: OutletId, groups: int, per_group: Dim) -> OutletId:
+    stretched = wire.broadcast(wire.unsqueeze(x, [1]), (groups, per_group))
+    return wire.reshape(stretched, (groups * per_group,))
+
+
+@onnx_op(ROWS, "GroupNormalization", since=21)
+def group_norm_21(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Each group of channels of each item standardised; scale and bias are per channel"""
+    x, scale, bias = (wire.input(slot) for slot in range(3))
+    groups, eps = node.int("num_groups"), node.float("epsilon", 1e-5)
+    return wire.through(wire_group_norm, x, groups, scale=scale, bias=bias, eps=eps)
+
+
+@onnx_op(ROWS, "LRN")
+def lrn(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Divided by a power of the energy of the neighbouring channels"""
+    alpha, beta, bias = node.float("alpha", 1e-4), node.float("beta", 0.75), node.float("bias", 1.0)
+    return wire.op(Lrn(node.int("size"), alpha, beta, bias), wire.input(0))
+
+
+@onnx_op(ROWS, "LpNormalization")
+def lp_norm(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X divided by its norm along one axis; 0 where that is 0"""
+    x = wire.input(0)
+    axis = wire.axis(node.int("axis", -1), wire.rank(x))
+    p = node.int("p", 2)
+    if p not in (1, 2):
+        raise Unsupported(f"LpNormalization with p={p}, only 1 and 2 are defined")
+    parts = wire.op(Abs() if p == 1 else Square(), x)
+    norm = wire.op(Reduce((axis,), Reducer.SUM), parts)
+    norm = wire.op(Sqrt(), norm) if p == 2 else norm
+    # Where the norm is 0 all elements are, and 0 divided by the smallest number is 0.
+    smallest = wire.scalar(_TINY, norm)
+    return wire.op(Div(), x, wire.op(Max(), norm, smallest))
+
+
+@onnx_op(ROWS, "MeanVarianceNormalization", since=9)
+def mean_variance_norm(node: OnnxNode, wire: Wiring) -> OutletId:
+    """(x - mean) / (standard deviation + 1e-9) over some axes"""
+    x = wire.input(0)
+    axes = tuple(sorted(wire.axes(node.ints("axes", (0, 2, 3)), wire.rank(x))))
+    centred = wire.op(Sub(), x, wire.through(wire_mean, x, axes))
+    deviation = wire.op(Sqrt(), wire.op(Reduce(axes, Reducer.MEAN_OF_SQUARES), centred))
+    return wire.op(Div(), centred, wire.op(Add(), deviation, wire.scalar(1e-9, deviation)))

@@ -1,0 +1,84 @@
+"""Pools: the largest element, the mean or the norm of each window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tract_core.data import DatumType
+from tract_core.errors import FactError, Unsupported
+from tract_core.model.graph import OutletId
+from tract_core.ops.elementwise import Abs, PowConst
+from tract_core.ops.pool import MaxPool, SumPool
+from tract_core.ops.pool_spec import PoolSpec
+from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.ops.spatial import pool_spec
+from tract_onnx.registry import onnx_op
+from tract_onnx.wiring import Wiring
+
+ROWS = Rows()
+
+
+def _pool(node: OnnxNode) -> PoolSpec:
+    return pool_spec(node, node.ints("kernel_shape"), ceil_mode=node.flag("ceil_mode"))
+
+
+@onnx_op(ROWS, "MaxPool")
+def max_pool(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    """The largest element of each window, and its place"""
+    if not node.wants_output(1):
+        return (wire.op(MaxPool(_pool(node)), wire.input(0)),)
+    if node.int("storage_order", 0) != 0:
+        raise Unsupported("the indices of MaxPool in column-major order", hint="export with storage_order=0")
+    return wire.ops(MaxPool(_pool(node), DatumType.I64), wire.input(0))
+
+
+@onnx_op(ROWS, "AveragePool", since=1)
+def average_pool(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The mean of each window"""
+    return wire.op(SumPool(_pool(node), node.flag("count_include_pad")), wire.input(0))
+
+
+@onnx_op(ROWS, "LpPool", since=2)
+def lp_pool(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The norm of each window"""
+    x = wire.input(0)
+    return _norm(node, wire, x, lambda powers: wire.op(SumPool(_pool(node), normalize=False), powers))
+
+
+def _spatial_axes(wire: Wiring, x: OutletId) -> tuple[int, ...]:
+    if wire.rank(x) < 2:
+        raise FactError(f"a batch and channels are wanted before the places, found {wire.fact(x)}")
+    return tuple(range(2, wire.rank(x)))
+
+
+@onnx_op(ROWS, "GlobalAveragePool")
+def global_average_pool(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The mean over all places"""
+    x = wire.input(0)
+    return wire.through(wire_mean, x, _spatial_axes(wire, x))
+
+
+@onnx_op(ROWS, "GlobalMaxPool")
+def global_max_pool(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The largest element over all places"""
+    x = wire.input(0)
+    return wire.op(Reduce(_spatial_axes(wire, x), Reducer.MAX), x)
+
+
+@onnx_op(ROWS, "GlobalLpPool")
+def global_lp_pool(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The norm over all places"""
+    x = wire.input(0)
+    axes = _spatial_axes(wire, x)
+    return _norm(node, wire, x, lambda powers: wire.op(Reduce(axes, Reducer.SUM), powers))
+
+
+def _norm(node: OnnxNode, wire: Wiring, x: OutletId, add: Callable[[OutletId], OutletId]) -> OutletId:
+    """The p-th root of what ``add`` makes of the p-th powers of magnitudes."""
+    p = node.int("p", 2)
+    if p < 1:
+        raise Unsupported(f"{node.op_type} with p={p}, 1 or more is wanted")
+    total = add(wire.op(PowConst(float(p)), wire.op(Abs(), x)))
+    return total if p == 1 else wire.op(PowConst(1 / p), total)

@@ -1,0 +1,36 @@
+"""Operators that are known and not taken here, each with the reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tract_core.errors import Unsupported
+from tract_core.model.graph import OutletId
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.registry import ONNX, OnnxFn, row_key
+from tract_onnx.wiring import Wiring
+
+ROWS = Rows()
+
+_REASONS: Final = {
+    row_key("ImageDecoder", 20): (
+        "it decodes image files, and no library that does is among the dependencies",
+        "decode images before they reach the model, whose input is then the pixels",
+    ),
+    row_key("Gradient", 1, "ai.onnx.preview.training"): (
+        "it differentiates a part of the model, and models are only run here",
+        "export the model for inference, or with the gradients as nodes of their own",
+    ),
+}
+
+
+def _refuse(reason: str, hint: str) -> OnnxFn:
+    def refuse(node: OnnxNode, wire: Wiring) -> OutletId:
+        raise Unsupported(f"{node.op_type} is not supported: {reason}", hint=hint)
+
+    return refuse
+
+
+for _key, (_reason, _hint) in _REASONS.items():
+    ROWS.add(ONNX, _key, _refuse(_reason, _hint))

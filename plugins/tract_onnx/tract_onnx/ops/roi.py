@@ -1,0 +1,47 @@
+"""Regions of images, each brought to one size."""
+
+from __future__ import annotations
+
+from tract_core.errors import CorruptModel
+from tract_core.model.graph import OutletId
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.operators.roi import MaxRoiPool, RoiAlign
+from tract_onnx.registry import onnx_op
+from tract_onnx.wiring import Wiring
+
+ROWS = Rows()
+
+
+@onnx_op(ROWS, "RoiAlign", since=10)
+def roi_align_10(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Regions begin where their coordinates say"""
+    return _roi_align(node, wire, half_pixel=False)
+
+
+@onnx_op(ROWS, "RoiAlign", since=16)
+def roi_align_16(node: OnnxNode, wire: Wiring) -> OutletId:
+    """An attribute says whether regions are moved by half a pixel"""
+    mode = node.choice("coordinate_transformation_mode", ("half_pixel", "output_half_pixel"), "half_pixel")
+    return _roi_align(node, wire, half_pixel=mode == "half_pixel")
+
+
+def _roi_align(node: OnnxNode, wire: Wiring, *, half_pixel: bool) -> OutletId:
+    op = RoiAlign(
+        height=node.int("output_height", 1),
+        width=node.int("output_width", 1),
+        scale=node.float("spatial_scale", 1.0),
+        samples=node.int("sampling_ratio", 0),
+        largest=node.choice("mode", ("avg", "max"), "avg") == "max",
+        half_pixel=half_pixel,
+    )
+    return wire.op(op, wire.input(0), wire.input(1), wire.input(2))
+
+
+@onnx_op(ROWS, "MaxRoiPool")
+def max_roi_pool(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The largest pixels of the cells of each region"""
+    size = node.ints("pooled_shape")
+    if len(size) != 2:
+        raise CorruptModel(f"attribute 'pooled_shape' is {list(size)}, a height and a width are wanted")
+    return wire.op(MaxRoiPool(*size, node.float("spatial_scale", 1.0)), wire.input(0), wire.input(1))

@@ -1,0 +1,145 @@
+"""Parts of tensors: slices, and tensors split into pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tract_core.dims import Dim, ceil_div, exact_div
+from tract_core.errors import CorruptModel, FactError
+from tract_core.model.graph import OutletId
+from tract_core.ops.axis import RmAxis
+from tract_core.ops.binary import Add, Lt, Max, Min, Sub
+from tract_core.ops.gather import Gather
+from tract_core.ops.slice import DynSlice, Slice, wire_dyn_slice, wire_slice
+from tract_core.ops.wiring_dyn import wire_move_axes, wire_range
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.registry import onnx_op
+from tract_onnx.wiring import Wiring
+
+ROWS = Rows()
+
+
+@onnx_op(ROWS, "Slice")
+def slice_1(node: OnnxNode, wire: Wiring) -> OutletId:
+    """``x[start:end]`` on some axes, the bounds being attributes"""
+    x = wire.input(0)
+    starts, ends = node.ints("starts"), node.ints("ends")
+    axes = wire.axes(node.ints("axes", tuple(range(len(starts)))), wire.rank(x))
+    if not len(starts) == len(ends) == len(axes):
+        raise CorruptModel(f"{len(starts)} starts, {len(ends)} ends and {len(axes)} axes are given")
+    for axis, start, end in zip(axes, starts, ends, strict=True):
+        x = wire.through(wire_slice, x, axis, start=start, end=end)
+    return x
+
+
+@onnx_op(ROWS, "Slice", since=10)
+def slice_10(node: OnnxNode, wire: Wiring) -> OutletId:
+    """``x[start:end:step]`` on some axes, the bounds being inputs"""
+    x, starts, ends = wire.input(0), wire.sizes(wire.input(1)), wire.sizes(wire.input(2))
+    axes, steps = (None if wire.optional(slot) is None else wire.sizes(wire.input(slot)) for slot in (3, 4))
+    count = wire.count(starts, "starts of Slice")
+    lengths = [wire.count(given, "parameters of Slice") for given in (ends, axes, steps) if given is not None]
+    if any(length != count for length in lengths):
+        raise CorruptModel(f"{count} starts are given, and {lengths} ends, axes and steps")
+    known = range(count) if axes is None else wire.constant(axes)
+    places = range(wire.rank(x) - count, wire.rank(x))
+    if known is not None:
+        places = wire.axes([int(axis) for axis in known], wire.rank(x))
+    elif axes is not None:
+        x = wire.through(wire_move_axes, x, axes)
+    for slot, axis in enumerate(places):
+        start, end = (_element(wire, bounds, slot) for bounds in (starts, ends))
+        x = _sliced(wire, x, axis, start=start, end=end, step=None if steps is None else _element(wire, steps, slot))
+    return x if known is not None or axes is None else wire.through(wire_move_axes, x, axes, back=True)
+
+
+def _sliced(wire: Wiring, x: OutletId, axis: int, *, start: OutletId, end: OutletId, step: OutletId | None) -> OutletId:
+    known = 1 if step is None else wire.constant(step)
+    if known is not None or step is None:
+        if known == 0:
+            raise FactError("a step of Slice is 0")
+        return wire.through(wire_dyn_slice, x, axis, start=start, end=end, step=int(known or 1))
+    return _with_computed_step(wire, x, axis, start=start, end=end, step=step)
+
+
+def _with_computed_step(
+    wire: Wiring, x: OutletId, axis: int, *, start: OutletId, end: OutletId, step: OutletId
+) -> OutletId:
+    """The elements gathered at their places. Backwards, a bound may also stand before the first element."""
+    size, zero = wire.const(wire.shape(x)[axis]), wire.const(0)
+    back = wire.i64(wire.op(Lt(), step, zero))
+    lowest, highest = wire.op(Sub(), zero, back), wire.op(Sub(), size, back)
+
+    def inside(bound: OutletId) -> OutletId:
+        place = wire.select(wire.op(Lt(), bound, zero), wire.op(Add(), bound, size), bound)
+        return wire.op(Min(), wire.op(Max(), place, lowest), highest)
+
+    return wire.op(Gather(axis), x, wire.through(wire_range, inside(start), inside(end), step))
+
+
+def _element(wire: Wiring, x: OutletId, place: int) -> OutletId:
+    """One element of a list, with no axes."""
+    dims = wire.dims(x)
+    if dims is not None:
+        return wire.const(dims[place])
+    return wire.op(RmAxis(0), wire.op(Slice(0, place, place + 1), x))
+
+
+@onnx_op(ROWS, "Split", since=2)
+def split_2(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    """X in pieces of given sizes, or in equal ones"""
+    return _split(node, wire, node.ints("split") if node.has("split") else None)
+
+
+@onnx_op(ROWS, "Split", since=13)
+def split_13(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    """As before, the sizes being an input"""
+    sizes = wire.optional(1)
+    if sizes is None:
+        return _split(node, wire, None)
+    known = wire.dims(sizes)
+    return _split_computed(node, wire, wire.sizes(sizes)) if known is None else _split(node, wire, known)
+
+
+def _split_computed(node: OnnxNode, wire: Wiring, sizes: OutletId) -> Sequence[OutletId]:
+    """Each piece ends where the next one starts; the last one has what is left, and is announced to have that."""
+    x, count = wire.input(0), wire.count(sizes, "sizes of Split")
+    axis = wire.axis(node.int("axis", 0), wire.rank(x))
+    if count < node.output_count:
+        raise CorruptModel(f"Split has {node.output_count} outputs and {count} sizes")
+    left = wire.shape(x)[axis]
+    outlets: list[OutletId] = []
+    start = wire.const(0)
+    for slot in range(count):
+        end = wire.op(Add(), start, _element(wire, sizes, slot))
+        length = left if slot == count - 1 else wire.symbol("piece")
+        outlets.append(wire.op(DynSlice(axis, length), x, start, end))
+        start, left = end, left - length
+    return outlets
+
+
+def _split(node: OnnxNode, wire: Wiring, sizes: Sequence[Dim] | None) -> Sequence[OutletId]:
+    x = wire.input(0)
+    axis = wire.axis(node.int("axis", 0), wire.rank(x))
+    if sizes is None:
+        sizes = _equal_pieces(wire.shape(x)[axis], node.int("num_outputs", node.output_count))
+    if len(sizes) < node.output_count:
+        raise CorruptModel(f"Split has {node.output_count} outputs and {len(sizes)} sizes")
+    outlets: list[OutletId] = []
+    start: Dim = 0
+    for size in sizes:
+        outlets.append(wire.op(Slice(axis, start, start + size), x))
+        start = start + size
+    return outlets
+
+
+def _equal_pieces(size: Dim, count: int) -> Sequence[Dim]:
+    """Pieces of one size; the last one is smaller where that does not come out even."""
+    if count < 1:
+        raise CorruptModel(f"Split into {count} pieces")
+    even = exact_div(size, count)
+    if even is not None:
+        return (even,) * count
+    piece = ceil_div(size, count)
+    return (*(piece for _ in range(count - 1)), size - piece * (count - 1))

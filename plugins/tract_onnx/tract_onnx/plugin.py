@@ -1,0 +1,142 @@
+"""What this distribution offers: the format, the operators that only it has, and how those of a file are wired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tract_core.plugins.descriptor import Frontend
+from tract_core.plugins.hookspecs import hookimpl
+
+_FAMILIES: Final = (
+    "affine_grid",
+    "axis",
+    "batch_norm_training",
+    "binary",
+    "bit_cast",
+    "broadcast",
+    "cast",
+    "center_crop_pad",
+    "col2im",
+    "compress",
+    "concat",
+    "const",
+    "control_flow",
+    "conv",
+    "cumprod",
+    "cumsum",
+    "deconv",
+    "deform_conv",
+    "det",
+    "einsum",
+    "elementwise",
+    "features",
+    "fft",
+    "fill",
+    "function_body",
+    "gather",
+    "grid_sample",
+    "linear_models",
+    "lookup",
+    "loop",
+    "maps",
+    "matmul_nbits",
+    "max_unpool",
+    "microsoft",
+    "microsoft_attention",
+    "microsoft_quantize",
+    "non_max_suppression",
+    "non_zero",
+    "norm",
+    "one_hot",
+    "optimizers",
+    "optional",
+    "pad",
+    "pool",
+    "power_of_two",
+    "quantize",
+    "random",
+    "range",
+    "recurrent",
+    "reduce",
+    "refused",
+    "regex",
+    "resize",
+    "reverse_sequence",
+    "roi",
+    "scan",
+    "scatter",
+    "sequence",
+    "shape",
+    "slice",
+    "softmax",
+    "strings",
+    "tensor_scatter",
+    "tfidf",
+    "tile",
+    "topk",
+    "trees",
+    "trilu",
+    "unique",
+    "upsample",
+)
+
+_OPERATORS: Final = (
+    "bit_cast",
+    "col2im",
+    "couple",
+    "cumprod",
+    "deform_conv",
+    "det",
+    "lookup",
+    "maps",
+    "mel",
+    "non_max_suppression",
+    "power_of_two",
+    "probit",
+    "random",
+    "regex",
+    "roi",
+    "strings",
+    "tfidf",
+    "trees",
+    "unique",
+)
+"""Modules of `tract_onnx.operators`, one per family."""
+
+
+@hookimpl
+def tract_api_version() -> str:
+    """The version of the plugin seam that this was written for."""
+    return "1.0"
+
+
+@hookimpl
+def tract_tables() -> Mapping[str, str]:
+    """The table that the frontend asks."""
+    return {"onnx": "tract_onnx.registry:ONNX"}
+
+
+@hookimpl
+def tract_operators() -> Mapping[str, Sequence[str]]:
+    """The operators that only ONNX has, one module per family."""
+    modules = [f"tract_onnx.operators.{family}" for family in _OPERATORS]
+    return dict.fromkeys(("reference", "state", "symbolic", "cost", "axes"), modules)
+
+
+@hookimpl
+def tract_frontends() -> Sequence[Frontend]:
+    """The ONNX format."""
+    flags = {
+        "ignore_value_info": "Do not rely on what the file says about tensors inside it.",
+        "ignore_output_shapes": "Do not rely on the shapes that the file gives its outputs.",
+        "ignore_output_types": "Do not rely on the element types that the file gives its outputs.",
+    }
+    summary = "models in the ONNX format, operator sets 6 and up"
+    return [Frontend("onnx", (".onnx",), "tract_onnx.frontend:Onnx", summary, flags)]
+
+
+@hookimpl
+def tract_importers() -> Mapping[str, Sequence[str]]:
+    """How ONNX operators are wired, one module per family; and another engine to compare with."""
+    return {"onnx": [f"tract_onnx.ops.{family}" for family in _FAMILIES], "partners": ["tract_onnx.onnxruntime"]}

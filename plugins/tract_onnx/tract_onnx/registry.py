@@ -1,0 +1,71 @@
+"""The table ``onnx``: for each operator, and each version of it that changed its meaning, the function that wires it.
+
+A function takes the node and its surroundings, adds core operators, and returns the outlet (or outlets) of the result:
+
+    @onnx_op(ROWS, "Softmax", since=13)
+    def softmax(node: OnnxNode, wire: Wiring) -> OutletId: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from tract_core.model.graph import OutletId
+from tract_core.plugins.tables import Rows, Table, TableKey, function_row
+
+if TYPE_CHECKING:
+    from tract_onnx.node import OnnxNode
+    from tract_onnx.wiring import Wiring
+
+OnnxFn = Callable[["OnnxNode", "Wiring"], "OutletId | Sequence[OutletId | None]"]
+"""``(node, wire) -> outlet``, or one outlet per output of the operator, ``None`` for one that is not computed."""
+
+
+def _row(key: str, value: object) -> str | None:
+    parts = key.split("/")
+    if len(parts) < 3 or not all(parts) or not parts[-1].isdecimal():
+        return "has a key that is not 'domain/OpType/version': use tract_onnx.registry.onnx_op"
+    return function_row(key, value)
+
+
+ONNX: TableKey[str, OnnxFn] = TableKey("onnx", "how an ONNX operator is wired, by domain, name and first version", _row)
+
+DEFAULT_DOMAIN: Final = "ai.onnx"
+ML_DOMAIN: Final = "ai.onnx.ml"
+MICROSOFT_DOMAIN: Final = "com.microsoft"
+OLDEST: Final = 6
+"""The oldest version of the default domain's operator set that is read."""
+
+
+def row_key(op_type: str, since: int, domain: str = DEFAULT_DOMAIN) -> str:
+    """The key of an operator's row, as ``"ai.onnx/Softmax/13"``."""
+    return f"{domain}/{op_type}/{since}"
+
+
+def onnx_op(rows: Rows, *op_types: str, since: int = 1, domain: str = DEFAULT_DOMAIN) -> Callable[[OnnxFn], OnnxFn]:
+    """Decorator: offer the decorated function for these operators, from version ``since`` of the domain on."""
+    return rows.row(ONNX, *(row_key(op_type, since, domain) for op_type in op_types))
+
+
+class OnnxOps:
+    """The rows of a table ``onnx``, ready to be looked up by operator and version."""
+
+    def __init__(self, table: Table[str, OnnxFn]) -> None:
+        self._versions: dict[tuple[str, str], dict[int, OnnxFn]] = {}
+        for key, function in table.rows().items():
+            rest, _, since = key.rpartition("/")
+            domain, _, op_type = rest.rpartition("/")
+            self._versions.setdefault((domain, op_type), {})[int(since)] = function
+
+    def find(self, domain: str, op_type: str, version: int) -> OnnxFn | None:
+        """The function for an operator of that version: the one with the highest ``since`` that is not above it."""
+        rows = self._versions.get((domain, op_type), {})
+        since = max((first for first in rows if first <= version), default=None)
+        return None if since is None else rows[since]
+
+    def known(self, op_type: str) -> list[str]:
+        """What is known under that name, in any domain, as ``"ai.onnx from version 13"``."""
+        return [
+            f"{domain} from version {min(rows)}" for (domain, name), rows in self._versions.items() if name == op_type
+        ]

@@ -1,0 +1,306 @@
+"""From tensors as ONNX files hold them to arrays. Large ones are read in place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import onnx
+
+from tract_core.data import DatumType
+from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported
+from tract_core.limits import DEFAULT_LIMITS, LoadLimits
+from tract_core.plugins.keys import Array
+from tract_onnx import external
+from tract_onnx.external import ExternalFiles
+from tract_onnx.wire_format import Buffer, Skeleton
+
+MAX_ELEMENTS: Final = 1 << 58
+"""Elements of a tensor, axes of size 0 not counted."""
+
+UNPACKED: Final = 8
+"""Bytes in memory that each byte of a file may become: booleans and narrow types are unpacked."""
+
+ELEMENT_TYPES: Final[Mapping[int, DatumType]] = {
+    onnx.TensorProto.FLOAT: DatumType.F32,
+    onnx.TensorProto.UINT8: DatumType.U8,
+    onnx.TensorProto.INT8: DatumType.I8,
+    onnx.TensorProto.UINT16: DatumType.U16,
+    onnx.TensorProto.INT16: DatumType.I16,
+    onnx.TensorProto.INT32: DatumType.I32,
+    onnx.TensorProto.INT64: DatumType.I64,
+    onnx.TensorProto.STRING: DatumType.STRING,
+    onnx.TensorProto.BOOL: DatumType.BOOL,
+    onnx.TensorProto.FLOAT16: DatumType.F16,
+    onnx.TensorProto.DOUBLE: DatumType.F64,
+    onnx.TensorProto.UINT32: DatumType.U32,
+    onnx.TensorProto.UINT64: DatumType.U64,
+    onnx.TensorProto.COMPLEX64: DatumType.COMPLEX_F32,
+    onnx.TensorProto.COMPLEX128: DatumType.COMPLEX_F64,
+    onnx.TensorProto.BFLOAT16: DatumType.BF16,
+    onnx.TensorProto.FLOAT8E4M3FN: DatumType.F8E4M3FN,
+    onnx.TensorProto.FLOAT8E4M3FNUZ: DatumType.F8E4M3FNUZ,
+    onnx.TensorProto.FLOAT8E5M2: DatumType.F8E5M2,
+    onnx.TensorProto.FLOAT8E5M2FNUZ: DatumType.F8E5M2FNUZ,
+    onnx.TensorProto.UINT4: DatumType.U4,
+    onnx.TensorProto.INT4: DatumType.I4,
+    23: DatumType.F4E2M1FN,  # by number from here on: older releases of the onnx package have no names for them
+    24: DatumType.F8E8M0FNU,
+    25: DatumType.U2,
+    26: DatumType.I2,
+}
+
+_BITS: Final = {DatumType.U4: 4, DatumType.I4: 4, DatumType.F4E2M1FN: 4, DatumType.U2: 2, DatumType.I2: 2}
+"""Bits that one element takes in the file, of types that share a byte."""
+
+_FIELDS: Final = {
+    DatumType.F32: "float_data",
+    DatumType.COMPLEX_F32: "float_data",
+    DatumType.F64: "double_data",
+    DatumType.COMPLEX_F64: "double_data",
+    DatumType.I64: "int64_data",
+    DatumType.U32: "uint64_data",
+    DatumType.U64: "uint64_data",
+    DatumType.STRING: "string_data",
+}
+"""The field that holds the elements when they are not raw bytes; for the other types it is ``int32_data``."""
+
+
+def element_type(code: int) -> DatumType:
+    """The element type of that number. Raises Unsupported, with the known ones."""
+    try:
+        return ELEMENT_TYPES[code]
+    except KeyError:
+        known = ", ".join(kind.short for kind in ELEMENT_TYPES.values())
+        raise Unsupported(f"element type number {code} is not known; known are {known}") from None
+
+
+class TensorReader:
+    """Reads the tensors of one file. ``buffer``: the file; ``skeleton``: what the scan of it gave.
+
+    Tensors that are views of the file take no memory, however many of them lie in one place. Those that are copies,
+    as they are unpacked, may together take some times what the files have, and ``max_fold_bytes`` more.
+    """
+
+    def __init__(
+        self, buffer: Buffer, skeleton: Skeleton, files: ExternalFiles, limits: LoadLimits = DEFAULT_LIMITS
+    ) -> None:
+        self._buffer = buffer
+        self._skeleton = skeleton
+        self._files = files
+        self._limits = limits
+        self._made = 0
+
+    def array(self, tensor: onnx.TensorProto) -> Array:
+        """A tensor's elements; a view of the file where they are many.
+
+        Raises CorruptModel, Unsupported or UnsafePath, with the tensor's name.
+        """
+        try:
+            return self._array(tensor)
+        except TractError as error:
+            raise error.at(f"tensor {tensor.name[:200]!r}") from None
+
+    def sparse(self, sparse: onnx.SparseTensorProto) -> Array:
+        """A tensor that is zero but for a few elements, unfolded."""
+        try:
+            return self._sparse(sparse)
+        except TractError as error:
+            raise error.at(f"sparse tensor {sparse.values.name[:200]!r}") from None
+
+    def _array(self, tensor: onnx.TensorProto) -> Array:
+        kind = element_type(tensor.data_type)
+        shape = checked_shape(tensor.dims, self._limits)
+        self._check_size(kind, shape)
+        if tensor.HasField("segment"):
+            raise Unsupported("it is stored in segments, a form that the format has given up")
+        is_external = tensor.data_location == onnx.TensorProto.EXTERNAL
+        is_raw = tensor.HasField("raw_data")
+        typed = _typed_fields(tensor)
+        if is_external + is_raw + bool(typed) > 1:
+            raise CorruptModel("its elements are given more than once: raw, typed or external data exclude each other")
+        if is_external:
+            return self._external(tensor, kind, shape)
+        if is_raw:
+            region = self._skeleton.region(tensor.raw_data)
+            if region is None:
+                return from_bytes(kind, shape, tensor.raw_data, 0, len(tensor.raw_data))
+            return self._from_region(kind, shape, self._buffer, *region)
+        return _from_typed(tensor, kind, shape, typed)
+
+    def _external(self, tensor: onnx.TensorProto, kind: DatumType, shape: tuple[int, ...]) -> Array:
+        said = external.entries(tensor.external_data)
+        if "location" not in said:
+            raise CorruptModel("its data is external, and the file's name is missing")
+        content = self._files.open(said["location"])
+        offset = external.number(said, "offset") or 0
+        given = external.number(said, "length")
+        length = byte_count(kind, shape) if given is None else given
+        if offset + length > len(content):
+            raise CorruptModel(
+                f"its {length} bytes at offset {offset} go beyond the {len(content)} bytes of {said['location']!r}",
+                hint="the file of external data is truncated, or belongs to another model",
+            )
+        return self._from_region(kind, shape, content, offset, length)
+
+    def _check_size(self, kind: DatumType, shape: tuple[int, ...]) -> None:
+        size = math.prod(shape) * kind.itemsize
+        if size > self._limits.max_tensor_bytes:
+            raise LimitExceeded(
+                f"{kind.short} of shape {list(shape)} takes {size} bytes, {self._limits.max_tensor_bytes} are allowed",
+                hint="a model that needs so many can be loaded with LoadLimits(max_tensor_bytes=...)",
+            )
+
+    def _from_region(self, kind: DatumType, shape: tuple[int, ...], content: Buffer, offset: int, length: int) -> Array:
+        if (kind in _BITS or kind is DatumType.BOOL) and byte_count(kind, shape) == length:
+            self._make(math.prod(shape) * kind.itemsize)
+        return from_bytes(kind, shape, content, offset, length)
+
+    def _make(self, size: int) -> None:
+        """Count bytes that are not a view of a file. Raises LimitExceeded when they are too many."""
+        self._made += size
+        allowed = self._limits.max_fold_bytes + UNPACKED * (len(self._buffer) + self._files.stored)
+        if self._made > allowed:
+            raise LimitExceeded(
+                f"the tensors of the file take {self._made} bytes when they are unfolded, {allowed} are allowed",
+                hint="a model that needs so many can be loaded with LoadLimits(max_fold_bytes=...)",
+            )
+
+    def _sparse(self, sparse: onnx.SparseTensorProto) -> Array:
+        values, indices = self._array(sparse.values), self._array(sparse.indices)
+        shape = checked_shape(sparse.dims, self._limits)
+        size = math.prod(shape)
+        if values.ndim != 1 or indices.dtype != np.int64 or indices.ndim not in (1, 2) or len(indices) != len(values):
+            raise CorruptModel(f"values of shape {values.shape} do not go with indices of shape {indices.shape}")
+        if indices.ndim == 2 and indices.shape[1] != len(shape):
+            raise CorruptModel(f"indices of shape {indices.shape} do not go with {len(shape)} axes")
+        limits = np.array(shape if indices.ndim == 2 else size)
+        if ((indices < 0) | (indices >= limits)).any():
+            raise CorruptModel(f"an index is outside the shape {shape}")
+        self._make(size * values.itemsize)
+        dense = np.zeros(size, values.dtype)
+        dense[np.ravel_multi_index(tuple(indices.T), shape) if indices.ndim == 2 and shape else indices.ravel()] = (
+            values
+        )
+        return dense.reshape(shape)
+
+
+def check_rank(rank: int, limits: LoadLimits) -> None:
+    """Raises LimitExceeded for too many axes."""
+    if rank > limits.max_rank:
+        raise LimitExceeded(f"it has {rank} axes, at most {limits.max_rank} are allowed")
+
+
+def checked_shape(dims: Any, limits: LoadLimits = DEFAULT_LIMITS) -> tuple[int, ...]:
+    """Sizes from a file as a shape. Raises CorruptModel for negative ones, LimitExceeded for too many."""
+    check_rank(len(dims), limits)
+    shape = tuple(int(dim) for dim in dims)
+    if any(dim < 0 for dim in shape):
+        raise CorruptModel(f"its shape {list(shape)} has a negative size")
+    if math.prod(dim for dim in shape if dim) > MAX_ELEMENTS:
+        raise LimitExceeded(f"its shape {list(shape)} has more elements than memory has addresses")
+    return shape
+
+
+def byte_count(kind: DatumType, shape: tuple[int, ...]) -> int:
+    """Bytes that the elements take in a file, packed. Raises Unsupported for strings."""
+    if kind is DatumType.STRING:
+        raise Unsupported("strings cannot be raw or external data")
+    count = math.prod(shape)
+    return -(-count * _BITS[kind] // 8) if kind in _BITS else count * kind.itemsize
+
+
+def from_bytes(kind: DatumType, shape: tuple[int, ...], content: Buffer, offset: int, length: int) -> Array:
+    """The array of little-endian elements in ``content``: a view, but for types narrower than a byte and booleans.
+
+    Raises CorruptModel when there are more or fewer bytes than the shape wants.
+    """
+    wanted = byte_count(kind, shape)
+    if wanted != length:
+        listed = ",".join(map(str, shape))
+        raise CorruptModel(f"{length} bytes are there, {kind.short} of shape [{listed}] takes {wanted}")
+    if length == 0:
+        return np.empty(shape, kind.numpy)
+    if kind in _BITS:
+        return _unpack(kind, shape, np.frombuffer(content, np.uint8, length, offset))
+    if kind is DatumType.BOOL:
+        return (np.frombuffer(content, np.uint8, length, offset) != 0).reshape(shape)
+    return np.frombuffer(content, kind.numpy, math.prod(shape), offset).reshape(shape)
+
+
+def _unpack(kind: DatumType, shape: tuple[int, ...], packed: Array) -> Array:
+    """Elements that share bytes, the lowest bits first, each in a byte of its own."""
+    bits = _BITS[kind]
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    codes = (packed[:, None] >> shifts & ((1 << bits) - 1)).reshape(-1)[: math.prod(shape)]
+    if kind.is_float():
+        return codes.view(kind.numpy).reshape(shape)
+    if kind.is_signed():
+        codes = ((codes ^ (1 << bits - 1)).astype(np.int8) - (1 << bits - 1)).astype(np.int8)
+    return codes.astype(kind.numpy).reshape(shape)
+
+
+def _typed_fields(tensor: onnx.TensorProto) -> list[str]:
+    return [field for field in {*_FIELDS.values(), "int32_data"} if len(getattr(tensor, field))]
+
+
+def _from_typed(tensor: onnx.TensorProto, kind: DatumType, shape: tuple[int, ...], typed: list[str]) -> Array:
+    field = _FIELDS.get(kind, "int32_data")
+    if typed not in ([], [field]):
+        raise CorruptModel(f"elements of type {kind.short} belong in {field}, found {', '.join(typed)}")
+    values = getattr(tensor, field)
+    flat = _CONVERSIONS.get(field, _from_int32)(kind, values)
+    if kind in _BITS:
+        if len(flat) != byte_count(kind, shape):
+            raise _wrong_count(kind, shape, len(flat), byte_count(kind, shape))
+        return _unpack(kind, shape, flat)
+    if len(flat) != math.prod(shape):
+        raise _wrong_count(kind, shape, len(flat), math.prod(shape))
+    return flat.reshape(shape)
+
+
+def _wrong_count(kind: DatumType, shape: tuple[int, ...], found: int, wanted: int) -> CorruptModel:
+    listed = ",".join(map(str, shape))
+    return CorruptModel(f"{found} elements are there, {kind.short} of shape [{listed}] takes {wanted}")
+
+
+def _from_floats(kind: DatumType, values: Any) -> Array:
+    is_single = kind in (DatumType.F32, DatumType.COMPLEX_F32)
+    single = np.fromiter(values, np.float32 if is_single else np.float64, len(values))
+    if kind.is_complex() and len(single) % 2:
+        raise CorruptModel(f"{len(single)} numbers are there, complex elements take two each")
+    return single.view(kind.numpy)
+
+
+def _from_integers(kind: DatumType, values: Any) -> Array:
+    return np.fromiter(values, np.int64 if kind.is_signed() else np.uint64, len(values)).astype(kind.numpy)
+
+
+def _from_int32(kind: DatumType, values: Any) -> Array:
+    """Small integers are stored as they are; the bits of narrow floats and of packed types as a number."""
+    wide = np.fromiter(values, np.int32, len(values))
+    if kind in _BITS:
+        return wide.astype(np.uint8)
+    if kind.is_float():
+        return wide.astype(np.uint16 if kind.itemsize == 2 else np.uint8).view(kind.numpy)
+    return wide.astype(kind.numpy)
+
+
+def _from_strings(kind: DatumType, values: Any) -> Array:
+    flat = np.empty(len(values), dtype=object)
+    try:
+        flat[:] = [value.decode() for value in values]
+    except UnicodeDecodeError as error:
+        raise CorruptModel(f"a string is not UTF-8: {error.reason} at byte {error.start}") from None
+    return flat
+
+
+_CONVERSIONS: Final[Mapping[str, Callable[[DatumType, Any], Array]]] = {
+    "float_data": _from_floats,
+    "double_data": _from_floats,
+    "int64_data": _from_integers,
+    "uint64_data": _from_integers,
+    "string_data": _from_strings,
+}
