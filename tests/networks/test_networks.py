@@ -13,7 +13,6 @@ from catalogue import NETWORKS, Network
 from tract_onnx.frontend import Onnx
 
 import tract_core as tract
-from tract_core.errors import TractError
 from tract_core.model.substitute import substitute_in
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import TypedSimplePlan
@@ -83,21 +82,29 @@ def last_weight(model: onnx.ModelProto) -> onnx.TensorProto:
     return next(floats[name] for node in reversed(model.graph.node) for name in node.input if name in floats)
 
 
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda n: n.name)
-def test_one_wrong_weight_is_noticed(network: Network, exported, tmp_path: Path) -> None:
-    path = exported(network, False)
+def with_one_wrong_weight(path: Path, place: int, folder: Path) -> Path:
+    """The network with one of its last weights wrong."""
     model = onnx.load(path)
     tensor = last_weight(model)
     weights = onnx.numpy_helper.to_array(tensor).copy()
-    weights.reshape(-1)[0] += 10 * np.abs(weights).max()
+    weights.reshape(-1)[np.random.default_rng(place).integers(weights.size)] += 10 * np.abs(weights).max()
     tensor.CopyFrom(onnx.numpy_helper.from_array(weights, tensor.name))
-    wrong = tmp_path / "wrong.onnx"
+    wrong = folder / f"wrong{place}.onnx"
     onnx.save(model, wrong)
+    return wrong
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda n: n.name)
+def test_one_wrong_weight_is_noticed(network: Network, exported, tmp_path: Path) -> None:
+    path = exported(network, False)
     given = catalogue.arrays(network, network.sizes)
-    try:
-        check(Onnx().load(wrong).into_typed().declutter(), given, expected(path, given))
-    except AssertionError:
-        return
-    except TractError as error:
-        pytest.fail(f"the model was refused instead: {error}")
-    pytest.fail("a wrong weight went unnoticed")
+    wanted = expected(path, given)
+    for place in range(16):  # a weight that multiplies zeros makes no difference to anybody
+        wrong = with_one_wrong_weight(path, place, tmp_path)
+        theirs = expected(wrong, given)
+        if max(map(worst_error, theirs, wanted)) > 10 * RELATIVE:
+            break
+    model = Onnx().load(wrong).into_typed().declutter()
+    check(model, given, theirs)
+    with pytest.raises(AssertionError):
+        check(model, given, wanted)
