@@ -1,7 +1,7 @@
 """How long does a model take to load, and how much memory? ``python bench/bench_load.py MODEL.onnx [...] [--json]``
 
-Each measure is a fresh process; the median of several is printed, with the peak of the process's resident memory over the
-size of the file. The peak includes what the interpreter and NumPy take.
+Each measure is a fresh process; the median of several is printed, with the peak of the process's resident memory over
+the size of the file. The peak includes what the interpreter and NumPy take.
 """
 
 from __future__ import annotations

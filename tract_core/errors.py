@@ -6,6 +6,8 @@ Every error says where it happened, what was found, what was wanted, and what to
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class TractError(Exception):
     """Anything that this project refuses or cannot do.
@@ -14,11 +16,14 @@ class TractError(Exception):
     ``hint``: what the reader can do about it.
     """
 
+    advice: ClassVar[str | None] = None
+    """The hint of errors that are given none."""
+
     def __init__(self, problem: str, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(problem)
         self.problem = problem
         self.where = where
-        self.hint = hint
+        self.hint = self.advice if hint is None else hint
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.problem}" if self.where else self.problem
@@ -28,7 +33,7 @@ class TractError(Exception):
         return _rebuild, (type(self), self.problem, self.where, self.hint)
 
     def at(self, where: str) -> TractError:
-        """This error, with ``where`` put in front of the place it already names."""
+        """The same error, with ``where`` put in front of the place it already names."""
         self.where = f"{where}: {self.where}" if self.where else where
         return self
 
@@ -43,33 +48,55 @@ def _rebuild(kind: type[TractError], problem: str, where: str | None, hint: str 
 class ModelError(TractError):
     """A model file or graph cannot be taken as it is."""
 
+    advice = "'tract MODEL doctor' lists all that is wrong with a model"
+
 
 class CorruptModel(ModelError):
     """The file breaks the rules of its own format."""
+
+    advice = "export or download the model again"
 
 
 class UnsafePath(ModelError):
     """The file asks for something outside its own folder."""
 
+    advice = "external data must be in plain files in the model's own folder, or in one below it"
+
 
 class LimitExceeded(ModelError):
     """The file asks for more memory, time or depth than the limits allow."""
+
+    advice = "take the model from a source that you trust; LoadLimits can allow more"
 
 
 class Unsupported(ModelError):
     """The file is right, and this installation cannot take it."""
 
+    advice = "export the model without it; a plugin can add what is missing, see docs/plugins.md"
+
+
+class MissingOperator(Unsupported):
+    """An operator that nothing here knows."""
+
 
 class ContradictoryFacts(ModelError):
     """What is said about a tensor is not what its operators give."""
+
+    advice = "ignore what the file says about its tensors, or correct the side that is wrong"
 
 
 class VersionError(ModelError):
     """The file's format or operator-set version is outside the supported range."""
 
+    advice = "convert the model with onnx.version_converter"
+
 
 class FactError(TractError):
     """The facts of a node's inputs do not fit its operator."""
+
+
+class UntypableModel(ModelError, FactError):
+    """A node of a model does not take what the nodes before it give."""
 
 
 class DimError(TractError):

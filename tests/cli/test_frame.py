@@ -59,7 +59,7 @@ def test_a_misspelt_subcommand_is_guessed(tract: Call, model: Path) -> None:
 def test_a_missing_file_is_one_message(tract: Call, tmp_path: Path) -> None:
     result = tract(tmp_path / "absent.onnx")
     assert result.exit_code == 1
-    assert "absent.onnx: no such file" in result.output
+    assert "absent.onnx: there is no such file" in result.output
 
 
 def test_an_unknown_ending_lists_the_formats(tract: Call, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_corrupt_file_is_one_message(tract: Call, tmp_path: Path) -> None:
     path.write_bytes(b"\xff" * 100)
     result = tract(path)
     assert result.exit_code == 1
-    assert result.output.startswith("error: ")
+    assert result.output.startswith("Error: ")
 
 
 def test_debug_shows_the_traceback(model: Path) -> None:
@@ -104,3 +104,99 @@ def test_unknown_runtime(tract: Call, model: Path) -> None:
     assert result.exit_code == 1
     assert "quantum" in result.output
     assert "reference" in result.output
+
+
+def test_a_global_flag_after_the_subcommand_says_where_it_stands(tract: Call, model: Path) -> None:
+    result = tract(model, "dump", "-O")
+    assert result.exit_code == 2
+    assert "-O is a global flag: it stands before 'dump'" in result.output
+
+
+def test_a_flag_of_a_subcommand_before_it_says_where_it_stands(tract: Call, model: Path) -> None:
+    result = tract(model, "--steps", "run")
+    assert result.exit_code == 2
+    assert "as in 'tract MODEL run --steps'" in result.output
+
+
+def test_global_flags_may_stand_among_those_of_the_subcommand_that_was_not_named(tract: Call, model: Path) -> None:
+    assert tract(model, "--info", "--pass", "type").output == tract(model, "--pass", "type", "dump", "--info").output
+    assert "5,3,f32" in tract(model, "--cost", "--set", "B=5").output
+
+
+def test_a_flag_without_its_value(tract: Call, model: Path) -> None:
+    for line in (("-i",), (model, "--timeout"), ("--pass",)):
+        result = tract(*line)
+        assert result.exit_code == 2
+        assert f"{line[-1]} wants a value" in result.output
+
+
+def test_flags_without_a_model(tract: Call) -> None:
+    assert tract("--json").exit_code == 2
+    assert tract("-O").exit_code == 2
+
+
+def test_a_misspelt_subcommand_in_the_place_of_the_model(tract: Call) -> None:
+    result = tract("lst-ops")
+    assert result.exit_code == 2
+    assert "did you mean 'list-ops'" in result.output
+
+
+def test_a_misspelt_file_is_guessed(tract: Call, model: Path) -> None:
+    result = tract(model.with_name("smal.onnx"))
+    assert result.exit_code == 1
+    assert f"did you mean {model}?" in result.output
+
+
+def test_a_folder_with_a_model(tract: Call, model: Path) -> None:
+    assert "none of model.onnx" in tract(model.parent).output
+    model.rename(model.with_name("model.onnx"))
+    assert tract(model.parent).exit_code == 0
+
+
+def test_a_runtime_that_is_not_there_is_told_though_nothing_runs(tract: Call, model: Path) -> None:
+    result = tract(model, "-r", "cpux", "dump")
+    assert result.exit_code == 1
+    assert "'cpux' is not installed" in result.output
+
+
+def test_help_of_a_subcommand_needs_no_model(tract: Call) -> None:
+    assert "MODEL run [FLAGS]" in tract("run", "--help").output
+
+
+@pytest.mark.parametrize("spec", ["1,4,f33", "1,4,float32"])
+def test_a_misspelt_element_type_is_no_size(tract: Call, model: Path, spec: str) -> None:
+    result = tract(model, "-i", spec)
+    assert result.exit_code == 1
+    assert "is no element type" in result.output
+
+
+def test_an_input_keeps_its_element_type(tract: Call, model: Path) -> None:
+    assert "7,3,f32" in tract(model, "-i", "7,4").output
+
+
+def run_in_shell(line: str) -> subprocess.CompletedProcess[str]:
+    tract = f"{sys.executable} -m tract_core"
+    return subprocess.run(
+        ["bash", "-c", line.replace("TRACT", tract)], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_a_reader_that_leaves_early_changes_nothing(model: Path) -> None:
+    early = run_in_shell(f"TRACT {model} dump --const --info | true; exit ${{PIPESTATUS[0]}}")
+    assert (early.returncode, early.stderr) == (0, "")
+    failed = run_in_shell(f"TRACT {model} dump --assert-op-count EinSum 7 | true; exit ${{PIPESTATUS[0]}}")
+    assert failed.returncode == 1
+    assert "not 7" in failed.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_an_error(model: Path) -> None:
+    result = run_in_shell(f"TRACT {model} > /dev/full")
+    assert (result.returncode, result.stderr) == (1, "Error: No space left on device\n")
+
+
+def test_nothing_is_cut_short_where_no_terminal_is(model: Path) -> None:
+    result = run_in_shell(f"COLUMNS=30 TRACT {model}")
+    assert all(line == line.rstrip() for line in result.stdout.splitlines())
+    assert any(len(line) > 40 for line in result.stdout.splitlines())
+    assert "\x1b" not in result.stdout

@@ -95,31 +95,6 @@ def test_bench(tract: Call, model: Path) -> None:
     assert figures["fastest_ms"] <= figures["median_ms"] <= figures["slowest_ms"]
 
 
-def test_compare_with_another_stage(tract: Call, model: Path) -> None:
-    result = tract(model, "compare", "--stage", "type", "-R", "--set", "B=2", "--approx", "approximate")
-    assert result.exit_code == 0
-    assert "agrees" in result.output
-    assert tract(model, "compare", "--twice", "-R", "--set", "B=2", "--approx", "exact").exit_code == 0
-
-
-def test_compare_names_the_node_that_differs(tract: Call, model: Path, bundle: Path, tmp_path: Path) -> None:
-    arrays = dict(np.load(bundle))
-    product = arrays["x"] @ WEIGHTS
-    product[0, 0] += 5
-    path = tmp_path / "reference.npz"
-    np.savez(path, product=product, y=arrays["y"])
-    result = tract(model, "compare", "--npz", path, "--input-from-bundle", bundle, "--cumulative", "--approx", "very")
-    assert result.exit_code == 1
-    assert "differs" in result.output
-    assert "product" in result.output or "same" in result.output
-
-
-def test_compare_wants_one_reference(tract: Call, model: Path) -> None:
-    result = tract(model, "compare", "-R")
-    assert result.exit_code == 2
-    assert "--stage, --twice, --npz" in result.output
-
-
 def test_the_lists(tract: Call) -> None:
     assert "EinSum" in tract("list-ops").output
     assert "reference" in tract("list-runtimes").output
@@ -134,3 +109,55 @@ def test_transforms(tract: Call, model: Path) -> None:
     result = tract(model, "-t", "nonsense")
     assert result.exit_code == 1
     assert "set_symbols" in result.output
+
+
+def test_sizes_come_from_the_bundle_and_must_agree_with_the_flags(tract: Call, model: Path, bundle: Path) -> None:
+    assert tract(model, "run", "--input-from-npz", bundle, "--set", "B=2").exit_code == 0
+    result = tract(model, "run", "--input-from-npz", bundle, "--set", "B=5")
+    assert result.exit_code == 1
+    assert "axis 0 has size 2" in result.output
+    assert "B is 5" in result.output
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("B=abc", "--set B=abc"),
+        ("B=-3", "is not negative"),
+        ("Q=1", "no input has a symbol Q; there are: B"),
+        ("B", "SYM="),
+    ],
+)
+def test_settings_that_cannot_be(tract: Call, model: Path, setting: str, problem: str) -> None:
+    result = tract(model, "run", "-R", "--set", setting)
+    assert result.exit_code == 1
+    assert problem in result.output
+
+
+def test_a_setting_may_use_an_earlier_one(tract: Call, model: Path) -> None:
+    assert "6,3,f32" in tract(model, "run", "-R", "--set", "N=3", "--set", "B=2*N").output
+
+
+@pytest.mark.parametrize("name", ["dump", "bench", "compare"])
+def test_values_that_are_asserted_are_checked_by_every_subcommand(tract: Call, model: Path, name: str) -> None:
+    flags = ["-i", "x:1,4,f32", name, "-R", "--random-range", "0..0.0000001", "--approx", "approximate"]
+    flags += {"bench": ["--max-loops", "2"], "compare": ["--twice"], "dump": ["-q"]}[name]
+    assert tract(model, *flags, "--assert-output", "1,3,f32=1,1,1").exit_code == 0
+    failed = tract(model, *flags, "--assert-output", "1,3,f32=1,2,1")
+    assert failed.exit_code == 1
+    assert "output 'y': 1 of 3 elements differ" in failed.output
+
+
+def test_json_without_numbers_that_json_has_not(tract: Call, model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "nan.npz"
+    np.savez(path, x=np.array([[np.nan, 0, 0, 0]], np.float32))
+    text = tract(model, "run", "--input-from-npz", path, "--json").output
+    content = json.loads(text, parse_constant=pytest.fail)
+    assert content["y"]["values"][0][0] in ("nan", 1.0)
+
+
+def test_a_file_that_cannot_be_written(tract: Call, model: Path, tmp_path: Path) -> None:
+    result = tract(model, "run", "-R", "--set", "B=1", "--save-outputs", tmp_path / "absent" / "out.npz")
+    assert result.exit_code == 1
+    assert "cannot be written" in result.output
+    assert list(tmp_path.glob(".*")) == []

@@ -1,14 +1,15 @@
 """From an `InferenceModel` to a `TypedModel`: shape inference is wiring.
 
-`into_typed` wires every node and refuses what it cannot; `analyse` does the same on a scratch model, goes on where it can, and
-notes what it found.
+`into_typed` wires every node and refuses what it cannot; `analyse` does the same on a scratch model, goes on where it
+can, and notes what it found.
 """
 
 from __future__ import annotations
 
-from tract_core.analysis.backward import fact_from_readers
+from tract_core.analysis.backward import facts_from_readers
 from tract_core.analysis.wire import Analysis, wire_nodes
-from tract_core.errors import ModelError, TractError, Unsupported
+from tract_core.errors import ContradictoryFacts, FactError, ModelError, TractError, Unsupported, UntypableModel
+from tract_core.limits import watching
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel
@@ -43,26 +44,31 @@ def typed_from(model: InferenceModel, analysis: Analysis) -> TypedModel:
     """What an analysis wired, as a model. Raises ModelError with every problem that it found."""
     if analysis.problems:
         raise _together(list(analysis.problems.values()))
-    for outlet in model.outputs:
-        if outlet not in analysis.outlets:
-            raise _undetermined(model, analysis)
+    if any(outlet not in analysis.outlets for outlet in [*model.inputs, *model.outputs]):
+        raise _undetermined(model, analysis)
     return _finish(model, analysis)
 
 
 def _settle(model: InferenceModel, *, persist: bool = False) -> Analysis:
-    """Wire; while a source's rank is unknown and a fact further down tells it, note that and wire again."""
-    while True:
-        analysis = wire_nodes(model, persist=persist)
-        found = False
-        for outlet in model.inputs:
-            if outlet in analysis.outlets:
-                continue
-            fact = fact_from_readers(model, outlet)
-            if fact is not None:
-                model.set_outlet_fact(outlet, model.outlet_fact(outlet).unify(fact))
-                found = True
-        if not found:
-            return analysis
+    """Wire; while a source's rank is unknown and a fact further down tells it, note that and wire again.
+
+    Raises LimitExceeded when it takes more than the model's limits allow.
+    """
+    with watching(model.limits):
+        while True:
+            analysis = wire_nodes(model, persist=persist)
+            found = facts_from_readers(model, [one for one in model.inputs if one not in analysis.outlets])
+            for outlet, fact in found.items():
+                try:
+                    both = model.outlet_fact(outlet).unify(fact)
+                except FactError as error:
+                    where = f"input {model.outlet_name(outlet)!r}"
+                    raise ContradictoryFacts(
+                        f"what reads it wants something else: {error.problem}", where=where
+                    ) from None
+                model.set_outlet_fact(outlet, both)
+            if not found:
+                return analysis
 
 
 def _finish(model: InferenceModel, analysis: Analysis) -> TypedModel:
@@ -91,6 +97,7 @@ def _undetermined(model: InferenceModel, analysis: Analysis) -> ModelError:
     names = ", ".join(repr(model.outlet_name(outlet)) for outlet in unknown[:3])
     return ModelError(
         f"the rank or the element type of {names} is not known",
+        where="model",
         hint="give it with set_input_fact, or -i NAME:1,3,224,224,f32 on the command line",
     )
 
@@ -98,7 +105,7 @@ def _undetermined(model: InferenceModel, analysis: Analysis) -> ModelError:
 def _together(problems: list[TractError]) -> TractError:
     """One error for all problems: the only one itself, or one that lists them, those with one text together."""
     if len(problems) == 1:
-        return problems[0]
+        return _of_model(problems[0])
     places: dict[str, list[str]] = {}
     for problem in problems:
         places.setdefault(problem.problem, []).append(problem.where or "model")
@@ -106,8 +113,18 @@ def _together(problems: list[TractError]) -> TractError:
     listed = "\n".join(shown)
     more = f"\n  and {len(places) - 50} more problems" if len(places) > 50 else ""
     kind = Unsupported if all(isinstance(problem, Unsupported) for problem in problems) else ModelError
-    error = kind(f"{len(problems)} nodes cannot be wired:\n{listed}{more}", hint=problems[0].hint)
+    error = kind(f"{len(problems)} nodes cannot be wired:\n{listed}{more}", where="model", hint=problems[0].hint)
     error.__cause__ = ExceptionGroup("the nodes' own errors", problems)
+    return error
+
+
+def _of_model(problem: TractError) -> TractError:
+    """``problem`` as one of the model."""
+    if isinstance(problem, ModelError):
+        return problem
+    kind = UntypableModel if isinstance(problem, FactError) else ModelError
+    error = kind(problem.problem, where=problem.where, hint=problem.hint)
+    error.__cause__ = problem
     return error
 
 

@@ -1,38 +1,63 @@
 """Find the rank of an input from a fact that is known further down.
 
-A fact is taken backwards through a node only when the node's axes map one to one: wired on an input whose sizes are symbols of
-their own, it gives an output in which each of these symbols is a size.
+A fact is taken backwards through a node only when the node's axes map one to one: wired on an input whose sizes are
+symbols of their own, it gives an output in which each of these symbols is a size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tract_core.data import DType
 from tract_core.dims import Dim, SymbolScope, symbol
 from tract_core.errors import TractError
+from tract_core.limits import count_node
 from tract_core.model.fact import InferenceFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel, InferenceNode, Known
 from tract_core.model.typed import TypedModel
 
 
-def fact_from_readers(model: InferenceModel, outlet: OutletId) -> InferenceFact | None:
-    """What the readers of ``outlet``, and their readers, tell about it; ``None`` when they tell nothing."""
+def facts_from_readers(model: InferenceModel, wanted: Sequence[OutletId]) -> dict[OutletId, InferenceFact]:
+    """What the readers of each of these outlets, and their readers, tell about it, where they tell something."""
+    if not wanted:
+        return {}
+    told: dict[OutletId, InferenceFact] = {}
+    behind = _behind(model, wanted)
+    for node_id in reversed([node for node in model.eval_order() if node in behind]):
+        for outlet in model.nodes[node_id].outlets():
+            count_node()
+            found = next(_told_by_readers(model, outlet, told), None)
+            if found is not None:
+                told[outlet] = found
+    return {outlet: told[outlet] for outlet in wanted if outlet in told}
+
+
+def _behind(model: InferenceModel, outlets: Sequence[OutletId]) -> set[int]:
+    """The nodes of these outlets, and all that read them, directly or not."""
+    found: set[int] = set()
+    pending = [outlet.node for outlet in outlets]
+    while pending:
+        node_id = pending.pop()
+        if node_id not in found:
+            found.add(node_id)
+            pending += [inlet.node for outlet in model.nodes[node_id].outputs for inlet in outlet.successors]
+    return found
+
+
+def _told_by_readers(
+    model: InferenceModel, outlet: OutletId, told: Mapping[OutletId, InferenceFact]
+) -> Iterator[InferenceFact]:
     for inlet in model.outlet(outlet).successors:
         reader = model.nodes[inlet.node]
         if len(reader.outputs) != 1:
             continue
-        result = OutletId(reader.id)
-        wanted = model.outlet_fact(result)
+        wanted = model.outlet_fact(OutletId(reader.id))
         if wanted.shape is None:
-            wanted = fact_from_readers(model, result) or wanted
-        if wanted.shape is None:
-            continue
-        found = _through(model, reader, inlet.slot, wanted)
+            wanted = told.get(OutletId(reader.id), wanted)
+        found = None if wanted.shape is None else _through(model, reader, inlet.slot, wanted)
         if found is not None:
-            return found
-    return None
+            yield found
 
 
 def _through(model: InferenceModel, reader: InferenceNode, slot: int, wanted: InferenceFact) -> InferenceFact | None:

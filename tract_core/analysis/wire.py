@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from tract_core.dims import Dim, symbols_of
 from tract_core.errors import ContradictoryFacts, TractError
+from tract_core.limits import count_node
 from tract_core.model.fact import InferenceFact, ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel, InferenceNode, Source, Unknown
@@ -36,8 +37,10 @@ def wire_nodes(model: InferenceModel, *, persist: bool = False) -> Analysis:
     nodes that read it are looked at too; the typed model is then good for nothing else.
     """
     analysis = Analysis(TypedModel(model.symbols, model.registry))
+    analysis.model.limits = model.limits
     for node_id in model.eval_order([*model.inputs, *model.outputs]):
         node = model.nodes[node_id]
+        count_node()
         if isinstance(node.op, Source):
             _wire_source(model, node, analysis)
         elif isinstance(node.op, Unknown) or all(outlet in analysis.outlets for outlet in node.inputs):

@@ -5,11 +5,43 @@ Modules of this package import what they need inside functions, so that ``tract 
 
 from __future__ import annotations
 
+import io
+import os
 import sys
+from typing import TYPE_CHECKING
 
 from tract_core.cli.frame import app
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+class PatientPipe(io.FileIO):
+    """Standard output that goes nowhere once its reader has left, as ``head`` does.
+
+    The work is done to its end all the same, so that the exit status says whether all that was asserted held. Any
+    other failure, as of a full disk, is raised once.
+    """
+
+    _broken = False
+
+    def write(self, data: Buffer, /) -> int:
+        """Write what can be written."""
+        size = memoryview(data).nbytes
+        try:
+            return size if self._broken else super().write(data)
+        except OSError as error:
+            self._broken = True
+            if isinstance(error, BrokenPipeError):
+                return size
+            raise
 
 
 def main() -> None:
     """Entry point of the ``tract`` script. Exits with 0 only when all that was asked and asserted held."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]: it was closed, as by `>&-`
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the process ends)
+    if not sys.stdout.isatty():
+        pipe = io.BufferedWriter(PatientPipe(sys.stdout.fileno(), "w", closefd=False))
+        sys.stdout = io.TextIOWrapper(pipe, encoding=sys.stdout.encoding, errors=sys.stdout.errors)
     sys.exit(app.main(standalone_mode=True))

@@ -40,6 +40,11 @@ class Assertions:
     assert_op_count: tuple[tuple[str, int], ...] = ()
     assert_op_only: str | None = None
 
+    @staticmethod
+    def of(flags: Mapping[str, Any]) -> Assertions:
+        """What the flags of a subcommand assert; flags that it has not are at their defaults."""
+        return Assertions(**{name: flags[name] for name in Assertions.__dataclass_fields__ if name in flags})
+
     def check_graph(self, model: TypedModel) -> None:
         """Raise AssertionFailed unless operators and output facts are as asserted."""
         _report([*self._operators(model), *self._facts(model)])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tract_core.cli.frame import ModelCommand
-from tract_core.cli.options import bench_options, run_options
+from tract_core.cli.command import ModelCommand
+from tract_core.cli.options import assertion_options, bench_options, run_options
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -20,16 +20,19 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Figures as JSON.")
 @run_options
 @bench_options
+@assertion_options
 @click.pass_obj
 def command(request: Request, as_json: bool, **flags: Any) -> None:
     """Run MODEL again and again, on the inputs of a bundle or on random ones, and say how long a turn takes."""
+    from tract_core.cli.dump import check_assertions, check_outputs
     from tract_core.cli.inputs import inputs_for
 
     model = request.typed_model()
+    check_assertions(model, flags)
     arrays = inputs_for(model, {**flags, "random": True})
-    state = request.chosen_runtime.prepare(model).spawn()
+    state = request.prepare(model).spawn()
     with request.progress("measuring"):
-        _warm_up(state, arrays, flags["warmup_time"], flags["warmup_loops"])
+        warm_up(state, arrays, flags["warmup_time"], flags["warmup_loops"])
         seconds = _measure(state, arrays, flags["max_time"] / 1e3, flags["max_loops"])
     figures = {
         "runtime": request.chosen_runtime.name,
@@ -38,16 +41,22 @@ def command(request: Request, as_json: bool, **flags: Any) -> None:
         "fastest_ms": min(seconds) * 1e3,
         "slowest_ms": max(seconds) * 1e3,
     }
+    _print(request, figures, as_json)
+    check_outputs(request, model, flags, arrays)
+
+
+def _print(request: Request, figures: dict[str, Any], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(figures))
-    else:
-        request.console.print(
-            f"[bold]{figures['median_ms']:.3f} ms[/bold] a turn (median of {len(seconds)}; "
-            f"fastest {figures['fastest_ms']:.3f}, slowest {figures['slowest_ms']:.3f}) on {figures['runtime']}"
-        )
+        return
+    request.console.print(
+        f"[bold]{figures['median_ms']:.3f} ms[/bold] a turn (median of {figures['iterations']}; "
+        f"fastest {figures['fastest_ms']:.3f}, slowest {figures['slowest_ms']:.3f}) on {figures['runtime']}"
+    )
 
 
-def _warm_up(state: Any, arrays: Any, milliseconds: float, loops: int) -> None:
+def warm_up(state: Any, arrays: Any, milliseconds: float, loops: int) -> None:
+    """Run for that many turns, and until that much time is over."""
     end = time.perf_counter() + milliseconds / 1e3
     for _ in range(loops):
         state.run(arrays)

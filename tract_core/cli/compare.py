@@ -1,43 +1,71 @@
-"""``tract MODEL compare``: node by node against another stage, another run, or arrays in a file."""
+"""``tract MODEL compare``: node by node against another engine, runtime, stage, run, or arrays in a file."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tract_core.cli.frame import ModelCommand
-from tract_core.cli.options import STAGES, assertion_options, run_options
+from tract_core.cli import completion
+from tract_core.cli.command import ModelCommand
+from tract_core.cli.options import NPZ, STAGES, assertion_options, flag, run_options
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
 
+WITH_WHAT: Final = "What to compare with (one of these)"
+
 
 @click.command(cls=ModelCommand, short_help="Compare node by node with a reference.")
-@click.option(
+@flag(
+    WITH_WHAT,
+    "--with",
+    "partner",
+    metavar="ENGINE",
+    shell_complete=completion.partners,
+    help="Another engine, which runs MODEL's file, as 'onnxruntime'.",
+)
+@flag(
+    WITH_WHAT,
+    "--against",
+    metavar="NAME",
+    shell_complete=completion.runtimes,
+    help="The same model on another runtime.",
+)
+@flag(
+    WITH_WHAT,
     "--stage",
-    "against",
     type=click.Choice(STAGES[3:]),
     metavar="STAGE",
-    help=f"The reference is the model as it was at: {', '.join(STAGES[3:])}.",
+    help=f"The model as it was at: {', '.join(STAGES[3:])}.",
 )
-@click.option("--twice", is_flag=True, help="The reference is a second run of the same model.")
+@flag(WITH_WHAT, "--npz", type=NPZ, metavar="NPZ", help="Arrays, by tensor name, as 'run --save-steps' saves them.")
+@flag(WITH_WHAT, "--twice", is_flag=True, help="A second run of the same model.")
 @click.option(
-    "--npz",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="NPZ",
-    help="The reference is arrays, by tensor name.",
+    "--runtime", metavar="NAME", shell_complete=completion.runtimes, help="Run MODEL on it. Default: that of -r."
+)
+@click.option(
+    "--original",
+    metavar="FILE",
+    type=click.Path(exists=True),
+    help="The file that the engine of --with runs. Default: MODEL.",
 )
 @click.option("--cumulative", is_flag=True, help="Let errors add up: do not give each node the reference's inputs.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what differs.")
-@click.option("--json", "as_json", is_flag=True, help="The verdict on every node as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="The verdict on every tensor as JSON.")
 @run_options
-@assertion_options
+@assertion_options(approx="approximate")
 @click.pass_obj
 def command(request: Request, **flags: Any) -> None:
-    """Run MODEL and a reference, and name the nodes whose outputs differ beyond --approx."""
+    """Run MODEL and a reference, and name the first node whose output differs beyond --approx, with both values.
+
+    Tensors are compared by name, in the order of evaluation. Each node gets the reference's tensors as inputs where
+    the reference has them, so that only the nodes that are wrong differ.
+    """
     from tract_core.cli.compare_nodes import compare
 
-    if sum(map(bool, (flags["against"], flags["twice"], flags["npz"]))) != 1:
-        raise click.UsageError("say what to compare with: one of --stage, --twice, --npz")
+    if sum(bool(flags[name]) for name in ("partner", "against", "stage", "npz", "twice")) != 1:
+        raise click.UsageError("say what to compare with: one of --with, --against, --stage, --npz, --twice")
+    if flags["original"] and not flags["partner"]:
+        raise click.UsageError("--original is for --with")
     compare(request, flags)

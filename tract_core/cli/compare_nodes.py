@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from tract_core.cli.assertions import AssertionFailed, Assertions
-from tract_core.cli.dump import check_assertions
+from tract_core.cli.dump import check_assertions, check_outputs
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.values import read_bundle
 from tract_core.data import DatumType
-from tract_core.errors import InputError
+from tract_core.errors import InputError, PluginError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
+from tract_core.ops.const import Const
+from tract_core.ops.source import TypedSource
 from tract_core.runtime.plan import Step, TypedSimplePlan
 from tract_core.testing.tolerance import mismatch
 
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from tract_core.cli.request import Request
 
 Array = np.ndarray[Any, Any]
+Flags = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,36 +41,83 @@ class Verdict:
     problem: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What to compare with: a name for people, and tensors by their names."""
+
+    title: str
+    tensors: Mapping[str, Array]
+
+
 def compare(request: Request, flags: dict[str, Any]) -> None:
     """Print a verdict per node. Raises AssertionFailed, naming the first one, when any differs."""
+    if flags["runtime"]:
+        request = replace(request, runtime=flags["runtime"])
     model = request.typed_model()
     check_assertions(model, flags)
     arrays = inputs_for(model, flags)
     reference = _reference(request, model, arrays, flags)
-    assertions = Assertions(**{name: flags[name] for name in Assertions.__dataclass_fields__})
+    assertions = Assertions.of(flags)
     with request.progress("comparing"):
-        verdicts = judge(request, model, arrays, reference, assertions, cumulative=flags["cumulative"])
-    _print(request, verdicts, flags)
+        verdicts = judge(request, model, arrays, reference.tensors, assertions, cumulative=flags["cumulative"])
+    _print(request, reference, verdicts, flags)
+    _conclude(reference, verdicts)
+    check_outputs(request, model, flags, arrays)
+
+
+def _conclude(reference: Reference, verdicts: Sequence[Verdict]) -> None:
     wrong = [verdict for verdict in verdicts if verdict.problem is not None]
     if wrong:
+        first = wrong[0]
+        count = sum(verdict.compared for verdict in verdicts)
         raise AssertionFailed(
-            f"{len(wrong)} of {len(verdicts)} tensors differ, first {wrong[0].name!r}: {wrong[0].problem}"
+            f"{len(wrong)} of {count} tensors differ from {reference.title}\n"
+            f"  the first is {first.name!r}, which {first.op} computes: {first.problem}"
         )
     if not any(verdict.compared for verdict in verdicts):
-        raise AssertionFailed("nothing was compared: the reference has no tensor of a name that the model has")
+        raise AssertionFailed(
+            f"nothing was compared: {reference.title} has no tensor of a name that the model has",
+            hint="--pass type keeps more of the file's nodes than the decluttered model has",
+        )
 
 
-def _reference(request: Request, model: TypedModel, arrays: list[Array], flags: dict[str, Any]) -> dict[str, Array]:
+# -- the reference -----------------------------------------------------------------------------------------------------
+
+
+def _reference(request: Request, model: TypedModel, arrays: list[Array], flags: Flags) -> Reference:
     if flags["npz"]:
-        return read_bundle(flags["npz"])
-    other = model
+        return Reference(flags["npz"], read_bundle(flags["npz"]))
+    if flags["partner"]:
+        return _partner(request, model, arrays, flags)
     if flags["against"]:
-        with request.progress("loading the reference"):
-            staged = request.pipeline.at(flags["against"])
-        if not isinstance(staged, TypedModel):
-            raise InputError(f"at stage {flags['against']!r} the model cannot run")
-        other = staged
-    return every_tensor(other, _by_name(model, arrays, other))
+        other = replace(request, runtime=flags["against"])
+        return Reference(f"runtime {other.chosen_runtime.name!r}", every_tensor(other, model, arrays))
+    reference = replace(request, runtime="reference")
+    if flags["twice"]:
+        return Reference("a second run", every_tensor(request, model, arrays))
+    staged = request.pipeline.at(flags["stage"])
+    if not isinstance(staged, TypedModel):
+        raise InputError(f"at stage {flags['stage']!r} the model cannot run")
+    return Reference(f"stage {flags['stage']!r}", every_tensor(reference, staged, _by_name(model, arrays, staged)))
+
+
+def _partner(request: Request, model: TypedModel, arrays: list[Array], flags: Flags) -> Reference:
+    """What another engine gives. Raises PluginError, naming those that are known, for one that is not."""
+    from tract_core.plugins import default_registry
+    from tract_core.plugins.keys import PARTNERS
+
+    partners = default_registry()[PARTNERS]
+    run = partners.find(flags["partner"])
+    if run is None:
+        known = ", ".join(partners.rows()) or "none"
+        raise PluginError(
+            f"there is no engine {flags['partner']!r} to compare with; known are: {known}",
+            hint="'onnxruntime' comes with tract-onnx" if not len(partners) else None,
+        )
+    path = Path(flags["original"]) if flags["original"] else request.pipeline.path
+    given = {model.outlet_name(outlet): array for outlet, array in zip(model.inputs, arrays, strict=True)}
+    with request.progress(f"running {flags['partner']} on"):
+        return Reference(flags["partner"], run(path, given))
 
 
 def _by_name(model: TypedModel, arrays: list[Array], other: TypedModel) -> list[Array]:
@@ -77,29 +129,46 @@ def _by_name(model: TypedModel, arrays: list[Array], other: TypedModel) -> list[
         raise InputError(f"the reference has an input {error.args[0]!r} that the model has not") from None
 
 
-def every_tensor(model: TypedModel, arrays: list[Array]) -> dict[str, Array]:
-    """What every node of a model computes, by the name of the tensor."""
-    tensors: dict[str, Array] = {}
+def every_tensor(request: Request, model: TypedModel, arrays: list[Array]) -> dict[str, Array]:
+    """What every node of a model computes on the runtime of ``-r``, by the name of the tensor."""
+    plan = request.prepare(model)
+    with request.progress(f"running on {request.chosen_runtime.name}:"):
+        if not isinstance(plan, TypedSimplePlan):
+            return _as_outputs(request, model, arrays)
+        tensors: dict[str, Array] = {}
 
-    def keep(step: Step, outputs: tuple[Array, ...]) -> None:
-        for slot, array in enumerate(outputs):
-            tensors[model.outlet_name(OutletId(step.node, slot))] = array
+        def keep(step: Step, outputs: tuple[Array, ...]) -> None:
+            for slot, array in enumerate(outputs):
+                tensors[model.outlet_name(OutletId(step.node, slot))] = array
 
-    TypedSimplePlan(model).spawn().run(arrays, observe=keep)
-    return tensors
+        plan.spawn().run(arrays, observe=keep)
+        return tensors
+
+
+def _as_outputs(request: Request, model: TypedModel, arrays: list[Array]) -> dict[str, Array]:
+    """The same from a runtime that does not show single nodes: every tensor is made an output of the model."""
+    shown = model.clone()
+    order = [shown.nodes[node] for node in shown.eval_order()]
+    computed = [node for node in order if not isinstance(node.op, (Const, TypedSource))]
+    shown.set_outputs(outlet for node in computed for outlet in node.outlets())
+    outputs = request.prepare(shown).spawn().run(arrays)
+    return {shown.outlet_name(outlet): array for outlet, array in zip(shown.outputs, outputs, strict=True)}
+
+
+# -- the verdicts ------------------------------------------------------------------------------------------------------
 
 
 def judge(
     request: Request,
     model: TypedModel,
     arrays: list[Array],
-    reference: dict[str, Array],
+    reference: Mapping[str, Array],
     assertions: Assertions,
     *,
     cumulative: bool,
 ) -> list[Verdict]:
     """A verdict per tensor. Unless ``cumulative``, what the reference has replaces what was computed, once judged."""
-    plan = request.chosen_runtime.prepare(model)
+    plan = request.prepare(model)
     verdicts: list[Verdict] = []
 
     def verdict(name: str, op: str, found: Array) -> None:
@@ -116,13 +185,13 @@ def judge(
     if isinstance(plan, TypedSimplePlan):
         plan.spawn().run(arrays, observe=look)
     else:
-        click.echo(f"runtime {request.runtime!r} does not show single nodes: only outputs are compared", err=True)
-        for outlet, found in zip(model.outputs, plan.spawn().run(arrays), strict=True):
-            verdict(model.outlet_name(outlet), model.nodes[outlet.node].op.name, found)
+        ops = {model.outlet_name(outlet): node.op.name for node in model.live_nodes() for outlet in node.outlets()}
+        for name, found in _as_outputs(request, model, arrays).items():
+            verdict(name, ops[name], found)
     return verdicts
 
 
-def _corrected(names: list[str], outputs: tuple[Array, ...], reference: dict[str, Array]) -> tuple[Array, ...]:
+def _corrected(names: list[str], outputs: tuple[Array, ...], reference: Mapping[str, Array]) -> tuple[Array, ...]:
     """The reference's values where it has them in the same type and shape."""
     wanted = [reference.get(name) for name in names]
     return tuple(
@@ -137,14 +206,27 @@ def _difference(found: Array, wanted: Array, assertions: Assertions) -> str | No
     return mismatch(np.asarray(found), wanted, assertions.tolerance(DatumType.from_numpy(found.dtype)))
 
 
-def _print(request: Request, verdicts: list[Verdict], flags: dict[str, Any]) -> None:
+def _print(request: Request, reference: Reference, verdicts: Sequence[Verdict], flags: Flags) -> None:
+    compared = sum(verdict.compared for verdict in verdicts)
     if flags["as_json"]:
-        click.echo(json.dumps([asdict(verdict) for verdict in verdicts]))
+        first = next((verdict.name for verdict in verdicts if verdict.problem is not None), None)
+        tensors = [asdict(verdict) for verdict in verdicts]
+        content = {"reference": reference.title, "compared": compared, "first": first, "tensors": tensors}
+        click.echo(json.dumps(content, indent=1))
         return
+    console = request.console
     for verdict in verdicts:
         if verdict.problem is not None:
-            request.console.print(f"[red]differs[/red] {verdict.op} [bold]{verdict.name}[/bold]: {verdict.problem}")
+            console.print(f"[red]differs[/red] {verdict.op} [bold]{_plain(verdict.name)}[/bold]: {verdict.problem}")
         elif not flags["quiet"] and verdict.compared:
-            request.console.print(f"[green]agrees[/green]  {verdict.op} [bold]{verdict.name}[/bold]")
-    compared = sum(verdict.compared for verdict in verdicts)
-    request.console.print(f"{compared} of {len(verdicts)} tensors were compared (names that both sides have)")
+            console.print(f"[green]agrees[/green]  {verdict.op} [bold]{_plain(verdict.name)}[/bold]")
+    if not flags["quiet"]:
+        console.print(
+            f"{compared} of {len(verdicts)} tensors were compared with {_plain(reference.title)}: names that both have"
+        )
+
+
+def _plain(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

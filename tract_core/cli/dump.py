@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tract_core.cli.frame import ModelCommand
+from tract_core.cli.command import ModelCommand
 from tract_core.cli.options import assertion_options, bench_options, run_options
 
 if TYPE_CHECKING:
@@ -44,14 +44,27 @@ def command(request: Request, **flags: Any) -> None:
     dump(request, flags)
 
 
+def check_outputs(request: Request, model: TypedModel, flags: dict[str, Any], arrays: Any = None) -> None:
+    """Run the model and check its outputs, when the flags assert something of them. ``arrays``: its inputs."""
+    from tract_core.cli.assertions import Assertions
+    from tract_core.cli.inputs import inputs_for
+
+    assertions = Assertions.of(flags)
+    if assertions.wants_outputs:
+        given = inputs_for(model, flags) if arrays is None else arrays
+        plan = request.prepare(model)
+        with request.progress("running"):
+            outputs = plan.spawn().run(given)
+        assertions.check_outputs(model, outputs)
+
+
 def check_assertions(model: Graph[Any, Any], flags: dict[str, Any]) -> None:
     """Check what the flags assert of the graph, when there is anything to check."""
     from tract_core.cli.assertions import Assertions
     from tract_core.errors import InputError
     from tract_core.model.typed import TypedModel
 
-    names = Assertions.__dataclass_fields__
-    assertions = Assertions(**{name: value for name, value in flags.items() if name in names})
+    assertions = Assertions.of(flags)
     if assertions == Assertions():
         return
     if not isinstance(model, TypedModel):

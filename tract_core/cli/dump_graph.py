@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tract_core.cli.dump import audit, check_assertions
+from tract_core.cli.dump import audit, check_assertions, check_outputs
 from tract_core.cli.render import Show, print_graph
 from tract_core.errors import InputError
 from tract_core.model.graph import Graph
@@ -30,6 +30,8 @@ def dump(request: Request, flags: Flags) -> None:
     elif not flags["quiet"]:
         print_graph(request.console, model, _show(request, model, flags))
     check_assertions(model, flags)
+    if isinstance(model, TypedModel):
+        check_outputs(request, model, flags)
 
 
 def print_json(text: str) -> None:
@@ -89,6 +91,8 @@ def _chosen(model: Graph[Any, Any], flags: Flags) -> frozenset[int] | None:
     if flags["node_name"] is not None:
         chosen &= {node.id for node in model.live_nodes() if flags["node_name"] in node.name}
     filtered = any(flags[name] is not None for name in ("node_id", "successors", "op_name", "node_name"))
+    if filtered and not chosen:
+        raise InputError("no node fits the filters", hint="without them, all nodes are listed")
     return frozenset(chosen) if filtered else None
 
 
@@ -113,18 +117,23 @@ def _axes(model: TypedModel) -> dict[int, str]:
 
 
 def _placements(request: Request, model: TypedModel) -> dict[int, str]:
-    explanation = request.chosen_runtime.prepare(model).explain()
+    explanation = request.prepare(model).explain()
     by_name = {placement.node: f"{placement.where}: {placement.how}" for placement in explanation.placements}
     return {node.id: by_name.get(node.name, "") for node in model.live_nodes()}
 
 
 def _profile(request: Request, model: TypedModel, flags: Flags) -> str:
+    from tract_core.cli.bench import warm_up
     from tract_core.cli.inputs import inputs_for
     from tract_core.runtime.profile import profile
 
-    plan = request.chosen_runtime.prepare(model)
+    plan = request.prepare(model)
     arrays = inputs_for(model, {**flags, "random": True}) if flags["profile"] else None
-    return json.dumps(json.loads(profile(model, plan, arrays)), indent=1)
+    with request.progress("profiling"):
+        if arrays is not None:
+            warm_up(plan.spawn(), arrays, flags["warmup_time"], flags["warmup_loops"])
+        limits = {"max_seconds": flags["max_time"] / 1e3, "max_turns": flags["max_loops"]}
+        return json.dumps(json.loads(profile(model, plan, arrays, **limits)), indent=1)
 
 
 def _times(request: Request, model: TypedModel, flags: Flags) -> dict[int, str]:

@@ -1,8 +1,10 @@
-"""``tract list-ops``: the operators that are known, and which questions about each have an answer."""
+"""``tract list-ops``: the operators that are known, in the core and by format."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 
 import click
 
@@ -10,7 +12,10 @@ import click
 @click.command(short_help="Operators, by format and in the core.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(as_json: bool) -> None:
-    """List the core's operators, and what each installed format can load."""
+    """List the core's operators, and what each installed format can load.
+
+    Behind an operator of a format are the versions in which its meaning changed, where there are several.
+    """
     from tract_core.plugins import default_registry
     from tract_core.plugins.keys import AXES, COST, REFERENCE, STATE
     from tract_core.plugins.tables import TableKey
@@ -25,6 +30,24 @@ def command(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(listing, indent=1))
         return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
     for title, operators in listing.items():
         click.secho(f"{title} ({len(operators)})", bold=True)
-        click.echo(click.wrap_text(" ".join(operators), width=100, initial_indent="  ", subsequent_indent="  "))
+        for group, names in _grouped(operators).items():
+            text = " ".join(names)
+            lead = f"  {group}: " if group else "  "
+            click.echo(click.wrap_text(text, width=width, initial_indent=lead, subsequent_indent="  "))
+
+
+def _grouped(operators: list[str]) -> dict[str, list[str]]:
+    """By domain, where keys are ``domain/Op/version``: ``{"ai.onnx": ["Abs", "Softmax(1,13)"]}``; one group else."""
+    versions: dict[str, dict[str, list[int]]] = {}
+    for key in operators:
+        domain, _, rest = key.rpartition("/")[0].partition("/") if key.count("/") > 1 else ("", "", key)
+        found = versions.setdefault(domain, {}).setdefault(rest, [])
+        if domain:
+            found.append(int(key.rpartition("/")[2]))
+    return {
+        domain: [f"{op}({','.join(map(str, sorted(since)))})" if len(since) > 1 else op for op, since in ops.items()]
+        for domain, ops in versions.items()
+    }

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import click
+
+from tract_core.cli import completion
+from tract_core.cli.command import Flag
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,9 +26,22 @@ STAGES: Final = (
 )
 """The stages of loading, in order. Transforms come between ``declutter`` and ``set``."""
 
+APPROX: Final = ("exact", "close", "approximate", "very", "super", "ultra")
 
-def _option(*names: str, **attributes: Any) -> click.Option:
-    return click.Option(names, **attributes)
+LOADING: Final = "The model as it is loaded"
+MANNERS: Final = "How to go about it"
+
+NPZ: Final = click.Path(exists=True, dir_okay=False)
+NEW_FILE: Final = click.Path(dir_okay=False)
+
+
+def flag(group: str, *names: str, **attributes: Any) -> Callable[[F], F]:
+    """Decorator: a flag of a subcommand, listed under that heading."""
+    return click.option(*names, cls=Flag, group=group, **attributes)
+
+
+def _option(group: str, *names: str, **attributes: Any) -> click.Option:
+    return Flag(names, group=group, **attributes)
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -37,53 +54,88 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 def global_options() -> list[click.Parameter]:
     """The flags that say how the model is loaded and brought to the stage that is asked for."""
+    return [*_loading(), *_stages(), *_manners()]
+
+
+def _loading() -> list[click.Parameter]:
+    option = partial(_option, LOADING)
+    many = partial(option, multiple=True)
     return [
-        _option("-f", "--format", "format_name", metavar="NAME", help="Model format. Default: from the file's ending."),
-        _option(
+        option(
+            "-f",
+            "--format",
+            "format_name",
+            metavar="NAME",
+            shell_complete=completion.formats,
+            help="Model format. Default: from the file's ending.",
+        ),
+        many(
             "-i",
             "--input",
             "inputs",
-            multiple=True,
             metavar="SPEC",
             help="Override an input's fact: '1,3,S,f32' (inputs in order) or 'NAME:1,3,S,f32'. Repeat per input.",
         ),
-        _option(
+        option(
             "--input-facts-from-bundle",
             "facts_bundle",
             metavar="NPZ",
-            type=click.Path(exists=True, dir_okay=False),
+            type=NPZ,
             help="Take types and shapes of inputs from the arrays of an .npz file.",
         ),
-        _option("--constantize", multiple=True, metavar="NAME", help="Make an input with a known value a constant."),
-        _option("--override-fact", multiple=True, metavar="NAME:FACT", help="Override the fact of any tensor."),
-        _option("--assert", "assertions", multiple=True, metavar="EXPR", help="Assume, as in 'S>=1' or 'P+S<4096'."),
-        _option("--input-node", "input_nodes", multiple=True, metavar="NAME", help="Make this tensor a model input."),
-        _option(
-            "--output-node", "output_nodes", multiple=True, metavar="NAME", help="Make this tensor a model output."
-        ),
-        _option("--pass", "stage", type=click.Choice(STAGES), metavar="STAGE", help=f"Stop at: {', '.join(STAGES)}."),
-        _option("--declutter-step", type=click.IntRange(0), metavar="N", help="Stop decluttering after N patches."),
-        _option(
+        many("--constantize", metavar="NAME", help="Make an input with a known value a constant."),
+        many("--override-fact", metavar="NAME:FACT", help="Override the fact of any tensor."),
+        many("--assert", "assertions", metavar="EXPR", help="Assume, as in 'S>=1' or 'P+S<4096'."),
+        many("--input-node", "input_nodes", metavar="NAME", help="Make this tensor a model input."),
+        many("--output-node", "output_nodes", metavar="NAME", help="Make this tensor a model output."),
+    ]
+
+
+def _stages() -> list[click.Parameter]:
+    option = partial(_option, "How far to take it")
+    return [
+        option("--pass", "stage", type=click.Choice(STAGES), metavar="STAGE", help=f"Stop at: {', '.join(STAGES)}."),
+        option("--declutter-step", type=click.IntRange(0), metavar="N", help="Stop decluttering after N patches."),
+        option(
             "-t",
             "--transform",
             "transforms",
             multiple=True,
             metavar="SPEC",
+            shell_complete=completion.transforms,
             help="Apply a transform: 'NAME', 'NAME(key: value)' or JSON. See 'tract list-transforms'.",
         ),
-        _option("--set", "settings", multiple=True, metavar="SYM=EXPR", help="Give a symbol a value, after declutter."),
-        _option("-O", "--optimize", is_flag=True, help="Go on to the stage 'optimize': what the runtime prepared."),
-        _option(
-            "-r", "--runtime", default="default", show_default=True, metavar="NAME", help="See 'tract list-runtimes'."
+        option(
+            "--set",
+            "settings",
+            multiple=True,
+            metavar="SYM=EXPR",
+            help="Give a symbol a value or an expression, after declutter.",
         ),
-        _option("--check-patches", is_flag=True, help="Verify the whole graph after every patch (slow)."),
-        _option(
+        option("-O", "--optimize", is_flag=True, help="Go on to the stage 'optimize': what the runtime prepared."),
+        option(
+            "-r",
+            "--runtime",
+            default="default",
+            show_default=True,
+            metavar="NAME",
+            shell_complete=completion.runtimes,
+            help="See 'tract list-runtimes'.",
+        ),
+        option("--check-patches", is_flag=True, help="Verify the whole graph after every patch (slow)."),
+    ]
+
+
+def _manners() -> list[click.Parameter]:
+    option = partial(_option, MANNERS)
+    return [
+        option(
             "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="Exit with 124 after S seconds."
         ),
-        _option("--machine-friendly", is_flag=True, help="Plain output: no colours, no boxes, nothing cut short."),
-        _option("-v", "--verbose", is_flag=True, help="Say which rules changed the graph."),
-        _option("--debug", is_flag=True, help="Show the traceback of errors."),
-        _option(
+        option("--machine-friendly", is_flag=True, help="Plain output: no colours, no boxes, nothing cut short."),
+        option("-v", "--verbose", count=True, help="Say which rules changed the graph."),
+        option("--debug", is_flag=True, help="Show the traceback of errors."),
+        option(
             "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
         ),
     ]
@@ -100,58 +152,54 @@ def _apply(options: Iterable[Callable[[F], F]]) -> Callable[[F], F]:
 
 def run_options(function: F) -> F:
     """Where the values of the inputs come from."""
+    option = partial(flag, "Values of the inputs")
     return _apply(
         [
-            click.option(
+            option(
                 "--input-from-npz",
                 "--input-from-bundle",
                 "bundle",
-                type=click.Path(exists=True, dir_okay=False),
+                type=NPZ,
                 metavar="NPZ",
                 help="Values of the inputs, by name, from an .npz file.",
             ),
-            click.option(
-                "-R", "--allow-random-input", "random", is_flag=True, help="Random values for inputs without one."
-            ),
-            click.option(
+            option("-R", "--allow-random-input", "random", is_flag=True, help="Random values for inputs without one."),
+            option(
                 "--random-range",
                 "ranges",
                 multiple=True,
                 metavar="[NAME=]A..B",
                 help="Restrict random values to a range.",
             ),
-            click.option(
-                "--set", "bindings", multiple=True, metavar="SYM=INT", help="Value of a symbol, for random inputs."
-            ),
+            option("--set", "bindings", multiple=True, metavar="SYM=INT", help="Value of a symbol, for random inputs."),
         ]
     )(function)
 
 
-def assertion_options(function: F) -> F:
-    """What must hold; the exit status is 0 only when all of it did."""
-    return _apply(
+def assertion_options(function: Callable[..., Any] | None = None, *, approx: str = "close") -> Any:
+    """What must hold; the exit status is 0 only when all of it did. ``approx``: the class of tolerance by default."""
+    option = partial(flag, "What must hold")
+    decorate = _apply(
         [
-            click.option(
+            option(
                 "--approx",
-                type=click.Choice(("exact", "close", "approximate", "very", "super", "ultra")),
-                default="close",
+                type=click.Choice(APPROX),
+                metavar="CLASS",
+                default=approx,
                 show_default=True,
-                help="How close outputs must be.",
+                help=f"How close values must be: {', '.join(APPROX)}.",
             ),
-            click.option("--approx-custom", metavar="ATOL,RTOL,OUTLIERS", help="A tolerance of your own."),
-            click.option(
+            option("--approx-custom", metavar="ATOL,RTOL,OUTLIERS", help="A tolerance of your own."),
+            option(
                 "--assert-output", multiple=True, metavar="SPEC", help="Expected values, as '[NAME:]2,f32=1.0,2.0'."
             ),
-            click.option(
-                "--assert-output-bundle",
-                type=click.Path(exists=True, dir_okay=False),
-                metavar="NPZ",
-                help="Expected outputs, by name, from an .npz file.",
+            option(
+                "--assert-output-bundle", type=NPZ, metavar="NPZ", help="Expected outputs, by name, from an .npz file."
             ),
-            click.option("--allow-missing-outputs", is_flag=True, help="The bundle need not have every output."),
-            click.option("--assert-output-fact", multiple=True, metavar="FACT", help="Facts of the outputs, in order."),
-            click.option("--assert-output-count", type=click.IntRange(0), metavar="N", help="Number of outputs."),
-            click.option(
+            option("--allow-missing-outputs", is_flag=True, help="The bundle need not have every output."),
+            option("--assert-output-fact", multiple=True, metavar="FACT", help="Facts of the outputs, in order."),
+            option("--assert-output-count", type=click.IntRange(0), metavar="N", help="Number of outputs."),
+            option(
                 "--assert-op-count",
                 multiple=True,
                 nargs=2,
@@ -159,22 +207,29 @@ def assertion_options(function: F) -> F:
                 metavar="OP N",
                 help="Exactly N nodes of OP.",
             ),
-            click.option(
-                "--assert-op-only", metavar="PATTERNS", help="Only operators of these names ('Conv,Add,Re*')."
-            ),
+            option("--assert-op-only", metavar="PATTERNS", help="Only operators of these names ('Conv,Add,Re*')."),
         ]
-    )(function)
+    )
+    return decorate if function is None else decorate(function)
 
 
 def bench_options(function: F) -> F:
     """How long to measure."""
+    option = partial(flag, "How long to measure")
     return _apply(
         [
-            click.option(
+            option(
                 "--warmup-time", type=click.FloatRange(0), default=0.0, metavar="MS", help="Run unmeasured at first."
             ),
-            click.option("--warmup-loops", type=click.IntRange(0), default=1, show_default=True, metavar="N"),
-            click.option(
+            option(
+                "--warmup-loops",
+                type=click.IntRange(0),
+                default=1,
+                show_default=True,
+                metavar="N",
+                help="Turns that are not measured.",
+            ),
+            option(
                 "--max-loops",
                 "--max-iters",
                 "max_loops",
@@ -182,7 +237,15 @@ def bench_options(function: F) -> F:
                 default=100_000,
                 show_default=True,
                 metavar="N",
+                help="Turns at most.",
             ),
-            click.option("--max-time", type=click.FloatRange(0), default=5000.0, show_default=True, metavar="MS"),
+            option(
+                "--max-time",
+                type=click.FloatRange(0),
+                default=5000.0,
+                show_default=True,
+                metavar="MS",
+                help="Begin no turn after that.",
+            ),
         ]
     )(function)

@@ -10,24 +10,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from tract_core.analysis.findings import Examination
+from tract_core.api.frontends import load_with
+from tract_core.cli.formats import find_format, loader_of
 from tract_core.cli.options import STAGES
 from tract_core.data import Constant, DatumType
-from tract_core.errors import InputError, ModelError, Unsupported
+from tract_core.errors import InputError, TractError
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import Graph, OutletId
 from tract_core.model.inference import InferenceModel
 from tract_core.model.spec import parse_inference_fact
 from tract_core.model.typed import TypedModel
+from tract_core.plugins import default_registry
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
     from tract_core.model.rewriter import RewriteReport
-    from tract_core.plugins.descriptor import Frontend
 
 AnyModel = InferenceModel | TypedModel
 
@@ -41,6 +45,38 @@ class Pipeline:
 
     def at(self, stage: str) -> AnyModel:
         """The model as it is after ``stage``, freshly made. Raises TractError."""
+        loader = loader_of(self.format_name, self.request.frontend_flags)
+        return self.onwards(self._overridden(load_with(loader, self.path)), stage)
+
+    @cached_property
+    def _found(self) -> tuple[str, Path]:
+        return find_format(self.request.model or "", self.request.format_name)
+
+    @property
+    def format_name(self) -> str:
+        """The format of the model. Raises InputError."""
+        return self._found[0]
+
+    @property
+    def path(self) -> Path:
+        """Where the model is. Raises InputError."""
+        return self._found[1]
+
+    def examine(self) -> Examination:
+        """All that is wrong with the file, and the model in it, as the flags change it. Raises InputError."""
+        loader = loader_of(self.format_name, self.request.frontend_flags)
+        try:
+            with default_registry().blaming("tract_frontends", self.format_name, "a report"):
+                examine = getattr(loader, "examine", None)
+                found: Examination = examine(self.path) if examine else Examination(load_with(loader, self.path))
+        except TractError as error:
+            found = Examination(None, (error,))
+        if found.model is not None:
+            self._overridden(found.model)
+        return found
+
+    def onwards(self, model: AnyModel, stage: str, after: str = "load") -> AnyModel:
+        """The model, which is at the stage ``after``, as it is after ``stage``. It may be changed in place."""
         steps: dict[str, Callable[[AnyModel], AnyModel]] = {
             "analyse": self._analyse,
             "incorporate": lambda model: model,
@@ -51,15 +87,15 @@ class Pipeline:
             "before-optimize": lambda model: model,
             "optimize": self._optimize,
         }
-        model: AnyModel = self._load()
-        for name in STAGES[1 : STAGES.index(stage) + 1]:
+        for name in STAGES[STAGES.index(after) + 1 : STAGES.index(stage) + 1]:
+            self.request.say(f"{name}:")
             model = steps[name](model)
         return model
 
     # -- stages ----------------------------------------------------------------------------------------------------
 
-    def _load(self) -> AnyModel:
-        model = load_file(Path(self.request.model or ""), self.request.format_name)
+    def _overridden(self, model: AnyModel) -> AnyModel:
+        """The model as the flags change what the file says."""
         for text in self.request.assertions:
             model.symbols.add_assertion(text)
         if isinstance(model, InferenceModel):
@@ -76,7 +112,7 @@ class Pipeline:
         for index, spec in enumerate(request.inputs):
             name, fact = _named_fact(model, spec)
             outlet = _input_named(model, name) if name is not None else _input_at(model, index, spec)
-            model.set_outlet_fact(outlet, fact)
+            _set_input(model, outlet, fact, spec)
         if request.facts_bundle is not None:
             _facts_from_bundle(model, request.facts_bundle)
         for spec in request.override_fact:
@@ -128,38 +164,12 @@ class Pipeline:
         return _typed(model).declutter() if self.request.settings else model
 
     def _optimize(self, model: AnyModel) -> AnyModel:
-        self.plan = self.request.chosen_runtime.prepare(_typed(model))
+        self.plan = self.request.prepare(_typed(model))
         return getattr(self.plan, "model", model)
 
 
-def load_file(path: Path, format_name: str | None = None) -> AnyModel:
-    """The model in a file, by its ending or by the name of its format. Raises ModelError or Unsupported."""
-    from tract_core.plugins import default_registry
-
-    registry = default_registry()
-    frontends = registry.frontends()
-    if format_name is not None:
-        if format_name not in frontends:
-            raise Unsupported(f"no format {format_name!r}; installed: {', '.join(frontends) or 'none'}")
-        frontend: Frontend = frontends[format_name]
-    else:
-        fitting = [one for one in frontends.values() if path.name.lower().endswith(one.extensions)]
-        if not fitting:
-            raise Unsupported(_no_format(path, frontends), where=str(path), hint=_HINTS.get(path.suffix.lower(), _HINT))
-        frontend = fitting[0]
-    if not path.exists():
-        raise ModelError("no such file", where=str(path))
-    return registry.load("tract_frontends", frontend.name)().load(path)
-
-
+_LIKE_A_TYPE: Final = re.compile(r"(float|double|half|bfloat|u?int|fp|bf|[fiu])\d*")
 _BARE_KEY: Final = re.compile(r"((?:^|[{,])\s*)([A-Za-z_]\w*)\s*:")
-_HINT = "name the format with --format"
-_HINTS = {".onnx": "pip install tract-onnx", ".tgz": "pip install tract-nnef", ".nnef": "pip install tract-nnef"}
-
-
-def _no_format(path: Path, frontends: Any) -> str:
-    known = ", ".join(f"{f.name} ({' '.join(f.extensions)})" for f in frontends.values()) or "none"
-    return f"no installed format takes files named *{path.suffix or path.name}; installed: {known}"
 
 
 def _typed(model: AnyModel) -> TypedModel:
@@ -231,6 +241,16 @@ def _named_fact(model: InferenceModel, spec: str) -> tuple[str | None, Inference
     return (head if named else None), fact
 
 
+def _set_input(model: InferenceModel, outlet: OutletId, fact: InferenceFact, spec: str) -> None:
+    """Give an input a fact; the element type stays when the fact has none."""
+    last = str(fact.shape[-1]) if fact.shape else ""
+    if fact.datum_type is None and _LIKE_A_TYPE.fullmatch(last):
+        raise InputError(f"--input {spec!r}: {last!r} is no element type", hint="they are written f32, i64, bool, ...")
+    if fact.datum_type is None:
+        fact = replace(fact, datum_type=model.outlet_fact(outlet).datum_type)
+    model.set_outlet_fact(outlet, fact)
+
+
 def _input_named(model: InferenceModel, name: str) -> OutletId:
     for outlet in model.inputs:
         if model.outlet_name(outlet) == name:
@@ -262,6 +282,13 @@ def _facts_from_bundle(model: InferenceModel, path: str) -> None:
     from tract_core.cli.values import read_bundle
 
     arrays = read_bundle(path)
+    names = [model.outlet_name(outlet) for outlet in model.inputs]
+    if not arrays.keys() & set(names):
+        raise InputError(
+            f"there is no input in it: it has {', '.join(arrays) or 'nothing'}",
+            where=path,
+            hint=f"inputs: {', '.join(names)}",
+        )
     for outlet in model.inputs:
         array = arrays.get(model.outlet_name(outlet))
         if array is not None:

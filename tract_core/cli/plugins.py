@@ -82,10 +82,10 @@ def _as_json(record: PluginRecord, registry: Registry, unusable: dict[str, str])
 
 
 def _print(records: Iterable[PluginRecord], unusable: dict[str, str], verbose: bool) -> None:
-    from rich.console import Console
+    from tract_core.cli.console import make_console, print_table
 
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(_table(records))
+    console = make_console()
+    print_table(console, _table(records))
     for record in records:
         _print_failures(console, record, verbose)
     for name, reason in unusable.items():

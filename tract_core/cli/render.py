@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from typing import Any, Final, cast
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tract_core.cli.console import print_table
 from tract_core.data import Constant
 from tract_core.model.graph import Graph, Node, OutletId
 from tract_core.model.typed import TypedModel
@@ -38,31 +41,54 @@ def print_graph(console: Console, model: Graph[Any, Any], show: Show, *, indent:
 
     Constants are left out unless asked for; bodies are entered unless folded.
     """
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title, justify in (
-        ("id", "right"),
-        ("operator", "left"),
-        ("name", "left"),
-        ("inputs", "left"),
-        ("facts", "left"),
-    ):
-        table.add_column(title, justify=justify, overflow="fold")  # pyright: ignore[reportArgumentType]: a literal
-    for title in show.columns or {}:
-        table.add_column(title, justify="right")
     order = model.eval_order([*model.inputs, *model.outputs])
-    shown = [model.nodes[n] for n in order if show.only is None or n in show.only]
-    for node in shown:
-        if show.constants or not isinstance(node.op, Const):
-            table.add_row(*_cells(model, node, show), style=CONSTANT_COLOUR if isinstance(node.op, Const) else None)
-    console.print(indent + f"[bold]{len(order)} nodes[/bold]" + _hidden(shown, show))
-    console.print(table)
+    chosen = [model.nodes[n] for n in order if show.only is None or n in show.only]
+    shown = [node for node in chosen if show.constants or not isinstance(node.op, Const)]
+    console.print(indent + f"[bold]{len(order)} nodes[/bold]" + _hidden(chosen, show))
+    if show.info:
+        for node in shown:
+            _print_block(console, model, node, show)
+    else:
+        print_table(console, _node_table(model, shown, show))
     for slot, outlet in enumerate(model.outputs):
         text = Text.assemble(
             "output ", str(slot), ": ", (model.outlet_name(outlet), "bold"), f"  {_fact(model, outlet)}"
         )
         console.print(text)
     if not show.folded:
-        _print_bodies(console, shown, show, indent)
+        _print_bodies(console, chosen, show, indent)
+
+
+def _node_table(model: Graph[Any, Any], nodes: Sequence[Node[Any, Any]], show: Show) -> Table:
+    """A row for each node."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("id", justify="right", no_wrap=True)
+    for title in ("operator", "name", "inputs", "facts"):
+        table.add_column(title, overflow="fold")
+    for title in show.columns or {}:
+        table.add_column(title, justify="right", overflow="fold")
+    for node in nodes:
+        extra = [cells.get(node.id, "") for cells in (show.columns or {}).values()]
+        name = Text("\n".join([node.name, *_labels(model, node, show)]))
+        row = str(node.id), Text(node.op.name, style="green"), name, _inputs(model, node, show), _facts(model, node)
+        table.add_row(*row, *extra, style=CONSTANT_COLOUR if isinstance(node.op, Const) else None)
+    return table
+
+
+def _print_block(console: Console, model: Graph[Any, Any], node: Node[Any, Any], show: Show) -> None:
+    """Some lines for one node: what does not fit beside the others in a table."""
+    console.print(Text.assemble(f"{node.id:3}  ", (node.op.name, "green"), f"  {node.name}"))
+    lines = {
+        "attributes": describe(node.op),
+        "inputs": _inputs(model, node, show),
+        "facts": _facts(model, node),
+        "labels": " ".join(_labels(model, node, show)),
+        **{title: cells.get(node.id, "") for title, cells in (show.columns or {}).items()},
+    }
+    for title, content in lines.items():
+        if content:
+            line = Text.assemble((f"{title:10}  ", "dim"), content)
+            console.print(Padding(line, (0, 0, 0, 5), expand=False))
 
 
 def _print_bodies(console: Console, nodes: Sequence[Node[Any, Any]], show: Show, indent: str) -> None:
@@ -80,17 +106,16 @@ def _hidden(nodes: Sequence[Node[Any, Any]], show: Show) -> str:
     return f", {count} constants not shown (--const shows them)" if count else ""
 
 
-def _cells(model: Graph[Any, Any], node: Node[Any, Any], show: Show) -> list[Text | str]:
-    name = Text(node.name)
-    if show.info:
-        name.append("\n" + describe(node.op), style="cyan")
-    if show.labels:
-        labels = [model.outlet_labels[o] for o in node.outlets() if o in model.outlet_labels]
-        name.append("".join(f"\n{label}" for label in labels), style="italic")
-    facts = "\n".join(_fact(model, outlet) for outlet in node.outlets())
-    inputs = ", ".join(_source(model, outlet, show) for outlet in node.inputs)
-    extra = [cells.get(node.id, "") for cells in (show.columns or {}).values()]
-    return [str(node.id), Text(node.op.name, style="green"), name, inputs, facts, *extra]
+def _labels(model: Graph[Any, Any], node: Node[Any, Any], show: Show) -> list[str]:
+    return [model.outlet_labels[o] for o in node.outlets() if show.labels and o in model.outlet_labels]
+
+
+def _facts(model: Graph[Any, Any], node: Node[Any, Any]) -> str:
+    return "\n".join(_fact(model, outlet) for outlet in node.outlets())
+
+
+def _inputs(model: Graph[Any, Any], node: Node[Any, Any], show: Show) -> str:
+    return ", ".join(_source(model, outlet, show) for outlet in node.inputs)
 
 
 def _source(model: Graph[Any, Any], outlet: OutletId, show: Show) -> str:
@@ -111,15 +136,19 @@ def describe(op: Any) -> str:
     """The attributes of an operator, as ``axis=1, start=0``; large things in short."""
     if not is_dataclass(op):
         return str(op)
-    return ", ".join(f"{field.name}={_short(getattr(op, field.name))}" for field in fields(op))
+    named = ((field.name, getattr(op, field.name)) for field in fields(op))
+    return ", ".join(f"{name}={_short(value)}" for name, value in named if value is not None)
 
 
 def _short(value: Any) -> str:
     if isinstance(value, TypedModel):
         return f"<{len(value.nodes)} nodes>"
+    if isinstance(value, Enum):
+        return value.name
     if isinstance(value, tuple):
-        return f"({', '.join(_short(item) for item in cast('tuple[Any, ...]', value))})"
-    if is_dataclass(value) and not isinstance(value, type):
+        items = [_short(item) for item in cast("tuple[Any, ...]", value)]
+        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    if is_dataclass(value) and not isinstance(value, type) and type(value).__str__ is object.__str__:
         return f"{type(value).__name__}({describe(value)})"
     text = str(value)
     return text if len(text) <= 120 else f"{text[:117]}..."

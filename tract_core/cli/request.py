@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import os
-import signal
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from tract_core.cli.progress import Progress, restore_terminal
 from tract_core.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tract_core.api import runtime as api
+    from tract_core.cli.formats import FrontendFlag
     from tract_core.cli.pipeline import Pipeline
     from tract_core.model.typed import TypedModel
     from tract_core.runtime.protocol import Plan, Runtime
+
+
+TIMED_OUT: Final = 124
+"""Exit status when ``--timeout`` is over, as that of the command ``timeout``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +51,9 @@ class Request:
     check_patches: bool = False
     timeout: float | None = None
     machine_friendly: bool = False
-    verbose: bool = False
+    verbose: int = 0
     debug: bool = False
+    frontend_flags: tuple[FrontendFlag, ...] = ()
 
     @cached_property
     def pipeline(self) -> Pipeline:
@@ -56,7 +64,17 @@ class Request:
             raise InputError("no model was named", hint="write 'tract MODEL SUBCOMMAND'")
         if self.check_patches:
             os.environ["TRACT_CHECK_PATCHES"] = "1"
+        self._check_runtime()
         return Pipeline(self)
+
+    def _check_runtime(self) -> None:
+        """Refuse a runtime that is not installed, also where nothing is going to run."""
+        from tract_core.plugins import default_registry
+        from tract_core.plugins.missing import not_installed
+
+        installed = ["default", *default_registry().runtimes()]
+        if self.runtime not in installed:
+            raise not_installed("runtime", self.runtime, installed)
 
     @property
     def final_stage(self) -> str:
@@ -76,38 +94,41 @@ class Request:
         return model
 
     @cached_property
-    def chosen_runtime(self) -> Runtime:
-        """The runtime of ``-r``."""
+    def _chosen(self) -> api.Runtime:
         from tract_core.api.runtime import runtime_for_name
 
-        return runtime_for_name(self.runtime).backend
+        return runtime_for_name(self.runtime)
 
-    def prepare(self) -> Plan:
-        """The model at the final stage, ready to run."""
-        model = self.typed_model()
-        with self.progress("preparing"):
+    @property
+    def chosen_runtime(self) -> Runtime:
+        """The runtime of ``-r``. Raises PluginError when it does not work here."""
+        return self._chosen.backend
+
+    def prepare(self, model: TypedModel) -> Plan:
+        """A model made ready to run on the runtime of ``-r``. Raises Unsupported, or PluginError."""
+        with self.progress("preparing"), self._chosen.calling("prepare"):
             return self.chosen_runtime.prepare(model)
 
     @cached_property
     def console(self) -> Console:
         """Where results are printed."""
-        from rich.console import Console
+        from tract_core.cli.console import make_console
 
-        if self.machine_friendly:
-            return Console(no_color=True, width=10_000, highlight=False, emoji=False)
-        return Console(highlight=False, emoji=False, soft_wrap=False)
+        return make_console(plain=self.machine_friendly)
+
+    @cached_property
+    def _progress(self) -> Progress:
+        return Progress(silent=self.machine_friendly)
 
     @contextmanager
     def progress(self, doing: str) -> Generator[None]:
-        """Show on standard error that something takes long; nothing where that is no terminal."""
-        from rich.console import Console
+        """Show on standard error that something takes long."""
+        with self._progress.running(f"{doing} {self.model}"):
+            yield
 
-        console = Console(stderr=True)
-        if self.machine_friendly or not console.is_terminal:
-            yield
-            return
-        with console.status(f"{doing} {self.model}"):
-            yield
+    def say(self, doing: str) -> None:
+        """What is being done now, for whoever waits."""
+        self._progress.say(f"{doing} {self.model}")
 
     @contextmanager
     def time_limit(self) -> Generator[None]:
@@ -116,13 +137,15 @@ class Request:
             yield
             return
 
-        def stop(*_: Any) -> None:
-            click.echo(f"error: not done after {self.timeout:g} s (--timeout)", err=True)
-            os._exit(124)
+        def stop() -> None:
+            restore_terminal()
+            click.echo(f"Error: not done after {self.timeout:g} s (--timeout)", err=True)
+            os._exit(TIMED_OUT)
 
-        signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, self.timeout)
+        timer = threading.Timer(self.timeout, stop)
+        timer.daemon = True
+        timer.start()
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            timer.cancel()

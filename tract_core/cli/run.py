@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tract_core.cli.frame import ModelCommand
+from tract_core.cli.command import ModelCommand
 from tract_core.cli.options import assertion_options, run_options
 
 if TYPE_CHECKING:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import numpy as np
+from rich.text import Text
 
 from tract_core.cli.assertions import AssertionFailed, Assertions
 from tract_core.cli.dump import check_assertions
 from tract_core.cli.inputs import inputs_for
-from tract_core.data import DatumType
+from tract_core.cli.show import fact_of, holds_arrays_only, plain, save_npz, summary
 from tract_core.errors import InputError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+PRINTED: Final = 10_000
+"""Elements up to which ``--dump`` prints a tensor whole."""
+
 
 def run_once(request: Request, flags: dict[str, Any]) -> None:
     """Run, print, save, check; in that order, so that what was computed is seen even when an assertion fails."""
@@ -33,23 +35,21 @@ def run_once(request: Request, flags: dict[str, Any]) -> None:
     check_assertions(model, flags)
     arrays = inputs_for(model, flags)
     watch = Watch(model, request, flags)
-    plan = request.chosen_runtime.prepare(model)
-    with request.progress("running"):
-        if watch.wanted:
-            if not isinstance(plan, TypedSimplePlan):
-                raise InputError(f"runtime {request.runtime!r} does not show single nodes", hint="use -r reference")
-            outputs = plan.spawn().run(arrays, observe=watch)
-        else:
-            outputs = plan.spawn().run(arrays)
+    plan = request.prepare(model)
+    if watch.wanted and not isinstance(plan, TypedSimplePlan):
+        raise InputError(f"runtime {plan.explain().runtime!r} does not show single nodes", hint="use -r reference")
+    with nullcontext() if watch.print else request.progress("running"):
+        outputs = (
+            plan.spawn().run(arrays, observe=watch) if isinstance(plan, TypedSimplePlan) else plan.spawn().run(arrays)
+        )
     by_name = {model.outlet_name(outlet): array for outlet, array in zip(model.outputs, outputs, strict=True)}
     _report(request, by_name, flags)
     if flags["save"]:
         save_npz(flags["save"], by_name)
     if flags["save_steps"]:
-        save_npz(flags["save_steps"], {**watch.tensors, **by_name})
+        save_npz(flags["save_steps"], {**watch.tensors, **_savable(by_name)})
     watch.check()
-    names = Assertions.__dataclass_fields__
-    Assertions(**{name: flags[name] for name in names}).check_outputs(model, outputs)
+    Assertions.of(flags).check_outputs(model, outputs)
 
 
 class Watch:
@@ -74,9 +74,11 @@ class Watch:
         for slot, array in enumerate(outputs):
             name = self.model.outlet_name(OutletId(step.node, slot))
             if self.print:
-                self.request.console.print(f"[green]{step.op.name}[/green] [bold]{name}[/bold] {summary(array)}")
+                self.request.console.print(
+                    Text.assemble((step.op.name, "green"), " ", (name, "bold"), f" {summary(array)}")
+                )
             if self.keep:
-                self.tensors[name] = np.array(array)
+                self.tensors |= _savable({name: np.array(array)})
             if self.sane and array.dtype.kind == "f" and not np.isfinite(array).all():
                 self.insane.append(name)
 
@@ -86,35 +88,19 @@ class Watch:
             raise AssertionFailed(f"not finite: {', '.join(self.insane[:10])}")
 
 
-def summary(array: Array) -> str:
-    """Type, shape and the first elements."""
-    kind = DatumType.from_numpy(array.dtype).short
-    shape = ",".join([*map(str, array.shape), kind])
-    flat = array.reshape(-1)[:8]
-    values = " ".join(f"{value:.6g}" if array.dtype.kind == "f" else str(value) for value in flat.tolist())
-    return f"{shape}  {values}{' ...' if array.size > 8 else ''}"
+def _savable(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Those that an .npz file can hold; the others are named on standard error."""
+    for name in (name for name, array in arrays.items() if not holds_arrays_only(array)):
+        click.echo(f"{name!r} is no tensor: it is not saved", err=True)
+    return {name: array for name, array in arrays.items() if holds_arrays_only(array)}
 
 
 def _report(request: Request, outputs: Mapping[str, Array], flags: Mapping[str, Any]) -> None:
     if flags["as_json"]:
-        content = {
-            name: {"fact": summary(array).split("  ")[0], "values": np.asarray(array).tolist()}
-            for name, array in outputs.items()
-        }
-        click.echo(json.dumps(content, default=str))
+        content = {name: {"fact": fact_of(array), "values": plain(array)} for name, array in outputs.items()}
+        click.echo(json.dumps(content))
         return
     for name, array in outputs.items():
-        request.console.print(f"output [bold]{name}[/bold] {summary(array)}")
-        if flags["show"]:
-            request.console.print(np.array2string(array, threshold=10_000), markup=False)
-
-
-def save_npz(path: str, arrays: Mapping[str, Array]) -> None:
-    """Write an .npz file whole or not at all."""
-    target = Path(path)
-    try:
-        with NamedTemporaryFile(dir=target.parent, suffix=".npz", delete=False) as file:
-            np.savez(file, **dict(arrays))  # pyright: ignore[reportArgumentType]: keywords are arrays
-        os.replace(file.name, target)
-    except OSError as error:
-        raise InputError(f"cannot write: {error}", where=path) from None
+        request.console.print(Text.assemble("output ", (name, "bold"), f" {summary(array)}"))
+        if flags["show"] and holds_arrays_only(array):
+            request.console.print(np.array2string(array, threshold=PRINTED), markup=False)

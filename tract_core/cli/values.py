@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tract_core.dims import evaluate, symbols_of
-from tract_core.errors import InputError
+from tract_core.dims import evaluate, parse_dim, symbols_of
+from tract_core.errors import DimError, InputError
 from tract_core.model.fact import TypedFact
+from tract_core.runtime.binding import bind_inputs
 
 Array = np.ndarray[Any, Any]
 
@@ -18,23 +19,31 @@ SEED: Final = 21242
 """The seed of random inputs, so that two runs see the same values."""
 
 
+_BOOLEANS: Final = {"1": True, "0": False, "true": True, "false": False}
+
+
 def read_bundle(path: str) -> dict[str, Array]:
     """The arrays of an .npz file by name. Raises InputError for anything else, pickled objects included."""
     try:
         with np.load(path, allow_pickle=False) as bundle:
-            return {name.removesuffix(".npy"): bundle[name] for name in bundle.files}
+            return {name.removesuffix(".npy"): _texts_as_objects(bundle[name]) for name in bundle.files}
     except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
         raise InputError(f"not a readable .npz file: {error}", where=path) from None
 
 
+def _texts_as_objects(array: Array) -> Array:
+    return array.astype(object) if array.dtype.kind == "U" else array
+
+
 def literal(fact: TypedFact, text: str) -> Array:
     """The array of ``1,2,3`` in the type and shape of ``fact``. Raises InputError when number or form do not fit."""
-    dtype = fact.datum_type.numpy
+    kind = fact.datum_type.storage
+    read = _BOOLEANS.__getitem__ if kind.is_bool() else int if kind.is_integer() else float
     try:
-        flat = np.array([float(token) for token in text.split(",")] if text.strip() else [], dtype=np.float64)
-        return flat.astype(dtype).reshape(fact.shape.concrete)
-    except ValueError:
-        raise InputError(f"{text!r} is not {fact.shape.volume} numbers for {fact}") from None
+        elements = [read(token.strip().lower()) for token in text.split(",")] if text.strip() else []
+        return np.array(elements, dtype=kind.numpy).reshape(fact.shape.concrete)
+    except (ValueError, OverflowError, KeyError):
+        raise InputError(f"{text!r} is not {fact.shape.volume} values for {fact}") from None
 
 
 def make_inputs(
@@ -48,9 +57,12 @@ def make_inputs(
 ) -> list[Array]:
     """A value for every input: the bundle's, else a random one if that is allowed.
 
-    Raises InputError for an input without a value, and for a symbol whose size cannot be told.
+    ``bindings`` say the values of symbols; so do the shapes of the arrays in the bundle. Raises InputError for an input
+    without a value, for a symbol whose size cannot be told or that no input has, and for arrays that do not fit.
     """
-    symbols = _bindings(bindings)
+    fact_of = {name: fact for name, fact in zip(names, facts, strict=True) if name in bundle}
+    given = [np.asarray(bundle[name]) for name in fact_of]
+    symbols = bind_inputs(list(fact_of), list(fact_of.values()), given, _bindings(bindings, facts))
     generator = np.random.default_rng(SEED)
     limits = _ranges(ranges, names)
     arrays: list[Array] = []
@@ -60,9 +72,10 @@ def make_inputs(
         elif random:
             arrays.append(random_array(generator, name, fact, symbols, limits.get(name) or limits.get("")))
         else:
+            there = f"the bundle has {', '.join(bundle)}; " if bundle else ""
             raise InputError(
                 f"input {name!r} ({fact}) has no value",
-                hint="give it with --input-from-npz, or allow random values with -R",
+                hint=f"{there}give it with --input-from-npz, or allow random values with -R",
             )
     return arrays
 
@@ -92,14 +105,25 @@ def random_array(
     return generator.uniform(low, high, shape).astype(kind.numpy)
 
 
-def _bindings(texts: Sequence[str]) -> dict[str, int]:
-    """``SYM=INT`` each; later ones may use earlier ones."""
+def _bindings(texts: Sequence[str], facts: Sequence[TypedFact]) -> dict[str, int]:
+    """``SYM=INT`` each; later ones may use earlier ones. Raises InputError for symbols that no input has."""
     from tract_core.cli.pipeline import split_setting
-    from tract_core.dims import parse_dim
 
     values: dict[str, int] = {}
+    used = frozenset[str]().union(*(fact.shape.symbols() for fact in facts))
     for name, text in map(split_setting, texts):
-        values[name] = evaluate(parse_dim(text), values)
+        try:
+            dim = parse_dim(text)
+            values[name] = evaluate(dim, values)
+        except DimError as error:
+            raise InputError(f"--set {name}={text}: {error.problem}", hint="write it as in --set B=1") from None
+        if values[name] < 0:
+            raise InputError(f"--set {name}={text}: a size is not negative")
+        used |= symbols_of(dim)
+    unknown = ", ".join(sorted(values.keys() - used))
+    if unknown:
+        known = ", ".join(sorted(used)) or "none"
+        raise InputError(f"--set: no input has a symbol {unknown}; there are: {known}")
     return values
 
 

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from tract_core.cli.frame import app
+
+
+def offers(*line: object) -> list[str]:
+    """What is offered for the last word of a line; a shell's own files are ``FILES``."""
+    *done, incomplete = map(str, line)
+    items = ShellComplete(app, {}, "tract", "_TRACT_COMPLETE").get_completions(done, incomplete)
+    return ["FILES" if item.type == "file" else item.value for item in items]
+
+
+def test_before_the_model() -> None:
+    assert offers("") == ["list-ops", "list-runtimes", "list-transforms", "plugins", "FILES"]
+    assert offers("list-o") == ["list-ops", "FILES"]
+    assert "--runtime" in offers("--")
+
+
+def test_after_the_model(model: Path) -> None:
+    assert {"dump", "run", "bench", "compare", "doctor"} <= set(offers(model, ""))
+    assert "plugins" not in offers(model, "")
+    assert offers(model, "do") == ["doctor"]
+    assert offers(model, "--pass", "load", "do") == ["doctor"]
+    assert offers("--pass", "load", model, "do") == ["doctor"]
+
+
+def test_flags(model: Path) -> None:
+    assert offers(model, "--onnx-ignore-v") == ["--onnx-ignore-value-info"]
+    assert {"--const", "--constantize"} <= set(offers(model, "--cons"))
+    assert offers(model, "run", "--save-o") == ["--save-outputs-npz", "--save-outputs"]
+    assert offers(model, "run", "--stag") == []
+
+
+def test_values(model: Path) -> None:
+    assert offers(model, "--pass", "de") == ["declutter"]
+    assert offers("--pass", "de") == ["declutter"]
+    assert offers(model, "-r", "ref") == ["reference"]
+    assert offers(model, "-t", "f32") == ["f32_to_f16"]
+    assert offers("-f", "") == ["onnx"]
+    assert offers(model, "compare", "--with", "") == ["onnxruntime"]
+    assert offers(model, "compare", "--against", "d") == ["default"]
+    assert offers(model, "run", "--approx", "s") == ["super"]
+    assert offers(model, "run", "--input-from-npz", "") == ["FILES"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell(shell: str) -> None:
+    environment = {**os.environ, "_TRACT_COMPLETE": f"{shell}_source"}
+    tract = Path(sys.executable).with_name("tract")
+    result = subprocess.run([tract], env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0
+    assert "tract" in result.stdout
+    assert f"_TRACT_COMPLETE={shell}_complete" in result.stdout

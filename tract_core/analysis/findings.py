@@ -1,0 +1,150 @@
+"""What stands in the way of loading and running a model: all of it, not only the first.
+
+A frontend may have a method ``examine(path)``, which reads a file as far as it can be read and gives an `Examination`.
+`findings_of` puts what it found, and what wiring the model finds, into one list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal, cast
+
+from tract_core.errors import (
+    ContradictoryFacts,
+    CorruptModel,
+    FactError,
+    LimitExceeded,
+    MissingOperator,
+    TractError,
+    UnsafePath,
+    Unsupported,
+    VersionError,
+)
+from tract_core.model.fact import InferenceFact
+from tract_core.model.inference import InferenceModel, Source
+
+if TYPE_CHECKING:
+    from tract_core.analysis.wire import Analysis
+    from tract_core.model.typed import TypedModel
+
+Severity = Literal["problem", "remark"]
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What a frontend made of a file. ``model``: as far as it could be read, ``None`` when nothing could.
+
+    ``problems`` keep it from loading, ``remarks`` do not. ``about``: what the file is, for people, as
+    ``{"producer": "pytorch 2.1"}``.
+    """
+
+    model: InferenceModel | TypedModel | None
+    problems: tuple[TractError, ...] = ()
+    remarks: tuple[TractError, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that the reader of a report should know. ``places``: the nodes, tensors or files concerned.
+
+    A *problem* keeps the model from loading or running; a *remark* does not. ``kind`` is for machines: ``operator``,
+    ``unsupported``, ``contradiction``, ``shape``, ``unknown``, ``path``, ``limit``, ``version``, ``corrupt``,
+    ``symbol`` or ``error``.
+    """
+
+    kind: str
+    problem: str
+    places: tuple[str, ...] = ()
+    hint: str | None = None
+    severity: Severity = "problem"
+
+
+_KINDS: Final[Sequence[tuple[type[TractError], str]]] = (
+    (ContradictoryFacts, "contradiction"),
+    (UnsafePath, "path"),
+    (LimitExceeded, "limit"),
+    (VersionError, "version"),
+    (CorruptModel, "corrupt"),
+    (MissingOperator, "operator"),
+    (Unsupported, "unsupported"),
+    (FactError, "shape"),
+)
+"""What to call an error: the first that fits."""
+
+_TO_DO: Final = {
+    "unsupported": "export the model without it; a plugin can add what is missing, see docs/plugins.md",
+    "shape": "check the facts of the inputs; -i NAME:1,3,S,f32 overrides what the file says of one",
+    "corrupt": "export or download the model again",
+    "limit": "take the model from a source that you trust, in a form that asks for less",
+}
+"""What to do about errors that do not say it themselves."""
+
+
+def finding_of(error: TractError, kind: str | None = None) -> Iterator[Finding]:
+    """An error as a finding; one that stands for several, as one for each."""
+    if isinstance(error.__cause__, ExceptionGroup):
+        parts = cast("ExceptionGroup[Exception]", error.__cause__).exceptions
+        for finding in (found for part in parts if isinstance(part, TractError) for found in finding_of(part)):
+            places = finding.places or ("",)
+            yield replace(finding, places=tuple(": ".join(filter(None, (error.where, place))) for place in places))
+        return
+    kind = kind or next((name for fitting, name in _KINDS if isinstance(error, fitting)), "error")
+    hint = error.hint or _TO_DO.get(kind)
+    yield Finding(kind, error.problem, (error.where,) if error.where else (), hint)
+
+
+def findings_of(model: InferenceModel, analysis: Analysis) -> list[Finding]:
+    """What wiring a model found: nodes that cannot be wired, facts that are missing, and nodes never reached."""
+    found: list[Finding] = []
+    for error in analysis.problems.values():
+        found += finding_of(error)
+    found += _unknown_inputs(model, analysis)
+    nodes = [model.nodes[node] for node in model.eval_order([*model.inputs, *model.outputs])]
+    unreached = [n for n in nodes if not analysis.outlets.keys() & set(n.outlets()) and n.name not in analysis.problems]
+    if unreached := [node for node in unreached if not isinstance(node.op, Source)]:
+        found.append(
+            Finding(
+                "unknown",
+                "what these nodes read, so that they were not looked at",
+                tuple(f"node {node.name!r} ({node.op.name})" for node in unreached),
+                "look again when the problems are settled",
+                "remark",
+            )
+        )
+    return merged(found)
+
+
+def _unknown_inputs(model: InferenceModel, analysis: Analysis) -> Iterator[Finding]:
+    for outlet in model.inputs:
+        name, fact = model.outlet_name(outlet), model.outlet_fact(outlet)
+        if outlet not in analysis.outlets:
+            missing = "element type" if fact.shape is not None else "rank" if fact.datum_type else "rank and type"
+            yield Finding("unknown", f"the {missing} of an input: {fact}", (f"input {name!r}",), _flag(name, fact))
+        elif fact.shape is not None and None in fact.shape:
+            wired = analysis.model.outlet_fact(analysis.outlets[outlet])
+            yield Finding(
+                "unknown",
+                f"sizes without a name, which became symbols: {wired}",
+                (f"input {name!r}",),
+                _flag(name, fact),
+                "remark",
+            )
+
+
+def _flag(name: str, fact: InferenceFact) -> str:
+    """How to say what is missing of an input's fact."""
+    sizes = (1, 3, 224, 224) if fact.shape is None else ("S" if dim is None else dim for dim in fact.shape)
+    kind = "f32" if fact.datum_type is None else fact.datum_type.short
+    example = ",".join(map(str, (*sizes, kind)))
+    return f"give its fact, as with -i {name}:{example} on the command line, or with set_input_fact"
+
+
+def merged(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings that say the same of different places, put together; problems first, else in the order given."""
+    places: dict[Finding, dict[str, None]] = {}
+    for finding in findings:
+        places.setdefault(replace(finding, places=()), {}).update(dict.fromkeys(finding.places))
+    one_each = [replace(finding, places=tuple(where)) for finding, where in places.items()]
+    return sorted(one_each, key=lambda finding: finding.severity != "problem")

@@ -1,0 +1,112 @@
+"""The report of ``doctor``, for people and for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tract_core.analysis.findings import Finding
+from tract_core.cli.console import print_table
+from tract_core.cli.diagnosis import LARGEST, Diagnosis
+
+_TITLES: Final = {
+    "operator": "missing operator",
+    "path": "unsafe path",
+    "unknown": "not known",
+    "shape": "facts that do not fit",
+    "corrupt": "corrupt file",
+    "unsupported": "not supported",
+}
+"""What the text calls kinds of findings, where their own names say less."""
+
+PLACES: Final = 6
+"""How many places of a finding are named in the text."""
+
+
+def as_text(diagnosis: Diagnosis) -> str:
+    """The report as JSON."""
+    content: dict[str, Any] = {
+        "model": diagnosis.model,
+        "runtime": diagnosis.runtime,
+        "loads": diagnosis.loads,
+        "runs": not diagnosis.problems,
+        "about": dict(diagnosis.about),
+        "findings": [asdict(finding) for finding in diagnosis.findings],
+        "inputs": diagnosis.inputs,
+        "outputs": diagnosis.outputs,
+        "symbols": diagnosis.symbols,
+        "operators": dict(diagnosis.operators),
+        "constants": {"count": len(diagnosis.constants), "bytes": diagnosis.constants.total()},
+    }
+    return json.dumps(content, indent=1)
+
+
+def print_report(console: Console, diagnosis: Diagnosis) -> None:
+    """The verdict, what the model is, then problems and remarks."""
+    console.print(_verdict(diagnosis))
+    print_table(console, _facts(diagnosis))
+    remarks = [finding for finding in diagnosis.findings if finding.severity == "remark"]
+    _print_findings(console, "problem", diagnosis.problems, "red")
+    _print_findings(console, "remark", remarks, "yellow")
+
+
+def _verdict(diagnosis: Diagnosis) -> Text:
+    verdict = Text(f"{diagnosis.model}: ", style="bold")
+    if not diagnosis.problems:
+        return verdict.append(f"loads, and would run on {diagnosis.runtime!r}", style="green")
+    count = f"{len(diagnosis.problems)} problem{'s' if len(diagnosis.problems) > 1 else ''}"
+    what = f"loads, and would not run on {diagnosis.runtime!r}" if diagnosis.loads else "does not load"
+    return verdict.append(f"{what}: {count}", style="red")
+
+
+def _facts(diagnosis: Diagnosis) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    rows: list[tuple[str, str]] = list(diagnosis.about.items())
+    if diagnosis.operators:
+        counts = ", ".join(f"{op} {count}" for op, count in diagnosis.operators.most_common())
+        rows.append(("nodes", f"{diagnosis.operators.total()}: {counts}"))
+    if diagnosis.constants:
+        largest = ", ".join(f"{name} {size(count)}" for name, count in diagnosis.constants.most_common(LARGEST))
+        total = size(diagnosis.constants.total())
+        rows.append(("constants", f"{len(diagnosis.constants)}, {total}; the largest: {largest}"))
+    rows += [(f"input {slot}", f"{name}  {fact}") for slot, (name, fact) in enumerate(diagnosis.inputs.items())]
+    rows += [(f"output {slot}", f"{name}  {fact}") for slot, (name, fact) in enumerate(diagnosis.outputs.items())]
+    rows += [(f"symbol {name}", f"from {origin}") for name, origin in diagnosis.symbols.items()]
+    for title, content in rows:
+        table.add_row(f"  {title}", Text(content))
+    return table
+
+
+def _print_findings(console: Console, title: str, findings: Sequence[Finding], colour: str) -> None:
+    if not findings:
+        return
+    console.print(Text(f"\n{len(findings)} {title}{'s' if len(findings) > 1 else ''}", style=f"bold {colour}"))
+    for number, finding in enumerate(findings, 1):
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        title = _TITLES.get(finding.kind, finding.kind)
+        table.add_row(f"{number:2}.", Text.assemble((f"{title}: ", colour), finding.problem))
+        for place in finding.places[:PLACES]:
+            table.add_row("", Text(f"at {place}"))
+        if len(finding.places) > PLACES:
+            table.add_row("", f"and {len(finding.places) - PLACES} more (--json names all)")
+        if finding.hint:
+            table.add_row("", Text(f"to do: {finding.hint}", style="cyan"))
+        print_table(console, table)
+
+
+def size(count: int) -> str:
+    """A number of bytes, for people."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 1000)):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,90 @@
+"""Show on standard error that something takes long: what is being done, and for how many seconds.
+
+Nothing is shown for the first half second, where standard error is no terminal, and with ``--machine-friendly``.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+PATIENCE: Final = 0.5
+"""Seconds of silence at first."""
+
+CLEAR_LINE: Final = "\r\x1b[2K"
+SHOW_CURSOR: Final = "\x1b[?25h"
+
+
+class Progress:
+    """One line that comes and goes."""
+
+    def __init__(self, *, silent: bool) -> None:
+        self._silent = silent
+        self._text = ""
+        self._begun = 0.0
+        self._bar: Bar | None = None
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def running(self, text: str) -> Generator[None]:
+        """Around something that may take long."""
+        self._text = text
+        self._begun = monotonic()
+        if self._silent or not sys.stderr.isatty():
+            yield
+            return
+        timer = threading.Timer(PATIENCE, self._show)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            with self._lock:
+                self._text = ""
+                if self._bar is not None:
+                    self._bar.stop()
+                    self._bar = None
+
+    def say(self, text: str) -> None:
+        """What is being done now."""
+        with self._lock:
+            self._text = text
+            if self._bar is not None:
+                self._bar.update(self._bar.task_ids[0], description=text)
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress as Bar
+        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+        with self._lock:
+            if self._text:
+                # What is printed goes to standard output, which may be a file.
+                bar = Bar(
+                    *columns,
+                    console=Console(stderr=True),
+                    transient=True,
+                    redirect_stdout=False,
+                    redirect_stderr=False,
+                    get_time=monotonic,
+                )
+                task = bar.add_task(self._text, total=None)
+                bar.tasks[task].start_time = self._begun
+                bar.start()
+                self._bar = bar
+
+
+def restore_terminal() -> None:
+    """Take the line away and show the cursor again, before the process ends at once."""
+    if sys.stderr.isatty():
+        sys.stderr.write(CLEAR_LINE + SHOW_CURSOR)
+        sys.stderr.flush()
