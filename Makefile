@@ -9,9 +9,11 @@ BIN := $(VENV)/bin
 PROJECTS := . $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 MANIFESTS := pyproject.toml $(wildcard plugins/*/pyproject.toml)
 JOBS ?= auto
+FUZZ_SECONDS ?= 60
+FUZZ_SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-networks check format bench clean
+.PHONY: help setup demo test test-networks check format bench fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -54,6 +56,9 @@ format: $(VENV)/.check ## format the sources and mend what lint can mend
 
 bench: $(VENV)/.test ## measure load time, declutter time and imports
 	$(BIN)/python bench/run.py
+
+fuzz: $(VENV)/.test ## feed damaged files to the loader for FUZZ_SECONDS seconds; what it finds is kept in fuzz/findings
+	$(BIN)/python fuzz/fuzz_onnx.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

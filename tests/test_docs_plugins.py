@@ -58,7 +58,7 @@ def test_the_tutorial_works(folder: Path):
         if kind:
             path = folder / name
             path.parent.mkdir(exist_ok=True)
-            path.write_text((path.read_text() if kind == "append" else "") + text)
+            path.write_text(path.read_text() + "\n\n" + text if kind == "append" else text)
             continue
         assert language == "console", text
         commands = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
@@ -80,5 +80,5 @@ def test_the_reference_lists_every_hook():
 
 
 def test_the_reference_lists_every_table_of_the_core():
-    listed = set(re.findall(r"^\| `(\w+)` \| (?:operator|the rule|a family|a runtime|an engine)", REFERENCE, re.MULTILINE))
-    assert listed == set(builtin.tract_tables())
+    keys = "operator|the rule|a family|a runtime|an engine"
+    assert set(re.findall(rf"^\| `(\w+)` \| (?:{keys})", REFERENCE, re.MULTILINE)) == set(builtin.tract_tables())

@@ -7,7 +7,7 @@ import pytest
 
 from tract_core.data import Constant, DatumType, SymbolicArray
 from tract_core.dims import Dim, dim_max, symbol
-from tract_core.errors import FactError, RunError
+from tract_core.errors import DimError, FactError, RunError
 from tract_core.model.graph import OutletId
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
@@ -24,6 +24,7 @@ from tract_core.ops.iff import Iff
 from tract_core.ops.non_zero import NonZero
 from tract_core.ops.pad import Pad, PadConstant
 from tract_core.ops.range import Range
+from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.reshape import DynReshape
 from tract_core.ops.scatter import ScatterElements, ScatterNd
 from tract_core.ops.slice import DynSlice, Slice, wire_dyn_slice, wire_slice
@@ -439,3 +440,15 @@ def test_what_only_binds_a_symbol_is_kept() -> None:
         for values in ([0, 1, 2, 0], [1, 1, 1]):
             (found,) = plan.run([np.array(values, np.float32)])
             assert found.tolist() == [2 * np.count_nonzero(values)]
+
+
+def test_what_has_no_symbolic_meaning_stays_unknown() -> None:
+    model, (x,) = _model("B,S,f32")
+    shape = model.add_const("shape", list(model.outlet_fact(x).shape))
+    place = wire_one(model, "place", Reduce((0,), Reducer.ARG_MAX_FIRST), shape)
+    assert model.outlet_fact(place).value is None
+
+
+def test_no_size_has_more_than_64_bits() -> None:
+    with pytest.raises(DimError, match="one has more than 64 bits"):
+        TypedModel().add_const("size", [2**70])

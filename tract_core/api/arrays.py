@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from tract_core.api.tensor import Tensor
 from tract_core.api.tensor import array_of_strings as _strings
-from tract_core.data import DType
-from tract_core.errors import InputError
+from tract_core.data import Container, DType, ItemFact, MapType, OptionalType, SequenceType
+from tract_core.data.boxes import boxed
+from tract_core.errors import FactError, InputError
 from tract_core.plugins.keys import Array
 
 _WANTED = "a Tensor, a NumPy array, or anything with __dlpack__ or __array__"
@@ -21,12 +23,33 @@ def as_array(value: Any, name: str, kind: DType) -> Array:
     Raises InputError for what is no tensor, for one that lives on another device, and for other quantisation
     parameters.
     """
+    if isinstance(kind, Container):
+        return boxed(_contents(value, name, kind))
     if isinstance(value, Tensor):
         return _array_of_tensor(value, name, kind)
     array = cast("Array", value) if isinstance(value, np.ndarray) else _imported(value, name)
     if isinstance(array, np.ma.MaskedArray):
         raise InputError("is a masked array, whose mask would be lost", where=_place(name), hint="give .filled(value)")
-    return read_only(normalised(np.asarray(array), _place(name)))
+    try:
+        return read_only(normalised(np.asarray(array), _place(name)))
+    except FactError as error:
+        raise InputError(error.problem, where=error.where, hint=error.hint) from None
+
+
+def _contents(value: Any, name: str, kind: DType) -> Any:
+    """A container with all tensors in it as arrays; what is none is left as it is, and refused when the model runs."""
+    if isinstance(kind, SequenceType) and isinstance(value, (list, tuple)):
+        return [_item(one, name, kind.item) for one in cast("Sequence[Any]", value)]
+    if isinstance(kind, MapType) and isinstance(value, dict):
+        return {key: _item(one, name, kind.item) for key, one in cast("dict[Any, Any]", value).items()}
+    if isinstance(kind, OptionalType) and value is not None:
+        return _item(value, name, kind.item)
+    return value
+
+
+def _item(value: Any, name: str, item: ItemFact) -> Any:
+    kind = item.datum_type
+    return _contents(value, name, kind) if isinstance(kind, Container) else as_array(value, name, kind)
 
 
 def normalised(array: Array, where: str) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tract_core.data import DatumType, DType, QuantizedType, parse_dtype
 from tract_core.errors import FactError, TractError
+from tract_core.ops.rounding import cut_into, limits
 from tract_core.plugins.keys import Array
 
 
@@ -49,7 +50,7 @@ def convert(array: Array, kind: DType, to: DType) -> Array:
         if to.is_bool():
             return array.astype(np.bool_) if array.dtype.kind == "c" else _plain(array) != 0
         if to.is_integer():
-            return _whole(_plain(_refuse_complex(array, to)), to)
+            return _whole(_plain(_refuse_complex(array, to)), to.storage)
         return _real(array, to).astype(wanted)
 
 
@@ -77,24 +78,13 @@ def _real(array: Array, to: DType) -> Array:
 
 def _whole(array: Array, to: DatumType) -> Array:
     """Numbers in an integer type: floats are cut off and stop at the ends of the range, integers wrap around."""
-    low, high = _range(to)
     if array.dtype.kind == "f":
-        cut = np.trunc(np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
-        inside = np.where((cut >= high + 1.0) | (cut <= low), 0.0, cut)
-        carrier = np.uint64 if to is DatumType.U64 else np.int64
-        array = np.where(cut >= high + 1.0, carrier(high), np.where(cut <= low, carrier(low), inside.astype(carrier)))
+        return cut_into(array, to)
     if to.numpy.isbuiltin == 1:
         return array.astype(to.numpy)
+    low, high = limits(to)
     bits = array.astype(np.int64) & (high - low)
     return (np.where(bits > high, bits - (high - low + 1), bits)).astype(np.int8).astype(to.numpy)
-
-
-def _range(to: DatumType) -> tuple[int, int]:
-    if to.numpy.isbuiltin == 1:
-        limits = np.iinfo(to.numpy)
-        return int(limits.min), int(limits.max)
-    bits = int(to.name[1:])
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if to.is_signed() else (0, (1 << bits) - 1)
 
 
 def _numbers_from_objects(array: Array, to: DType) -> Array:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from numbers import Integral
+from types import NoneType
 from typing import Any, ClassVar
 
 from tract_core.api.dim import Dim
@@ -39,6 +41,8 @@ class SetSymbols(TransformSpec):
 
     def __init__(self, values: Mapping[str, int | str | Dim | TDim] | None = None) -> None:
         self._values: dict[str, int | str] = {}
+        if not isinstance(values, (Mapping, NoneType)):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise TransformError(f"values are a {type(values).__name__}, wanted a dictionary, as {{'B': 1}}")
         for symbol, value in (values or {}).items():
             self.value(symbol, value)
 
@@ -92,17 +96,17 @@ class FloatPrecision(TransformSpec):
     ) -> None:
         """``include``, ``exclude``: parts of node names. Raises ValueError for types that are no floats."""
         self._from, self._to = _float(from_), _float(to)
-        self._include = None if include is None else list(include)
-        self._exclude = None if exclude is None else list(exclude)
+        self._include = None if include is None else _patterns(include)
+        self._exclude = None if exclude is None else _patterns(exclude)
 
     def include(self, patterns: Iterable[str]) -> FloatPrecision:
         """Convert only nodes whose name contains one of these; returns the spec."""
-        self._include = list(patterns)
+        self._include = _patterns(patterns)
         return self
 
     def exclude(self, patterns: Iterable[str]) -> FloatPrecision:
         """Leave out nodes whose name contains one of these; returns the spec."""
-        self._exclude = list(patterns)
+        self._exclude = _patterns(patterns)
         return self
 
     def parameters(self) -> dict[str, Any]:
@@ -126,9 +130,16 @@ def _float(kind: Any) -> DatumType:
     return found
 
 
+def _patterns(value: Any) -> list[str]:
+    items: list[Any] = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)  # pyright: ignore[reportUnknownArgumentType]: checked next
+    if not all(isinstance(item, str) for item in items):
+        raise TransformError(f"names of nodes are chosen by a list of texts, got {value!r}")
+    return items
+
+
 def _size(name: str, value: Any) -> int | str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
+    if isinstance(value, Integral) and value is not True and value is not False:
+        return int(value)
     if isinstance(value, (str, Dim, TDim)):
         size = Dim(value).size
         return size if isinstance(size, int) else str(size)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from tract_core.api.containers import given_back
 from tract_core.api.interface import TypedInterface
 from tract_core.api.tensor import Tensor
+from tract_core.data.boxes import tensors_in
 from tract_core.errors import InputError
 from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
@@ -35,14 +38,19 @@ class State(TypedInterface):
         return self._runnable.typed
 
     def run(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Tensor]:
-        """The next turn. Inputs and outputs are those of `Runnable.run`."""
+        """The next turn. Inputs and outputs are those of `Runnable.run`.
+
+        An output that is a sequence is a list of tensors, one that is an empty optional is ``None``.
+        """
         arrays = self._runnable.arrays(inputs)
         facts = [self.typed.outlet_fact(outlet) for outlet in self.typed.outputs]
         with self._runnable.runtime.calling("run"):
             outputs = self._inner.run(arrays)
             if len(outputs) != len(facts):
                 raise ValueError(f"it returned {len(outputs)} outputs, the model has {len(facts)}")
-            return [Tensor(_apart(array, arrays), fact.datum_type) for array, fact in zip(outputs, facts, strict=True)]
+            lent = [one for array in arrays for one in tensors_in(array)]
+            apart = partial(_apart, inputs=lent)
+            return [given_back(array, fact.datum_type, apart) for array, fact in zip(outputs, facts, strict=True)]
 
     def freeze(self) -> FrozenState:
         """A snapshot of the state, which later calls do not change. The state itself can go on."""

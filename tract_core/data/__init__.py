@@ -1,6 +1,21 @@
 """Element types and the values that are known before a model runs."""
 
 from tract_core.data.constant import Constant, SymbolicArray, Value, known
-from tract_core.data.datum_type import DatumType, DType, QuantizedType, parse_dtype
+from tract_core.data.containers import Container, DType, ItemFact, MapType, OptionalType, SequenceType, parse_dtype
+from tract_core.data.datum_type import DatumType, QuantizedType
 
-__all__ = ["Constant", "DType", "DatumType", "QuantizedType", "SymbolicArray", "Value", "known", "parse_dtype"]
+__all__ = [
+    "Constant",
+    "Container",
+    "DType",
+    "DatumType",
+    "ItemFact",
+    "MapType",
+    "OptionalType",
+    "QuantizedType",
+    "SequenceType",
+    "SymbolicArray",
+    "Value",
+    "known",
+    "parse_dtype",
+]

@@ -14,6 +14,7 @@ import numpy as np
 
 from tract_core.data.datum_type import DatumType
 from tract_core.dims import Dim, substitute, symbols_of
+from tract_core.errors import DimError
 
 
 class Constant:
@@ -142,7 +143,13 @@ Value = Constant | SymbolicArray
 
 
 def known(array: np.ndarray[Any, Any]) -> Value:
-    """The value of an array of sizes: a `Constant` of i64 when every size is a number, else a `SymbolicArray`."""
+    """The value of an array of sizes: a `Constant` of i64 when every size is a number, else a `SymbolicArray`.
+
+    Raises DimError for a number of more than 64 bits.
+    """
     if all(isinstance(dim, (int, np.integer)) for dim in array.reshape(-1).tolist()):
-        return Constant(array.astype(np.int64))
+        try:
+            return Constant(array.astype(np.int64))
+        except OverflowError:
+            raise DimError(f"{array.tolist()} are no sizes: one has more than 64 bits") from None
     return SymbolicArray(array)

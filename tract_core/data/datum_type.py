@@ -219,6 +219,8 @@ class QuantizedType:
     def __post_init__(self) -> None:
         if self.storage not in (DatumType.I8, DatumType.U8, DatumType.I32):
             raise FactError(f"quantised values are stored as i8, u8 or i32, not {self.storage.short}")
+        if not 0 < self.scale < float("inf"):
+            raise FactError(f"the scale of quantised values is {self.scale}, wanted a positive number")
 
     def __str__(self) -> str:
         return f"Q{self.storage.name}(Z:{self.zero_point} S:{self.scale})"
@@ -276,12 +278,13 @@ class QuantizedType:
         return self.storage.itemsize
 
 
-DType = DatumType | QuantizedType
+PlainType = DatumType | QuantizedType
+"""The type of a number, a text, or another value that holds no others."""
 
 _QUANTIZED: Final = re.compile(r"\s*Q([UI]\d+)\(Z:(-?\d+)\s+S:([^)\s]+)\)\s*", re.IGNORECASE)
 
 
-def parse_dtype(text: str) -> DType:
+def parse_plain(text: str) -> PlainType:
     """A plain or quantised type from its text form, as ``f32`` or ``QU8(Z:5 S:0.1)``. Raises FactError."""
     match = _QUANTIZED.fullmatch(text)
     if match is None:

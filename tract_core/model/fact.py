@@ -12,7 +12,8 @@ import numpy as np
 from tract_core.data import Constant, DType, SymbolicArray, Value
 from tract_core.data.containers import compatible_types, meet_types, substitute_in_type, symbols_in_type
 from tract_core.dims import Dim, is_symbolic, product, same_dim, substitute, symbols_of
-from tract_core.errors import FactError
+from tract_core.errors import FactError, LimitExceeded
+from tract_core.limits import MAX_SIZE, limits_now
 
 
 @runtime_checkable
@@ -66,6 +67,17 @@ class ShapeFact(tuple[Dim, ...]):
 
     def __repr__(self) -> str:
         return f"ShapeFact({self})"
+
+
+def check_sizes(shape: ShapeFact) -> None:
+    """Raises FactError for a negative size, LimitExceeded for one of more than 64 bits, or for too many axes."""
+    if len(shape) > limits_now().max_rank:
+        raise LimitExceeded(f"the result would have {len(shape)} axes, {limits_now().max_rank} are allowed")
+    for dim in shape:
+        if isinstance(dim, int) and not 0 <= dim <= MAX_SIZE:
+            if dim < 0:
+                raise FactError(f"the result would have the shape [{shape}], in which a size is negative")
+            raise LimitExceeded(f"the result would have the shape [{shape}], in which a size has more than 64 bits")
 
 
 NO_ANNOTATIONS: Final[Mapping[type, Any]] = MappingProxyType({})
@@ -142,6 +154,8 @@ class TypedFact:
             return self
         shape = ShapeFact(substitute(dim, values) for dim in self.shape)
         value = self.value.substitute(values) if isinstance(self.value, SymbolicArray) else self.value
+        if value is not None:
+            value = in_type(value, self.datum_type)
         return replace(self, datum_type=substitute_in_type(self.datum_type, values), shape=shape, value=value)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -153,6 +167,13 @@ class TypedFact:
 
     def __str__(self) -> str:
         return ",".join([*map(str, self.shape), self.datum_type.short])
+
+
+def in_type(value: Value, kind: DType) -> Value:
+    """A known value of a tensor of type ``kind``: sizes that turned out to be numbers (i64) get that type."""
+    if isinstance(value, SymbolicArray) or value.datum_type == kind.storage:
+        return value
+    return Constant(value.array.astype(kind.numpy))
 
 
 def _restored(kind: DType, shape: ShapeFact, value: Value | None, annotations: dict[type, Any]) -> TypedFact:

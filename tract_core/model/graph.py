@@ -14,6 +14,7 @@ import numpy as np
 
 from tract_core.dims import SymbolScope
 from tract_core.errors import GraphError
+from tract_core.limits import DEFAULT_LIMITS, count_node
 from tract_core.model.op import Op
 
 FactT = TypeVar("FactT")
@@ -83,7 +84,7 @@ class Graph(Generic[FactT, OpT]):
 
     ``inputs`` and ``outputs``: the outlets that make the model's interface, in order. ``outlet_labels``: names given to
     outlets other than the name of their node. ``properties``: arrays by name. ``symbols``: the scope of the symbolic
-    sizes that occur in it.
+    sizes that occur in it. ``limits``: what typing, simplifying and running the model may take.
     """
 
     def __init__(self, symbols: SymbolScope | None = None) -> None:
@@ -93,12 +94,14 @@ class Graph(Generic[FactT, OpT]):
         self.outlet_labels: dict[OutletId, str] = {}
         self.properties: dict[str, np.ndarray[Any, Any]] = {}
         self.symbols = SymbolScope() if symbols is None else symbols
+        self.limits = DEFAULT_LIMITS
         self._ids: dict[str, int] = {}
 
     # -- building --------------------------------------------------------------------------------------------------
 
     def add_node(self, name: str, op: OpT, facts: Iterable[FactT], inputs: Sequence[OutletId] = ()) -> Node[FactT, OpT]:
         """Append a node. A name that is taken gets a numbered suffix. Raises GraphError for an unknown input."""
+        count_node()
         node = Node(len(self.nodes), self.unique_name(name), op, list(inputs), [Outlet(fact) for fact in facts])
         for slot, outlet in enumerate(node.inputs):
             self.outlet(outlet).successors.append(InletId(node.id, slot))

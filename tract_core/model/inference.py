@@ -1,6 +1,7 @@
 """The inference model: a file's own nodes, with whatever the file and the user said about types and shapes.
 
-Its operators know one thing: how to wire themselves, in core operators, into a `TypedModel`. Facts come out of that wiring.
+Its operators know one thing: how to wire themselves, in core operators, into a `TypedModel`. Facts come out of that
+wiring.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from tract_core.errors import GraphError
 from tract_core.model.fact import TypedFact
-from tract_core.model.graph import InletId, OutletId
+from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.refine import refine_facts
 from tract_core.model.typed import TypedModel, TypedNode
@@ -164,8 +164,3 @@ class ModelPatch:
 
 
 TypedModelPatch = ModelPatch
-
-
-def readers_of(model: TypedModel, node: TypedNode) -> list[InletId]:
-    """Every input that reads an output of ``node``."""
-    return [inlet for outlet in node.outputs for inlet in outlet.successors]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tract_core.errors import GraphError
+from tract_core.limits import count_node
 from tract_core.model.graph import VACANT
 from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch, PatchResult
@@ -142,6 +143,7 @@ class Rewriter:
         order = _constants_first(model)
         pending, queued = deque(order), set(order)
         while pending:
+            count_node()
             node_id = pending.popleft()
             queued.discard(node_id)
             if model.nodes[node_id].op is VACANT:

@@ -1,7 +1,8 @@
 """Facts from text, as users write them: ``1,3,S,f32``.
 
-A comma-separated list of sizes with the element type last. ``_`` is a size that is not known, an empty text says nothing at
-all, and a last entry that is no element type is a size. Sizes are expressions of symbols, as in `tract_core.dims.parse_dim`.
+A comma-separated list of sizes with the element type last. ``_`` is a size that is not known, an empty text says
+nothing at all, and a last entry that is no element type is a size. Sizes are expressions of symbols, as in
+`tract_core.dims.parse_dim`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tract_core.model.fact import InferenceFact, TypedFact
 
 _UNKNOWN: Final = ("_", "?")
 _ANY_RANK: Final = ".."
+_ENTRY: Final = re.compile(r'(?:i"(?:\\.|[^"\\])*"|\((?:[^()]|\([^()]*\))*\)|[^,])+')
 
 
 def parse_inference_fact(text: str, scope: SymbolScope | None = None) -> InferenceFact:
@@ -43,7 +45,10 @@ def _split(text: str) -> list[str]:
     """The entries between commas that are not inside parentheses or quotes."""
     if not text.strip():
         return []
-    return [token.strip() for token in re.findall(r'(?:i"(?:\\.|[^"\\])*"|\((?:[^()]|\([^()]*\))*\)|[^,])+', text)]
+    entries = [entry.strip() for entry in _ENTRY.findall(text)]
+    if "" in entries or _ENTRY.sub("", text).count(",") >= len(entries):
+        raise FactError(f"{text!r} has an empty entry", hint="write _ for a size that is not known")
+    return entries
 
 
 def _as_type(token: str) -> DType | None:

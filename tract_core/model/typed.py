@@ -1,7 +1,7 @@
 """The typed model: a graph in which the element type and the shape of every tensor are known.
 
-Nodes are added by *wiring*: the operator is asked for the facts of its outputs, integer values that are known are carried
-along, and what the scope of symbols knows is applied to every size.
+Nodes are added by *wiring*: the operator is asked for the facts of its outputs, integer values that are known are
+carried along, and what the scope of symbols knows is applied to every size.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import numpy as np
 from tract_core.data import Constant, Value, known
 from tract_core.dims import Dim, SymbolScope, TDim, is_symbolic
 from tract_core.errors import GraphError, TractError
-from tract_core.model.fact import ShapeFact, TypedFact
+from tract_core.limits import DEFAULT_LIMITS, current_watch
+from tract_core.model.fact import ShapeFact, TypedFact, check_sizes, in_type
 from tract_core.model.graph import VACANT, Graph, Node, Outlet, OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.substitute import symbols_announced, symbols_needed
-from tract_core.plugins.keys import REFERENCE, STATE, SYMBOLIC
+from tract_core.plugins.keys import COST, REFERENCE, STATE, SYMBOLIC
 
 if TYPE_CHECKING:
     from tract_core.plugins.registry import Registry
@@ -35,7 +36,8 @@ EAGER_ELEMENTS = 4096
 class TypedModel(Graph[TypedFact, TypedOp]):
     """A model with completely determined types and shapes.
 
-    ``registry``: the tables that are asked about operators; the one of the installed plugins unless a test says otherwise.
+    ``registry``: the tables that are asked about operators; the one of the installed plugins unless a test says
+    otherwise.
     """
 
     def __init__(self, symbols: SymbolScope | None = None, registry: Registry | None = None) -> None:
@@ -63,8 +65,10 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         return self._registry
 
     def empty_like(self) -> TypedModel:
-        """A new model with the same scope of symbols and the same registry."""
-        return TypedModel(self.symbols, self._registry)
+        """A new model with the same scope of symbols, the same registry and the same limits."""
+        other = TypedModel(self.symbols, self._registry)
+        other.limits = self.limits
+        return other
 
     def mapped(
         self,
@@ -74,6 +78,7 @@ class TypedModel(Graph[TypedFact, TypedOp]):
     ) -> TypedModel:
         """A copy whose operators and facts went through a function. Ids and names stay, constants are shared."""
         copy = TypedModel(self.symbols if symbols is None else symbols, self._registry)
+        copy.limits = self.limits
         for node in self.nodes:
             op = node.op if node.op is VACANT else change_op(node.op)
             outlets = [Outlet(change_fact(outlet.fact), list(outlet.successors)) for outlet in node.outputs]
@@ -122,6 +127,8 @@ class TypedModel(Graph[TypedFact, TypedOp]):
     def facts_for(self, op: TypedOp, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The facts that ``op`` gives for these inputs in this model: sizes simplified, known values computed."""
         outputs = op.output_facts(inputs)
+        for fact in outputs:
+            check_sizes(fact.shape)
         if not all(fact.shape.is_concrete for fact in outputs):
             outputs = tuple(self._simplify(fact) for fact in outputs)
         if len(outputs) == 1 and outputs[0].value is None:
@@ -144,15 +151,28 @@ class TypedModel(Graph[TypedFact, TypedOp]):
             return None
         if any(value.array.size > EAGER_ELEMENTS for value in values if value is not None):
             return None
+        if not self.affords(op, inputs, output, freed=0):
+            return None
         value = evaluate_values(self.registry, op, [value for value in values if value is not None])
-        if isinstance(value, Constant) and value.datum_type != output.datum_type.storage:
-            return Constant(value.array.astype(output.datum_type.numpy))  # sizes that turned out to be numbers
-        return value
+        return None if value is None else in_type(value, output.datum_type)
+
+    def affords(self, op: TypedOp, inputs: Sequence[TypedFact], output: TypedFact, *, freed: int) -> bool:
+        """Whether computing the value of ``output`` early is within the limits; what it takes is counted.
+
+        ``freed``: bytes of the constants that it makes superfluous.
+        """
+        watch, volume = current_watch(), output.shape.volume
+        limits = DEFAULT_LIMITS if watch is None else watch.limits
+        count = self.registry[COST].find(type(op))
+        total = 0 if count is None else sum(count(op, inputs, (output,)).values())
+        if is_symbolic(total) or is_symbolic(volume) or int(total) > limits.max_fold_ops:
+            return False
+        return watch is None or watch.may_hold(int(volume) * output.datum_type.itemsize, freed)
 
     # -- order -----------------------------------------------------------------------------------------------------
 
     def eval_order(self, targets: Sequence[OutletId] | None = None) -> list[int]:
-        """As for any graph, and the nodes that bind, in the middle of a run, a symbol that one of the others mentions."""
+        """As for any graph, and the nodes that bind in the middle of a run a symbol that one of the others mentions."""
         wanted = list(self.outputs if targets is None else targets)
         order = super().eval_order(wanted)
         binders = [node for node in self.live_nodes() if node.op.announces]
@@ -254,5 +274,5 @@ def evaluate_values(registry: Registry, op: TypedOp, values: Sequence[Value]) ->
             return None
         result = symbolic(op, *(value.array.astype(object) for value in values))
         return known(np.asarray(result, dtype=object))
-    except (TractError, ArithmeticError, IndexError, ValueError, TypeError):
+    except (TractError, ArithmeticError, LookupError, ValueError, TypeError, MemoryError):
         return None  # the value stays unknown here; the node reports the same problem when it runs

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Div, Gt, Max, Min, Mul, Sub
 from tract_core.ops.elementwise import Abs, Exp, LeakyRelu, Ln, Sigmoid, Tanh
+from tract_core.ops.expect import element
 from tract_core.ops.iff import Iff
 from tract_core.ops.wiring import wire_binary, wire_one, wire_ranks
 
@@ -86,8 +85,8 @@ class _Wire:
         return wire_one(self.model, self._next(Iff()), Iff(), *ranked)
 
     def const(self, value: float, like: OutletId) -> OutletId:
-        dtype = self.model.outlet_fact(like).datum_type.numpy
-        return self.model.add_const(f"{self.name}.const", np.array(value, dtype=dtype))
+        kind = self.model.outlet_fact(like).datum_type
+        return self.model.add_const(f"{self.name}.const", element(value, kind))
 
     def _next(self, op: TypedOp) -> str:
         return self.model.unique_name(f"{self.name}.{op.name.lower()}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -36,8 +36,13 @@ class Binary(TypedOp):
         a, b = arity(self, inputs, 2)
         same_type(self, inputs)
         same_rank(self, inputs)
-        if not getattr(a.datum_type, self.wants)():
+        if not getattr(a.datum_type, self.wants)() or (a.datum_type.is_complex() and type(self) in _REAL):
             raise FactError(f"{self.name} does not take {a.datum_type.short}: {a} and {b}")
+        if a.datum_type.is_quantized() and type(self) not in _ON_STORED:
+            raise FactError(
+                f"{self.name} of {a} and {b}: arithmetic on stored integers is not arithmetic on what they stand for",
+                hint="dequantise them first; or cast them to the storage type, where the integers are meant",
+            )
         return (TypedFact(self.output_type(a), broadcast_shapes(self, [a.shape, b.shape])),)
 
     def output_type(self, a: TypedFact) -> Any:
@@ -207,6 +212,15 @@ class Le(Comparison):
 @dataclass(frozen=True)
 class Ge(Comparison):
     """a >= b"""
+
+
+_ORDER: Final = frozenset({Min, Max, Lt, Gt, Le, Ge})
+
+_REAL: Final[frozenset[type]] = _ORDER | {Rem, FloorRem}
+"""Those that make no sense of complex numbers."""
+
+_ON_STORED: Final[frozenset[type]] = _ORDER | {Eq, Ne}
+"""Those that give the same for quantised numbers as for the integers that are stored."""
 
 
 def _divide(a: Array, b: Array) -> Array:

@@ -13,10 +13,7 @@ from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import (
-    arity,
-    integers,
-)
+from tract_core.ops.expect import arity, integers
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 

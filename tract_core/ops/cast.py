@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tract_core.data import DatumType, DType, QuantizedType
+from tract_core.data import Container, DatumType, DType, QuantizedType
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity
+from tract_core.ops.rounding import cut_into
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
@@ -25,8 +26,9 @@ ROWS = Rows()
 class Cast(TypedOp):
     """Every element in another type.
 
-    Floats become integers by dropping the fraction; anything non-zero becomes true. From a quantised type, only the
-    stored integers can be had.
+    Floats become integers by dropping the fraction and stop at the ends of the range, not-a-number becomes 0; integers
+    that do not fit wrap around; anything non-zero becomes true. From a quantised type, only the stored integers can be
+    had.
     """
 
     to: DType
@@ -34,11 +36,15 @@ class Cast(TypedOp):
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The input's shape in the type asked for."""
         (x,) = arity(self, inputs, 1)
+        if isinstance(x.datum_type, Container) or isinstance(self.to, Container):
+            raise FactError(f"Cast of {x} to {self.to.short}: containers cannot be converted")
         if x.datum_type.is_quantized() and self.to not in (x.datum_type, x.datum_type.storage):
             raise FactError(
                 f"Cast from {x.datum_type.short} to {self.to.short} would need the quantisation parameters at run time",
                 hint="use DequantizeLinear, whose parameters are inputs; a cast to the storage type gives the integers",
             )
+        if x.datum_type.is_complex() and (self.to.is_float() or self.to.is_integer() or self.to.is_quantized()):
+            raise FactError(f"Cast of {x} to {self.to.short} would lose the imaginary part")
         return (x.with_type(self.to),)
 
 
@@ -50,15 +56,26 @@ def reference(op: Cast, x: Array) -> Array:
     if op.to is DatumType.STRING:
         return _to_strings(x)
     if x.dtype.kind in "OU":
-        return _from_strings(op.to, x)
-    return x.astype(op.to.numpy)
+        return _from_strings(op.to.storage, x)
+    return _plain(op.to.storage, x)
+
+
+def _plain(to: DatumType, x: Array) -> Array:
+    kind = DatumType.from_numpy(x.dtype)
+    if kind.is_float() and to.is_integer() and to.numpy.isbuiltin == 1:
+        return cut_into(x, to)
+    if x.dtype.isbuiltin == 1 or to.numpy.isbuiltin == 1:
+        return x.astype(to.numpy)
+    # What NumPy lacks has few conversions of its own; these types hold all of the numbers concerned.
+    return x.astype(np.int8 if kind.is_integer() and to.is_integer() else np.float32).astype(to.numpy)
 
 
 def _from_strings(to: DatumType, x: Array) -> Array:
     """Every text read as a number: integers exactly, anything else by way of float64."""
     read = int if to.is_integer() else float
     numbers: list[Any] = [_number(text, read) for text in x.reshape(-1).tolist()]
-    return np.array(numbers, dtype=np.int64 if to.is_integer() else np.float64).reshape(x.shape).astype(to.numpy)
+    carrier = np.float64 if not to.is_integer() else np.uint64 if to is DatumType.U64 else np.int64
+    return np.array(numbers, dtype=carrier).reshape(x.shape).astype(to.numpy)
 
 
 def _quantize(to: QuantizedType, x: Array) -> Array:
@@ -82,8 +99,8 @@ def _number(text: Any, read: Callable[[str], float]) -> float:
 
 @ROWS.row(SYMBOLIC, Cast)
 def symbolic(op: Cast, x: Array) -> Array:
-    """Sizes stay sizes, whatever the integer type."""
-    if not isinstance(op.to, DatumType) or not op.to.is_integer():
+    """Sizes stay sizes in integers that are wide enough for any that occurs."""
+    if not isinstance(op.to, DatumType) or not op.to.is_integer() or op.to.itemsize < 4:
         raise TypeError(f"sizes as {op.to}")
     return x
 

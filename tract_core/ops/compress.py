@@ -13,10 +13,7 @@ from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import (
-    arity,
-    axis_in,
-)
+from tract_core.ops.expect import arity, axis_in
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 

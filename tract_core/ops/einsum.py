@@ -221,7 +221,7 @@ def _sum_out(x: _Named, kept: set[str]) -> _Named:
     drop = tuple(axis for axis, name in enumerate(term) if name not in kept)
     if not drop:
         return x
-    return array.sum(axis=drop, dtype=array.dtype), "".join(name for name in term if name in kept)
+    return np.asarray(array.sum(axis=drop, dtype=array.dtype)), "".join(name for name in term if name in kept)
 
 
 def _size(shape: Sequence[int]) -> int:

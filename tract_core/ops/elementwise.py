@@ -35,10 +35,10 @@ class NumericElementWise(ElementWise):
     """Those that also take integers (and complex numbers)."""
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
-        """The input's type and shape. Raises FactError when it is not a number."""
+        """The input's type and shape. Raises FactError when it is not a number, or a quantised one."""
         (x,) = arity(self, inputs, 1)
-        if not x.datum_type.is_number():
-            raise FactError(f"{self.name} wants numbers, found {x}")
+        if not x.datum_type.is_number() or x.datum_type.is_quantized():
+            raise FactError(f"{self.name} wants plain numbers, found {x}")
         return (x.without_value(),)
 
 
@@ -354,19 +354,19 @@ def gelu_approximate(op: GeluApproximate, x: Array) -> Array:
 def is_inf(op: IsInf, x: Array) -> Array:
     """Infinite, and of a sign asked for."""
     wanted = np.where(x > 0, op.detect_positive, op.detect_negative)
-    return np.isinf(x.astype(wide(x.dtype))) & wanted
+    return np.asarray(np.isinf(x.astype(wide(x.dtype))) & wanted)
 
 
 @ROWS.row(REFERENCE, Not)
 def logical_not(op: Not, x: Array) -> Array:
     """Not x"""
-    return np.logical_not(x)
+    return np.asarray(np.logical_not(x))
 
 
 @ROWS.row(REFERENCE, BitNot)
 def bit_not(op: BitNot, x: Array) -> Array:
     """Every bit inverted"""
-    return np.invert(x)
+    return np.asarray(np.invert(x)).astype(x.dtype, copy=False)  # NumPy widens integers of less than a byte
 
 
 @ROWS.row(SYMBOLIC, Neg, Square)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from tract_core.data import DatumType
+from tract_core.data import DatumType, DType
 from tract_core.dims import Dim, broadcast, is_symbolic, same_dim
 from tract_core.errors import DimError, FactError
 from tract_core.model.fact import ShapeFact, TypedFact
@@ -97,6 +98,14 @@ def vector_of(op: Op, fact: TypedFact, length: int, role: str) -> TypedFact:
     if fact.rank != 1 or same_dim(fact.shape[0], length) is False:
         raise FactError(f"{op.name} wants {length} integers as {role}, found {fact}")
     return fact
+
+
+def element(value: float, kind: DType) -> np.ndarray[Any, Any]:
+    """A number as an array of rank 0. Raises FactError where the type cannot hold it."""
+    try:
+        return np.array(value, kind.numpy)
+    except (OverflowError, ValueError):
+        raise FactError(f"{value} is no {kind.short}") from None
 
 
 def common_size(op: Op, axis: int, inputs: Sequence[TypedFact]) -> Dim:

@@ -112,7 +112,8 @@ def _to_pairs(x: Array, dtype: np.dtype[np.generic]) -> Array:
 def fft(op: Fft, x: Array) -> Array:
     """numpy.fft without its normalisation; narrow floats are transformed in f32"""
     values = _to_complex(x)
-    found = np.fft.ifft(values, axis=op.axis, norm="forward") if op.inverse else np.fft.fft(values, axis=op.axis)
+    count = values.real.dtype.type(x.shape[op.axis])
+    found = np.fft.ifft(values, axis=op.axis) * count if op.inverse else np.fft.fft(values, axis=op.axis)
     return _to_pairs(found, x.dtype)
 
 

@@ -10,14 +10,12 @@ import numpy as np
 
 from tract_core.data import Constant
 from tract_core.dims import Dim
-from tract_core.errors import FactError
+from tract_core.errors import FactError, RunError
+from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import (
-    arity,
-    vector_of,
-)
+from tract_core.ops.expect import arity, vector_of
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
@@ -47,7 +45,11 @@ class DynFill(TypedOp):
 @ROWS.row(REFERENCE, DynFill)
 def reference(op: DynFill, shape: Array) -> Array:
     """numpy.full"""
-    return np.full([int(size) for size in shape], op.value.array, op.value.array.dtype)
+    sizes = [int(size) for size in shape]
+    if any(size < 0 for size in sizes):
+        raise RunError(f"the shape is {sizes}: negative dimensions are not allowed")
+    check_tensor(sizes, op.value.array.itemsize)
+    return np.full(sizes, op.value.array, op.value.array.dtype)
 
 
 @ROWS.row(COST, DynFill)

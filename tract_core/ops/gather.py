@@ -13,13 +13,7 @@ from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import (
-    arity,
-    axis_in,
-    common_size,
-    integers,
-    same_rank,
-)
+from tract_core.ops.expect import arity, axis_in, common_size, integers, same_rank
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
@@ -85,10 +79,10 @@ class GatherNd(TypedOp):
 def coordinates(op: TypedOp, indices: TypedFact, x: TypedFact, batch_dims: int = 0) -> int:
     """How many coordinates the last axis of ``indices`` holds. Raises FactError unless that many axes are in ``x``."""
     depth = indices.shape[-1] if indices.rank else 0
-    if not 0 <= batch_dims < indices.rank or is_symbolic(depth) or int(depth) + batch_dims > x.rank:
+    if not 0 <= batch_dims < indices.rank or is_symbolic(depth) or not 1 <= int(depth) <= x.rank - batch_dims:
         raise FactError(
             f"{op.name}: indices {indices} with {batch_dims} batch axes do not fit {x}; the last axis of the indices "
-            "holds one coordinate per axis of the other input, and its size must be a number"
+            "holds one coordinate per axis of the other input, and its size must be a number, 1 or more"
         )
     return int(depth)
 
@@ -106,7 +100,7 @@ def inside(indices: Array, axis: int, size: int) -> Array:
 @ROWS.row(SYMBOLIC, Gather)
 def gather(op: Gather, x: Array, indices: Array) -> Array:
     """numpy.take"""
-    return np.asarray(np.take(x, inside(indices, op.axis, x.shape[op.axis]), op.axis))
+    return x[(slice(None),) * op.axis + (np.asarray(inside(indices, op.axis, x.shape[op.axis])), ...)]
 
 
 @ROWS.row(REFERENCE, GatherElements)
@@ -135,7 +129,7 @@ def gather_nd(op: GatherNd, x: Array, indices: Array) -> Array:
     batch = _coordinates(indices.shape[: op.batch_dims])
     extra = indices.ndim - 1 - op.batch_dims
     places = [axis.reshape((*axis.shape, *(1,) * extra)) for axis in batch]
-    return np.asarray(x[(*places, *split(indices, x.shape, op.batch_dims))])
+    return x[(*places, *split(indices, x.shape, op.batch_dims), ...)]
 
 
 def split(indices: Array, shape: Sequence[int], first: int = 0) -> list[Array]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tract_core.data.containers import forget_symbols, join_types
 from tract_core.dims import Dim, dim_max, same_dim
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
@@ -51,7 +52,7 @@ class IfThenElse(TypedOp):
         if [len(shape) for shape in self.shapes] != [then.rank for then, _ in pairs]:
             found = "; ".join(str(then) for then, _ in pairs)
             raise FactError(f"IfThenElse: the branches give {found}, shapes of other ranks are announced")
-        return tuple(then.with_shape(shape) for (then, _), shape in zip(pairs, self.shapes, strict=True))
+        return tuple(_either(*pair).with_shape(shape) for pair, shape in zip(pairs, self.shapes, strict=True))
 
 
 def _outputs(
@@ -65,7 +66,7 @@ def _outputs(
     if len(then) != len(other):
         raise FactError(f"IfThenElse: the then branch has {len(then)} outputs, the else branch {len(other)}")
     for slot, (a, b) in enumerate(zip(then, other, strict=True)):
-        if a.datum_type != b.datum_type or a.rank != b.rank:
+        if join_types(a.datum_type, b.datum_type) is None or a.rank != b.rank:
             raise FactError(
                 f"IfThenElse: output {slot} is {a} in the then branch, {b} in the else branch",
                 hint="both must have one element type and one rank, unless the condition is known",
@@ -73,9 +74,16 @@ def _outputs(
     return list(zip(then, other, strict=True))
 
 
+def _either(a: TypedFact, b: TypedFact) -> TypedFact:
+    """What is known of a tensor of one of two facts, but for its sizes."""
+    return a.with_type(join_types(a.datum_type, b.datum_type) or a.datum_type)
+
+
 def _branch_facts(label: str, branch: Branch, inputs: Sequence[TypedFact]) -> list[TypedFact]:
     known = _sizes(label, branch, inputs)
-    return [branch.body.outlet_fact(outlet).substitute(known).without_value() for outlet in branch.body.outputs]
+    outer = frozenset[str]().union(*(fact.symbols() for fact in inputs))
+    facts = [branch.body.outlet_fact(outlet).substitute(known) for outlet in branch.body.outputs]
+    return [fact.with_type(forget_symbols(fact.datum_type, outer)) for fact in facts]
 
 
 def _sizes(label: str, branch: Branch, inputs: Sequence[TypedFact]) -> dict[str, Dim]:

@@ -13,12 +13,7 @@ from tract_core.errors import FactError
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.binary import axes as stretching
-from tract_core.ops.expect import (
-    arity,
-    broadcast_shapes,
-    same_rank,
-    same_type,
-)
+from tract_core.ops.expect import arity, broadcast_shapes, same_rank, same_type
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 

@@ -18,7 +18,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Mul, Sub
 from tract_core.ops.elementwise import Rsqrt
 from tract_core.ops.expect import arity, axis_in, float_type, wide
-from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.ops.reduce import Reduce, Reducer, mean_of_squares, wire_mean
 from tract_core.ops.wiring import wire_binary, wire_cast, wire_one, wire_reshape, wire_unsqueeze
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
@@ -44,7 +44,7 @@ class RmsNorm(TypedOp):
 def rms_norm(op: RmsNorm, x: Array) -> Array:
     """Divided by the root of the mean square."""
     wide_x = x.astype(wide(x.dtype), copy=False)
-    mean = np.mean(np.square(wide_x), axis=op.axis, keepdims=True)
+    mean = mean_of_squares(wide_x, [op.axis])
     return (wide_x / np.sqrt(mean + wide_x.dtype.type(op.eps))).astype(x.dtype, copy=False)
 
 

@@ -11,15 +11,11 @@ import numpy as np
 from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
+from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import (
-    arity,
-    axis_in,
-    integers,
-    scalar,
-)
+from tract_core.ops.expect import arity, axis_in, integers, scalar
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
@@ -84,6 +80,7 @@ def dyn_one_hot(op: DynOneHot, indices: Array, dim: Array) -> Array:
 def _one_hot(op: OneHot | DynOneHot, indices: Array, dim: int) -> Array:
     if dim < 0:
         raise RunError(f"the size of the new axis is {dim}, wanted one that is not negative")
+    check_tensor((*indices.shape, dim), max(op.on.array.itemsize, 8))
     wanted = np.expand_dims(indices.astype(np.int64), op.axis)
     places = np.arange(dim).reshape([dim if axis == op.axis else 1 for axis in range(wanted.ndim)])
     return np.where((wanted == places) | (wanted + dim == places), op.on.array, op.off.array)

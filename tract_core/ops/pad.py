@@ -11,6 +11,7 @@ import numpy as np
 from tract_core.data import Constant
 from tract_core.dims import Dim, not_negative
 from tract_core.errors import FactError, RunError
+from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -124,7 +125,8 @@ def dyn_pad(op: DynPad, x: Array, pads: Array, value: Array | None = None) -> Ar
             raise RunError(f"pads {before} and {after} cut more than axis {axis} has, which is {size}")
         kept.append(slice(start, end))
     grown = [(max(before, 0), max(after, 0)) for before, after in zip(befores, afters, strict=True)]
-    return _pad(x[tuple(kept)], grown, op.mode, _value(op.mode) if value is None else value)
+    check_tensor((size + sum(pair) for size, pair in zip(x.shape, grown, strict=True)), x.itemsize)
+    return _pad(x[(*kept, ...)], grown, op.mode, _value(op.mode) if value is None else value)
 
 
 def _value(mode: PadMode) -> Any:
@@ -133,7 +135,7 @@ def _value(mode: PadMode) -> Any:
 
 def _pad(x: Array, pads: Sequence[tuple[int, int]], mode: PadMode, value: Any) -> Array:
     if not isinstance(mode, PadConstant):
-        return np.pad(x, pads, mode=mode.numpy)
+        return np.pad(x, pads, mode=mode.numpy) if x.ndim else x
     result = np.full([size + sum(pair) for size, pair in zip(x.shape, pads, strict=True)], value, x.dtype)
     result[tuple(slice(before, before + size) for size, (before, _) in zip(x.shape, pads, strict=True))] = x
     return result

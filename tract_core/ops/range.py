@@ -11,15 +11,11 @@ import numpy as np
 
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
+from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import (
-    arity,
-    same_type,
-    scalar,
-    wide,
-)
+from tract_core.ops.expect import arity, same_type, scalar, wide
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
@@ -50,18 +46,24 @@ class Range(TypedOp):
 @ROWS.row(REFERENCE, Range)
 def reference(op: Range, start: Array, end: Array, step: Array) -> Array:
     """Start + i * step, computed in f32 by narrow floats and rounded once"""
-    kind = wide(start.dtype)
-    steps = np.arange(count_steps(start, end, step)).astype(kind)
+    kind, count = wide(start.dtype), count_steps(start, end, step)
+    check_tensor((count,), max(kind.itemsize, 8))
+    steps = np.arange(count).astype(kind)
     return np.add(start.astype(kind), np.multiply(steps, step.astype(kind))).astype(start.dtype)
 
 
 def count_steps(start: Array, end: Array, step: Array) -> int:
-    """How many numbers there are, for three arrays of one element. Raises RunError when the step is 0."""
+    """How many numbers there are, for three arrays of one element. Raises RunError when that is no number."""
     kind = np.float64 if start.dtype.kind not in "iu" else object
     first, last, stride = (x.astype(kind).item() for x in (start, end, step))
     if stride == 0:
         raise RunError("the step is 0")
-    return max(-((first - last) // stride) if kind is object else math.ceil((last - first) / stride), 0)
+    if kind is object:
+        return max(-((first - last) // stride), 0)
+    count = (last - first) / stride
+    if not math.isfinite(count):
+        raise RunError(f"from {first:g} to {last:g} in steps of {stride:g} there is no number of steps")
+    return max(math.ceil(count), 0)
 
 
 @ROWS.row(SYMBOLIC, Range)

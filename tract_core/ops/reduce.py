@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -108,6 +109,12 @@ def _last(find: Callable[..., Any], x: Array, axis: int) -> Array:
     return x.shape[axis] - 1 - find(np.flip(x, axis), axis=axis, keepdims=True)
 
 
+def mean_of_squares(x: Array, axes: Sequence[int]) -> Array:
+    """The mean over ``axes``, which keep size 1; of nothing, not a number (without NumPy's warning)."""
+    total = np.sum(np.square(x), axis=tuple(axes), keepdims=True, dtype=x.dtype)
+    return np.divide(total, x.dtype.type(prod(x.shape[axis] for axis in axes)))
+
+
 _MEANING: Final[dict[Reducer, Callable[[Array, tuple[int, ...]], Array]]] = {
     Reducer.SUM: lambda x, axes: np.sum(x, axis=axes, keepdims=True, dtype=x.dtype),
     Reducer.PROD: lambda x, axes: np.prod(x, axis=axes, keepdims=True, dtype=x.dtype),
@@ -117,7 +124,7 @@ _MEANING: Final[dict[Reducer, Callable[[Array, tuple[int, ...]], Array]]] = {
     Reducer.ARG_MIN_LAST: lambda x, axes: _last(np.argmin, x, axes[0]),
     Reducer.ARG_MAX_FIRST: lambda x, axes: np.argmax(x, axis=axes[0], keepdims=True),
     Reducer.ARG_MAX_LAST: lambda x, axes: _last(np.argmax, x, axes[0]),
-    Reducer.MEAN_OF_SQUARES: lambda x, axes: np.mean(np.square(x), axis=axes, keepdims=True, dtype=x.dtype),
+    Reducer.MEAN_OF_SQUARES: mean_of_squares,
     Reducer.ALL: lambda x, axes: np.all(x, axis=axes, keepdims=True),
     Reducer.ANY: lambda x, axes: np.any(x, axis=axes, keepdims=True),
 }

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from tract_core.dims import Dim, exact_div, is_symbolic, product, same_dim
-from tract_core.errors import FactError
+from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import (
-    arity,
-    vector_of,
-)
+from tract_core.ops.expect import arity, vector_of
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
@@ -46,9 +44,10 @@ class DynReshape(TypedOp):
 @ROWS.row(SYMBOLIC, DynReshape)
 def reference(op: DynReshape, x: Array, shape: Array) -> Array:
     """numpy.reshape"""
-    sizes = [int(size) for size in shape]
-    if not op.allow_zero:
-        sizes = [x.shape[axis] if size == 0 else size for axis, size in enumerate(sizes)]
+    found = reshape_sizes(x.shape, [int(size) for size in shape], allow_zero=op.allow_zero)
+    sizes = [int(size) for size in found or ()]
+    if found is None or prod(sizes) != x.size or min(sizes, default=0) < 0:
+        raise RunError(f"{list(x.shape)} cannot be arranged as {shape.tolist()}")
     return x.reshape(sizes)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
+from math import lcm
 from typing import ClassVar, Final
 
 import ml_dtypes
@@ -16,7 +17,8 @@ import numpy as np
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, is_symbolic
-from tract_core.errors import FactError
+from tract_core.errors import FactError, RunError
+from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -161,6 +163,10 @@ def nearby_fraction(value: float) -> Fraction:
     return simple if np.float32(float(simple)) == np.float32(value) else exact
 
 
+_LARGEST: Final = float(1 << 62)
+"""The largest factor: sizes are 64-bit integers."""
+
+
 def scaled(size: Dim, factor: float) -> Dim:
     """``floor(size * factor)``"""
     ratio = nearby_fraction(factor)
@@ -181,8 +187,9 @@ class Resize(TypedOp):
         _check(self, self.axes, self.sampling, x)
         if len(self.target.values) != len(self.axes):
             raise FactError(f"{self.name}: {len(self.target.values)} targets for the axes {list(self.axes)}")
-        if isinstance(self.target, Scales) and not all(value > 0 for value in self.target.values):
-            raise FactError(f"{self.name}: factors {list(self.target.values)}; positive ones are wanted")
+        if isinstance(self.target, Scales) and not all(0 < value <= _LARGEST for value in self.target.values):
+            wanted = f"positive ones are wanted, up to {_LARGEST:g}"
+            raise FactError(f"{self.name}: factors {list(self.target.values)}; {wanted}")
         output = self.target.output(self, [x.shape[axis] for axis in self.axes])
         return (x.with_shape(_replaced(x.shape, self.axes, output)),)
 
@@ -288,12 +295,17 @@ def reference(op: Resize, x: Array) -> Array:
     """Axis by axis: for each output position, the elements read times their weights, added up."""
     sizes = [x.shape[axis] for axis in op.axes]
     output = [int(size) for size in op.target.output(op, sizes)]
+    if any(new < 0 or (new and not old) for new, old in zip(output, sizes, strict=True)):
+        raise RunError(f"axes {list(op.axes)}, of sizes {sizes}, cannot be resized to {output}")
+    if 0 in output:
+        return np.zeros([int(size) for size in _replaced(x.shape, op.axes, output)], x.dtype)
     factors = op.target.factors(sizes, output)
     nearest = op.sampling.interpolator is Interpolator.NEAREST
     result = x if nearest else x.astype(_blending_type(x.dtype))
     outside = np.zeros((1,) * x.ndim, dtype=np.bool_)
     for index, axis in enumerate(op.axes):
         scale = AxisScale(sizes[index], output[index], factors[index], op.sampling.region(index))
+        check_tensor((*result.shape[:axis], output[index], *result.shape[axis + 1 :]), max(result.itemsize, 8))
         places = places_of(op.sampling.coordinates, scale)
         result = _resize_axis(op.sampling, scale, places, result, axis)
         if op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE:
@@ -353,9 +365,17 @@ def places_of(coordinates: Coordinates, axis: AxisScale) -> Array:
 
     Computed in fractions and rounded once, as neighbours are chosen by whether a place is a whole number or a half.
     """
-    exact = np.array([Fraction(position) for position in range(axis.output)], dtype=object)
-    return _PLACES[coordinates](exact, axis).astype(np.float64)
+    first, second = _PLACES[coordinates](np.array([Fraction(0), Fraction(1)], dtype=object), axis)
+    step = second - first
+    bottom = lcm(first.denominator, step.denominator)
+    start, stride = int(first * bottom), int(step * bottom)
+    if max(abs(start), abs(start + stride * axis.output), bottom) < _EXACT:
+        return (np.arange(axis.output) * stride + start) / bottom  # of whole numbers that f64 holds exactly
+    return np.array([float(first + step * position) for position in range(axis.output)])
 
+
+_EXACT: Final = 1 << 53
+"""Whole numbers up to here are exact in f64."""
 
 _HALF: Final = Fraction(1, 2)
 
@@ -373,7 +393,9 @@ def _pytorch_half_pixel(x: Array, axis: AxisScale) -> Array:
 
 
 def _align_corners(x: Array, axis: AxisScale) -> Array:
-    return x * Fraction(axis.input - 1, max(1, axis.output - 1))
+    # As ONNX computes it, a length that a factor gives counts whole, with the part of an element that is cut off.
+    length = axis.scale * axis.input
+    return x * ((axis.input - 1) / (length - 1)) if length > 1 else 0 * x
 
 
 def _asymmetric(x: Array, axis: AxisScale) -> Array:

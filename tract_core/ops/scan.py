@@ -276,7 +276,7 @@ class ScanState:
         for piece in pieces:
             if piece is not None:
                 return np.zeros_like(piece)
-        bound = dict(session.symbols)
+        bound = self.plan.from_outside(session.symbols)
         for slot, (mapping, array) in enumerate(zip(self.op.inputs, inputs, strict=True)):
             wanted = self.op.body.outlet_fact(self.op.body.inputs[slot])
             shape = list(array.shape)

@@ -8,19 +8,13 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
+from tract_core.data import DatumType
 from tract_core.dims import Dim, less_or_equal, same_dim
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import (
-    arity,
-    axis_in,
-    integers,
-    same_rank,
-    same_type,
-    wide,
-)
+from tract_core.ops.expect import arity, axis_in, integers, same_rank, same_type, wide
 from tract_core.ops.gather import coordinates, grid, split
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
@@ -47,7 +41,7 @@ class ScatterElements(TypedOp):
         """The fact of the data. Raises FactError unless all ranks agree and indices and updates are of one shape."""
         x, indices, updates = arity(self, inputs, 3)
         integers(self, indices, "indices")
-        same_type(self, [x, updates])
+        _check_types(self, x, updates)
         axis_in(self, self.axis, same_rank(self, inputs))
         if indices.shape.same(updates.shape) is False:
             raise FactError(f"ScatterElements: indices {indices} and updates {updates} differ in shape")
@@ -71,12 +65,18 @@ class ScatterNd(TypedOp):
         """The fact of the data. Raises FactError unless the updates are as many slices as there are coordinates."""
         x, indices, updates = arity(self, inputs, 3)
         integers(self, indices, "indices")
-        same_type(self, [x, updates])
+        _check_types(self, x, updates)
         depth = coordinates(self, indices, x)
         wanted = x.with_shape((*indices.shape[:-1], *x.shape[depth:]))
         if wanted.shape.same(updates.shape) is False:
             raise FactError(f"ScatterNd: updates are {updates}, wanted {wanted} for indices {indices} into {x}")
         return (x.without_value(),)
+
+
+def _check_types(op: ScatterElements | ScatterNd, x: TypedFact, updates: TypedFact) -> None:
+    same_type(op, [x, updates])
+    if op.reduction != "none" and x.datum_type.storage is DatumType.STRING:
+        raise FactError(f"{op.name}: texts cannot be combined by {op.reduction!r}; the data is {x}")
 
 
 _COMBINE: Final[Mapping[str, np.ufunc]] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}

@@ -10,14 +10,11 @@ import numpy as np
 
 from tract_core.dims import Dim, not_negative
 from tract_core.errors import FactError, RunError
+from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import (
-    arity,
-    is_one,
-    vector_of,
-)
+from tract_core.ops.expect import arity, is_one, vector_of
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
@@ -69,6 +66,7 @@ def dyn_tile(op: DynTile, x: Array, multipliers: Array) -> Array:
     counts = [int(count) for count in multipliers]
     if any(count < 0 for count in counts):
         raise RunError(f"multipliers are {counts}, wanted none that is negative")
+    check_tensor((size * count for size, count in zip(x.shape, counts, strict=True)), x.itemsize)
     return np.tile(x, counts)
 
 

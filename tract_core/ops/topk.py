@@ -14,12 +14,7 @@ from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import (
-    arity,
-    axis_in,
-    integers,
-    scalar,
-)
+from tract_core.ops.expect import arity, axis_in, integers, scalar, wide
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
@@ -56,11 +51,12 @@ def reference(op: Topk, x: Array, k: Array) -> tuple[Array, Array]:
     size, count = x.shape[op.axis], int(k)
     if not 0 <= count <= size:
         raise RunError(f"{count} elements of axis {op.axis} were asked for, it has {size}")
+    sortable = x.astype(wide(x.dtype), copy=False)  # among narrow floats, a NaN would leave all others unsorted
     if op.largest:
         # Sorted backwards and turned round twice, so that of equal elements the first one stays first.
-        order = size - 1 - np.flip(np.argsort(np.flip(x, op.axis), op.axis, kind="stable"), op.axis)
+        order = size - 1 - np.flip(np.argsort(np.flip(sortable, op.axis), op.axis, kind="stable"), op.axis)
     else:
-        order = np.argsort(x, op.axis, kind="stable")
+        order = np.argsort(sortable, op.axis, kind="stable")
     found = np.take(order, range(count), op.axis)
     return np.take_along_axis(x, found, op.axis), found.astype(np.int64)
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tract_core.data import DType
 from tract_core.dims import Dim
+from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
@@ -55,7 +56,12 @@ def wire_binary(model: TypedModel, name: str, op: TypedOp, a: OutletId, b: Outle
 
 
 def wire_transpose(model: TypedModel, name: str, x: OutletId, permutation: Sequence[int]) -> OutletId:
-    """``x`` with its axes in another order: for each output axis, the input axis. The last node bears the name."""
+    """``x`` with its axes in another order: for each output axis, the input axis. The last node bears the name.
+
+    Raises FactError unless every axis of ``x`` is there once.
+    """
+    if len(permutation) != model.outlet_fact(x).rank:
+        raise FactError(f"{list(permutation)} is not a permutation of the axes of {model.outlet_fact(x)}")
     moves = moves_for(permutation)
     for count, move in enumerate(moves):
         x = wire_one(model, name if count == len(moves) - 1 else f"{name}.move{count}", move, x)

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 
 from tract_core.data import Constant, DType
 from tract_core.dims import Dim, ceil_div, dim_max, is_symbolic, not_negative
-from tract_core.errors import FactError
+from tract_core.errors import FactError, LimitExceeded
+from tract_core.limits import limits_now
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis
+from tract_core.ops.axis_dyn import DynMoveAxes, order_of
 from tract_core.ops.binary import Eq
 from tract_core.ops.broadcast_dyn import DynBroadcast
 from tract_core.ops.compress import Compress
@@ -29,7 +31,7 @@ from tract_core.ops.reshape import DynReshape, reshape_sizes
 from tract_core.ops.slice import Slice
 from tract_core.ops.tile import DynTile, Tile
 from tract_core.ops.topk import Topk
-from tract_core.ops.wiring import fresh_size, wire_broadcast, wire_cast, wire_one, wire_reshape
+from tract_core.ops.wiring import fresh_size, wire_broadcast, wire_cast, wire_one, wire_reshape, wire_transpose
 
 
 def _known(model: TypedModel, outlet: OutletId) -> tuple[Dim, ...] | None:
@@ -37,11 +39,14 @@ def _known(model: TypedModel, outlet: OutletId) -> tuple[Dim, ...] | None:
 
 
 def _length(model: TypedModel, parameter: OutletId, what: str) -> int:
-    """How many sizes a parameter holds. Raises FactError unless it is a list whose length is a number."""
+    """How many sizes a parameter holds: one per axis. Raises FactError unless it is a list whose length is a number."""
     fact = model.outlet_fact(parameter)
     if fact.rank != 1 or is_symbolic(fact.shape[0]):
         raise FactError(f"{what} is given as {fact}, wanted a list of integers of known length")
-    return int(fact.shape[0])
+    count = int(fact.shape[0])
+    if count > limits_now().max_rank:
+        raise LimitExceeded(f"{what} is given as {fact}: {count} axes, {limits_now().max_rank} are allowed")
+    return count
 
 
 def _fresh(model: TypedModel, name: str, count: int) -> tuple[Dim, ...]:
@@ -93,6 +98,24 @@ def wire_tile(model: TypedModel, name: str, x: OutletId, multipliers: OutletId) 
         sizes = _fresh(model, name, model.outlet_fact(x).rank)
         return wire_one(model, name, DynTile(sizes), x, multipliers)
     return x if all(count == 1 for count in counts) else wire_one(model, name, Tile(counts), x)
+
+
+def wire_move_axes(
+    model: TypedModel,
+    name: str,
+    x: OutletId,
+    axes: OutletId,
+    *,
+    back: bool = False,
+    sizes: Sequence[Dim] | None = None,
+) -> OutletId:
+    """``x`` with ``axes``, a list, moved to the end; with ``back``, from there. ``sizes``: the result's, if known."""
+    fact = model.outlet_fact(x)
+    known = model.outlet_fact(axes).constant
+    if known is not None:
+        return wire_transpose(model, name, x, order_of([int(axis) for axis in known], fact.rank, back=back))
+    sizes = _fresh(model, name, fact.rank) if sizes is None else tuple(sizes)
+    return wire_one(model, name, DynMoveAxes(sizes, back), x, axes)
 
 
 def wire_pad(model: TypedModel, name: str, x: OutletId, pads: Sequence[tuple[Dim, Dim]], mode: PadMode) -> OutletId:

@@ -9,6 +9,7 @@ from tract_core.plugins.hookspecs import hookimpl
 
 _OPS: Final = (
     "axis",
+    "axis_dyn",
     "binary",
     "broadcast",
     "broadcast_dyn",
@@ -56,6 +57,7 @@ _OPS: Final = (
 )
 _CASES: Final = (
     "axis",
+    "axis_dyn",
     "binary",
     "broadcast",
     "broadcast_dyn",
@@ -128,6 +130,8 @@ _RULES: Final = (
     "merge_duplicates",
     "concat_then_einsum",
     "if_then_else",
+    "sequence",
+    "loop",
     "bodies",
     "scan",
     "scan_batch",

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from tract_core.limits import watching
 from tract_core.plugins.keys import DECLUTTER
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def declutter_with_report(
     from tract_core.model.rewriter import Rewriter
 
     rules, forgive = declutter_rules(model.registry), partial(_forgive, model.registry)
-    report = Rewriter(rules, check=check, max_patches=max_patches, forgive=forgive).rewrite(model)
+    with watching(model.limits.for_rewriting):
+        report = Rewriter(rules, check=check, max_patches=max_patches, forgive=forgive).rewrite(model)
     model.compact()
     return report
 

@@ -19,18 +19,7 @@ from tract_core.ops import binary as ops
 from tract_core.ops.binary import Binary, Comparison, Div, Mul, Pow, ShiftLeft, ShiftRight
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
-from tract_core.ops.elementwise import (
-    Ceil,
-    Floor,
-    PowConst,
-    Recip,
-    Round,
-    RoundHalfToEven,
-    Rsqrt,
-    Sign,
-    Sqrt,
-    Square,
-)
+from tract_core.ops.elementwise import Ceil, Floor, PowConst, Recip, Round, RoundHalfToEven, Rsqrt, Sign, Sqrt, Square
 from tract_core.ops.expect import is_one
 from tract_core.ops.rounding import limits
 from tract_core.ops.wiring import wire_one
@@ -71,7 +60,10 @@ _ABSORBING: Final[dict[type, Any]] = {ops.Mul: 0, ops.And: False, ops.Or: True, 
 
 @rewrites(*{*_NEUTRAL_RIGHT, *_NEUTRAL_LEFT}, ops.Min, ops.Max)
 def neutral_element(model: TypedModel, node: TypedNode, op: Binary) -> ModelPatch | None:
-    """``x + 0``, ``x * 1``, ``x and true``, ``max(x, -inf)`` ... -> ``x``, when x has the shape of the result"""
+    """``x + 0``, ``x * 1``, ``x and true``, ``max(x, -inf)`` ... -> ``x``, when x has the shape of the result
+
+    Numbers stay the same; that ``-0.0 + 0.0`` is ``0.0``, and no ``-0.0``, is given up.
+    """
     found = uniform_operand(model, node)
     if found is None:
         return None

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tract_core.data import Constant, DatumType, SymbolicArray
+from tract_core.data import Constant, DatumType, DType, SymbolicArray
 from tract_core.dims import is_symbolic
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
@@ -46,7 +46,7 @@ def known_value(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | Non
 @rewrites(ANY_OP)
 def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
     """A pure node that reads constants only -> `Const`, unless that would unfold a small constant into a large one"""
-    if not node.inputs or len(node.outputs) != 1 or not op.pure:
+    if not node.inputs or len(node.outputs) != 1 or not op.pure or not _of_arrays(node.outputs[0].fact.datum_type):
         return None
     values: list[Constant] = []
     for outlet in node.inputs:
@@ -55,14 +55,19 @@ def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | 
             return None
         values.append(value)
     in_budget = _within_budget(model, node)
-    if not in_budget and not isinstance(op, VIEWS):
+    if not (in_budget or isinstance(op, VIEWS)) or (in_budget and not _affordable(model, node)):
         return None
     folded = evaluate_values(model.registry, op, values)
-    if not isinstance(folded, Constant):
-        return None
+    if not isinstance(folded, Constant) or node.outputs[0].fact.shape.same(folded.array.shape) is False:
+        return None  # what the model says of the result is not true, which the run reports
     if not in_budget and not np.may_share_memory(folded.array, values[0].array):
         return None
     return ModelPatch.replace_op(model, node, Const(folded), inputs=())
+
+
+def _of_arrays(kind: DType) -> bool:
+    """Whether an array alone says that it is of a type, so that a `Const` may be: none says that it is quantised."""
+    return isinstance(kind, DatumType) and kind is not DatumType.TDIM
 
 
 def _within_budget(model: TypedModel, node: TypedNode) -> bool:
@@ -76,6 +81,11 @@ def _within_budget(model: TypedModel, node: TypedNode) -> bool:
         return True
     freed = [constant for outlet in node.inputs if (constant := _freed(model, outlet)) is not None]
     return size <= sum(map(_bytes, freed)) or int(volume) <= max((one.array.size for one in freed), default=0)
+
+
+def _affordable(model: TypedModel, node: TypedNode) -> bool:
+    freed = sum(_bytes(one) for outlet in node.inputs if (one := _freed(model, outlet)) is not None)
+    return model.affords(node.op, model.input_facts(node), node.outputs[0].fact, freed=freed)
 
 
 def _freed(model: TypedModel, outlet: OutletId) -> Constant | None:

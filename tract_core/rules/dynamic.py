@@ -12,6 +12,7 @@ from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.ops.axis_dyn import DynMoveAxes
 from tract_core.ops.broadcast_dyn import DynBroadcast
 from tract_core.ops.fill import DynFill
 from tract_core.ops.one_hot import DynOneHot, OneHot
@@ -22,7 +23,7 @@ from tract_core.ops.slice import DynSlice, Slice
 from tract_core.ops.tile import DynTile
 from tract_core.ops.topk import Topk
 from tract_core.ops.wiring import wire_one
-from tract_core.ops.wiring_dyn import wire_dyn_pad, wire_dyn_reshape, wire_expand, wire_fill, wire_tile
+from tract_core.ops.wiring_dyn import wire_dyn_pad, wire_dyn_reshape, wire_expand, wire_fill, wire_move_axes, wire_tile
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
 
@@ -70,6 +71,7 @@ _STATIC: Final[dict[type[TypedOp], Wire]] = {
     DynBroadcast: _expand,
     DynFill: lambda model, name, op, inputs: wire_fill(model, name, inputs[0], op.value),
     DynTile: _tile,
+    DynMoveAxes: lambda model, name, op, inputs: wire_move_axes(model, name, *inputs, back=op.back),
     DynSlice: _slice,
     DynOneHot: _one_hot,
     DynPad: _pad,

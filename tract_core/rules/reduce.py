@@ -78,7 +78,7 @@ def mean_of_squares(model: TypedModel, node: TypedNode, op: Mul | Div) -> ModelP
 
 
 def _counts(model: TypedModel, node: TypedNode, total: TypedNode, op: Mul | Div) -> bool:
-    """Whether the second operand is the number of elements that are summed, or its reciprocal."""
+    """Whether the second operand is how many elements are summed, or its reciprocal, and stretches nothing."""
     axes: tuple[int, ...] = getattr(total.op, "axes", ())
     shape = model.outlet_fact(total.inputs[0]).shape
     sizes = [shape[axis] for axis in axes]
@@ -86,7 +86,9 @@ def _counts(model: TypedModel, node: TypedNode, total: TypedNode, op: Mul | Div)
     if factor is None or not all(isinstance(size, int) for size in sizes):
         return False
     count = math.prod(int(size) for size in sizes)
-    return math.isclose(float(factor), 1 / max(count, 1) if isinstance(op, Mul) else count, rel_tol=1e-6)
+    if not count or total.outputs[0].fact.shape != node.outputs[0].fact.shape:
+        return False
+    return math.isclose(float(factor), 1 / count if isinstance(op, Mul) else count, rel_tol=1e-6)
 
 
 @rewrites(Mul, Div)
@@ -102,7 +104,8 @@ def rms_norm(model: TypedModel, node: TypedNode, op: Mul | Div) -> ModelPatch | 
         mean = produced_by(model, plus.inputs[found[0]], Reduce)
         if mean is None or not isinstance(mean.op, Reduce) or mean.inputs[0] != x or len(mean.op.axes) != 1:
             continue
-        if mean.op.reducer is Reducer.MEAN_OF_SQUARES:
+        fits = model.outlet_fact(x).shape == node.outputs[0].fact.shape
+        if fits and mean.op.reducer is Reducer.MEAN_OF_SQUARES:
             return ModelPatch.replace_op(model, node, RmsNorm(mean.op.axes[0], float(found[1])), [x])
     return None
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tract_core.data import DatumType
+from tract_core.data import Container, DatumType
+from tract_core.data.boxes import misfit
 from tract_core.dims import bind, evaluate, symbols_of
-from tract_core.errors import DimError, InputError
+from tract_core.errors import DimError, FactError, InputError
 from tract_core.model.fact import TypedFact
 from tract_core.plugins.keys import Array
 
@@ -25,6 +26,8 @@ def bind_inputs(
     bound = dict(known or {})
     origin: dict[str, str] = {}
     for name, fact, array in zip(names, facts, arrays, strict=True):
+        if isinstance(fact.datum_type, Container):
+            continue  # what it holds is looked at when the symbols are known
         _check_type(name, fact, array)
         before = set(bound)
         try:
@@ -38,7 +41,10 @@ def bind_inputs(
 
 
 def _check_type(name: str, fact: TypedFact, array: Array) -> None:
-    found = DatumType.from_numpy(array.dtype)
+    try:
+        found = DatumType.from_numpy(array.dtype)
+    except FactError as error:
+        raise InputError(error.problem, where=f"input {name!r}") from None
     if found != fact.datum_type.storage:
         raise InputError(
             f"input is {found.short}, the model wants {fact}",
@@ -52,6 +58,9 @@ def _check_type(name: str, fact: TypedFact, array: Array) -> None:
 
 
 def _check_sizes(name: str, fact: TypedFact, array: Array, bound: dict[str, int], origin: dict[str, str]) -> None:
+    if isinstance(fact.datum_type, Container):
+        _check_container(name, fact, array, bound)
+        return
     for axis, (dim, size) in enumerate(zip(fact.shape, array.shape, strict=True)):
         if isinstance(dim, int):
             if dim != size:
@@ -60,6 +69,13 @@ def _check_sizes(name: str, fact: TypedFact, array: Array, bound: dict[str, int]
             raise InputError(
                 f"axis {axis} has size {size}, but {_because(dim, bound, origin)}", where=f"input {name!r}"
             )
+
+
+def _check_container(name: str, fact: TypedFact, array: Array, bound: dict[str, int]) -> None:
+    holds = array.ndim == 0 and array.dtype.kind == "O"
+    problem = misfit(array.item() if holds else array, fact.datum_type, bound)
+    if problem is not None:
+        raise InputError(problem, where=f"input {name!r}", hint=f"the model wants {fact}")
 
 
 def _because(dim: object, bound: dict[str, int], origin: dict[str, str]) -> str:

@@ -6,7 +6,7 @@ A plan is immutable and may be shared between threads; everything that changes i
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from tract_core.data import Constant
-from tract_core.dims import bind
+from tract_core.dims import bind, symbol
 from tract_core.errors import DimError, GraphError, RunError, TractError, Unsupported
+from tract_core.limits import run_limit, tensors_up_to
 from tract_core.model.bodies import bodies_of
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -31,6 +32,7 @@ from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.protocol import NodeTiming
 from tract_core.runtime.schedule import execution_order, last_uses
 from tract_core.runtime.session import OpState, Session
+from tract_core.runtime.sizes import ComingSizes
 
 Observer = Callable[["Step", "tuple[Array, ...]"], "tuple[Array, ...] | None"]
 """Called after every node with the step and its outputs; what it returns, if anything, takes their place."""
@@ -51,6 +53,11 @@ class Step:
     meaning: ReferenceFn | None
     state: StateFn | None
 
+    @property
+    def place(self) -> str:
+        """What messages call the node."""
+        return f"node {self.name!r} ({self.op.name})"
+
 
 class TypedSimplePlan:
     """An execution plan for a `TypedModel`.
@@ -67,6 +74,7 @@ class TypedSimplePlan:
         self.input_facts = [model.outlet_fact(outlet) for outlet in model.inputs]
         self.constants: dict[OutletId, Array] = {}
         self.steps = self._steps()
+        self.sizes = ComingSizes(self.steps, run_limit(model.limits))
 
     def _steps(self) -> list[Step]:
         order = execution_order(self.model)
@@ -106,6 +114,11 @@ class TypedSimplePlan:
     def spawn(self) -> TypedSimpleState:
         """A fresh state."""
         return TypedSimpleState(self)
+
+    def from_outside(self, symbols: Mapping[str, int]) -> dict[str, int]:
+        """The values of an enclosing model's symbols, without those that an input has as a size: they are its own."""
+        sizes = {dim for fact in self.input_facts for dim in fact.shape}
+        return {name: value for name, value in symbols.items() if symbol(name) not in sizes}
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """One turn on a fresh state."""
@@ -156,6 +169,7 @@ class TypedSimpleState:
         self.plan = plan
         self._states: dict[int, OpState] = {}
         self._concrete: dict[int, tuple[tuple[int, ...], TypedOp]] = {}
+        self._checked: dict[str, int] | None = None
 
     def run(
         self, inputs: Sequence[Array], *, symbols: dict[str, int] | None = None, observe: Observer | None = None
@@ -165,13 +179,18 @@ class TypedSimpleState:
         Raises InputError when the arrays do not fit, RunError, with the node's name, when a node fails.
         """
         plan = self.plan
-        bound = bind_inputs(plan.input_names, plan.input_facts, inputs, symbols)
+        bound = bind_inputs(plan.input_names, plan.input_facts, inputs, plan.from_outside(symbols or {}))
+        if bound != self._checked:
+            plan.sizes.check_all(bound)
+            self._checked = dict(bound)
         session = Session(plan.registry, bound)
         values: dict[OutletId, Array] = dict(plan.constants)
         values.update(zip(plan.inputs, inputs, strict=True))
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), tensors_up_to(plan.sizes.allowed):
             for step in plan.steps:
                 outputs = self._compute(session, step, [values[outlet] for outlet in step.inputs])
+                if step.binds:
+                    plan.sizes.check_after(step.node, session.symbols)
                 if observe is not None:
                     outputs = observe(step, outputs) or outputs
                 values.update({OutletId(step.node, slot): array for slot, array in enumerate(outputs)})
@@ -190,12 +209,12 @@ class TypedSimpleState:
             if step.binds or step.op.announces:
                 self._bind_outputs(session, step, outputs)
         except TractError as error:
-            raise error.at(f"node {step.name!r} ({step.op.name})") from error.__cause__
+            raise error.at(step.place) from error.__cause__
         except Exception as error:
             found = "; ".join(f"{array.dtype}{list(array.shape)}" for array in inputs)
             raise RunError(
                 f"{type(error).__name__}: {error}",
-                where=f"node {step.name!r} ({step.op.name})",
+                where=step.place,
                 hint=f"the inputs of the node were: {found or 'none'}",
             ) from error
         return outputs

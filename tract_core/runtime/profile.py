@@ -15,7 +15,7 @@ from tract_core.plugins.keys import COST, Array
 from tract_core.runtime.protocol import NodeTiming, Plan, TimedPlan
 
 MAX_SECONDS: Final = 1.0
-"""A profile repeats the model for this long, but at least once and no more than `MAX_TURNS` times."""
+"""A profile repeats the model for this long by default, but at least once and no more than `MAX_TURNS` times."""
 MAX_TURNS: Final = 50
 
 
@@ -27,12 +27,19 @@ def node_cost(model: TypedModel, node: TypedNode) -> dict[str, Dim]:
     return dict(cost(node.op, model.input_facts(node), model.output_facts(node)))
 
 
-def profile(model: TypedModel, plan: Plan, inputs: Sequence[Array] | None) -> str:
-    """The JSON of `tract_core.Runnable.profile_json`."""
+def profile(
+    model: TypedModel,
+    plan: Plan,
+    inputs: Sequence[Array] | None,
+    *,
+    max_seconds: float = MAX_SECONDS,
+    max_turns: int = MAX_TURNS,
+) -> str:
+    """The JSON of `tract_core.Runnable.profile_json`. ``max_seconds``: begin no turn after that time."""
     seconds: Mapping[int, float] = {}
     info: dict[str, Any] | None = None
     if inputs is not None:
-        turns, total, seconds = _measure(plan, inputs)
+        turns, total, seconds = _measure(plan, inputs, max_seconds, max_turns)
         info = {"iterations": turns, "secs_per_iter": total / turns}
     nodes = [_node_json(model, model.nodes[node_id], seconds.get(node_id)) for node_id in model.eval_order()]
     return json.dumps({"nodes": nodes, "profiling_info": info})
@@ -48,12 +55,14 @@ def _node_json(model: TypedModel, node: TypedNode, seconds: float | None) -> dic
     }
 
 
-def _measure(plan: Plan, inputs: Sequence[Array]) -> tuple[int, float, Mapping[int, float]]:
+def _measure(
+    plan: Plan, inputs: Sequence[Array], max_seconds: float, max_turns: int
+) -> tuple[int, float, Mapping[int, float]]:
     """Number of turns, seconds they took in all, and seconds per turn of each node."""
     _turn(plan, inputs)
     total, turns = 0.0, 0
     spent: dict[int, float] = {}
-    while turns == 0 or (total < MAX_SECONDS and turns < MAX_TURNS):
+    while turns == 0 or (total < max_seconds and turns < max_turns):
         start = perf_counter()
         for timing in _turn(plan, inputs):
             spent[timing.node] = spent.get(timing.node, 0.0) + timing.seconds

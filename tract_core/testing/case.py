@@ -13,7 +13,8 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from tract_core.data import DatumType
+from tract_core.data import Container, DatumType, DType, SequenceType
+from tract_core.data.boxes import boxed
 from tract_core.dims import evaluate
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -34,8 +35,8 @@ CASES: TableKey[str, Sequence[Case]] = TableKey("cases", "what an operator must 
 class Arg:
     """One input.
 
-    ``fact``: as ``"B,3,f32"``. ``values``: fixed elements instead of random ones. ``low``, ``high``: the range of the
-    random elements. ``constant``: part of the model instead of given by the caller.
+    ``fact``: as ``"B,3,f32"``. ``values``: fixed elements instead of random ones; for a container, what it holds.
+    ``low``, ``high``: the range of the random elements. ``constant``: part of the model instead of given by the caller.
     """
 
     fact: str
@@ -47,6 +48,8 @@ class Arg:
     def array(self, name: str, sizes: Mapping[str, int]) -> Array:
         """The elements: those written down, or random ones that depend on ``name`` only."""
         fact = parse_typed_fact(self.fact)
+        if isinstance(fact.datum_type, Container):
+            return boxed(_contents(self.values, fact.datum_type))
         kind = fact.datum_type.storage
         shape = tuple(evaluate(dim, sizes) for dim in fact.shape)
         if self.values is not None:
@@ -110,6 +113,15 @@ class Case:
             return model.add_const(f"input{slot}", arg.array(f"{self.name}/{slot}", self.sizes))
         fact: TypedFact = parse_typed_fact(arg.fact, model.symbols)
         return model.add_source(f"input{slot}", fact if symbolic else fact.substitute(self.sizes))
+
+
+def _contents(values: Any, kind: DType) -> Any:
+    """What a sequence or an optional of that type holds."""
+    if not isinstance(kind, Container):
+        return np.array(values, dtype=kind.numpy)
+    if isinstance(kind, SequenceType):
+        return [_contents(value, kind.item.datum_type) for value in values]
+    return None if values is None else _contents(values, kind.item.datum_type)
 
 
 _EXACT: Final = frozenset("biuO")

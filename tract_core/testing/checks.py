@@ -127,7 +127,11 @@ def _turn(state: PlanState, case: Case) -> list[Array]:
     arrays = [np.ascontiguousarray(array).reshape(array.shape) for array in case.given()]
     for array in arrays:
         array.flags.writeable = False
-    return [np.array(array) for array in state.run(arrays)]
+    found = state.run(arrays)
+    if not all(isinstance(array, np.ndarray) for array in found):  # pyright: ignore[reportUnnecessaryIsInstance]: that is the question
+        kinds = ", ".join(type(array).__name__ for array in found)
+        raise Disagreement(f"{case}: the outputs are of the types {kinds}, wanted arrays")
+    return [np.array(array) for array in found]
 
 
 def _same(case: Case, facts: Sequence[TypedFact], found: Sequence[Array], wanted: Sequence[Array], when: str) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
 from tract_core.data import DatumType
+from tract_core.data.boxes import from_tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -68,6 +69,8 @@ def mismatch(found: Array, wanted: Array, tolerance: Tolerance) -> str | None:
 
     Nothing-a-numbers agree with each other, infinities when their signs do.
     """
+    if _holds_values(found) or _holds_values(wanted):
+        return _contents_mismatch(from_tensor(found), from_tensor(wanted), tolerance)
     if found.shape != wanted.shape:
         return f"shape is {list(found.shape)}, wanted {list(wanted.shape)}"
     if found.dtype.kind in "OSUb" or wanted.dtype.kind in "OSUb":
@@ -82,6 +85,29 @@ def mismatch(found: Array, wanted: Array, tolerance: Tolerance) -> str | None:
     if bad.sum() <= tolerance.outliers * bad.size:
         return None
     return _worst(a, b, bad)
+
+
+def _holds_values(array: Array) -> bool:
+    """Whether it is a container: a sequence or an optional."""
+    return array.dtype.kind == "O" and array.ndim == 0 and from_tensor(array) is not array
+
+
+def _contents_mismatch(found: object, wanted: object, tolerance: Tolerance) -> str | None:
+    if isinstance(found, np.ndarray) and isinstance(wanted, np.ndarray):
+        return mismatch(cast("Array", found), cast("Array", wanted), tolerance)
+    if not isinstance(found, list) or not isinstance(wanted, list):
+        if found is wanted is None:
+            return None
+        return f"holds {_brief(cast('object', found))}, wanted {_brief(wanted)}"
+    pairs = list(zip(cast("list[object]", found), cast("list[object]", wanted), strict=False))
+    if len(found) != len(wanted):  # pyright: ignore[reportUnknownArgumentType]: their elements are of any type
+        return f"{len(found)} items, wanted {len(wanted)}"  # pyright: ignore[reportUnknownArgumentType]: as above
+    problems = (_contents_mismatch(one, other, tolerance) for one, other in pairs)
+    return next((f"item {place}: {problem}" for place, problem in enumerate(problems) if problem), None)
+
+
+def _brief(value: object) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"
 
 
 def _differs(a: Array, b: Array, tolerance: Tolerance) -> Array:
@@ -111,4 +137,4 @@ def _worst(a: Array, b: Array, bad: Array) -> str:
 
 def _plain(element: Any) -> str:
     """An element as Python writes it."""
-    return repr(element.item() if isinstance(element, np.generic) else element)
+    return repr(element.item() if hasattr(element, "item") else element)

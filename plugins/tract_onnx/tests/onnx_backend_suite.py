@@ -19,7 +19,7 @@ from onnx.backend.test import BackendTest
 from onnx.backend.test.loader import load_model_tests
 from tract_onnx.backend import Backend
 
-from tract_core.errors import TractError, Unsupported, VersionError
+from tract_core.errors import TractError, Unsupported
 
 KINDS: Final = ("node", "simple", "pytorch-operator", "pytorch-converted")
 
@@ -32,7 +32,6 @@ MODES: Final = {
 
 _TRAINING = (Unsupported, "it differentiates a part of the model, and models are only run here")
 _IMAGES = (Unsupported, "it decodes image files, and no library that does is among the dependencies")
-_OLD = (VersionError, "it uses version 1 of the operator set")
 _RANKS = (TractError, "both must have one element type and one rank, unless the condition is known")
 
 REFUSED: Final = {
@@ -47,9 +46,6 @@ REFUSED: Final = {
     "test_image_decoder_decode_pnm_rgb": _IMAGES,
     "test_image_decoder_decode_tiff_rgb": _IMAGES,
     "test_image_decoder_decode_webp_rgb": _IMAGES,
-    "test_not_2d": _OLD,
-    "test_not_3d": _OLD,
-    "test_not_4d": _OLD,
     "test_affine_grid_3d_align_corners_expanded": _RANKS,
 }
 """The tests whose model is refused: the error, and a part of its message. One that passes does not belong here."""
@@ -79,7 +75,10 @@ TOLERANCES: Final = {
 
 
 class Cases(Backend):
-    """The backend under test. ``symbolic``: with a symbol for the leading axis of every input."""
+    """The backend under test.
+
+    ``symbolic``: with a symbol for the leading axis of every input. ``backend``: another one in its place.
+    """
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
@@ -87,8 +86,11 @@ class Cases(Backend):
         return True
 
     @classmethod
-    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", *, symbolic: bool = False, **kwargs: Any) -> Any:
-        return super().prepare(with_symbols(model) if symbolic else model, device, **kwargs)
+    def prepare(
+        cls, model: onnx.ModelProto, device: str = "CPU", *, symbolic: bool = False, backend: Any = None, **kwargs: Any
+    ) -> Any:
+        prepare = super().prepare if backend is None else backend.prepare
+        return prepare(with_symbols(model) if symbolic else model, device, **kwargs)
 
 
 class Suite(BackendTest):
@@ -180,7 +182,7 @@ def main() -> None:
             result, error = outcome(run, name, mode)
             ops = labels[name]
             table[ops[0] if len(ops) == 1 else "(several)"][result] += 1
-            if result != "passed" and (options.show or "").lower() in f"{name} {ops}".lower():
+            if result != "passed" and options.show is not None and options.show.lower() in f"{name} {ops}".lower():
                 print(f"{result} {name}: {' '.join(error.split())[:300]}")
         for op, counts in sorted(table.items()):
             if counts.keys() != {"passed"}:

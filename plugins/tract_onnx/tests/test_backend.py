@@ -1,65 +1,240 @@
-"""The ``onnx`` package's own backend tests: each passes, or is refused with a typed error and listed here.
-
-Every test is run as wired and decluttered, and decluttered with a symbol for every size of the inputs.
-"""
+"""The adapter to ONNX's own interface for engines. That it computes rightly is seen by ``test_onnx_backend_suite``."""
 
 from __future__ import annotations
 
-import re
-import warnings
-
+import numpy as np
+import onnx.backend.base
+import onnx.parser
 import pytest
-from onnx_backend_score import KINDS, score
+from onnx import helper
+from tract_onnx.backend import Backend
 
-REFUSED = (
-    # training, and operator sets from before version 6
-    *("adagrad", "adam", "momentum", "gradient", "training", "test_not_"),
-    # operators of the ai.onnx.ml domain, strings, sequences, optionals, loops
-    *("ai_onnx_ml", "string", "strnorm", "regex", "tfidf", "label_encoder", "sequence", "optional", "split_to", "loop"),
-    *("identity_opt", "if_opt", "if_seq", "scan_sum", "_expanded_loop", "range_"),
-    # other operators that nothing here wires yet
-    *("bitcast", "col2im", "cumprod", "deform", "det_", "dft", "image_decoder", "maxunpool", "melweight"),
-    *("nonmaxsuppression", "reversesequence", "roialign", "stft", "tensor_scatter", "tensorscatter", "unique"),
-    "maxpool_with_argmax_2d_precomputed_strides",
-)
-"""Parts of the names of tests that may be refused."""
+from tract_core.errors import InputError, ModelError, PluginError, RunError
 
-GAPS = {
-    "test_affine_grid_3d_align_corners_expanded": "branches of different rank whose condition is computed",
-}
-"""What is wrong, and why."""
-
-LEAST = {"node": 1660, "simple": 3, "pytorch-operator": 35, "pytorch-converted": 82}
-"""How many tests pass, at least."""
-
-UNDETERMINED = re.compile(
-    r"affine_grid|causal_conv|constantofshape|expand_(dim|shape)|gathernd|group_normalization|reshape|scatternd"
-)
-"""Tests that cannot be typed when the length of a list of sizes, or the number of channels, is a symbol."""
+F32 = np.float32
+X = np.arange(6, dtype=F32).reshape(2, 3)
+XS = X[None, ..., None]
 
 
-@pytest.mark.parametrize("mode", ["wired", "decluttered", "symbolic"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_backend(kind, mode):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        results = list(score(kind, mode != "wired", mode == "symbolic"))
-    bad = [
-        f"{name}: {result}: {detail}"
-        for _, name, result, detail in results
-        if result != "passed" and not expected(name, result, detail, mode)
-    ]
-    assert not bad, "\n".join(bad[:20])
-    passed = {name for _, name, result, _ in results if result == "passed"}
-    assert len(passed) >= LEAST[kind]
-    if mode == "decluttered":
-        assert not passed & GAPS.keys(), "no longer gaps"
+def model_of(body, opset=21):
+    return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {body}')
 
 
-def expected(name, result, detail, mode):
-    if "bernoulli" in name:
-        return True  # random numbers, of which only the distribution is defined
-    if result == "refused" and any(part in name for part in REFUSED):
-        return True
-    typed = detail.startswith(("FactError", "ModelError", "Unsupported"))
-    return name in GAPS or (mode == "symbolic" and typed and bool(UNDETERMINED.search(name)))
+NEGATED = "f (float[N,3] x) => (float[N,3] y) { y = Neg (x) }"
+
+
+def test_it_is_a_backend_as_onnx_defines_it():
+    assert issubclass(Backend, onnx.backend.base.Backend)
+    assert isinstance(Backend.prepare(model_of(NEGATED)), onnx.backend.base.BackendRep)
+
+
+@pytest.mark.parametrize(("device", "supported"), [("CPU", True), ("reference", True), ("TPU", False), ("", False)])
+def test_devices_are_runtimes(device, supported):
+    assert Backend.supports_device(device) is supported
+    if supported:
+        (y,) = Backend.run_model(model_of(NEGATED), [X], device)
+        np.testing.assert_array_equal(y, -X)
+    else:
+        with pytest.raises(PluginError):
+            Backend.prepare(model_of(NEGATED), device)
+
+
+def test_cpu_is_the_default_runtime():
+    import tract_core as tract
+
+    assert Backend.prepare(model_of(NEGATED)).runnable.runtime.name() == tract.runtime_for_name("default").name()
+
+
+def test_compatible_is_what_can_be_prepared():
+    assert Backend.is_compatible(model_of(NEGATED))
+    assert not Backend.is_compatible(model_of(NEGATED), "TPU")
+    decoder = model_of("f (uint8[N] x) => (uint8[H,W,3] y) { y = ImageDecoder (x) }")
+    assert not Backend.is_compatible(decoder)
+    with pytest.raises(ModelError, match="ImageDecoder is not supported"):
+        Backend.prepare(decoder)
+
+
+def test_outputs_have_names():
+    model = model_of("f (float[N] x) => (float[N] up, float[N] down) { up = Neg (x)\n down = Abs (x) }")
+    found = Backend.run_model(model, [X[0]])
+    np.testing.assert_array_equal(found.up, -X[0])
+    np.testing.assert_array_equal(found["down"], X[0])
+    assert len(found) == 2
+
+
+def test_inputs_may_be_given_by_name():
+    model = model_of("f (float[N] a, float[N] b) => (float[N] y) { y = Sub (a, b) }")
+    (y,) = Backend.run_model(model, {"b": X[0], "a": X[1]})
+    assert y.tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize("declutter", [True, False])
+@pytest.mark.parametrize(
+    ("body", "first", "second"),
+    [
+        ("int64[2] s) => (float[A,B] y) { y = Reshape (x, s) }", ([3, 2], X.reshape(3, 2)), ([1, -1], X.reshape(1, 6))),
+        ("int64[1] a) => (float[A] y) { y = ReduceSum<keepdims=0>(x, a) }", ([0], X.sum(0)), ([-1], X.sum(1))),
+        ("int64[1] a) => (float[A,B] y) { y = ReduceMax (x, a) }", ([0], X[1:]), ([1], X[:, 2:])),
+        ("int64[1] a) => (float[A,B,C] y) { y = Unsqueeze (x, a) }", ([0], X[None]), ([-1], X[:, :, None])),
+        ("int64[2] a) => (float[A,B,C,D] y) { y = Unsqueeze (x, a) }", ([0, 2], X[None, :, None]), ([3, 0], XS)),
+        ("int64[1] r) => (float[A,B] y) { y = Slice (x, r, r, r) }", ([0], X[:0]), ([1], X[:, :0])),
+        ("int64 a) => (float[2,3] y) { y = CumSum (x, a) }", (0, X.cumsum(0)), (-1, X.cumsum(1))),
+        ("int64[2] t) => (float[A,B] y) { y = Tile (x, t) }", ([1, 2], np.tile(X, 2)), ([2, 1], np.tile(X, (2, 1)))),
+        ("int64[2] s) => (float[A,B] y) { y = Expand (x, s) }", ([2, 3], X), ([1, 1], X)),
+        ("int64[1] k) => (float[A,B] y, int64[A,B] i) { y, i = TopK (x, k) }", ([1], X[:, 2:]), ([3], X[:, ::-1])),
+    ],
+)  # fmt: skip
+def test_what_is_given_at_run_time_may_change_from_run_to_run(body, first, second, declutter):
+    prepared = Backend.prepare(model_of(f"f (float[2,3] x, {body}"), declutter=declutter)
+    for parameter, wanted in (first, second, first):
+        found = prepared.run([X, np.array(parameter)])
+        np.testing.assert_array_equal(found[0], wanted)
+
+
+@pytest.mark.parametrize("declutter", [True, False])
+def test_bounds_axes_and_steps_of_slices_may_change(declutter):
+    body = "int64[2] s, int64[2] e, int64[2] a, int64[2] t) => (float[A,B,C] y) { y = Slice (x, s, e, a, t) }"
+    prepared = Backend.prepare(model_of(f"f (float[3,4,5] x, {body}"), declutter=declutter)
+    x = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(F32)
+    for bounds, wanted in [
+        (([0, 1], [2, 5], [0, 2], [1, 2]), x[0:2, :, 1:5:2]),
+        (([3, -1], [0, -100], [1, -3], [-1, -1]), x[-1:-100:-1, 3:0:-1]),
+        (([-100, 100], [100, -100], [2, 1], [3, -2]), x[:, 100:-100:-2, -100:100:3]),
+        (([2, 0], [1, 0], [0, 1], [1, 1]), x[2:1, 0:0]),
+    ]:
+        (y,) = prepared.run([x, *map(np.array, bounds)])
+        np.testing.assert_array_equal(y, wanted)
+
+
+@pytest.mark.parametrize("declutter", [True, False])
+def test_pads_of_some_axes_may_change(declutter):
+    body = "int64[4] p, float v, int64[2] a) => (float[A,B,C] y) { y = Pad (x, p, v, a) }"
+    prepared = Backend.prepare(model_of(f"f (float[2,3,2] x, {body}"), declutter=declutter)
+    x = np.random.default_rng(0).standard_normal((2, 3, 2)).astype(F32)
+    for pads, axes, wanted in [
+        ([1, 0, 2, 3], [0, 2], np.pad(x, ((1, 2), (0, 0), (0, 3)), constant_values=7)),
+        ([1, 0, 0, 2], [-2, 0], np.pad(x, ((0, 2), (1, 0), (0, 0)), constant_values=7)),
+    ]:
+        (y,) = prepared.run([x, np.array(pads), np.array(7, F32), np.array(axes)])
+        np.testing.assert_array_equal(y, wanted)
+
+
+@pytest.mark.parametrize("declutter", [True, False])
+def test_sizes_of_pieces_may_change(declutter):
+    body = "int64[3] s) => (float[A] a, float[B] b, float[C] c) { a, b, c = Split (x, s) }"
+    prepared = Backend.prepare(model_of(f"f (float[N] x, {body}"), declutter=declutter)
+    x = np.arange(6, dtype=F32)
+    for sizes in ([1, 2, 3], [6, 0, 0], [2, 2, 2]):
+        found = prepared.run([x, np.array(sizes)])
+        for one, wanted in zip(found, np.split(x, np.cumsum(sizes)[:-1]), strict=True):
+            np.testing.assert_array_equal(one, wanted)
+    for wrong in ([1, 2, 2], [4, 4, 4], [7, -1, 0]):
+        with pytest.raises(RunError, match="DynSlice"):
+            prepared.run([x, np.array(wrong)])
+
+
+@pytest.mark.parametrize("declutter", [True, False])
+def test_axis_of_a_fourier_transform_may_change(declutter):
+    prepared = Backend.prepare(
+        model_of('f (float[3,4,5,1] x, int64 a) => (float[A,B,C,D] y) { y = DFT (x, "", a) }'), declutter=declutter
+    )
+    x = np.random.default_rng(0).standard_normal((3, 4, 5, 1)).astype(F32)
+    for axis in (0, 1, -2):
+        (y,) = prepared.run([x, np.array(axis)])
+        wanted = np.fft.fft(x[..., 0].astype(np.float64), axis=axis % 4)
+        np.testing.assert_allclose(y[..., 0] + 1j * y[..., 1], wanted, rtol=1e-4, atol=1e-4)
+    for wrong in (3, -1, 4):
+        with pytest.raises(RunError, match=r"\[4\] are no different axes|\[5\] are no different axes"):
+            prepared.run([x, np.array(wrong)])
+
+
+@pytest.mark.parametrize("declutter", [True, False])
+def test_values_of_one_hot_may_change(declutter):
+    prepared = Backend.prepare(
+        model_of("f (int64[3] i, int64 d, float[2] v) => (float[3,D] y) { y = OneHot (i, d, v) }"), declutter=declutter
+    )
+    for depth, (off, on) in ((3, (0, 1)), (4, (5, -2))):
+        (y,) = prepared.run([np.array([0, 2, -1]), np.array(depth), np.array([off, on], F32)])
+        np.testing.assert_array_equal(y, np.where(np.eye(depth)[[0, 2, depth - 1]] > 0, on, off))
+
+
+@pytest.mark.parametrize("axes", [[2], [-3], [0, 0], [0, -2]])
+def test_axes_that_are_not_there_are_refused_when_they_are_given(axes):
+    body = f"int64[{len(axes)}] a) => (float[A,B] y) {{ y = ReduceSum (x, a) }}"
+    prepared = Backend.prepare(model_of(f"f (float[2,3] x, {body}"))
+    with pytest.raises(RunError, match="no different axes of a tensor that has 2"):
+        prepared.run([X, np.array(axes)])
+
+
+def test_the_shape_of_an_input_may_change():
+    prepared = Backend.prepare(model_of("f (float[N,M] x) => (float[M,N] y) { y = Transpose (x) }"))
+    for shape in ((2, 3), (4, 1), (0, 2)):
+        x = np.ones(shape, F32)
+        assert prepared.run([x])[0].shape == shape[::-1]
+
+
+def test_strings_sequences_and_optionals():
+    model = model_of(
+        """f (string[N] t, seq(float[M]) s, optional(float[K]) o)
+           => (string[N] twice, seq(float[M]) same, optional(float[K]) maybe, bool there)
+           { twice = StringConcat (t, t)
+             same = Identity (s)
+             maybe = Identity (o)
+             there = OptionalHasElement (o) }"""
+    )
+    prepared = Backend.prepare(model)
+    twice, same, maybe, there = prepared.run([np.array(["a", "é"]), [X[0], X[1][:2]], None])
+    assert twice.tolist() == ["aa", "éé"]
+    assert twice.dtype == object
+    assert [one.tolist() for one in same] == [[0, 1, 2], [3, 4]]
+    assert maybe is None
+    assert not there
+    *_, maybe, there = prepared.run([np.array(["a"]), [], X[0]])
+    np.testing.assert_array_equal(maybe, X[0])
+    assert there
+
+
+def test_one_node():
+    node = helper.make_node("Sub", ["a", "b"], ["y"])
+    (y,) = Backend.run_node(node, [X, X[0]])
+    np.testing.assert_array_equal(y, X - X[0])
+    assert Backend.run_node(node, [X, X[0]]).y is not None
+
+
+def test_one_node_of_an_old_version():
+    node = helper.make_node("Squeeze", ["x"], ["y"], axes=[0])
+    (y,) = Backend.run_node(node, [X[None]], opset_version=11)
+    np.testing.assert_array_equal(y, X)
+
+
+def test_one_node_with_an_input_left_out_and_one_given_twice():
+    node = helper.make_node("Clip", ["x", "", "high"], ["y"])
+    (y,) = Backend.run_node(node, [X, np.array(2, F32)])
+    np.testing.assert_array_equal(y, np.minimum(X, 2))
+    (y,) = Backend.run_node(helper.make_node("Mul", ["x", "x"], ["y"]), [X])
+    np.testing.assert_array_equal(y, X * X)
+
+
+def test_one_node_of_sequences_and_of_texts():
+    node = helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0)
+    for second in (X, X[:1]):
+        (y,) = Backend.run_node(node, [[X, second]])
+        np.testing.assert_array_equal(y, np.concatenate([X, second]))
+    (y,) = Backend.run_node(helper.make_node("StringConcat", ["a", "b"], ["y"]), [np.array(["a"]), np.array(["b"])])
+    assert y.tolist() == ["ab"]
+
+
+def test_one_node_of_another_domain():
+    (y,) = Backend.run_node(helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml", threshold=2.5), [X])
+    np.testing.assert_array_equal(y, X > 2.5)
+
+
+def test_a_node_with_the_wrong_number_of_inputs():
+    with pytest.raises(InputError, match="1 inputs were given, the node reads 2: a, b"):
+        Backend.run_node(helper.make_node("Sub", ["a", "b"], ["y"]), [X])
+
+
+def test_an_empty_list_says_nothing_of_its_items():
+    node = helper.make_node("SequenceLength", ["s"], ["n"])
+    with pytest.raises(InputError, match="the list is empty"):
+        Backend.run_node(node, [[]])

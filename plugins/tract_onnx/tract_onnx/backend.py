@@ -134,14 +134,21 @@ def _model_of(node: onnx.NodeProto, inputs: Sequence[Any], version: int | None) 
 def _type_of(value: Any, name: str) -> onnx.TypeProto:
     """The type of a value that was given as an input."""
     if isinstance(value, (list, tuple)):
-        kinds = [_type_of(item, name) for item in cast("Sequence[Any]", value)]
-        if not kinds:
+        items = [_type_of(item, name) for item in cast("Sequence[Any]", value)]
+        if not items:
             raise InputError("the list is empty: it does not say of what type its items are", where=f"input {name!r}")
-        shapes = {tuple(dim.dim_value for dim in kind.tensor_type.shape.dim) for kind in kinds}
-        if len(shapes) > 1:
-            for kind in kinds:
-                kind.tensor_type.ClearField("shape")
-        return helper.make_sequence_type_proto(kinds[0])
+        return helper.make_sequence_type_proto(_in_common(items))
     array = np.asarray(value)
     kind = DatumType.STRING if array.dtype.kind in "OSUT" else DatumType.from_numpy(array.dtype)
     return helper.make_tensor_type_proto(_CODES[kind], array.shape)
+
+
+def _in_common(items: Sequence[onnx.TypeProto]) -> onnx.TypeProto:
+    """The type of the first item, without the sizes that others do not have."""
+    shapes = [tuple(dim.dim_value for dim in item.tensor_type.shape.dim) for item in items]
+    if len({len(shape) for shape in shapes}) > 1:
+        items[0].tensor_type.ClearField("shape")
+    for dim, sizes in zip(items[0].tensor_type.shape.dim, zip(*shapes, strict=False), strict=False):
+        if len(set(sizes)) > 1:
+            dim.Clear()
+    return items[0]

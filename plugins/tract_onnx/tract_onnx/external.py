@@ -24,6 +24,9 @@ MAX_PATH: Final = 1024
 _DEVICES: Final = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})
 """Names that some systems give to devices, in every folder and with any suffix."""
 
+_BELOW: Final = os.open in os.supports_dir_fd
+"""Whether this system can open a file in a folder that is open."""
+
 _COPY: Final = "put a copy of the file beside the model"
 
 
@@ -117,7 +120,7 @@ def map_file(descriptor: int, size: int) -> mmap | bytes:
 def _open_below(folder: Path, parts: tuple[str, ...]) -> int:
     """A descriptor of a file, opened folder by folder without following links, nor waiting for a pipe's other end."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    if os.open not in os.supports_dir_fd:
+    if not _BELOW:
         return os.open(folder.joinpath(*parts), flags)
     current = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

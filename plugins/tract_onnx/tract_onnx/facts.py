@@ -85,6 +85,8 @@ class FactReader:
             parsed = parse_dim(name)
         except DimError:
             return symbol(name)
+        if isinstance(parsed, int):
+            return parsed if parsed >= 0 else symbol(name)
         return parsed if symbols_of(parsed) <= self._names else symbol(name)
 
 

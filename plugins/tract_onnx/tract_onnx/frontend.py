@@ -30,6 +30,9 @@ from tract_onnx.wire_format import Buffer, scan
 NEWEST: Final = onnx.defs.onnx_opset_version()
 """The newest version of the default domain's operator set: that of the installed ``onnx`` package."""
 
+HIGHEST: Final = 1_000_000
+"""The highest version of an operator set of which no newest one is known."""
+
 _NEWEST: Final = {DEFAULT_DOMAIN: NEWEST, ML_DOMAIN: max(row[3] for row in onnx.helper.VERSION_TABLE)}
 
 
@@ -173,9 +176,9 @@ def _versions(proto: onnx.ModelProto) -> dict[str, int]:
 
 def check_version(domain: str, version: int) -> None:
     """Raises VersionError, with the supported range, for a version of an operator set that is not read."""
-    oldest, newest = (OLDEST if domain == DEFAULT_DOMAIN else 1), _NEWEST.get(domain)
-    if version < oldest or (newest is not None and version > newest):
-        wanted = f"{oldest} and up" if newest is None else f"{oldest} to {newest}"
+    oldest, newest = (OLDEST if domain == DEFAULT_DOMAIN else 1), _NEWEST.get(domain, HIGHEST)
+    if not oldest <= version <= newest:
+        wanted = f"{oldest} and up" if newest == HIGHEST else f"{oldest} to {newest}"
         name = "the operator set" if domain == DEFAULT_DOMAIN else f"the operators of {domain[:200]!r}"
         hint = f"convert it to version {oldest} or later" if version < oldest else "update tract-onnx and onnx"
         raise VersionError(f"it uses version {version} of {name}, versions {wanted} are read", hint=hint)

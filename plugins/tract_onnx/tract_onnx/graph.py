@@ -22,7 +22,7 @@ from tract_onnx.registry import DEFAULT_DOMAIN
 T = TypeVar("T", onnx.TensorProto, onnx.SparseTensorProto)
 
 MAX_NAME: Final = 4096
-"""Characters in the name of a tensor."""
+"""Characters in the name of a tensor or an operator."""
 
 
 class GraphReader:
@@ -42,8 +42,9 @@ class GraphReader:
         """
         facts = FactReader(self._model.symbols, self._graph.input)
         self._add_constants()
+        known = frozenset(self.tensors)
         for info in self._graph.input:
-            if info.name not in self.tensors:
+            if info.name not in known:
                 given = (inputs or {}).get(info.name)
                 fact = self._fact(facts.input_fact, info) if given is None else given
                 self.tensors[self._fresh(info.name)] = self._model.add_source(info.name, fact)
@@ -125,6 +126,7 @@ class GraphReader:
                     self._model.set_label(outlet, output)
 
     def _view(self, proto: onnx.NodeProto) -> OnnxNode:
+        _check_name(proto.op_type)
         domain = proto.domain or DEFAULT_DOMAIN
         attributes = {attribute.name: attribute for attribute in proto.attribute}
         if len(attributes) < len(proto.attribute):
@@ -190,10 +192,7 @@ class GraphReader:
 
 def _check_name(name: str) -> None:
     if len(name) > MAX_NAME:
-        raise LimitExceeded(
-            f"the name of a tensor has {len(name)} characters, {MAX_NAME} are allowed",
-            where=f"tensor {name[:200]!r}...",
-        )
+        raise LimitExceeded(f"a name has {len(name)} characters, {MAX_NAME} are allowed", where=f"{name[:200]!r}...")
 
 
 def captured(node: onnx.NodeProto, depth: int = 0) -> list[str]:

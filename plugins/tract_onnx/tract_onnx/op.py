@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tract_core.errors import ModelError, TractError, Unsupported
+from tract_core.errors import LimitExceeded, ModelError, TractError, Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceOp
 from tract_core.model.typed import TypedModel
@@ -46,6 +46,8 @@ class OnnxOp(InferenceOp):
             result = self.function(self.node, Wiring(model, name, given, captured))
         except TractError:
             raise
+        except MemoryError:
+            raise LimitExceeded("there is not enough memory to wire it") from None
         except Exception as error:
             raise ModelError(f"it cannot be wired: {type(error).__name__}: {error}") from error
         outlets = [result] if isinstance(result, OutletId) else list(result)

@@ -132,7 +132,7 @@ def tract_frontends() -> Sequence[Frontend]:
         "ignore_output_shapes": "Do not rely on the shapes that the file gives its outputs.",
         "ignore_output_types": "Do not rely on the element types that the file gives its outputs.",
     }
-    summary = "models in the ONNX format, operator sets 6 and up"
+    summary = "models in the ONNX format, of every operator set"
     return [Frontend("onnx", (".onnx",), "tract_onnx.frontend:Onnx", summary, flags)]
 
 

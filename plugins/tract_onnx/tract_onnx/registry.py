@@ -34,7 +34,7 @@ ONNX: TableKey[str, OnnxFn] = TableKey("onnx", "how an ONNX operator is wired, b
 DEFAULT_DOMAIN: Final = "ai.onnx"
 ML_DOMAIN: Final = "ai.onnx.ml"
 MICROSOFT_DOMAIN: Final = "com.microsoft"
-OLDEST: Final = 6
+OLDEST: Final = 1
 """The oldest version of the default domain's operator set that is read."""
 
 

@@ -90,24 +90,21 @@ def scan(buffer: Buffer, *, large: int = LARGE, limits: LoadLimits = DEFAULT_LIM
     Raises CorruptModel, with the offset, where the encoding is broken, LimitExceeded for a file that has too much
     beside its weights, or messages too deep inside one another.
     """
-    scanner = _Scanner(buffer, large)
+    scanner = _Scanner(buffer, large, limits.max_parsed_bytes)
     content = scanner.rewrite(_Message.MODEL, 0, len(buffer), 0)
     parsed = (len(buffer) if content is None else len(content)) - scanner.plain
     if parsed > limits.max_parsed_bytes:
-        raise LimitExceeded(
-            f"the file has {parsed} bytes beside its weights, {limits.max_parsed_bytes} are allowed",
-            where="the whole file",
-            hint="a file that needs so many can be loaded with LoadLimits(max_parsed_bytes=...)",
-        )
+        raise scanner.too_much()
     return Skeleton(buffer[:] if content is None else content, scanner.prefix, scanner.regions)
 
 
 class _Scanner:
     """One scan of one file."""
 
-    def __init__(self, buffer: Buffer, large: int) -> None:
+    def __init__(self, buffer: Buffer, large: int, max_parsed_bytes: int) -> None:
         self.buffer = buffer
         self.large = large
+        self.max_parsed_bytes = max_parsed_bytes
         self.prefix = secrets.token_bytes(_PREFIX_BYTES)
         self.regions: list[Region] = []
         self.plain = 0
@@ -121,9 +118,12 @@ class _Scanner:
         children = _FIELDS[kind]
         pieces: list[bytes] = []
         copied = position = start
+        fields = 0
         while position < end:
             field = position
-            self._count_field()
+            fields += 1
+            if not fields & 0xFFFF:
+                self._count_fields(0x10000)
             tag, position = self._varint(position, end)
             if tag & 7 != 2:
                 position = self._skip(tag, field, position, end)
@@ -144,9 +144,20 @@ class _Scanner:
         pieces.append(self.buffer[copied:end])
         return b"".join(pieces)
 
-    def _count_field(self) -> None:
-        self._fields += 1
-        if not self._fields & 0xFFFF and (watch := current_watch()) is not None:
+    def too_much(self) -> LimitExceeded:
+        """What to say of a file that has too much beside its weights."""
+        return LimitExceeded(
+            f"the file has more than {self.max_parsed_bytes} bytes beside its weights",
+            where="the whole file",
+            hint="a file that needs so many can be loaded with LoadLimits(max_parsed_bytes=...)",
+        )
+
+    def _count_fields(self, count: int) -> None:
+        """Raises LimitExceeded when there are too many, of two bytes at least, or when time is up."""
+        self._fields += count
+        if 2 * self._fields > self.max_parsed_bytes:
+            raise self.too_much()
+        if (watch := current_watch()) is not None:
             watch.time()
 
     def _child(self, kind: _Message, start: int, size: int, depth: int) -> bytes | None:
@@ -157,6 +168,8 @@ class _Scanner:
 
     def _varint(self, position: int, end: int) -> tuple[int, int]:
         """The number that begins at an offset, and the offset after it."""
+        if position < end and (byte := self.buffer[position]) < 0x80:
+            return byte, position + 1
         value = shift = 0
         for offset in range(position, min(position + 10, end)):
             byte = self.buffer[offset]

@@ -7,22 +7,25 @@ gets that output's name (`tract_onnx.op`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 import ml_dtypes
-import numpy as np
 
 from tract_core.data import DatumType, DType, Value
 from tract_core.dims import Dim, is_symbolic
-from tract_core.errors import CorruptModel, FactError, Unsupported
+from tract_core.errors import CorruptModel, FactError, LimitExceeded, Unsupported
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops import wiring
 from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_core.ops.expect import element
 from tract_core.ops.iff import Iff
 from tract_core.plugins.keys import Array
+
+MAX_COUNT: Final = 1 << 16
+"""Elements of a list that each stand for something of their own: axes, pieces."""
 
 
 def greatest(kind: DType) -> float:
@@ -111,9 +114,13 @@ class Wiring:
 
     def count(self, x: OutletId, what: str) -> int:
         """The number of elements, which must be known before the model runs. Raises Unsupported, naming ``what``."""
+        if not self.dtype(x).is_integer():
+            raise FactError(f"the {what} are given as {self.fact(x)}, wanted integers")
         volume = self.shape(x).volume
         if is_symbolic(volume):
             raise Unsupported(f"the number of {what} must be known when the model is loaded, found {self.fact(x)}")
+        if int(volume) > MAX_COUNT:
+            raise LimitExceeded(f"there are {volume} {what}, at most {MAX_COUNT} are allowed")
         return int(volume)
 
     def known_ints(self, x: OutletId, what: str) -> tuple[int, ...]:
@@ -166,9 +173,9 @@ class Wiring:
         return self.model.add_const(self.label("const"), value)
 
     def scalar(self, value: float, like: OutletId) -> OutletId:
-        """Add a number in the element type of ``like``, with as many axes (of size 1)."""
+        """Add a number in the element type of ``like``, with as many axes (of size 1). Raises FactError."""
         fact = self.fact(like)
-        return self.const(np.full((1,) * fact.rank, value, fact.datum_type.numpy))
+        return self.const(element(value, fact.datum_type).reshape((1,) * fact.rank))
 
     def cast(self, x: OutletId, to: DType) -> OutletId:
         """``x`` in an element type."""

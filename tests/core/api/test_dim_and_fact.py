@@ -11,6 +11,7 @@ import pytest
 from tract_core import DatumType, Dim, Fact, InferenceFact, Model
 from tract_core.dims import symbol
 from tract_core.errors import ConsumedError, DimError, FactError, InputError
+from tract_core.model.spec import parse_inference_fact
 
 
 @pytest.mark.parametrize(("size", "text"), [(3, "3"), ("2*S", "2*S"), (symbol("B"), "B"), (Dim("S+P"), "S+P")], ids=str)
@@ -122,3 +123,9 @@ def test_the_empty_inference_fact() -> None:
     assert (fact.datum_type(), fact.rank(), fact.dims()) == (None, None, None)
     assert fact == InferenceFact()
     assert repr(fact) == "InferenceFact('..,?')"
+
+
+@pytest.mark.parametrize("text", ["1,,f32", ",f32", "1,f32,", "1, ,f32"])
+def test_an_empty_entry_is_a_mistake(text: str) -> None:
+    with pytest.raises(FactError, match=f"'{text}' has an empty entry"):
+        parse_inference_fact(text)

@@ -10,7 +10,7 @@ import pytest
 
 import tract_core
 from tract_core import InferenceModel, Nnef, Onnx
-from tract_core.errors import CorruptModel, InputError, ModelError, PluginError
+from tract_core.errors import ContradictoryFacts, CorruptModel, InputError, ModelError, PluginError
 from tract_core.model import TypedModel
 from tract_core.model import inference as core
 from tract_core.model.fact import InferenceFact
@@ -103,3 +103,22 @@ def test_a_file_that_is_not_there(registry: Registry, tmp_path: Path) -> None:
 def test_a_path_is_a_text_or_a_path(registry: Registry, path: Any) -> None:
     with pytest.raises(InputError, match=r"a path is a text or a pathlib\.Path"):
         Onnx(registry).load(path)
+
+
+def test_what_the_file_says_is_ignored_on_demand(tmp_path: Path) -> None:
+    """The declared outputs contradict the operator; each flag settles its part."""
+    from onnx import TensorProto, helper
+
+    path = tmp_path / "model.onnx"
+    for kind, shape, flag in (
+        (TensorProto.FLOAT, [9], "ignore_output_shapes"),
+        (TensorProto.INT64, [2], "ignore_output_types"),
+    ):
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
+        y = helper.make_tensor_value_info("y", kind, shape)
+        graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "graph", [x], [y])
+        opset = helper.make_opsetid("", 17)
+        path.write_bytes(helper.make_model(graph, opset_imports=[opset], ir_version=8).SerializeToString())
+        with pytest.raises(ContradictoryFacts, match=r"the model says .*, its operators give 2,f32"):
+            Onnx().load(path).into_model()
+        assert Onnx().load(path, **{flag: True}).into_model().output_fact(0).dump() == "2,f32"

@@ -14,6 +14,7 @@ from tract_core.data import QuantizedType
 from tract_core.errors import InputError, TractError
 from tract_core.model import TypedFact, TypedModel
 from tract_core.model.spec import parse_typed_fact
+from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Add
 
 Maker = Callable[[], Model]
@@ -121,7 +122,10 @@ def test_torch_tensors_are_taken(runnable: Runnable) -> None:
     assert runnable.run([torch.from_numpy(X)])[0].to_numpy().tolist() == Y
 
 
-@pytest.mark.parametrize("value", [[[0.0, 1.0, 2.0]], (1.0,), 1.0, 3, None, "text", object(), np, {"x": 1}], ids=repr)
+NO_TENSORS = [[[0.0, 1.0, 2.0]], (1.0,), 1.0, 3, None, "text", object(), np, {"x": 1}]
+
+
+@pytest.mark.parametrize("value", NO_TENSORS, ids=lambda value: type(value).__name__)
 def test_what_is_no_tensor(runnable: Runnable, value: Any) -> None:
     with pytest.raises(InputError, match=r"input 'x': Inputs must be of type Tensor or numpy\.ndarray, got \w+"):
         runnable.run([value])
@@ -278,3 +282,32 @@ def test_representations(runnable: Runnable) -> None:
     assert str(runnable) == repr(runnable) == "Runnable on reference (x: B,3,f32 -> y: B,3,f32; 5 nodes)"
     assert "<td>output</td><td>y</td>" in runnable._repr_html_()
     assert dict(runnable.__rich_repr__())["runtime"] == "reference"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.array([["2020-01-01"] * 3], "M8[D]"), "input 'x': no element type for NumPy's datetime64"),
+        (np.array([[1, None, 2]], object), "input 'x': an array of Python objects holds a int, wanted texts"),
+    ],
+)
+def test_elements_that_no_tensor_has(runnable: Runnable, value: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        runnable.run([value])
+
+
+def test_outputs_are_no_way_into_the_model() -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("B,2,f32", model.symbols))
+    held = model.add_const("held", np.array([[1, 2]], np.float32))
+    model.set_outputs([held, *model.wire_node("moved", MoveAxis(0, 1), [held]), x])
+    runnable = Model.from_typed(model).into_runnable()
+    given = np.zeros((1, 2), np.float32)
+    for found in runnable.run([given]):
+        with pytest.raises(ValueError, match="read-only"):
+            np.asarray(found)[...] = 7
+        found.to_numpy()[...] = 7
+    assert [found.to_numpy().tolist() for found in runnable.run([given])] == [[[1, 2]], [[1], [2]], [[0, 0]]]
+    kept = runnable.run([given])[2]
+    given[...] = 5
+    assert kept.to_numpy().tolist() == [[0, 0]]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tract_core import DatumType, Dim, FloatPrecision, Model, Pulse, SetSymbols, TransformSpec
@@ -72,3 +73,19 @@ def test_pulse_until_it_is_installed(affine: Callable[[], Model]) -> None:
     for way in (Pulse(4), "pulse", '{"name": "pulse", "pulse": "4"}'):
         with pytest.raises(PluginError, match=problem):
             affine().transform(way)
+
+
+@pytest.mark.parametrize("values", [["B"], "B", 3])
+def test_values_of_symbols_are_a_dictionary(values: Any) -> None:
+    with pytest.raises(TransformError, match=f"values are a {type(values).__name__}, wanted a dictionary"):
+        SetSymbols(values)
+
+
+def test_values_of_symbols_may_be_numbers_of_numpy() -> None:
+    assert SetSymbols({"B": np.int64(3)}).parameters() == {"values": {"B": 3}}
+
+
+def test_one_pattern_is_not_taken_apart() -> None:
+    assert FloatPrecision("f32", "f16", include="abc").parameters()["include"] == ["abc"]
+    with pytest.raises(TransformError, match="by a list of texts, got 3"):
+        FloatPrecision("f32", "f16", exclude=3)

@@ -10,7 +10,7 @@ import pytest
 
 from tract_core.errors import FactError
 from tract_core.model.spec import parse_typed_fact
-from tract_core.ops.binary import Add, And, BitOr
+from tract_core.ops.binary import Add, And, BitOr, Div, FloorRem, Lt, Max, Mul, Rem
 from tract_core.ops.broadcast import MultiBroadcastTo
 
 Array = np.ndarray[Any, Any]
@@ -34,3 +34,18 @@ Array = np.ndarray[Any, Any]
 def test_facts_that_do_not_fit(op: Any, facts: Sequence[str], message: str) -> None:
     with pytest.raises(FactError, match=message):
         op.output_facts([parse_typed_fact(fact) for fact in facts])
+
+
+@pytest.mark.parametrize("op", [Add(), Mul(), Div(), Rem()])
+def test_stored_integers_are_not_taken_for_quantised_numbers(op: Any) -> None:
+    fact = parse_typed_fact("2,QU8(Z:5 S:0.5)")
+    with pytest.raises(FactError, match="arithmetic on stored integers"):
+        op.output_facts([fact, fact])
+    assert str(Max().output_facts([fact, fact])[0]) == "2,QU8(Z:5 S:0.5)"
+
+
+@pytest.mark.parametrize("op", [Max(), Lt(), Rem(), FloorRem()])
+def test_complex_numbers_have_no_order(op: Any) -> None:
+    fact = parse_typed_fact("2,complex_f32")
+    with pytest.raises(FactError, match=f"{op.name} does not take complex_f32"):
+        op.output_facts([fact, fact])

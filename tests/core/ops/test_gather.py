@@ -26,6 +26,7 @@ Array = np.ndarray[Any, Any]
         (GatherElements(0), ["2,2,f32", "2,3,i64"], r"the indices 2,3,i64 go beyond axis 1 of 2,2,f32"),
         (GatherNd(0), ["2,2,f32", "2,3,i64"], r"GatherNd: indices 2,3,i64 with 0 batch axes do not fit 2,2,f32"),
         (GatherNd(0), ["2,2,f32", "2,S,i64"], r"its size must be a number"),
+        (GatherNd(0), ["2,2,f32", "2,0,i64"], r"its size must be a number, 1 or more"),
         (GatherNd(2), ["2,2,f32", "2,2,i64"], r"with 2 batch axes do not fit"),
         (GatherNd(1), ["2,2,f32", "3,1,i64"], r"sizes on axis 0 differ: 2,2,f32 and 3,1,i64"),
     ],
@@ -66,3 +67,9 @@ def test_agrees_with_onnx_runtime(run_op: Callable[..., list[Array]], run_onnx: 
     assert np.array_equal(found, wanted)
     indices = random.integers(-4, 4, (3, 2, 1))
     assert np.array_equal(run_op(GatherNd(1), [x, indices])[0], run_onnx("GatherND", [x, indices], batch_dims=1)[0])
+
+
+@pytest.mark.parametrize(("op", "indices"), [(Gather(0), np.array(1)), (GatherNd(0), np.array([1]))])
+def test_a_single_text_stays_a_python_object(run_op: Callable[..., list[Array]], op: Any, indices: Array) -> None:
+    (found,) = run_op(op, [np.array(["a", "bc"], object), indices])
+    assert (found.dtype, found.shape, found.item()) == (np.dtype(object), (), "bc")

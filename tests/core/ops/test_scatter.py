@@ -64,3 +64,10 @@ def test_agrees_with_onnx_runtime(
     (wanted,) = run_onnx("ScatterND", [x, places, updates], opset=18, reduction=reduction)
     (found,) = run_op(ScatterNd(reduction), [x, places, updates])
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_texts_cannot_be_combined() -> None:
+    facts = [parse_typed_fact(text) for text in ("3,string", "1,i64", "1,string")]
+    with pytest.raises(FactError, match="texts cannot be combined by 'mul'"):
+        ScatterElements(0, "mul").output_facts(facts)
+    assert str(ScatterElements(0).output_facts(facts)[0]) == "3,string"

@@ -3,11 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tract_core.dims import Dim, parse_dim
 from tract_core.errors import FactError
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops import submodel
-from tract_core.ops.axis import MoveAxis
+from tract_core.ops.axis import MoveAxis, full_reshape
 from tract_core.ops.elementwise import Exp
 from tract_core.ops.softmax import Softmax
 from tract_core.ops.submodel import SubmodelOp
@@ -50,3 +51,19 @@ def test_sizes_outside_may_have_other_names() -> None:
     (found,) = TypedSimplePlan(model).run([array])
     powers = np.exp(array.astype(np.float64).swapaxes(0, 1))
     np.testing.assert_allclose(found, np.exp(powers / powers.sum(axis=2, keepdims=True)), rtol=1e-5)
+
+
+def test_a_name_may_stand_for_two_sizes() -> None:
+    inner = TypedModel()
+    x = inner.add_source("x", parse_typed_fact("S,f32", inner.symbols))
+    inner.set_outputs([wire_one(inner, "exp", Exp(), x)])
+    model = TypedModel()
+    source = model.add_source("x", parse_typed_fact("S,S,f32", model.symbols))
+    flat = wire_one(model, "flat", full_reshape(*shapes("S,S", "S*S")), source)
+    model.set_outputs(model.wire_node("inner", SubmodelOp(inner), [flat]))
+    (found,) = TypedSimplePlan(model).run([np.zeros((2, 2), np.float32)])
+    assert found.tolist() == [1, 1, 1, 1]
+
+
+def shapes(*texts: str) -> list[tuple[Dim, ...]]:
+    return [tuple(map(parse_dim, text.split(","))) for text in texts]

@@ -45,3 +45,10 @@ def test_agrees_with_onnx_runtime(
     found = run_op(Topk(1, largest, symbol("K")), [x, np.array(4)])
     assert np.array_equal(found[0], wanted[0])
     assert np.array_equal(found[1], wanted[1])
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "float8_e5m2"])
+def test_what_is_not_a_number_counts_as_the_largest(run_op: Callable[..., list[Array]], kind: str) -> None:
+    x = np.array([1, np.nan, 3, -np.inf, np.nan, 3], np.float32).astype(np.dtype(kind))
+    assert run_op(Topk(0, True, 6), [x, np.array(6)])[1].tolist() == [1, 4, 2, 5, 0, 3]
+    assert run_op(Topk(0, False, 6), [x, np.array(6)])[1].tolist() == [3, 0, 2, 5, 1, 4]

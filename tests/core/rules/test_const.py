@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from tract_core.data import Constant
+from tract_core.data import Constant, DatumType, QuantizedType
 from tract_core.dims import symbol
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.const import Const
+from tract_core.ops.elementwise import Exp
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring import wire_one
+from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.testing.declutter import checked_declutter, operators, sources
 
 
@@ -73,3 +75,13 @@ def test_a_known_shape_becomes_a_constant_of_sizes() -> None:
     assert operators(simple) == []
     assert simple.outlet_fact(simple.outputs[1]).dims == (2 * size, 6)
     assert simple.outlet_name(simple.outputs[1]) == "scaled"
+
+
+def test_a_quantised_value_stays_a_conversion() -> None:
+    model, (x,) = sources("2,f32")
+    kind = QuantizedType(DatumType.U8, 5, 0.5)
+    stored = wire_one(model, "stored", Cast(kind), model.add_const("c", np.float32([1, 2])))
+    model.set_outputs([stored, wire_one(model, "out", Exp(), x)])
+    model.declutter()
+    assert model.outlet_fact(model.outputs[0]).datum_type == kind
+    assert TypedSimplePlan(model).run([np.zeros(2, np.float32)])[0].tolist() == [7, 9]

@@ -11,6 +11,7 @@ from tract_core.dims import symbol
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
+from tract_core.ops.axis_dyn import DynMoveAxes
 from tract_core.ops.broadcast_dyn import DynBroadcast
 from tract_core.ops.elementwise import Exp
 from tract_core.ops.fill import DynFill
@@ -36,6 +37,8 @@ def _f32(*values: float) -> Any:
 CASES: list[tuple[str, TypedOp, list[Any], list[str]]] = [
     ("6,f32", DynReshape((U, V)), [np.array([2, -1])], ["Reshape"]),
     ("1,3,f32", DynBroadcast((U, V)), [np.array([4, 1])], ["MultiBroadcastTo"]),
+    ("3,2,f32", DynMoveAxes((U, V)), [np.array([-2])], ["MoveAxis"]),
+    ("3,2,f32", DynMoveAxes((U, V), True), [np.array([0])], ["MoveAxis"]),
     ("3,2,f32", DynTile((U, V)), [np.array([2, 1])], ["Tile"]),
     ("5,f32", DynSlice(0, U), [np.array(1), np.array(3)], ["Slice"]),
     ("5,f32", DynPad(PadEdge(), (U,)), [np.array([1, 2])], ["Pad"]),

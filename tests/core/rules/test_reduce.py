@@ -96,3 +96,25 @@ def test_layer_norm_is_a_difference_and_an_rms_norm() -> None:
     model.set_outputs([wire_standardize(model, "out", x, [2], 1e-5)])
     found = operators(checked_declutter(model, {"B": 2, "S": 3}))
     assert sorted(found) == ["Mul", "Reduce", "RmsNorm", "Sub"]
+
+
+def test_a_mean_that_is_stretched_stays() -> None:
+    model, (x,) = sources("2,4,f32")
+    total = wire_one(model, "sum", Reduce((1,), Reducer.SUM), wire_one(model, "square", Square(), x))
+    model.set_outputs([wire_one(model, "out", Mul(), total, _number(model, [[0.25] * 3]))])
+    checked_declutter(model)
+
+
+def test_a_norm_that_is_stretched_stays() -> None:
+    model, (x,) = sources("2,1,f32")
+    mean = wire_one(model, "mean", Reduce((1,), Reducer.MEAN_OF_SQUARES), x)
+    root = wire_one(model, "root", Rsqrt(), wire_one(model, "plus", Add(), mean, _number(model, [[1e-3] * 3])))
+    model.set_outputs([wire_one(model, "out", Mul(), x, root)])
+    checked_declutter(model)
+
+
+def test_the_mean_of_nothing_stays_what_it_is() -> None:
+    model, (x,) = sources("2,0,f32")
+    total = wire_one(model, "sum", Reduce((1,), Reducer.SUM), wire_one(model, "square", Square(), x))
+    model.set_outputs([wire_one(model, "out", Mul(), total, _number(model, [[1.0]]))])
+    checked_declutter(model)

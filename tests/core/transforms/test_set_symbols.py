@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 
 from tract_core import Dim, Model
+from tract_core.data import DatumType
 from tract_core.dims import symbol
 from tract_core.errors import TransformError
 from tract_core.model import TypedModel
+from tract_core.model.op import TypedOp
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.substitute import symbols_in
-from tract_core.ops.binary import Add
+from tract_core.ops.binary import Add, Eq
+from tract_core.ops.cast import Cast
+from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.transforms.set_symbols import SetSymbols, substitute_in_model
 
 Maker = Callable[..., TypedModel]
@@ -132,3 +136,18 @@ def test_dims_of_the_public_api_are_values(network: Maker) -> None:
     model = Model.from_typed(network())
     model.transform(Spec({"B": Dim(5)}).value("S", Dim("T")))
     assert str(model.input_fact(0)) == "5,T,3,f32"
+
+
+@pytest.mark.parametrize(("op", "value"), [(Cast(DatumType.I32), 300), (Cast(DatumType.U8), 44), (Eq(), True)])
+def test_sizes_of_other_types_keep_their_type(op: TypedOp, value: int) -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("S,f32", model.symbols))
+    size = model.add_const("size", list(model.outlet_fact(x).shape))
+    inputs = [size, model.add_const("other", [300])][: 2 if isinstance(op, Eq) else 1]
+    model.set_outputs(model.wire_node("out", op, inputs))
+    kind = model.outlet_fact(model.outputs[0]).datum_type
+    result = SetSymbols({"S": 300}).apply(model).declutter()
+    assert result.outlet_fact(result.outputs[0]).datum_type == kind
+    for each in (model, result):
+        (found,) = TypedSimplePlan(each).run([np.zeros(300, np.float32)])
+        assert (found.dtype, found.tolist()) == (kind.numpy, [value])

@@ -16,6 +16,8 @@ ROWS = Rows()
 
 Array = np.ndarray[Any, Any]
 
+_INF, _NAN = float("inf"), float("nan")
+
 
 def _case(fact: str, to: DType, values: Sequence[Any], wanted: Sequence[Any], note: str = "") -> Case:
     """The result written down."""
@@ -33,6 +35,9 @@ _CASES = [
     _case("N,f32", DatumType.I32, [1.9, -1.9, 0.5, -0.5, 100], [1, -1, 0, 0, 100]),
     _case("N,f64", DatumType.I64, [2.0**40 + 0.5, -(2.0**40) - 0.5], [2**40, -(2**40)]),
     _case("N,f32", DatumType.U8, [0, 255, 7.9], [0, 255, 7]),
+    _case("N,f32", DatumType.U8, [300, -5, _INF, -_INF, _NAN], [255, 0, 255, 0, 0], "-saturates"),
+    _case("N,f16", DatumType.I8, [300, -300, _NAN], [127, -128, 0], "-saturates"),
+    _case("N,f64", DatumType.I64, [1e20, -1e20], [2**63 - 1, -(2**63)], "-saturates"),
     _case("N,f32", DatumType.BOOL, [0, -0.0, 0.1, -3, float("nan")], [False, False, True, True, True]),
     _case("N,i64", DatumType.BOOL, [0, 5, -1], [False, True, True]),
     _case("N,bool", DatumType.F32, [True, False], [1.0, 0.0]),

@@ -43,11 +43,19 @@ def _case(axis: int, largest: bool, k: int, fact: str) -> Case:
     return Case(name, Topk(axis, largest, K), inputs, _sorted(axis, largest, k), {"B": 2, "S": 6, "K": k})
 
 
-def _written(name: str, largest: bool, row: Sequence[float], values: Sequence[float], positions: Sequence[int]) -> Case:
+def _written(
+    name: str,
+    largest: bool,
+    row: Sequence[float],
+    values: Sequence[float],
+    positions: Sequence[int],
+    *,
+    kind: str = "f32",
+) -> Case:
     return Case(
         f"Topk-{name}",
         Topk(0, largest, len(values)),
-        [Arg(f"{len(row)},f32", row), Arg("i64", [len(values)], constant=True)],
+        [Arg(f"{len(row)},{kind}", row), Arg("i64", [len(values)], constant=True)],
         lambda *_: (np.array(values, dtype=np.float64), np.array(positions)),
     )
 
@@ -63,6 +71,7 @@ _CASES = [
     _written("ties-largest", True, [1, 3, 3, 2, 3], [3, 3, 3, 2], [1, 2, 4, 3]),
     _written("ties-smallest", False, [1, 1, 0, 1], [0, 1, 1], [2, 0, 1]),
     _written("nan-largest", True, [1, _NAN, 2], [_NAN, 2], [1, 2]),
+    _written("nan-among-bf16", True, [1, _NAN, 3, _NAN, 2], [_NAN, _NAN, 3, 2], [1, 3, 2, 4], kind="bf16"),
     _written("nan-smallest", False, [1, _NAN, 2], [1, 2, _NAN], [0, 2, 1]),
 ]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product as combinations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -64,19 +65,23 @@ def _listed(facts: Sequence[TypedFact]) -> str:
     return "; ".join(map(str, facts))
 
 
+def _sizes(shape: Iterable[Any]) -> tuple[int, ...]:
+    return tuple(int(size) for size in shape)
+
+
 @ROWS.row(REFERENCE, DeformConv)
 def reference(op: DeformConv, *inputs: Array) -> Array:
     """All that is read, as columns, times the kernel."""
     x, kernel, offset, bias, mask = inputs
     kind: np.dtype[Any] = wide(x.dtype)
-    out, shape = offset.shape[2:], kernel.shape[2:]
-    reads, axes = int(np.prod(shape)), len(shape)
+    out, shape = _sizes(offset.shape[2:]), _sizes(kernel.shape[2:])
+    reads, axes = prod(shape), len(shape)
     offset = offset.astype(kind).reshape(len(x), op.offset_group, reads, axes, *out)
     places = [
         offset[:, :, :, axis] + _regular(op, axis, shape, out).astype(kind) for axis in range(axes)
     ]  # each [N, offset groups, reads, *out]
     columns = sum(_corners(op, x.astype(kind), places)) * mask.reshape(len(x), op.offset_group, 1, reads, *out)
-    columns = columns.reshape(len(x), op.group, -1, reads, int(np.prod(out)))
+    columns = columns.reshape(len(x), op.group, -1, reads, prod(out))
     weights = kernel.astype(kind).reshape(op.group, kernel.shape[0] // op.group, -1, reads)
     found = np.einsum("ngcrp,gocr->ngop", columns, weights).reshape(len(x), kernel.shape[0], *out)
     return (found + bias.astype(kind).reshape(-1, *(1 for _ in out))).astype(x.dtype)

@@ -97,7 +97,7 @@ def zip_map(op: ZipMap, x: Array) -> Array:
     keys = op.keys.array.tolist()
     if x.shape[-1] != len(keys):
         raise RunError(f"ZipMap has {len(keys)} keys, the rows have {x.shape[-1]} elements")
-    rows = x.reshape(-1, len(keys)) if len(keys) else []
+    rows: list[Array] = list(x.reshape(-1, len(keys))) if len(keys) else []
     return boxed([dict(zip(keys, map(np.asarray, row), strict=True)) for row in rows])
 
 

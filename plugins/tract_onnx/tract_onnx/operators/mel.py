@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -61,12 +61,12 @@ def reference(op: MelWeightMatrix, *inputs: Array) -> Array:
     if count < 1 or not 0 <= edges.min() <= edges.max() < size:
         raise RunError(f"{count} bands from {low:g} to {high:g} mel do not fit the {size} frequencies of the transform")
     first, middle, last = edges[:-2], edges[1:-1], edges[2:]
-    places = np.arange(size)[:, None]
+    places: Array = np.asarray(range(int(size)))[:, None]
     rising = (places - first) / np.maximum(middle - first, 1)
     falling = (last - places) / np.maximum(last - middle, 1)
     inside = (places >= first) & (places < last)
-    weights = np.where(places == middle, 1, np.where(inside, np.where(places < middle, rising, falling), 0))
-    return weights.astype(op.to.numpy)
+    slopes = cast("Array", np.where(places < middle, rising, falling))
+    return cast("Array", np.where(places == middle, 1, np.where(inside, slopes, 0))).astype(op.to.numpy)
 
 
 @ROWS.row(COST, MelWeightMatrix)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -151,7 +151,7 @@ def dropout(op: Dropout, x: Array, ratio: Array, training: Array) -> tuple[Array
         return x, np.ones(x.shape, np.bool_)
     if not 0 < share < 1:
         raise RunError(f"the share of elements to drop is {share:g}, wanted one from 0 up to 1")
-    left = np.asarray(_generator(op.seed).random_sample(x.shape) >= share)
+    left = cast("Array", cast("Array", _generator(op.seed).random_sample(x.shape)) >= share)
     kind = wide(x.dtype)
     return (left * x.astype(kind) * kind.type(1 / (1 - share))).astype(x.dtype), left
 

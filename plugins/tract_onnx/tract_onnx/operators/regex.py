@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
-import re2  # pyright: ignore[reportMissingTypeStubs, reportMissingImports]: the package carries no types
+import re2 as _re2  # pyright: ignore[reportMissingTypeStubs, reportMissingImports]: the package carries no types
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim
@@ -22,6 +22,8 @@ from tract_core.plugins.tables import Rows
 from tract_onnx.operators.strings import text_of, texts
 
 ROWS = Rows()
+
+_RE2: Any = _re2
 
 MAX_BYTES: Final = 8 << 20
 """Memory that a compiled expression may take."""
@@ -44,12 +46,12 @@ class RegexFullMatch(TypedOp):
 @lru_cache(maxsize=64)
 def compiled(pattern: str) -> Any:
     """A regular expression, ready to match. Raises CorruptModel when it is none, or one that needs too much memory."""
-    options: Any = re2.Options()
+    options = _RE2.Options()
     options.log_errors = False
     options.max_mem = MAX_BYTES
     try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
+        return _RE2.compile(pattern, options)
+    except _RE2.error as error:
         reason = error.args[0] if error.args else ""
         reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else reason
         raise CorruptModel(

@@ -14,8 +14,14 @@ from tract_onnx.wiring import Wiring
 ROWS = Rows()
 
 
+@onnx_op(ROWS, "Reshape")
+def reshape_1(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The shape is an attribute"""
+    return wire.through(wire_dyn_reshape, wire.input(0), wire.const(node.ints("shape")))
+
+
 @onnx_op(ROWS, "Reshape", since=5)
-def reshape(node: OnnxNode, wire: Wiring) -> OutletId:
+def reshape_5(node: OnnxNode, wire: Wiring) -> OutletId:
     """X in another shape, where -1 is what is left over, and 0 the size that x has there (unless ``allowzero``)"""
     shape = wire.sizes(wire.input(1))
     return wire.through(wire_dyn_reshape, wire.input(0), shape, allow_zero=node.flag("allowzero"))
@@ -42,7 +48,7 @@ def squeeze_13(node: OnnxNode, wire: Wiring) -> OutletId:
         return _squeeze(wire, None)
     known, count = wire.constant(axes), wire.count(axes, "axes of Squeeze")
     if known is not None:
-        return _squeeze(wire, tuple(int(axis) for axis in known))
+        return _squeeze(wire, tuple(int(axis) for axis in known.reshape(-1)))
     moved = wire.through(wire_move_axes, wire.input(0), axes)
     return wire.squeeze(moved, range(wire.rank(moved) - count, wire.rank(moved)))
 

@@ -1,11 +1,12 @@
-"""Batch normalisation by the statistics of the batch itself, as in training."""
+"""Batch normalisation, by statistics that are given, or by those of the batch itself, as in training."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tract_core.data import DatumType
-from tract_core.errors import FactError
+from tract_core.dims import product
+from tract_core.errors import FactError, Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Mul, Sub
 from tract_core.ops.elementwise import Rsqrt
@@ -19,11 +20,22 @@ from tract_onnx.wiring import Wiring
 ROWS = Rows()
 
 
+@onnx_op(ROWS, "BatchNormalization")
+def batch_norm_1(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    """A node is in training mode unless an attribute says otherwise"""
+    return (_by_given(node, wire),) if node.flag("is_test") else _with_statistics(node, wire)
+
+
 @onnx_op(ROWS, "BatchNormalization", since=7)
 def batch_norm_7(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """A node is in training mode when its statistics are asked for"""
-    if not any(node.wants_output(slot) for slot in range(1, 5)):
-        return (_by_given(node, wire),)
+    trains = any(node.wants_output(slot) for slot in range(1, 5))
+    return _with_statistics(node, wire) if trains else (_by_given(node, wire),)
+
+
+def _with_statistics(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    if not node.flag("spatial", True):
+        raise Unsupported("BatchNormalization of single elements (spatial=0) in training mode")
     result, (mean, variance), running = _by_batch(node, wire)
     return result, *running, mean, variance
 
@@ -40,6 +52,12 @@ def batch_norm_14(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
 def _by_given(node: OnnxNode, wire: Wiring) -> OutletId:
     x, scale, bias, mean, variance = (wire.input(slot) for slot in range(5))
     eps = node.float("epsilon", 1e-5)
+    if not node.flag("spatial", True):  # up to version 8: one of each per element of an item
+        shape = wire.shape(x)
+        flat = wire.reshape(x, (shape[0], product(shape[1:])))
+        scale, bias, mean, variance = (wire.reshape(y, (wire.shape(y).volume,)) for y in (scale, bias, mean, variance))
+        result = wire.through(wire_batch_norm, flat, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
+        return wire.reshape(result, shape)
     return wire.through(wire_batch_norm, x, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+import onnx
+
 from tract_core.data import DatumType, DType
+from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Max, Min
 from tract_core.ops.cast import Cast
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
+from tract_onnx.tensors import element_type
 from tract_onnx.wiring import Wiring, greatest
 
 ROWS = Rows()
@@ -20,6 +24,17 @@ _SATURATING: Final = frozenset({DatumType.F8E4M3FN, DatumType.F8E4M3FNUZ, DatumT
 
 
 @onnx_op(ROWS, "Cast")
+def cast_1(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The element type is given by name, as ``"FLOAT"``"""
+    name = node.string("to")
+    try:
+        number = onnx.TensorProto.DataType.Value(name)
+    except ValueError:
+        raise CorruptModel(f"attribute 'to' is {name[:80]!r}, which is no element type") from None
+    return _cast(node, wire, element_type(number))
+
+
+@onnx_op(ROWS, "Cast", since=6)
 def cast(node: OnnxNode, wire: Wiring) -> OutletId:
     """X in another element type"""
     return _cast(node, wire, node.element_type("to"))

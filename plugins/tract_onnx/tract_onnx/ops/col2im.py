@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tract_core.dims import exact_div, is_symbolic, product
-from tract_core.errors import FactError, Unsupported
+from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
@@ -19,9 +19,7 @@ ROWS = Rows()
 def col2im(node: OnnxNode, wire: Wiring) -> OutletId:
     """The image to which all blocks are added"""
     x, image, block = wire.input(0), wire.sizes(wire.input(1)), wire.sizes(wire.input(2))
-    if is_symbolic(wire.shape(image)[0]):
-        raise Unsupported(f"the number of the image's axes, {wire.shape(image)[0]}, must be known")
-    rank = int(wire.shape(image)[0])
+    rank = wire.count(image, "axes of the image")
     sizes, block_sizes = wire.dims(image), wire.dims(block)
     channels = None
     if block_sizes is not None and wire.rank(x) == 3:

@@ -12,9 +12,19 @@ from tract_onnx.wiring import Wiring
 ROWS = Rows()
 
 
+@onnx_op(ROWS, "Concat")
+def concat_1(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Along axis 1 where none is given"""
+    return _concat(wire, node.int("axis", 1))
+
+
 @onnx_op(ROWS, "Concat", since=4)
-def concat(node: OnnxNode, wire: Wiring) -> OutletId:
+def concat_4(node: OnnxNode, wire: Wiring) -> OutletId:
     """The inputs, one after the other along ``axis``"""
+    return _concat(wire, node.int("axis"))
+
+
+def _concat(wire: Wiring, axis: int) -> OutletId:
     inputs = wire.all_inputs()
-    axis = wire.axis(node.int("axis"), wire.rank(inputs[0]))
+    axis = wire.axis(axis, wire.rank(inputs[0]))
     return inputs[0] if len(inputs) == 1 else wire.op(TypedConcat(axis), *inputs)

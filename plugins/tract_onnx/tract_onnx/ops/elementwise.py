@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from tract_core.data import DatumType
-from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops import elementwise as core
@@ -70,28 +69,15 @@ def identity(node: OnnxNode, wire: Wiring) -> OutletId:
     return wire.input(0)
 
 
-@onnx_op(ROWS, "Dropout", since=6)
-def dropout_6(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+@onnx_op(ROWS, "Dropout")
+def dropout_1(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """x: nothing is dropped when a model is used; every element of the mask is true"""
-    return _kept(node, wire)
-
-
-def _kept(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     x = wire.input(0)
     if not node.wants_output(1):
         return (x,)
     kind = wire.dtype(x) if node.version < 10 else DatumType.BOOL
     true = wire.cast(wire.const(1), kind)
     return x, wire.broadcast(true, wire.shape(x))
-
-
-@onnx_op(ROWS, "Dropout", since=12)
-def dropout_12(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
-    """As before; a model that asks for training mode is refused"""
-    training = wire.optional(2)
-    if training is not None and wire.known(training, "the training mode of Dropout").any():
-        raise Unsupported("Dropout in training mode", hint="export the model for inference, with model.eval()")
-    return _kept(node, wire)
 
 
 @onnx_op(ROWS, "Relu")
@@ -136,10 +122,20 @@ def elu(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 @onnx_op(ROWS, "Selu")
-def selu(node: OnnxNode, wire: Wiring) -> OutletId:
+def selu_1(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Gamma times what Elu does; the default values have a few digits only"""
+    return _selu(node, wire, alpha=1.6732, gamma=1.0507)
+
+
+@onnx_op(ROWS, "Selu", since=6)
+def selu_6(node: OnnxNode, wire: Wiring) -> OutletId:
     """Gamma times what Elu does"""
-    result = _activation(wire, "elu", node.float("alpha", 1.67326319217681884765625))
-    return wire.op(Mul(), result, wire.scalar(node.float("gamma", 1.05070102214813232421875), result))
+    return _selu(node, wire, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875)
+
+
+def _selu(node: OnnxNode, wire: Wiring, *, alpha: float, gamma: float) -> OutletId:
+    result = _activation(wire, "elu", node.float("alpha", alpha))
+    return wire.op(Mul(), result, wire.scalar(node.float("gamma", gamma), result))
 
 
 @onnx_op(ROWS, "HardSigmoid")
@@ -211,8 +207,8 @@ def is_inf(node: OnnxNode, wire: Wiring) -> OutletId:
     return wire.op(op, wire.input(0))
 
 
-@onnx_op(ROWS, "Clip", since=6)
-def clip_6(node: OnnxNode, wire: Wiring) -> OutletId:
+@onnx_op(ROWS, "Clip")
+def clip_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """X kept between two attributes"""
     x = wire.input(0)
     low = wire.scalar(node.float("min"), x) if node.has("min") else None

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import onnx
 
-from tract_core.errors import Unsupported
+from tract_core.errors import CorruptModel, Unsupported
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
@@ -45,11 +45,23 @@ def call_function(body: onnx.FunctionProto) -> OnnxFn:
     """What wires a call of a function that the file defines."""
 
     def call(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
+        _check_call(node, wire, body)
         node = _set_apart(node, wire.outer)
         defaults = {given.name: given for given in body.attribute_proto}
         return inline(node, wire, body, {**defaults, **node.attributes})
 
     return call
+
+
+def _check_call(node: OnnxNode, wire: Wiring, body: onnx.FunctionProto) -> None:
+    if len(wire.slots) > len(body.input):
+        raise CorruptModel(f"{len(wire.slots)} inputs are given, the function takes {len(body.input)}")
+    if node.output_count > len(body.output):
+        raise CorruptModel(f"{node.output_count} outputs are read, the function has {len(body.output)}")
+    computed = {*body.input, *(name for inner in body.node for name in inner.output)}
+    for name in body.output:
+        if name not in computed:
+            raise CorruptModel(f"nothing computes the output {name[:200]!r} of the function")
 
 
 def inline(
@@ -75,7 +87,9 @@ def inline(
 def definition(node: OnnxNode, facts: Sequence[TypedFact | None]) -> onnx.FunctionProto:
     """The function that defines an operator for such inputs. Raises Unsupported when the standard has none."""
     domain = "" if node.domain == DEFAULT_DOMAIN else node.domain
-    schema = onnx.defs.get_schema(node.op_type, node.version, domain)
+    schema: Any = onnx.defs.get_schema(  # the stubs of the package lack what functions need
+        node.op_type, node.version, domain
+    )
     wanted = node.file.versions.get(DEFAULT_DOMAIN, 0)
     content: bytes = b""
     if schema.has_context_dependent_function:
@@ -116,7 +130,10 @@ def _type(fact: TypedFact | None) -> onnx.TypeProto:
     if fact is None:
         return onnx.TypeProto()
     shape = [dim if isinstance(dim, int) else str(dim) for dim in fact.shape]
-    return onnx.helper.make_tensor_type_proto(_CODES[fact.datum_type.storage], shape)
+    code = _CODES.get(fact.datum_type.storage)
+    if code is None:
+        raise Unsupported(f"operators that are defined by others take tensors here, found {fact}")
+    return onnx.helper.make_tensor_type_proto(code, shape)
 
 
 def _attributes(node: OnnxNode, body: onnx.FunctionProto) -> dict[str, onnx.AttributeProto]:

@@ -14,7 +14,6 @@ from tract_core.ops.elementwise import Abs, Rsqrt, Sqrt, Square
 from tract_core.ops.lrn import Lrn
 from tract_core.ops.norm import (
     RmsNorm,
-    wire_batch_norm,
     wire_group_norm,
     wire_instance_norm,
     wire_layer_norm,
@@ -31,19 +30,7 @@ _TINY: Final = 1e-38
 """A number about as small as f32 has."""
 
 
-@onnx_op(ROWS, "BatchNormalization", since=6)
-def batch_norm(node: OnnxNode, wire: Wiring) -> OutletId:
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias, channel by channel"""
-    if node.flag("training_mode") or (node.version < 7 and not node.flag("is_test")):
-        raise Unsupported(
-            "BatchNormalization in training mode", hint="export the model for inference, with model.eval()"
-        )
-    x, scale, bias, mean, variance = (wire.input(slot) for slot in range(5))
-    eps = node.float("epsilon", 1e-5)
-    return wire.through(wire_batch_norm, x, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
-
-
-@onnx_op(ROWS, "InstanceNormalization", since=6)
+@onnx_op(ROWS, "InstanceNormalization")
 def instance_norm(node: OnnxNode, wire: Wiring) -> OutletId:
     """Each channel of each item standardised over its places"""
     x, scale, bias = (wire.input(slot) for slot in range(3))

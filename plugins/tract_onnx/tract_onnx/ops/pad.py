@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
 from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.concat import TypedConcat
+from tract_core.ops.expect import element
 from tract_core.ops.pad import PadConstant, PadEdge, PadMode, PadReflect, PadWrap
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring_dyn import wire_dyn_pad, wire_move_axes, wire_pad
@@ -25,10 +24,10 @@ ROWS = Rows()
 _MODES: Final = {"reflect": PadReflect(), "edge": PadEdge(), "wrap": PadWrap()}
 
 
-@onnx_op(ROWS, "Pad", since=2)
-def pad_2(node: OnnxNode, wire: Wiring) -> OutletId:
+@onnx_op(ROWS, "Pad")
+def pad_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """Pads and value are attributes"""
-    x, pads = wire.input(0), node.ints("pads")
+    x, pads = wire.input(0), node.ints("paddings" if node.version < 2 else "pads")
     rank = wire.rank(x)
     return wire.through(wire_pad, x, _pairs(pads, range(rank), rank), _mode(node, wire, x, node.float("value", 0.0)))
 
@@ -65,7 +64,7 @@ def _for_last_axes(wire: Wiring, pads: OutletId, axes: OutletId, rank: int) -> O
 
 def _mode(node: OnnxNode, wire: Wiring, x: OutletId, value: float) -> PadMode:
     name = node.choice("mode", ("constant", *_MODES), "constant")
-    return _MODES.get(name) or PadConstant(Constant(np.array(value, wire.dtype(x).numpy)))
+    return _MODES.get(name) or PadConstant(Constant(element(value, wire.dtype(x))))
 
 
 def _pairs(pads: Sequence[Dim], axes: Sequence[int], rank: int) -> list[tuple[Dim, Dim]]:

@@ -40,7 +40,7 @@ def average_pool(node: OnnxNode, wire: Wiring) -> OutletId:
     return wire.op(SumPool(_pool(node), node.flag("count_include_pad")), wire.input(0))
 
 
-@onnx_op(ROWS, "LpPool", since=2)
+@onnx_op(ROWS, "LpPool")
 def lp_pool(node: OnnxNode, wire: Wiring) -> OutletId:
     """The norm of each window"""
     x = wire.input(0)
@@ -77,7 +77,7 @@ def global_lp_pool(node: OnnxNode, wire: Wiring) -> OutletId:
 
 def _norm(node: OnnxNode, wire: Wiring, x: OutletId, add: Callable[[OutletId], OutletId]) -> OutletId:
     """The p-th root of what ``add`` makes of the p-th powers of magnitudes."""
-    p = node.int("p", 2)
+    p = node.float("p", 2.0) if node.version < 2 else node.int("p", 2)
     if p < 1:
         raise Unsupported(f"{node.op_type} with p={p}, 1 or more is wanted")
     total = add(wire.op(PowConst(float(p)), wire.op(Abs(), x)))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from tract_core.data import DatumType
+from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Lt
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.operators.random import Distribution, Dropout, Multinomial, RandomLike, RandomTensor
-from tract_onnx.ops.elementwise import dropout_12
+from tract_onnx.ops.elementwise import dropout_1
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -20,7 +22,12 @@ ROWS = Rows()
 
 
 def _seed(node: OnnxNode) -> int | None:
-    return int(node.float("seed")) if node.has("seed") else None
+    if not node.has("seed"):
+        return None
+    seed = node.float("seed")
+    if not math.isfinite(seed):
+        raise CorruptModel(f"the seed is {seed}, wanted a number")
+    return int(seed)
 
 
 def _parameters(node: OnnxNode) -> tuple[Distribution, float, float]:
@@ -64,13 +71,13 @@ def multinomial(node: OnnxNode, wire: Wiring) -> OutletId:
     return wire.op(op, wire.input(0))
 
 
-@onnx_op(ROWS, "Dropout", since=13)
-def dropout_13(node: OnnxNode, wire: Wiring) -> OutletId | Sequence[OutletId | None]:
-    """As `dropout_12`, but in training mode, or where only a run tells, elements are dropped"""
+@onnx_op(ROWS, "Dropout", since=12)
+def dropout_12(node: OnnxNode, wire: Wiring) -> OutletId | Sequence[OutletId | None]:
+    """As `dropout_1`, but in training mode, or where only a run tells, elements are dropped"""
     training = wire.optional(2)
     known = None if training is None else wire.constant(training)
     if training is None or (known is not None and not known.any()):
-        return dropout_12(node, wire)
+        return dropout_1(node, wire)
     ratio = wire.optional(1)
     ratio = wire.const(np.array(0.5, np.float32)) if ratio is None else wire.number(ratio)
     seed = node.int("seed") if node.has("seed") else None

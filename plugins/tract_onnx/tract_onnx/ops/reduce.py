@@ -107,7 +107,7 @@ def _axes_as_input(reduction: Reduction) -> OnnxFn:
         known = wire.constant(given)
         if known is None:
             return _reduce_computed(node, wire, reduction, given, count)
-        return _reduce(node, wire, reduction, [int(axis) for axis in known])
+        return _reduce(node, wire, reduction, [int(axis) for axis in known.reshape(-1)])
 
     return wire_reduction
 

@@ -13,7 +13,7 @@ from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
 
-_REASONS: Final = {
+REASONS: Final = {
     row_key("ImageDecoder", 20): (
         "it decodes image files, and no library that does is among the dependencies",
         "decode images before they reach the model, whose input is then the pixels",
@@ -23,6 +23,7 @@ _REASONS: Final = {
         "export the model for inference, or with the gradients as nodes of their own",
     ),
 }
+"""By the key of a row: why, and what to do instead."""
 
 
 def _refuse(reason: str, hint: str) -> OnnxFn:
@@ -32,5 +33,5 @@ def _refuse(reason: str, hint: str) -> OnnxFn:
     return refuse
 
 
-for _key, (_reason, _hint) in _REASONS.items():
+for _key, (_reason, _hint) in REASONS.items():
     ROWS.add(ONNX, _key, _refuse(_reason, _hint))

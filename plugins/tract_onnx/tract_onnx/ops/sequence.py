@@ -8,7 +8,7 @@ import numpy as np
 
 from tract_core.data import DatumType, SequenceType
 from tract_core.data.containers import KNOWN_ITEMS
-from tract_core.dims import Dim, is_symbolic
+from tract_core.dims import Dim, is_symbolic, same_dim
 from tract_core.errors import CorruptModel, FactError
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -89,13 +89,18 @@ def concat_from(node: OnnxNode, wire: Wiring) -> OutletId:
 def split(node: OnnxNode, wire: Wiring) -> OutletId:
     """A tensor cut along ``axis``: slices where the sizes of the pieces are known"""
     x, sizes = wire.input(0), wire.optional(1)
+    if wire.rank(x) == 0:
+        raise FactError("a tensor without axes cannot be split")
     axis = wire.axis(node.int("axis", 0), wire.rank(x))
     keep_axis = sizes is not None or node.flag("keepdims", default=True)
     if sizes is None:
         sizes = wire.const(np.array(1, np.int64))
-    pieces = _pieces(wire, wire.shape(x)[axis], sizes)
+    whole = wire.shape(x)[axis]
+    pieces = _pieces(wire, whole, sizes)
     if pieces is None:
         return wire.op(SplitToSequence(axis, keep_axis), x, sizes)
+    if any(not is_symbolic(size) and int(size) < 0 for size in pieces) or same_dim(sum(pieces), whole) is False:
+        raise CorruptModel(f"pieces of sizes {', '.join(map(str, pieces))} are wanted of an axis of size {whole}")
     start: Dim = 0
     found: list[OutletId] = []
     for size in pieces:

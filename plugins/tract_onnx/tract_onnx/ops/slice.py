@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tract_core.dims import Dim, ceil_div, exact_div
+from tract_core.dims import Dim, ceil_div, exact_div, is_symbolic, same_dim
 from tract_core.errors import CorruptModel, FactError
 from tract_core.model.graph import OutletId
 from tract_core.ops.axis import RmAxis
@@ -15,7 +15,7 @@ from tract_core.ops.wiring_dyn import wire_move_axes, wire_range
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
-from tract_onnx.wiring import Wiring
+from tract_onnx.wiring import MAX_COUNT, Wiring
 
 ROWS = Rows()
 
@@ -42,6 +42,8 @@ def slice_10(node: OnnxNode, wire: Wiring) -> OutletId:
     lengths = [wire.count(given, "parameters of Slice") for given in (ends, axes, steps) if given is not None]
     if any(length != count for length in lengths):
         raise CorruptModel(f"{count} starts are given, and {lengths} ends, axes and steps")
+    if count > wire.rank(x):
+        raise CorruptModel(f"{count} slices are given for a tensor of {wire.rank(x)} axes")
     known = range(count) if axes is None else wire.constant(axes)
     places = range(wire.rank(x) - count, wire.rank(x))
     if known is not None:
@@ -86,9 +88,20 @@ def _element(wire: Wiring, x: OutletId, place: int) -> OutletId:
     return wire.op(RmAxis(0), wire.op(Slice(0, place, place + 1), x))
 
 
+@onnx_op(ROWS, "Split")
+def split_1(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    """The sizes are an attribute, or an input"""
+    sizes = wire.optional(1)
+    return _split_as(node, wire, sizes) if sizes is not None else _split_by_attribute(node, wire)
+
+
 @onnx_op(ROWS, "Split", since=2)
 def split_2(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """X in pieces of given sizes, or in equal ones"""
+    return _split_by_attribute(node, wire)
+
+
+def _split_by_attribute(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     return _split(node, wire, node.ints("split") if node.has("split") else None)
 
 
@@ -96,8 +109,11 @@ def split_2(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
 def split_13(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """As before, the sizes being an input"""
     sizes = wire.optional(1)
-    if sizes is None:
-        return _split(node, wire, None)
+    return _split(node, wire, None) if sizes is None else _split_as(node, wire, sizes)
+
+
+def _split_as(node: OnnxNode, wire: Wiring, sizes: OutletId) -> Sequence[OutletId]:
+    """The sizes of the pieces are an input."""
     known = wire.dims(sizes)
     return _split_computed(node, wire, wire.sizes(sizes)) if known is None else _split(node, wire, known)
 
@@ -108,6 +124,8 @@ def _split_computed(node: OnnxNode, wire: Wiring, sizes: OutletId) -> Sequence[O
     axis = wire.axis(node.int("axis", 0), wire.rank(x))
     if count < node.output_count:
         raise CorruptModel(f"Split has {node.output_count} outputs and {count} sizes")
+    if wire.rank(x) == 0:
+        raise FactError("a tensor without axes cannot be split")
     left = wire.shape(x)[axis]
     outlets: list[OutletId] = []
     start = wire.const(0)
@@ -122,10 +140,15 @@ def _split_computed(node: OnnxNode, wire: Wiring, sizes: OutletId) -> Sequence[O
 def _split(node: OnnxNode, wire: Wiring, sizes: Sequence[Dim] | None) -> Sequence[OutletId]:
     x = wire.input(0)
     axis = wire.axis(node.int("axis", 0), wire.rank(x))
+    if wire.rank(x) == 0:
+        raise FactError("a tensor without axes cannot be split")
+    whole = wire.shape(x)[axis]
     if sizes is None:
-        sizes = _equal_pieces(wire.shape(x)[axis], node.int("num_outputs", node.output_count))
+        sizes = _equal_pieces(whole, node.int("num_outputs", node.output_count))
     if len(sizes) < node.output_count:
         raise CorruptModel(f"Split has {node.output_count} outputs and {len(sizes)} sizes")
+    if any(not is_symbolic(size) and int(size) < 0 for size in sizes) or same_dim(sum(sizes), whole) is False:
+        raise CorruptModel(f"Split into pieces of sizes {', '.join(map(str, sizes))}, of an axis of size {whole}")
     outlets: list[OutletId] = []
     start: Dim = 0
     for size in sizes:
@@ -136,8 +159,8 @@ def _split(node: OnnxNode, wire: Wiring, sizes: Sequence[Dim] | None) -> Sequenc
 
 def _equal_pieces(size: Dim, count: int) -> Sequence[Dim]:
     """Pieces of one size; the last one is smaller where that does not come out even."""
-    if count < 1:
-        raise CorruptModel(f"Split into {count} pieces")
+    if not 1 <= count <= MAX_COUNT:
+        raise CorruptModel(f"Split into {count} pieces, from 1 to {MAX_COUNT} are allowed")
     even = exact_div(size, count)
     if even is not None:
         return (even,) * count

@@ -1,0 +1,145 @@
+"""What a model may ask for, and who counts it."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from tract_core.data import DatumType
+from tract_core.errors import LimitExceeded, RunError
+from tract_core.limits import (
+    DEFAULT_LIMITS,
+    LoadLimits,
+    Watch,
+    check_tensor,
+    count_node,
+    current_watch,
+    limits_now,
+    machine_memory,
+    run_limit,
+    tensors_up_to,
+    watching,
+)
+from tract_core.model.fact import ShapeFact, TypedFact, check_sizes
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add
+from tract_core.ops.tile import Tile
+from tract_core.rules import declutter
+from tract_core.runtime.plan import TypedSimplePlan
+
+
+def test_without_a_watch_nothing_is_counted() -> None:
+    assert current_watch() is None
+    assert limits_now() is DEFAULT_LIMITS
+    count_node()
+
+
+def test_nodes_are_counted_over_all_graphs() -> None:
+    with watching(LoadLimits(max_nodes=3)):
+        for _ in range(3):
+            TypedModel().add_source("x", TypedFact.of(DatumType.F32, (2,)))
+        with pytest.raises(LimitExceeded, match="more than 3 nodes") as caught:
+            TypedModel().add_source("x", TypedFact.of(DatumType.F32, (2,)))
+    assert caught.value.hint == "a model that needs so many can be loaded with LoadLimits(max_nodes=...)"
+    assert current_watch() is None
+
+
+def test_the_outermost_watch_counts() -> None:
+    with watching(LoadLimits(max_nodes=2)) as outer, watching(LoadLimits(max_nodes=100)) as inner:
+        assert inner is outer
+        assert limits_now().max_nodes == 2
+
+
+def test_time() -> None:
+    watch = Watch(LoadLimits(deadline_s=-1))
+    with pytest.raises(LimitExceeded, match="longer than -1 seconds"):
+        watch.time()
+    Watch(LoadLimits(deadline_s=100)).time()
+
+
+def test_bytes_that_replace_others_count_for_the_difference() -> None:
+    watch = Watch(LoadLimits(max_fold_bytes=100))
+    assert watch.may_hold(60)
+    assert not watch.may_hold(60)
+    assert watch.may_hold(60, freed=30)
+    assert watch.may_hold(1000, freed=1000)
+    assert not watch.may_hold(20)
+    assert watch.may_hold(0, freed=80)
+    assert watch.may_hold(90)
+
+
+def test_sizes_of_facts() -> None:
+    check_sizes(ShapeFact((1,) * 64))
+    with pytest.raises(LimitExceeded, match="65 axes, 64 are allowed"):
+        check_sizes(ShapeFact((1,) * 65))
+    with pytest.raises(LimitExceeded, match="more than 64 bits"):
+        check_sizes(ShapeFact((1 << 63,)))
+
+
+def test_limits_are_values() -> None:
+    limits = LoadLimits(max_depth=3)
+    assert pickle.loads(pickle.dumps(limits)) == limits == LoadLimits(max_depth=3)
+    assert limits.for_rewriting.max_depth == 3
+    assert limits.for_rewriting.max_nodes > 1 << 40
+
+
+def test_memory_of_the_machine() -> None:
+    assert 1 << 26 < machine_memory() <= 1 << 46
+    assert run_limit(LoadLimits(max_tensor_bytes=1000)) == 1000
+    assert run_limit(LoadLimits(max_tensor_bytes=1 << 60)) == machine_memory()
+
+
+def test_tensors_of_a_run() -> None:
+    check_tensor((1 << 20,), 4)
+    check_tensor((0, 1 << 62), 8)
+    with pytest.raises(RunError, match=r"a tensor of shape \[1099511627776,1048576\] would take"):
+        check_tensor((1 << 40, 1 << 20), 1)
+    with pytest.raises(RunError):
+        check_tensor((0, 1 << 63), 1)
+    with tensors_up_to(10):
+        check_tensor((5,), 2)
+        with pytest.raises(RunError, match="would take 12 bytes, 10 are allowed"):
+            check_tensor((6,), 2)
+
+
+def tiled(count: int) -> TypedModel:
+    model = TypedModel()
+    x = model.add_source("x", TypedFact.of(DatumType.F32, (model.symbols.add("N"),)))
+    (y,) = model.wire_node("y", Tile((count,)), [x])
+    model.set_outputs(model.wire_node("z", Add(), [y, y]))
+    return model
+
+
+def test_limits_go_where_the_model_goes() -> None:
+    model = tiled(3)
+    model.limits = LoadLimits(max_tensor_bytes=100)
+    for one in (model, model.clone(), model.empty_like(), pickle.loads(pickle.dumps(model)), declutter(model)):
+        assert one.limits.max_tensor_bytes == 100
+
+
+def test_every_new_size_is_checked() -> None:
+    model = tiled(1000)
+    model.limits = LoadLimits(max_tensor_bytes=40_000)
+    state = TypedSimplePlan(model).spawn()
+    for size in (10, 10, 3):
+        assert len(state.run([np.ones(size, np.float32)])[0]) == 1000 * size
+    for _ in range(2):
+        with pytest.raises(RunError, match=r"shape \[11000\] would take 44000 bytes, 40000 are allowed") as caught:
+            state.run([np.ones(11, np.float32)])
+        assert caught.value.where == "node 'y' (Tile)"
+    assert len(state.run([np.ones(10, np.float32)])[0]) == 10_000
+
+
+def test_constants_are_made_within_the_budget() -> None:
+    model = TypedModel()
+    x = model.add_source("x", TypedFact.of(DatumType.F32, (1 << 18,)))
+    for index in range(8):
+        c = model.add_const(f"c{index}", np.arange(1 << 9, dtype=np.float32) + index)
+        (t,) = model.wire_node(f"t{index}", Tile((1 << 9,)), [c])
+        (x,) = model.wire_node(f"x{index}", Add(), [t, x])
+    model.set_outputs([x])
+    model.limits = LoadLimits(max_fold_bytes=3 << 20)
+    declutter(model)
+    assert sum(isinstance(node.op, Tile) for node in model.live_nodes()) >= 4

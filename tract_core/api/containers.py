@@ -1,0 +1,29 @@
+"""What a model gives, as users get it: a tensor as a `Tensor`, and containers of them as plain Python objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tract_core.api.tensor import Tensor
+from tract_core.data import Container, DType, MapType, SequenceType
+from tract_core.plugins.keys import Array
+
+
+def given_back(array: Array, kind: DType, apart: Callable[[Array], Array]) -> Any:
+    """A `Tensor`; a list for a sequence, a value or ``None`` for an optional, a dictionary for a map.
+
+    ``apart``: copies an array that the model may not give away.
+    """
+    return _held(array.item(), kind, apart) if isinstance(kind, Container) else Tensor(apart(array), kind)
+
+
+def _held(value: Any, kind: DType, apart: Callable[[Array], Array]) -> Any:
+    if not isinstance(kind, Container):
+        return Tensor(apart(value), kind)
+    item = kind.item.datum_type
+    if isinstance(kind, SequenceType):
+        return [_held(one, item, apart) for one in value]
+    if isinstance(kind, MapType):
+        return {key: _held(one, item, apart) for key, one in value.items()}
+    return None if value is None else _held(value, item, apart)

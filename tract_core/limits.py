@@ -1,0 +1,208 @@
+"""How much a model may ask for while it is loaded, typed and simplified, and what one tensor may take when it runs.
+
+`LoadLimits` says how much is allowed. A `Watch` counts what one piece of work, such as loading a file with all the
+graphs in it, has taken so far; the functions that build graphs report to the watch that is on. Without one, nothing
+is counted: who builds a model by hand knows what he does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from tract_core.errors import LimitExceeded, RunError
+
+MAX_SIZE: Final = (1 << 63) - 1
+"""The greatest size of an axis: sizes are 64-bit integers wherever arrays hold them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLimits:
+    """What a model file may ask for. The defaults let every model through that a machine could run.
+
+    ``max_bytes``: of a model file, and of each file of tensors beside it. ``max_parsed_bytes``: of a model file
+    without its weights; parsed, they take up to a hundred times as much. ``max_tensor_bytes``: of one tensor, in the
+    file or in a run; a run allows no more than the machine's memory either. ``max_nodes``: of a file's graphs,
+    functions and bodies, each time that they are looked at, and of the core operators that they become.
+    ``max_depth``: graphs and functions inside one another. ``max_rank``: axes of a tensor. ``max_fold_bytes``: of all
+    the constants that loading or simplifying makes, beyond those that they replace. ``max_fold_ops``: operations that
+    making one constant takes. ``deadline_s``: seconds that loading, typing and simplifying take each.
+    """
+
+    max_bytes: int = 1 << 38
+    max_parsed_bytes: int = 1 << 28
+    max_tensor_bytes: int = 1 << 36
+    max_nodes: int = 1_000_000
+    max_depth: int = 32
+    max_rank: int = 64
+    max_fold_bytes: int = 1 << 29
+    max_fold_ops: int = 1 << 30
+    deadline_s: float = 300.0
+
+    @property
+    def for_rewriting(self) -> LoadLimits:
+        """The same without the limit on nodes: patches replace nodes, and their number has a bound of its own."""
+        return replace(self, max_nodes=sys.maxsize)
+
+
+DEFAULT_LIMITS: Final = LoadLimits()
+
+
+class Watch:
+    """What one piece of work has taken so far, against ``limits``."""
+
+    def __init__(self, limits: LoadLimits) -> None:
+        self.limits = limits
+        self._nodes = 0
+        self._held = 0
+        self._until = monotonic() + limits.deadline_s
+
+    def node(self) -> None:
+        """A node is looked at or made. Raises LimitExceeded when it is one too many, or when time is up."""
+        self._nodes += 1
+        if self._nodes > self.limits.max_nodes:
+            raise LimitExceeded(
+                f"there are more than {self.limits.max_nodes} nodes, those of bodies and functions included",
+                hint="a model that needs so many can be loaded with LoadLimits(max_nodes=...)",
+            )
+        self.time()
+
+    def time(self) -> None:
+        """Raises LimitExceeded when time is up."""
+        if monotonic() > self._until:
+            raise LimitExceeded(
+                f"it takes longer than {self.limits.deadline_s:g} seconds",
+                hint="a model that needs so long can be loaded with LoadLimits(deadline_s=...)",
+            )
+
+    def may_hold(self, made: int, freed: int = 0) -> bool:
+        """Count bytes that are made and bytes that they replace; says whether they may be, and counts them if so."""
+        after = max(self._held + made - freed, 0)
+        if after > self.limits.max_fold_bytes and made > freed:
+            return False
+        self._held = after
+        return True
+
+
+_WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+
+@contextmanager
+def watching(limits: LoadLimits) -> Generator[Watch]:
+    """Count the work that is done inside against ``limits``; inside another watch, against those of that one."""
+    watch = _WATCH.get()
+    if watch is not None:
+        yield watch
+        return
+    watch = Watch(limits)
+    token = _WATCH.set(watch)
+    try:
+        yield watch
+    finally:
+        _WATCH.reset(token)
+
+
+def current_watch() -> Watch | None:
+    """The watch that is on, if any."""
+    return _WATCH.get()
+
+
+def limits_now() -> LoadLimits:
+    """The limits of the watch that is on; the defaults where none is."""
+    watch = _WATCH.get()
+    return DEFAULT_LIMITS if watch is None else watch.limits
+
+
+def count_node() -> None:
+    """Tell the watch that a node is made. Raises LimitExceeded."""
+    watch = _WATCH.get()
+    if watch is not None:
+        watch.node()
+
+
+# -- runs ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def machine_memory() -> int:
+    """Bytes of memory that this process may have: what is built in, or less where a limit is set on it."""
+    found = [1 << 46, *_built_in(), *_of_process(), *_of_container()]
+    return min(found)
+
+
+def _built_in() -> Iterator[int]:
+    try:
+        import os
+
+        yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not on this system
+        return
+
+
+def _of_process() -> Iterator[int]:
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY:
+        yield soft
+
+
+def _of_container() -> Iterator[int]:
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(path).read_text().strip()
+        except OSError:
+            continue
+        if text.isdecimal():
+            yield int(text)
+
+
+_RUN: ContextVar[int | None] = ContextVar("run", default=None)
+
+
+@contextmanager
+def tensors_up_to(limit: int) -> Generator[None]:
+    """Inside, `check_tensor` allows ``limit`` bytes."""
+    token = _RUN.set(limit)
+    try:
+        yield
+    finally:
+        _RUN.reset(token)
+
+
+def run_limit(limits: LoadLimits) -> int:
+    """Bytes that one tensor may take in a run."""
+    return min(limits.max_tensor_bytes, machine_memory())
+
+
+def check_tensor(shape: Iterable[int], itemsize: int) -> None:
+    """For operators whose output only a run can tell: raises RunError where it would take too many bytes.
+
+    ``shape``: its sizes, none negative; ``itemsize``: bytes of one element.
+    """
+    allowed = _RUN.get()
+    if allowed is None:
+        allowed = run_limit(DEFAULT_LIMITS)
+    sizes = tuple(shape)
+    if prod(sizes) * itemsize > allowed or max(sizes, default=0) > MAX_SIZE:
+        raise RunError(too_large(sizes, itemsize, allowed), hint=TOO_LARGE_HINT)
+
+
+TOO_LARGE_HINT: Final = "check the values that sizes are computed from; LoadLimits(max_tensor_bytes=...) allows more"
+
+
+def too_large(shape: Iterable[int], itemsize: int, allowed: int) -> str:
+    """What to say of a tensor that takes more bytes than allowed."""
+    sizes = tuple(shape)
+    listed = ",".join(map(str, sizes))
+    return f"a tensor of shape [{listed}] would take {prod(sizes) * itemsize} bytes, {allowed} are allowed"

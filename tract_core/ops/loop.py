@@ -1,0 +1,369 @@
+"""Loops that end when a condition says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from tract_core.data import Container, DType, OptionalType
+from tract_core.data.containers import compatible_types, forget_symbols, join_types
+from tract_core.dims import Dim, bind, dim_max, evaluate, same_dim, symbols_of
+from tract_core.errors import FactError, LimitExceeded, RunError
+from tract_core.limits import check_tensor
+from tract_core.model.axes import AxesMapping
+from tract_core.model.bodies import body_cost, fit
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
+from tract_core.model.typed import TypedModel
+from tract_core.ops.optional import OptionalConstruct
+from tract_core.ops.scan import forgetful
+from tract_core.ops.wiring import fresh_size, wire_one
+from tract_core.plugins.keys import AXES, COST, STATE, Array
+from tract_core.plugins.tables import Rows
+from tract_core.runtime.plan import TypedSimplePlan
+from tract_core.runtime.session import Session
+
+ROWS = Rows()
+
+MAX_ITERATIONS: Final = 1 << 32
+"""Iterations of a loop whose condition never becomes false: more would take days."""
+
+MAX_ROUNDS: Final = 2000
+"""How often the bodies of one loop, and of those inside it, are wired to find out which sizes change."""
+
+
+@dataclass(frozen=True)
+class Loop(TypedOp):
+    """Run ``body`` as long as it says so, and no more often than input 0 says.
+
+    Inputs: the highest number of iterations (one integer), whether to begin at all (one boolean), ``carried`` values
+    that the iterations hand on, and values that every iteration sees. The body takes the number of the iteration (an
+    integer, from 0), the carried values and the others, and gives: whether to go on (one boolean), the carried values
+    for the next iteration, and values to collect. Outputs: the carried values at the end, then each collected value
+    of all iterations along a new first axis.
+
+    ``count``: the number of iterations; ``shapes``: the sizes of each output. Both are symbols where only the run can
+    tell; `wire_loop` makes them. Iterations keep nothing but the carried values.
+    """
+
+    body: TypedModel
+    carried: int
+    count: Dim
+    shapes: tuple[tuple[Dim, ...], ...]
+    announces: ClassVar[tuple[str, ...]] = ("count", "shapes")
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """Carried values, then collected ones, in ``shapes``. Raises FactError when inputs and body do not fit."""
+        known = self.sizes(inputs)
+        outer = _symbols(inputs)
+        facts = [self.body.outlet_fact(outlet).substitute(known) for outlet in self.body.outputs]
+        _check_condition(facts[0])
+        found: list[TypedFact] = []
+        for start, end in zip(inputs[2 : 2 + self.carried], facts[1 : 1 + self.carried], strict=True):
+            kind = join_types(start.datum_type, forget_symbols(end.datum_type, outer))
+            if kind is None or start.rank != end.rank:
+                raise FactError(f"Loop: the carried value {len(found)} is {start} at first, the body gives {end} back")
+            found.append(TypedFact.of(kind, end.shape))
+        found += [_collected(fact, self.count) for fact in facts[1 + self.carried :]]
+        if [fact.rank for fact in found] != [len(shape) for shape in self.shapes]:
+            raise FactError(f"Loop: the body gives {'; '.join(map(str, found))}, shapes of other ranks are announced")
+        return tuple(fact.with_shape(shape) for fact, shape in zip(found, self.shapes, strict=True))
+
+    def sizes(self, inputs: Sequence[TypedFact]) -> dict[str, Dim]:
+        """What those symbols of the body that are the same in all iterations are outside. Raises FactError."""
+        body = self.body
+        if len(body.inputs) + 1 != len(inputs) or not self.carried < min(len(body.outputs), len(inputs) - 1):
+            raise FactError(
+                f"Loop: a body of {len(body.inputs)} inputs and {len(body.outputs)} outputs, of which {self.carried} "
+                f"are carried, does not fit {len(inputs)} inputs"
+            )
+        limit, begin = inputs[:2]
+        if not limit.datum_type.is_integer() or not _is_single(limit):
+            raise FactError(f"Loop wants one integer as the number of iterations, found {limit}")
+        _check_condition(begin)
+        known: dict[str, Dim] = {}
+        for slot in [*range(1 + self.carried, len(body.inputs)), *range(1, 1 + self.carried)]:
+            # The sizes of carried values at the start say nothing of those in later iterations.
+            noted = known if slot > self.carried else dict(known)
+            if not fit(body, slot, inputs[slot + 1], noted):
+                wanted, name = body.outlet_fact(body.inputs[slot]), body.outlet_name(body.inputs[slot])
+                raise FactError(f"Loop: input {slot + 1} is {inputs[slot + 1]}, the body wants {wanted} as {name!r}")
+        return known
+
+
+def _is_single(fact: TypedFact) -> bool:
+    return not any(same_dim(size, 1) is False for size in fact.shape)
+
+
+def _check_condition(fact: TypedFact) -> None:
+    if not fact.datum_type.is_bool() or not _is_single(fact):
+        raise FactError(f"Loop wants one boolean as condition, found {fact}")
+
+
+def _symbols(facts: Sequence[TypedFact]) -> frozenset[str]:
+    return frozenset[str]().union(*(fact.symbols() for fact in facts))
+
+
+def _collected(fact: TypedFact, count: Dim) -> TypedFact:
+    if isinstance(fact.datum_type, Container):
+        raise FactError(
+            f"Loop cannot collect values of {fact}: only tensors can be joined",
+            hint="carry a sequence, and insert the values into it",
+        )
+    return fact.with_shape((count, *fact.shape))
+
+
+# -- wiring --------------------------------------------------------------------------------------------------------
+
+BodyFn = Callable[[Sequence[TypedFact]], "tuple[TypedModel, Sequence[OutletId]]"]
+"""``facts of the carried values -> body, and the outlets that its last inputs read`` (those after the carried ones)."""
+
+
+def wire_loop(
+    model: TypedModel, name: str, limit: OutletId, begin: OutletId, carried: Sequence[OutletId], *, make_body: BodyFn
+) -> tuple[OutletId, ...]:
+    """A `Loop`; ``make_body`` is called until the carried values have facts that hold in all iterations.
+
+    A size that changes from one iteration to the next becomes a symbol, and the body is made again. Sizes that begin
+    and change alike share one. Raises FactError when an element type or a rank changes, LimitExceeded when loops inside
+    loops need too many attempts.
+    """
+    start = [model.outlet_fact(outlet).without_value() for outlet in carried]
+    changing = _Changing(model, name, start)
+    with _counting() as count_round:
+        while True:
+            count_round(name)
+            body, captured = make_body(changing.facts)
+            outer = _symbols([*start, *(model.outlet_fact(outlet) for outlet in captured)])
+            _make_optional(body, changing.facts)
+            if not changing.widen(body, outer):
+                break
+    inputs = [limit, begin, *carried, *captured]
+    count = _count(model, name, model.outlet_fact(limit), model.outlet_fact(begin), body)
+    shapes = changing.shapes_at_end(body, count, outer)
+    for slot, outlet in enumerate(body.outputs[1 + len(carried) :]):
+        shape = body.outlet_fact(outlet).shape
+        fixed = [dim if symbols_of(dim) <= outer else fresh_size(model, f"{name}_all{slot}") for dim in shape]
+        shapes.append((count, *fixed))
+    return model.wire_node(name, Loop(forgetful(body), len(carried), count, tuple(shapes)), inputs)
+
+
+def _count(model: TypedModel, name: str, limit: TypedFact, begin: TypedFact, body: TypedModel) -> Dim:
+    """The number of iterations: known where no condition can end the loop early and the limit is known."""
+    if begin.constant is not None and not begin.constant.any():
+        return 0
+    if begin.constant is not None and _never_ends(body) and limit.dims is not None:
+        return dim_max(limit.dims[0], 0)
+    return fresh_size(model, f"{name}_count")
+
+
+def _never_ends(body: TypedModel) -> bool:
+    condition = body.outlet_fact(body.outputs[0]).constant
+    return condition is not None and bool(condition.all())
+
+
+def _make_optional(body: TypedModel, facts: Sequence[TypedFact]) -> None:
+    """Where an optional is carried and the body gives the value itself, let it give an optional."""
+    for slot, fact in enumerate(facts[: len(body.outputs) - 1], start=1):
+        found = body.outlet_fact(body.outputs[slot]).datum_type
+        if isinstance(fact.datum_type, OptionalType) and not isinstance(found, OptionalType):
+            body.outputs[slot] = wire_one(body, f"carried{slot}.optional", OptionalConstruct(), body.outputs[slot])
+
+
+class _Changing:
+    """What is known of the carried values in every iteration: ``facts``, which `widen` makes less precise."""
+
+    def __init__(self, model: TypedModel, name: str, start: Sequence[TypedFact]) -> None:
+        self._model = model
+        self._name = name
+        self._start = start
+        self._symbols: set[Dim] = set()
+        self.facts = list(start)
+
+    def widen(self, body: TypedModel, outer: frozenset[str]) -> bool:
+        """Take in what ``body`` gives for ``facts``. Returns whether they changed, so that it must be made again."""
+        if len(body.outputs) <= len(self.facts):
+            raise FactError(f"Loop: the body has {len(body.outputs)} outputs, {1 + len(self.facts)} are wanted")
+        after = [body.outlet_fact(outlet) for outlet in body.outputs[1 : 1 + len(self.facts)]]
+        kinds = [
+            self._common_type(slot, fact, forget_symbols(end.datum_type, outer), end)
+            for slot, (fact, end) in enumerate(zip(self.facts, after, strict=True))
+        ]
+        shapes = self._common_shapes(after)
+        before = self.facts
+        self.facts = [TypedFact.of(kind, shape) for kind, shape in zip(kinds, shapes, strict=True)]
+        return self.facts != before
+
+    def _common_type(self, slot: int, fact: TypedFact, kind: DType, end: TypedFact) -> DType:
+        joined = join_types(fact.datum_type, kind)
+        if joined is None or fact.rank != end.rank:
+            raise FactError(
+                f"Loop: the carried value {slot} is {self._start[slot]} at first, the body gives {end} back",
+                hint="element type and rank of a carried value must be the same in all iterations",
+            )
+        return fact.datum_type if compatible_types(joined, fact.datum_type) and joined == fact.datum_type else joined
+
+    def _common_shapes(self, after: Sequence[TypedFact]) -> list[tuple[Dim, ...]]:
+        """A symbol for each way in which sizes begin and change; a symbol that is there stays with one of them."""
+        symbol_for: dict[tuple[Dim, Dim], Dim] = {}
+        taken: set[Dim] = set()
+
+        def common(place: str, size: Dim, end: Dim) -> Dim:
+            if same_dim(size, end):
+                taken.add(size)
+                return size
+            if (size, end) not in symbol_for:
+                reuse = size in self._symbols and size not in taken
+                symbol = size if reuse else fresh_size(self._model, f"{self._name}_{place}")
+                taken.add(symbol)
+                self._symbols.add(symbol)
+                symbol_for[size, end] = symbol
+            return symbol_for[size, end]
+
+        pairs = [list(zip(fact.shape, end.shape, strict=True)) for fact, end in zip(self.facts, after, strict=True)]
+        taken.update(size for row in pairs for size, end in row if same_dim(size, end))
+        return [
+            tuple(common(f"{slot}_{axis}", *pair) for axis, pair in enumerate(row)) for slot, row in enumerate(pairs)
+        ]
+
+    def shapes_at_end(self, body: TypedModel, count: Dim, outer: frozenset[str]) -> list[tuple[Dim, ...]]:
+        """The sizes of the carried values when the loop has ended. ``count``: the number of iterations."""
+        symbol_for: dict[Dim, Dim] = {}
+
+        def at_end(place: str, first: Dim, size: Dim, end: Dim) -> Dim:
+            if size not in self._symbols:
+                return size
+            growth = end - size
+            if symbols_of(growth) | symbols_of(count) <= outer:
+                return first + growth * count
+            if size not in symbol_for:
+                symbol_for[size] = fresh_size(self._model, f"{self._name}_{place}")
+            return symbol_for[size]
+
+        ends = [body.outlet_fact(outlet) for outlet in body.outputs[1 : 1 + len(self.facts)]]
+        return [
+            tuple(
+                at_end(f"{slot}_{axis}", *sizes)
+                for axis, sizes in enumerate(zip(start.shape, fact.shape, end.shape, strict=True))
+            )
+            for slot, (start, fact, end) in enumerate(zip(self._start, self.facts, ends, strict=True))
+        ]
+
+
+_ROUNDS: ContextVar[list[int] | None] = ContextVar("rounds", default=None)
+
+
+@contextmanager
+def _counting() -> Generator[Callable[[str], None]]:
+    """Count how often bodies are made for the outermost loop: loops inside loops multiply."""
+    rounds = _ROUNDS.get()
+    token = _ROUNDS.set([0]) if rounds is None else None
+    rounds = _ROUNDS.get() or [0]
+
+    def count_round(name: str) -> None:
+        rounds[0] += 1
+        if rounds[0] > MAX_ROUNDS:
+            raise LimitExceeded(f"loops inside loops: {MAX_ROUNDS} attempts did not settle their sizes", where=name)
+
+    try:
+        yield count_round
+    finally:
+        if token is not None:
+            _ROUNDS.reset(token)
+
+
+# -- meaning -------------------------------------------------------------------------------------------------------
+
+
+class LoopState:
+    """A running loop. It keeps nothing between turns."""
+
+    def __init__(self, op: Loop) -> None:
+        self.op = op
+        self.plan = TypedSimplePlan(op.body)
+
+    def run(self, session: Session, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """All iterations of one turn."""
+        op = self.op
+        limit, going = int(inputs[0].reshape(())), bool(inputs[1].reshape(()))
+        carried, others = list(inputs[2 : 2 + op.carried]), inputs[2 + op.carried :]
+        collected: list[list[Array]] = [[] for _ in op.body.outputs[1 + op.carried :]]
+        endless = _never_ends(op.body)
+        if going and endless:
+            _check_limit(limit)
+        body, iteration = self.plan.spawn(), op.body.outlet_fact(op.body.inputs[0])
+        index = 0
+        while going and index < limit:
+            number = np.full([1] * iteration.rank, index, iteration.datum_type.numpy)
+            condition, *found = body.run([number, *carried, *others], symbols=session.symbols)
+            carried = found[: op.carried]
+            index += 1
+            for pieces, piece in zip(collected, found[op.carried :], strict=True):
+                check_tensor((limit if endless else index, *piece.shape), piece.itemsize)
+                pieces.append(piece)
+            going = bool(condition.reshape(()))
+        return (*carried, *self._joined(session, inputs[2:], collected))
+
+    def _joined(self, session: Session, first: Sequence[Array], collected: list[list[Array]]) -> list[Array]:
+        """The collected values, one tensor each. ``first``: what the first iteration is given, or would be."""
+        results: list[Array] = []
+        for slot, pieces in enumerate(collected):
+            shapes = {piece.shape for piece in pieces}
+            if len(shapes) > 1:
+                raise RunError(
+                    f"collected value {slot} has shape {pieces[0].shape} in the first iteration, and "
+                    f"{next(piece.shape for piece in pieces if piece.shape != pieces[0].shape)} in a later one"
+                )
+            results.append(np.stack(pieces) if pieces else self._nothing(session, first, slot))
+        return results
+
+    def _nothing(self, session: Session, first: Sequence[Array], slot: int) -> Array:
+        """What a loop without iterations collects. Sizes that only an iteration could tell are 0."""
+        fact = self.op.body.outlet_fact(self.op.body.outputs[1 + self.op.carried + slot])
+        known = self.plan.from_outside(session.symbols)
+        for wanted, array in zip(self.plan.input_facts[1:], first, strict=True):
+            known = bind(wanted.shape, array.shape, known)
+        shape = [evaluate(dim, known) if symbols_of(dim) <= known.keys() else 0 for dim in fact.shape]
+        return np.zeros([0, *shape], fact.datum_type.numpy)
+
+    def freeze(self) -> None:
+        """Nothing is kept."""
+
+    def thaw(self, frozen: None) -> None:
+        """Nothing was kept."""
+
+
+def _check_limit(limit: int) -> None:
+    if limit > MAX_ITERATIONS:
+        raise RunError(
+            f"the loop would run {limit} times: its condition never becomes false",
+            hint="check the number of iterations that the model is given",
+        )
+
+
+@ROWS.row(STATE, Loop)
+def loop_state(op: Loop, session: Session) -> LoopState:
+    """A loop that has not begun."""
+    return LoopState(op)
+
+
+# -- other questions -----------------------------------------------------------------------------------------------
+
+
+@ROWS.row(COST, Loop)
+def cost(op: Loop, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+    """What the body costs, times the number of iterations; its parameters count once."""
+    found = body_cost(op.body, op.sizes(inputs))
+    return {kind: cost if kind.startswith("PARAMS") else cost * op.count for kind, cost in found.items()}
+
+
+@ROWS.row(AXES, Loop)
+def axes(op: Loop, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Nothing is said: an axis would have to pass every iteration in the same way."""
+    return AxesMapping.disconnected([fact.rank for fact in inputs], [fact.rank for fact in outputs])

@@ -1,0 +1,82 @@
+"""Rules for loops that end when a condition says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tract_core.model.graph import OutletId
+from tract_core.model.patch import ModelPatch
+from tract_core.model.rewriter import rewrites
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.ops.identity import Identity
+from tract_core.ops.loop import Loop
+from tract_core.plugins.keys import DECLUTTER
+from tract_core.plugins.tables import Rows
+
+ROWS = Rows()
+
+
+@rewrites(Loop)
+def unchanged_value(model: TypedModel, node: TypedNode, op: Loop) -> ModelPatch | None:
+    """A carried value that the body hands on as it is -> a value that every iteration sees"""
+    body = op.body
+    kept = [slot for slot in range(op.carried) if _origin(body, body.outputs[1 + slot]) == body.inputs[1 + slot]]
+    if not kept:
+        return None
+    changing = [slot for slot in range(op.carried) if slot not in kept]
+    order = [*changing, *kept, *range(op.carried, len(body.inputs) - 1)]
+    lighter = body.clone()
+    lighter.inputs = [body.inputs[0], *(body.inputs[1 + slot] for slot in order)]
+    inputs = [*node.inputs[:2], *(node.inputs[2 + slot] for slot in order)]
+    patch, new = _with_outputs(model, node, replace(op, body=lighter, carried=len(changing)), inputs, dropped=kept)
+    for slot in kept:
+        patch.shunt(OutletId(node.id, slot), patch.tap(node.inputs[2 + slot]))
+    for old, outlet in new.items():
+        patch.shunt(OutletId(node.id, old), outlet)
+    return patch
+
+
+def _origin(body: TypedModel, outlet: OutletId) -> OutletId:
+    """The tensor that ``outlet`` is another name of."""
+    while isinstance(body.producer(outlet).op, Identity):
+        outlet = body.producer(outlet).inputs[0]
+    return outlet
+
+
+@rewrites(Loop)
+def unread_collection(model: TypedModel, node: TypedNode, op: Loop) -> ModelPatch | None:
+    """A value that is collected and that nothing reads -> left out, and what the body computed for it alone"""
+    unread = [
+        slot
+        for slot in range(op.carried, len(node.outputs))
+        if not node.outputs[slot].successors and OutletId(node.id, slot) not in model.outputs
+    ]
+    lost = _symbols(node, unread) - _symbols(node, [slot for slot in range(len(node.outputs)) if slot not in unread])
+    if not unread or len(unread) == len(node.outputs) or not lost <= model.given_symbols():
+        return None  # other operators may rely on the sizes that only these outputs tell
+    patch, new = _with_outputs(model, node, replace(op, body=op.body.clone()), node.inputs, dropped=unread)
+    for old, outlet in new.items():
+        patch.shunt(OutletId(node.id, old), outlet)
+    return patch
+
+
+def _symbols(node: TypedNode, slots: Iterable[int]) -> frozenset[str]:
+    return frozenset[str]().union(*(node.outputs[slot].fact.shape.symbols() for slot in slots))
+
+
+def _with_outputs(
+    model: TypedModel, node: TypedNode, op: Loop, inputs: Iterable[OutletId], *, dropped: list[int]
+) -> tuple[ModelPatch, dict[int, OutletId]]:
+    """A patch with the loop without some of its outputs, and for each of the others the outlet in the patch."""
+    places = [slot for slot in range(len(node.outputs)) if slot not in dropped]
+    op.body.set_outputs([op.body.outputs[0], *(op.body.outputs[1 + slot] for slot in places)])
+    op.body.compact()
+    patch = ModelPatch(model)
+    lighter = replace(op, shapes=tuple(op.shapes[slot] for slot in places))
+    outlets = patch.wire(node.name, lighter, [patch.tap(outlet) for outlet in inputs])
+    return patch, dict(zip(places, outlets, strict=True))
+
+
+for rule in (unchanged_value, unread_collection):
+    ROWS.add(DECLUTTER, rule.name, rule)
