@@ -44,10 +44,10 @@ test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependen
 test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTorch and compare with ONNX Runtime
 	$(BIN)/python -m pytest -m networks tests/networks $(ARGS)
 
-check: $(VENV)/.check ## format, lint, strict types, import contract
+check: $(VENV)/.check $(VENV)/.test ## format, lint, strict types, import contract
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/basedpyright
+	$(BIN)/basedpyright --project .
 	$(BIN)/lint-imports --no-cache
 
 format: $(VENV)/.check ## format the sources and mend what lint can mend

@@ -89,6 +89,8 @@ def static_when_known(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch
     result = _STATIC[type(op)](patch.model, node.name, op, [patch.tap(outlet) for outlet in node.inputs])
     if result is None or type(patch.model.producer(result).op) is type(op):
         return None
+    if not node.outputs[0].fact.compatible_with(patch.fact(result)):
+        return None  # what was announced is not true, which the run reports
     patch.shunt(OutletId(node.id), result)
     return patch
 
