@@ -14,7 +14,7 @@ from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import arity, float_type, integers
+from tract_core.ops.expect import arity, float_type, integers, wide
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
@@ -128,10 +128,11 @@ def _neighbours(places: Array, size: int) -> list[tuple[Array, Array]]:
 def max_roi_pool(op: MaxRoiPool, x: Array, regions: Array) -> Array:
     """The cells of one region after the other."""
     found = np.zeros((len(regions), x.shape[1], op.height, op.width), dtype=x.dtype)
-    for place, region in enumerate(regions.astype(np.float64)):
+    scaled = regions.astype(wide(regions.dtype))  # in f64, 5 * 0.7 of f32 would no longer be the 3.5 that it is in f32
+    for place, region in enumerate(scaled):
         image = _image(x, int(region[0])).astype(x.dtype)
         # Halves are rounded away from zero.
-        corners = region[1:] * op.scale
+        corners = region[1:] * region.dtype.type(op.scale)
         x1, y1, x2, y2 = (np.sign(corners) * np.floor(np.abs(corners) + 0.5)).astype(np.int64).tolist()
         rows = _spans(y1, max(y2 - y1 + 1, 1), op.height, x.shape[2])
         columns = _spans(x1, max(x2 - x1 + 1, 1), op.width, x.shape[3])
