@@ -89,7 +89,11 @@ def arrays_for(plan, chance):
         kind = fact.datum_type.numpy
         values = dict.fromkeys((name for dim in fact.shape for name in symbols_of(dim)), 2)
         shape = [evaluate(dim, values) for dim in fact.shape]
-        if kind.kind == "O" or np.prod(shape, dtype=object) > 100_000 or any(size < 0 for size in shape):
+        if (
+            kind.kind == "O"
+            or min(shape, default=0) < 0
+            or np.prod([max(size, 1) for size in shape], dtype=object) > 1e5
+        ):
             return None
         draw = np.random.default_rng(chance.randrange(1 << 30))
         arrays.append(np.asarray(draw.integers(-3, 10, shape)).astype(kind))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tract_core.data import Constant
+from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch
@@ -86,7 +87,11 @@ def static_when_known(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch
     if any(model.outlet_fact(outlet).value is None for outlet in parameters):
         return None
     patch = ModelPatch(model)
-    result = _STATIC[type(op)](patch.model, node.name, op, [patch.tap(outlet) for outlet in node.inputs])
+    taps = [patch.tap(outlet) for outlet in node.inputs]
+    try:
+        result = _STATIC[type(op)](patch.model, node.name, op, taps)
+    except FactError:
+        return None  # the parameters make no sense: the node says so if it ever runs
     if result is None or type(patch.model.producer(result).op) is type(op):
         return None
     if not node.outputs[0].fact.compatible_with(patch.fact(result)):

@@ -64,7 +64,7 @@ def kernel_shape(node: OnnxNode, wire: Wiring, kernel: OutletId) -> tuple[int, .
         raise FactError(f"a kernel has two axes for channels and one at least for places, found {wire.fact(kernel)}")
     if any(is_symbolic(size) for size in spatial):
         if node.has("kernel_shape"):
-            return node.ints("kernel_shape")
+            return per_axis(node, "kernel_shape", len(spatial), 1)
         raise Unsupported(f"the size of the kernel {wire.fact(kernel)} must be known when the model is loaded")
     found = tuple(int(size) for size in spatial)
     if node.ints("kernel_shape", found) != found:
