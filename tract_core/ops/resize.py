@@ -283,6 +283,8 @@ def wire_resize(
     ``op`` makes the dynamic form from the output's sizes on the resized axes, which are new symbols if it is needed.
     """
     facts = [model.outlet_fact(outlet) for outlet in inputs]
+    if any(fact.rank != 1 for fact in facts[1:]):
+        raise FactError(f"sizes, factors and regions are lists, found {'; '.join(map(str, facts[1:]))}")
     dynamic = op(())
     static = static_form(dynamic, facts)
     if static is not None:

@@ -72,6 +72,10 @@ REFUSED = {
     "Conv, a kernel without channels": one("Conv", [IMAGE], (np.ones((2, 0, 3, 3), np.float32),)),
     "Conv, a kernel of other channels": one("Conv", [IMAGE], (np.ones((2, 3, 3, 3), np.float32),)),
     "ConvTranspose, a kernel of unknown sizes": one("ConvTranspose", [IMAGE, [2, 2, "K", "K"]], kernel_shape=[3]),
+    "ConvTranspose, a kernel of another rank": one(
+        "ConvTranspose", [[1, 3, 3]], (np.ones((3, 2, 3, 3), np.float32),), output_shape=[10, 8]
+    ),
+    "Resize, a factor that is no list": one("Resize", [[2, 2]], (None, np.float32(2))),
     "Conv, a kernel of rank 1": one("Conv", [IMAGE], (np.ones(3, np.float32),)),
     "Conv, a bias of another size": one("Conv", [IMAGE], (np.ones((2, 2, 3, 3), np.float32), floats(1, 2, 3))),
     "Conv, a kernel larger than the image": one("Conv", [IMAGE], (np.ones((2, 2, 9, 9), np.float32),)),

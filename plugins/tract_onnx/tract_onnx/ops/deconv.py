@@ -24,6 +24,8 @@ def deconv(node: OnnxNode, wire: Wiring) -> OutletId:
     """Data (batch, channels, places), a kernel (channels, outputs of a group, places), and a bias"""
     x, kernel, bias = wire.input(0), wire.input(1), wire.optional(2)
     kernel_sizes = kernel_shape(node, wire, kernel)
+    if wire.rank(x) != wire.rank(kernel):
+        raise FactError(f"a kernel of as many axes as the data is wanted, found {wire.fact(kernel)} for {wire.fact(x)}")
     rank, group = len(kernel_sizes), node.int("group", 1)
     extra = per_axis(node, "output_padding", rank, 0)
     strides, dilations = per_axis(node, "strides", rank, 1), per_axis(node, "dilations", rank, 1)
