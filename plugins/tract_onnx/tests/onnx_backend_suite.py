@@ -31,21 +31,11 @@ MODES: Final = {
 """The options of `Cases.prepare` for each way of running a test."""
 
 _TRAINING = (Unsupported, "it differentiates a part of the model, and models are only run here")
-_IMAGES = (Unsupported, "it decodes image files, and no library that does is among the dependencies")
 _RANKS = (TractError, "both must have one element type and one rank, unless the condition is known")
 
 REFUSED: Final = {
     "test_gradient_of_add": _TRAINING,
     "test_gradient_of_add_and_mul": _TRAINING,
-    "test_image_decoder_decode_bmp_rgb": _IMAGES,
-    "test_image_decoder_decode_jpeg2k_rgb": _IMAGES,
-    "test_image_decoder_decode_jpeg_bgr": _IMAGES,
-    "test_image_decoder_decode_jpeg_grayscale": _IMAGES,
-    "test_image_decoder_decode_jpeg_rgb": _IMAGES,
-    "test_image_decoder_decode_png_rgb": _IMAGES,
-    "test_image_decoder_decode_pnm_rgb": _IMAGES,
-    "test_image_decoder_decode_tiff_rgb": _IMAGES,
-    "test_image_decoder_decode_webp_rgb": _IMAGES,
     "test_affine_grid_3d_align_corners_expanded": _RANKS,
 }
 """The tests whose model is refused: the error, and a part of its message. One that passes does not belong here."""

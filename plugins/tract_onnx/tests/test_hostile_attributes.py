@@ -75,6 +75,7 @@ REFUSED = {
     "ConvTranspose, a kernel of another rank": one(
         "ConvTranspose", [[1, 3, 3]], (np.ones((3, 2, 3, 3), np.float32),), output_shape=[10, 8]
     ),
+    "NonMaxSuppression of booleans": one("NonMaxSuppression", [[1, 3, 4], [1, 1, 3]], kinds=[1, 9]),
     "Resize, a factor that is no list": one("Resize", [[2, 2]], (None, np.float32(2))),
     "Conv, a kernel of rank 1": one("Conv", [IMAGE], (np.ones(3, np.float32),)),
     "Conv, a bias of another size": one("Conv", [IMAGE], (np.ones((2, 2, 3, 3), np.float32), floats(1, 2, 3))),

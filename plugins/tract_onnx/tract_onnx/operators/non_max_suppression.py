@@ -14,7 +14,7 @@ from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import arity, integers, scalar
+from tract_core.ops.expect import arity, float_type, integers, scalar
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
@@ -48,6 +48,8 @@ class NonMaxSuppression(TypedOp):
         for fact, role in ((most, "number of boxes"), (overlap, "overlap"), (least, "score")):
             scalar(self, fact, role)
         integers(self, most, "number of boxes")
+        for fact in (boxes, scores, overlap, least):
+            float_type(self, fact)
         return (TypedFact.of(DatumType.I64, (self.count, 3)),)
 
 

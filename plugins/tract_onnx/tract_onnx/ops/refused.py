@@ -14,10 +14,6 @@ from tract_onnx.wiring import Wiring
 ROWS = Rows()
 
 REASONS: Final = {
-    row_key("ImageDecoder", 20): (
-        "it decodes image files, and no library that does is among the dependencies",
-        "decode images before they reach the model, whose input is then the pixels",
-    ),
     row_key("Gradient", 1, "ai.onnx.preview.training"): (
         "it differentiates a part of the model, and models are only run here",
         "export the model for inference, or with the gradients as nodes of their own",
