@@ -1,4 +1,4 @@
-"""Loops, and Scan over a batch, against ONNX Runtime where it agrees with the standard, else written-down results."""
+"""Loops, against ONNX Runtime where it agrees with the standard, else written-down results."""
 
 from __future__ import annotations
 
@@ -363,58 +363,3 @@ def test_deeply_nested_loops_end(monkeypatch):
     monkeypatch.setattr("tract_core.ops.loop.MAX_ROUNDS", 50)
     with pytest.raises(LimitExceeded, match="loops inside loops: 50 attempts did not settle their sizes"):
         load(model_of(text(8))).into_typed()
-
-
-# -- Scan over a batch ---------------------------------------------------------------------------------------------
-
-SCAN = """f ({lengths}float[B,2] h, float[B,T,2] x) => (float[B,2] last, float[B,T,2] all) {{
-    last, all = Scan<num_scan_inputs: int = 1{directions}> ({slot}, h, x)
-        <body = b (float[2] p, float[2] s) => (float[2] q, float[2] r) {{
-            two = Constant<value_float: float = 2.0>()
-            t = Mul (p, two)
-            q = Add (t, s)
-            r = Identity (q)
-        }}>
-}}"""
-
-
-def scan_by_hand(h, x, lengths, *, backward=False):
-    """The pseudo-code of the standard; zeros behind the end of a sequence, which it leaves open."""
-    last, every = h.astype(np.float64), np.zeros(x.shape)
-    for entry, length in enumerate(lengths):
-        steps = x[entry, :length][::-1] if backward else x[entry, :length]
-        for step, row in enumerate(steps):
-            last[entry] = last[entry] * 2 + row
-            every[entry, step] = last[entry]
-    return [last.astype(np.float32), every.astype(np.float32)]
-
-
-@pytest.mark.parametrize("backward", [False, True])
-def test_scan_of_a_batch(backward):
-    h, x = np.ones((3, 2), np.float32), np.arange(24, dtype=np.float32).reshape(3, 4, 2)
-    directions = f", directions: ints = [{int(backward)}]"
-    whole = SCAN.format(lengths="", slot='""', directions=directions)
-    check_scan(whole, h, x, wanted=scan_by_hand(h, x, [4, 4, 4], backward=backward))
-    parts = SCAN.format(lengths="int64[B] n, ", slot="n", directions=directions)
-    check_scan(parts, np.array([4, 1, 0]), h, x, wanted=scan_by_hand(h, x, [4, 1, 0], backward=backward))
-
-
-def check_scan(body, *inputs, wanted):
-    # The attributes of the text form may come in one list only.
-    body = body.replace("> (", ", ", 0)
-    check_text(merged(body), *inputs, wanted=wanted, opset=8)
-
-
-def merged(body):
-    """Attributes in one pair of brackets, in front of the inputs."""
-    head, rest = body.split("Scan<", 1)
-    first, rest = rest.split("> ", 1)
-    inputs, rest = rest.split("\n", 1)
-    graph = rest.strip().removeprefix("<").rstrip().removesuffix("}").rstrip().removesuffix(">")
-    return f"{head}Scan<{first}, {graph}> {inputs}\n}}"
-
-
-def test_scan_of_a_batch_wants_its_inputs():
-    body = merged(SCAN.format(lengths="", slot='""', directions=", directions: ints = [0, 1]"))
-    with pytest.raises(CorruptModel, match="Scan has 1 inputs to cut, 2 directions"):
-        load(model_of(body, opset=8)).into_typed()

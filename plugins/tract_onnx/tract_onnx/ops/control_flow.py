@@ -10,7 +10,16 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, RmAxis
 from tract_core.ops.if_then_else import wire_if
-from tract_core.ops.scan import FullInput, FullOutput, InputMapping, OutputMapping, Scan, ScannedInput, StateInput
+from tract_core.ops.scan import (
+    FullInput,
+    FullOutput,
+    InputMapping,
+    OutputMapping,
+    Scan,
+    ScannedInput,
+    StateInput,
+    forgetful,
+)
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.tables import Rows
 from tract_onnx.body import read_body, splice
@@ -52,7 +61,7 @@ def scan(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     outputs = _outputs(node, wire, body, splice(body, inner.model, read), len(states))
     inputs: list[InputMapping] = [*(StateInput() for _ in states), *cuts, *(FullInput() for _ in inner.captured)]
     external = any(wire.constant(state) is None for state in states)
-    op = Scan(body, tuple(inputs), outputs, external_state=external)
+    op = Scan(forgetful(body), tuple(inputs), outputs, external_state=external)
     return wire.ops(op, *states, *slices, *inner.captured)
 
 
