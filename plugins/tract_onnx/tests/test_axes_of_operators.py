@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx_check import load
+from onnx_single import node_model, texts
+from test_trees import grid, random_trees, random_votes
 from tract_onnx.operators.bit_cast import BitCast
 from tract_onnx.operators.col2im import Col2Im
+from tract_onnx.operators.couple import CoupleProbabilities
 from tract_onnx.operators.cumprod import CumProd
 from tract_onnx.operators.deform_conv import DeformConv
 from tract_onnx.operators.det import Det
+from tract_onnx.operators.lookup import Lookup, OneHotLookup
 from tract_onnx.operators.power_of_two import ToPowerOfTwo
+from tract_onnx.operators.probit import Probit
+from tract_onnx.operators.regex import RegexFullMatch
 from tract_onnx.operators.roi import MaxRoiPool, RoiAlign
+from tract_onnx.operators.strings import StringConcat
+from tract_onnx.operators.tfidf import TfIdfVectorizer, Weighting
+from tract_onnx.operators.trees import TreeEnsemble
 
-from tract_core.data import DatumType
+from tract_core.data import Constant, DatumType
 from tract_core.model.fact import TypedFact
 from tract_core.plugins import default_registry
 from tract_core.plugins.keys import AXES, COST, REFERENCE
@@ -27,6 +37,17 @@ def f32(*shape):
 IMAGES, REGIONS, IMAGE_OF = f32(2, 3, 6, 6), f32(4, 4) * 5, np.array([0, 1, 1, 0])
 WITH_IMAGE = np.concatenate([IMAGE_OF[:, None], np.abs(REGIONS)], axis=1).astype(np.float32)
 ONE, TWO = (1, 1), (2, 2)
+NUMBERS = RANDOM.integers(0, 4, (3, 4))
+WORDS = texts(*"abcabd").reshape(2, 3)
+KEYS = Constant(np.arange(3))
+
+
+def forest():
+    trees = random_trees(RANDOM)
+    options = {**trees, **random_votes(RANDOM, trees, 3, "target"), "n_targets": 3}
+    model = load(node_model("TreeEnsembleRegressor", [grid(RANDOM)], version=3, **options)).into_typed()
+    return next(node.op for node in model.nodes if isinstance(node.op, TreeEnsemble))
+
 
 CASES = [
     (DeformConv(ONE, ONE, ONE, ONE), [f32(2, 2, 5, 5), f32(3, 2, 2, 2), f32(2, 8, 6, 6), f32(3), f32(2, 4, 6, 6)], 2),
@@ -42,6 +63,14 @@ CASES = [
     (CumProd(1), [f32(2, 3, 4)], 2),
     (BitCast(DatumType.I32), [f32(2, 3)], 2),
     (ToPowerOfTwo(), [f32(2, 3)], 2),
+    (Lookup(KEYS, Constant(np.arange(3) * 0.5), Constant(np.array(-1.0))), [NUMBERS], 2),
+    (OneHotLookup(KEYS, strict=False), [NUMBERS], 2),
+    (Probit(), [RANDOM.uniform(0, 1, (3, 4))], 2),
+    (CoupleProbabilities(3), [RANDOM.uniform(0.1, 0.9, (4, 3))], 1),
+    (RegexFullMatch("[ab]"), [WORDS], 2),
+    (StringConcat(), [WORDS, WORDS[:, ::-1]], 2),
+    (TfIdfVectorizer(KEYS, (1, 1, 1), (2, 0, 1), (1.0, 2.0, 3.0), Weighting.TFIDF, 1, 1, 0), [NUMBERS], 1),
+    (forest(), [grid(RANDOM)], 1),
 ]
 
 
@@ -58,9 +87,10 @@ def test_a_part_gives_that_part(op, inputs, connected):
     axes = [axis for axis in mapping.axes() if any(axis.inputs) and any(axis.outputs)]
     assert len(axes) == connected
     for axis in axes:
-        part = [
-            array.take([1], axis=places[0]) if places else array
-            for array, places in zip(inputs, axis.inputs, strict=True)
-        ]
-        wanted = whole.take([1], axis=axis.outputs[0][0])
-        np.testing.assert_allclose(meaning(op, *part).astype(np.float64), wanted.astype(np.float64), rtol=1e-5)
+        pairs = zip(inputs, axis.inputs, strict=True)
+        part = [array.take([1], axis=places[0]) if places else array for array, places in pairs]
+        found, wanted = meaning(op, *part), whole.take([1], axis=axis.outputs[0][0])
+        if wanted.dtype.kind in "OUb":
+            np.testing.assert_array_equal(found, wanted)
+        else:
+            np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=1e-5)
