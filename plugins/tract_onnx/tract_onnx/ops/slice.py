@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tract_core.dims import Dim, ceil_div, exact_div, is_symbolic, same_dim
 from tract_core.errors import CorruptModel, FactError
 from tract_core.model.graph import OutletId
@@ -57,27 +59,41 @@ def slice_10(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 def _sliced(wire: Wiring, x: OutletId, axis: int, *, start: OutletId, end: OutletId, step: OutletId | None) -> OutletId:
-    known = 1 if step is None else wire.constant(step)
-    if known is not None or step is None:
-        if known == 0:
-            raise FactError("a step of Slice is 0")
-        return wire.through(wire_dyn_slice, x, axis, start=start, end=end, step=int(known or 1))
-    return _with_computed_step(wire, x, axis, start=start, end=end, step=step)
+    known = np.array(1) if step is None else wire.constant(step)
+    if known is None:
+        assert step is not None  # without one it is known
+        return _with_computed_step(wire, x, axis, start=start, end=end, step=step)
+    stride = int(known)
+    if stride == 0:
+        raise FactError("a step of Slice is 0")
+    if stride < 0:
+        start = _not_before_the_first(wire, start, wire.shape(x)[axis])
+    return wire.through(wire_dyn_slice, x, axis, start=start, end=end, step=stride)
+
+
+def _not_before_the_first(wire: Wiring, start: OutletId, size: Dim) -> OutletId:
+    """Where a slice begins that goes backwards: a start before the first element is that one, unlike in NumPy."""
+    known = wire.dims(start)
+    if known is None:
+        return wire.op(Max(), start, wire.const(0 - size))
+    if is_symbolic(known[0]) or is_symbolic(size):
+        return start
+    return wire.const(max(int(known[0]), -int(size)))
 
 
 def _with_computed_step(
     wire: Wiring, x: OutletId, axis: int, *, start: OutletId, end: OutletId, step: OutletId
 ) -> OutletId:
-    """The elements gathered at their places. Backwards, a bound may also stand before the first element."""
+    """The elements gathered at their places. Backwards, the end may also stand before the first element."""
     size, zero = wire.const(wire.shape(x)[axis]), wire.const(0)
     back = wire.i64(wire.op(Lt(), step, zero))
     lowest, highest = wire.op(Sub(), zero, back), wire.op(Sub(), size, back)
 
-    def inside(bound: OutletId) -> OutletId:
+    def inside(bound: OutletId, lowest: OutletId) -> OutletId:
         place = wire.select(wire.op(Lt(), bound, zero), wire.op(Add(), bound, size), bound)
         return wire.op(Min(), wire.op(Max(), place, lowest), highest)
 
-    return wire.op(Gather(axis), x, wire.through(wire_range, inside(start), inside(end), step))
+    return wire.op(Gather(axis), x, wire.through(wire_range, inside(start, zero), inside(end, lowest), step))
 
 
 def _element(wire: Wiring, x: OutletId, place: int) -> OutletId:
