@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tract_core.dims import Dim, ceil_div, exact_div, is_symbolic, same_dim
+from tract_core.dims import Dim, ceil_div, dim_max, exact_div, is_symbolic, same_dim
 from tract_core.errors import CorruptModel, FactError
 from tract_core.model.graph import OutletId
 from tract_core.ops.axis import RmAxis
@@ -76,9 +76,9 @@ def _not_before_the_first(wire: Wiring, start: OutletId, size: Dim) -> OutletId:
     known = wire.dims(start)
     if known is None:
         return wire.op(Max(), start, wire.const(0 - size))
-    if is_symbolic(known[0]) or is_symbolic(size):
+    if is_symbolic(known[0]) or int(known[0]) >= -1:
         return start
-    return wire.const(max(int(known[0]), -int(size)))
+    return wire.const(dim_max(size + int(known[0]), 0))
 
 
 def _with_computed_step(
