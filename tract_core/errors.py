@@ -51,6 +51,12 @@ class ModelError(TractError):
     advice = "'tract MODEL doctor' lists all that is wrong with a model"
 
 
+class MissingFile(ModelError, FileNotFoundError):
+    """There is no file of the name that was given."""
+
+    advice = "check the path"
+
+
 class CorruptModel(ModelError):
     """The file breaks the rules of its own format."""
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -32,20 +32,24 @@ class LoadLimits:
     without its weights; parsed, they take up to a hundred times as much. ``max_tensor_bytes``: of one tensor, in the
     file or in a run; a run allows no more than the machine's memory either. ``max_nodes``: of a file's graphs,
     functions and bodies, each time that they are looked at, and of the core operators that they become.
-    ``max_depth``: graphs and functions inside one another. ``max_rank``: axes of a tensor. ``max_fold_bytes``: of all
-    the constants that loading or simplifying makes, beyond those that they replace. ``max_fold_ops``: operations that
-    making one constant takes. ``deadline_s``: seconds that loading, typing and simplifying take each.
+    ``max_outputs``: of one graph; it may have as many inputs. ``max_depth``: graphs and functions inside one another.
+    ``max_rank``: axes of a tensor. ``max_fold_bytes``: of all the constants that loading or simplifying makes, beyond
+    those that they replace. ``max_fold_ops``: operations that making one constant takes. ``deadline_s``: seconds that
+    loading, typing and simplifying take each. ``run_deadline_s``: seconds that one run takes, looked at between nodes
+    and between iterations; none by default, as only who runs a model knows how long is too long.
     """
 
     max_bytes: int = 1 << 38
     max_parsed_bytes: int = 1 << 28
     max_tensor_bytes: int = 1 << 36
     max_nodes: int = 1_000_000
+    max_outputs: int = 4096
     max_depth: int = 32
     max_rank: int = 64
     max_fold_bytes: int = 1 << 29
     max_fold_ops: int = 1 << 30
     deadline_s: float = 300.0
+    run_deadline_s: float = inf
 
     @property
     def for_rewriting(self) -> LoadLimits:
@@ -167,15 +171,41 @@ def _of_container() -> Iterator[int]:
             yield int(text)
 
 
-_RUN: ContextVar[int | None] = ContextVar("run", default=None)
+@dataclass(frozen=True, slots=True)
+class RunWatch:
+    """What one run may take: ``tensor_bytes`` for one tensor, and ``seconds`` in all, which end at ``until``."""
+
+    tensor_bytes: int
+    seconds: float
+    until: float
+
+    def time(self) -> None:
+        """Raises RunError when time is up."""
+        if monotonic() > self.until:
+            raise RunError(
+                f"the run takes longer than {self.seconds:g} seconds",
+                hint="a run that needs so long is allowed with LoadLimits(run_deadline_s=...)",
+            )
+
+
+_RUN: ContextVar[RunWatch | None] = ContextVar("run", default=None)
 
 
 @contextmanager
-def tensors_up_to(limit: int) -> Generator[None]:
-    """Inside, `check_tensor` allows ``limit`` bytes."""
-    token = _RUN.set(limit)
+def running(tensor_bytes: int, seconds: float = inf) -> Generator[RunWatch]:
+    """Inside, `check_tensor` allows ``tensor_bytes``. The time of the outermost run counts, for those inside it too.
+
+    Raises RunError when that is up already.
+    """
+    outer = _RUN.get()
+    if outer is None:
+        watch = RunWatch(tensor_bytes, seconds, monotonic() + seconds)
+    else:
+        watch = RunWatch(tensor_bytes, outer.seconds, outer.until)
+        watch.time()
+    token = _RUN.set(watch)
     try:
-        yield
+        yield watch
     finally:
         _RUN.reset(token)
 
@@ -190,12 +220,18 @@ def check_tensor(shape: Iterable[int], itemsize: int) -> None:
 
     ``shape``: its sizes, none negative; ``itemsize``: bytes of one element.
     """
-    allowed = _RUN.get()
-    if allowed is None:
-        allowed = run_limit(DEFAULT_LIMITS)
+    watch = _RUN.get()
+    allowed = run_limit(DEFAULT_LIMITS) if watch is None else watch.tensor_bytes
     sizes = tuple(shape)
     if prod(sizes) * itemsize > allowed or max(sizes, default=0) > MAX_SIZE:
         raise RunError(too_large(sizes, itemsize, allowed), hint=TOO_LARGE_HINT)
+
+
+def check_run_time() -> None:
+    """For operators that go round for long: raises RunError when the time of the run is up."""
+    watch = _RUN.get()
+    if watch is not None:
+        watch.time()
 
 
 TOO_LARGE_HINT: Final = "check the values that sizes are computed from; LoadLimits(max_tensor_bytes=...) allows more"

@@ -13,13 +13,14 @@ from tract_core.limits import (
     DEFAULT_LIMITS,
     LoadLimits,
     Watch,
+    check_run_time,
     check_tensor,
     count_node,
     current_watch,
     limits_now,
     machine_memory,
     run_limit,
-    tensors_up_to,
+    running,
     watching,
 )
 from tract_core.model.fact import ShapeFact, TypedFact, check_sizes
@@ -98,7 +99,7 @@ def test_tensors_of_a_run() -> None:
         check_tensor((1 << 40, 1 << 20), 1)
     with pytest.raises(RunError):
         check_tensor((0, 1 << 63), 1)
-    with tensors_up_to(10):
+    with running(10):
         check_tensor((5,), 2)
         with pytest.raises(RunError, match="would take 12 bytes, 10 are allowed"):
             check_tensor((6,), 2)
@@ -110,6 +111,20 @@ def tiled(count: int) -> TypedModel:
     (y,) = model.wire_node("y", Tile((count,)), [x])
     model.set_outputs(model.wire_node("z", Add(), [y, y]))
     return model
+
+
+def test_the_time_of_a_run() -> None:
+    with running(10, 100) as outer, running(5, -1) as inner:
+        assert (inner.tensor_bytes, inner.until) == (5, outer.until)
+        check_run_time()
+    with running(10, -1), pytest.raises(RunError, match="longer than -1 seconds") as caught:
+        check_run_time()
+    assert "run_deadline_s" in str(caught.value.hint)
+    with running(10, -1), pytest.raises(RunError, match="longer than -1 seconds"), running(10):
+        pass
+    with running(10):
+        check_run_time()
+    check_run_time()
 
 
 def test_limits_go_where_the_model_goes() -> None:

@@ -27,6 +27,7 @@ def analyse(model: InferenceModel) -> Analysis:
     for outlet, wired in analysis.outlets.items():
         fact = InferenceFact.from_typed(analysis.model.outlet_fact(wired))
         model.set_outlet_fact(outlet, _without_fresh(fact, analysis).unify(model.outlet_fact(outlet)))
+    _forget_fresh(model, analysis)
     return analysis
 
 
@@ -69,6 +70,7 @@ def _settle(model: InferenceModel, *, persist: bool = False) -> Analysis:
                 model.set_outlet_fact(outlet, both)
             if not found:
                 return analysis
+            _forget_fresh(model, analysis)
 
 
 def _finish(model: InferenceModel, analysis: Analysis) -> TypedModel:
@@ -88,6 +90,11 @@ def _without_fresh(fact: InferenceFact, analysis: Analysis) -> InferenceFact:
         return fact
     shape = tuple(None if dim is None or analysis.is_fresh(dim) else dim for dim in fact.shape)
     return InferenceFact(fact.datum_type, shape, None)
+
+
+def _forget_fresh(model: InferenceModel, analysis: Analysis) -> None:
+    """Take the symbols back that were made for sizes without a name, so that the next analysis names them alike."""
+    model.symbols = model.symbols.restrict(set(model.symbols.names) - analysis.fresh)
 
 
 def _undetermined(model: InferenceModel, analysis: Analysis) -> ModelError:
@@ -113,7 +120,8 @@ def _together(problems: list[TractError]) -> TractError:
     listed = "\n".join(shown)
     more = f"\n  and {len(places) - 50} more problems" if len(places) > 50 else ""
     kind = Unsupported if all(isinstance(problem, Unsupported) for problem in problems) else ModelError
-    error = kind(f"{len(problems)} nodes cannot be wired:\n{listed}{more}", where="model", hint=problems[0].hint)
+    hint = problems[0].hint if len({problem.hint for problem in problems}) == 1 else ModelError.advice
+    error = kind(f"{len(problems)} nodes cannot be wired:\n{listed}{more}", where="model", hint=hint)
     error.__cause__ = ExceptionGroup("the nodes' own errors", problems)
     return error
 

@@ -73,13 +73,8 @@ _KINDS: Final[Sequence[tuple[type[TractError], str]]] = (
 )
 """What to call an error: the first that fits."""
 
-_TO_DO: Final = {
-    "unsupported": "export the model without it; a plugin can add what is missing, see docs/plugins.md",
-    "shape": "check the facts of the inputs; -i NAME:1,3,S,f32 overrides what the file says of one",
-    "corrupt": "export or download the model again",
-    "limit": "take the model from a source that you trust, in a form that asks for less",
-}
-"""What to do about errors that do not say it themselves."""
+_CHECK_FACTS: Final = "check the facts of the inputs; -i NAME:1,3,S,f32 overrides what the file says of one"
+"""What to do about facts that do not fit, which errors of wiring do not say."""
 
 
 def finding_of(error: TractError, kind: str | None = None) -> Iterator[Finding]:
@@ -91,7 +86,7 @@ def finding_of(error: TractError, kind: str | None = None) -> Iterator[Finding]:
             yield replace(finding, places=tuple(": ".join(filter(None, (error.where, place))) for place in places))
         return
     kind = kind or next((name for fitting, name in _KINDS if isinstance(error, fitting)), "error")
-    hint = error.hint or _TO_DO.get(kind)
+    hint = error.hint or (_CHECK_FACTS if kind == "shape" else None)
     yield Finding(kind, error.problem, (error.where,) if error.where else (), hint)
 
 
@@ -107,7 +102,7 @@ def findings_of(model: InferenceModel, analysis: Analysis) -> list[Finding]:
         found.append(
             Finding(
                 "unknown",
-                "what these nodes read, so that they were not looked at",
+                "what these nodes read; they were not checked",
                 tuple(f"node {node.name!r} ({node.op.name})" for node in unreached),
                 "look again when the problems are settled",
                 "remark",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from tract_core.dims import Dim, symbols_of
 from tract_core.errors import ContradictoryFacts, TractError
@@ -11,6 +12,9 @@ from tract_core.model.fact import InferenceFact, ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel, InferenceNode, Source, Unknown
 from tract_core.model.typed import TypedModel
+
+LONGEST_PREFIX: Final = 200
+"""Characters of a tensor's name in the name of a size that nobody named."""
 
 
 @dataclass(slots=True)
@@ -44,7 +48,7 @@ def wire_nodes(model: InferenceModel, *, persist: bool = False) -> Analysis:
         if isinstance(node.op, Source):
             _wire_source(model, node, analysis)
         elif isinstance(node.op, Unknown) or all(outlet in analysis.outlets for outlet in node.inputs):
-            _wire_node(node, analysis)
+            _wire_node(model, node, analysis)
             if persist and node.name in analysis.problems:
                 _assume(model, node, analysis)
     return analysis
@@ -81,36 +85,47 @@ def _assume(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> N
 
 
 def _fresh(model: InferenceModel, prefix: str, analysis: Analysis) -> Dim:
-    symbol = model.symbols.new_symbol(prefix)
+    symbol = model.symbols.new_symbol(prefix[-LONGEST_PREFIX:])
     analysis.fresh |= symbols_of(symbol)
     return symbol
 
 
-def _wire_node(node: InferenceNode, analysis: Analysis) -> None:
+def _wire_node(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> None:
     inputs = [analysis.outlets[outlet] for outlet in node.inputs if outlet in analysis.outlets]
     try:
         outlets = node.op.wire(analysis.model, node.name, inputs)
         for slot, (declared, wired) in enumerate(zip(node.outputs, outlets, strict=False)):
-            analysis.outlets[OutletId(node.id, slot)] = wired
-            _refine(analysis.model, wired, declared.fact)
+            outlet = OutletId(node.id, slot)
+            analysis.outlets[outlet] = wired
+            _refine(analysis.model, wired, declared.fact, is_output=outlet in model.outputs)
     except TractError as error:
-        place = f"node {node.name!r} ({node.op.name})"
-        if error.where is None or not error.where.startswith(place):
-            error.at(place)
+        _place(error, node)
         analysis.problems[node.name] = error
 
 
-def _refine(model: TypedModel, outlet: OutletId, given: InferenceFact) -> None:
+def _place(error: TractError, node: InferenceNode) -> None:
+    """Say where it was: at the file's node, in place of the one that it became, whose name begins with its own."""
+    place, where = f"node {node.name!r} ({node.op.name})", error.where or ""
+    if not where.startswith(f"node {node.name!r}"[:-1]):
+        error.at(place)
+    elif not where.startswith(place):
+        _, _, inside = where.partition("): ")
+        error.where = f"{place}: {inside}" if inside else place
+
+
+def _refine(model: TypedModel, outlet: OutletId, given: InferenceFact, *, is_output: bool) -> None:
     """Apply what was said about a tensor to what was found. Raises ContradictoryFacts, with both sides."""
     found = model.outlet_fact(outlet)
     if given.datum_type is None and given.shape is None:
         return
     try:
         both = InferenceFact.from_typed(found).unify(given)  # where both are symbolic, the operators know better
-    except TractError as error:
+    except TractError:
+        part = "types" if given.datum_type not in (None, found.datum_type) else "shapes"
+        option = f"ignore_output_{part}" if is_output else "ignore_value_info"
         raise ContradictoryFacts(
-            f"the model says {given}, its operators give {found}: {error.problem}",
-            hint="ignore the model's own annotations, or correct the one that is wrong",
+            f"the model says {given}, its operators give {found}",
+            hint=f"if the file is wrong, load it with {option}=True; else correct the facts that were given",
         ) from None
     if both.shape is not None and tuple(both.shape) != tuple(found.shape):
         shape = ShapeFact(dim for dim in both.shape if dim is not None)

@@ -7,6 +7,7 @@ plain arrays, and containers inside containers are plain Python objects.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
@@ -64,6 +65,10 @@ def misfit(value: Any, kind: DType, known: Mapping[str, int]) -> str | None:
         if not isinstance(value, dict):
             return f"it is a {_name(value)}, a dictionary is wanted for {kind}"
         entries = _entries(cast("object", value))
+        wanted = (str, bytes) if kind.key is DatumType.STRING else Integral
+        for key, _ in entries:
+            if not isinstance(key, wanted):
+                return f"key {key!r} is of type {_name(key)}, the keys of {kind} are {kind.key.short}"
         return _first_misfit([(f"entry {key!r}", item) for key, item in entries], kind.item, known)
     return None
 

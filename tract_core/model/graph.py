@@ -15,6 +15,7 @@ import numpy as np
 from tract_core.dims import SymbolScope
 from tract_core.errors import GraphError
 from tract_core.limits import DEFAULT_LIMITS, count_node
+from tract_core.model.names import Names
 from tract_core.model.op import Op
 
 FactT = TypeVar("FactT")
@@ -43,10 +44,13 @@ class InletId(NamedTuple):
 
 @dataclass(slots=True)
 class Outlet(Generic[FactT]):
-    """Information for one output of a node: its fact, and the inputs that read it."""
+    """Information for one output of a node: its fact, and the inputs that read it, in the order in which they came.
+
+    The readers are the keys of a dictionary: one of a hundred thousand is removed as quickly as the only one.
+    """
 
     fact: FactT
-    successors: list[InletId] = field(default_factory=list[InletId])
+    successors: dict[InletId, None] = field(default_factory=dict[InletId, None])
 
 
 @dataclass(slots=True)
@@ -95,7 +99,7 @@ class Graph(Generic[FactT, OpT]):
         self.properties: dict[str, np.ndarray[Any, Any]] = {}
         self.symbols = SymbolScope() if symbols is None else symbols
         self.limits = DEFAULT_LIMITS
-        self._ids: dict[str, int] = {}
+        self._ids = Names()
 
     # -- building --------------------------------------------------------------------------------------------------
 
@@ -104,34 +108,28 @@ class Graph(Generic[FactT, OpT]):
         count_node()
         node = Node(len(self.nodes), self.unique_name(name), op, list(inputs), [Outlet(fact) for fact in facts])
         for slot, outlet in enumerate(node.inputs):
-            self.outlet(outlet).successors.append(InletId(node.id, slot))
+            self.outlet(outlet).successors[InletId(node.id, slot)] = None
         self.nodes.append(node)
-        self._ids[node.name] = node.id
+        self._ids.give(node.name, node.id)
         return node
 
     def unique_name(self, name: str) -> str:
         """``name`` if no node has it, else ``name.1``, ``name.2`` ..., the first that is free."""
-        if name not in self._ids:
-            return name
-        number = 1
-        while f"{name}.{number}" in self._ids:
-            number += 1
-        return f"{name}.{number}"
+        return self._ids.free(name)
 
     def rename(self, node_id: int, name: str) -> None:
         """Give a node another name, made unique."""
         node = self.nodes[node_id]
-        if self._ids.get(node.name) == node_id:
-            del self._ids[node.name]
+        self._ids.take(node.name, node_id)
         node.name = self.unique_name(name)
-        self._ids[node.name] = node_id
+        self._ids.give(node.name, node_id)
 
     def reconnect(self, inlet: InletId, outlet: OutletId) -> None:
         """Make an input read another outlet."""
         node = self.nodes[inlet.node]
-        self.outlet(node.inputs[inlet.slot]).successors.remove(inlet)
+        del self.outlet(node.inputs[inlet.slot]).successors[inlet]
         node.inputs[inlet.slot] = outlet
-        self.outlet(outlet).successors.append(inlet)
+        self.outlet(outlet).successors[inlet] = None
 
     def set_outputs(self, outlets: Iterable[OutletId]) -> None:
         """Choose the outlets that are the model's outputs, in order."""
@@ -236,20 +234,22 @@ class Graph(Generic[FactT, OpT]):
 
         Returns the ids of the nodes that lost a reader and remain. Inputs and outputs of the model stay.
         """
-        kept = {outlet.node for outlet in self.inputs} | {outlet.node for outlet in self.outputs}
         touched: list[int] = []
         pending = [node_id]
         while pending:
             node = self.nodes[pending.pop()]
             if node.op is VACANT:
                 continue
-            if node.id in kept or any(outlet.successors for outlet in node.outputs) or self.must_stay(node):
+            if any(outlet.successors for outlet in node.outputs) or self._has_interface(node) or self.must_stay(node):
                 touched.append(node.id)
                 continue
             self._vacate(node)
             pending.extend({outlet.node for outlet in node.inputs})
             node.inputs = []
         return [touched_id for touched_id in touched if touched_id != node_id]
+
+    def _has_interface(self, node: Node[FactT, OpT]) -> bool:
+        return any(outlet in self.outputs or outlet in self.inputs for outlet in node.outlets())
 
     def must_stay(self, node: Node[FactT, OpT]) -> bool:
         """Whether a node that nothing reads is needed all the same."""
@@ -259,9 +259,8 @@ class Graph(Generic[FactT, OpT]):
         for slot, outlet in enumerate(node.inputs):
             producer = self.nodes[outlet.node]
             if producer.op is not VACANT:
-                producer.outputs[outlet.slot].successors.remove(InletId(node.id, slot))
-        if self._ids.get(node.name) == node.id:
-            del self._ids[node.name]
+                del producer.outputs[outlet.slot].successors[InletId(node.id, slot)]
+        self._ids.take(node.name, node.id)
         for outlet in node.outlets():
             self.outlet_labels.pop(outlet, None)
         node.op, node.outputs = VACANT, []
@@ -283,11 +282,11 @@ class Graph(Generic[FactT, OpT]):
             node.id = renumbered[node.id]
             node.inputs = [OutletId(renumbered[o.node], o.slot) for o in node.inputs]
             for outlet in node.outputs:
-                outlet.successors = [
-                    InletId(renumbered[i.node], i.slot) for i in outlet.successors if i.node in renumbered
-                ]
+                outlet.successors = {
+                    InletId(renumbered[i.node], i.slot): None for i in outlet.successors if i.node in renumbered
+                }
         self.nodes = kept
-        self._ids = {node.name: node.id for node in kept}
+        self._ids = Names((node.name, node.id) for node in kept)
         self.inputs = [OutletId(renumbered[o.node], o.slot) for o in self.inputs]
         self.outputs = [OutletId(renumbered[o.node], o.slot) for o in self.outputs]
         labels = {o: text for o, text in self.outlet_labels.items() if o.node in renumbered}
@@ -299,7 +298,7 @@ class Graph(Generic[FactT, OpT]):
             if self._ids.get(node.name) != node.id:
                 raise GraphError(f"two nodes share the name {node.name!r}", where=str(node))
             for slot, outlet in enumerate(node.inputs):
-                if self.outlet(outlet).successors.count(InletId(node.id, slot)) != 1:
+                if InletId(node.id, slot) not in self.outlet(outlet).successors:
                     raise GraphError(f"input {slot} is not among the readers of outlet {outlet}", where=str(node))
             for slot, outlet in enumerate(node.outputs):
                 for reader in outlet.successors:

@@ -194,7 +194,7 @@ class Rewriter:
 
 def _is_read(model: TypedModel, node: TypedNode) -> bool:
     """Whether anything reads a node. One that only stays because it binds a symbol is as simple as it can be."""
-    return any(o.successors for o in node.outputs) or any(o.node == node.id for o in (*model.outputs, *model.inputs))
+    return any(o.successors for o in node.outputs) or any(map(model.is_interface, node.outlets()))
 
 
 def _constants_first(model: TypedModel) -> list[int]:

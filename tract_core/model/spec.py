@@ -15,6 +15,9 @@ from tract_core.dims import Dim, SymbolScope, is_symbolic, parse_dim, symbols_of
 from tract_core.errors import FactError
 from tract_core.model.fact import InferenceFact, TypedFact
 
+_LIKE_A_TYPE: Final = re.compile(r"(float|double|half|bfloat|fp|bf|u?int|long|str)\d*|[fiu]\d+", re.IGNORECASE)
+"""What others call element types: as the last entry it was meant as one, and not as a symbol."""
+
 _UNKNOWN: Final = ("_", "?")
 _ANY_RANK: Final = ".."
 _ENTRY: Final = re.compile(r'(?:i"(?:\\.|[^"\\])*"|\((?:[^()]|\([^()]*\))*\)|[^,])+')
@@ -23,12 +26,15 @@ _ENTRY: Final = re.compile(r'(?:i"(?:\\.|[^"\\])*"|\((?:[^()]|\([^()]*\))*\)|[^,
 def parse_inference_fact(text: str, scope: SymbolScope | None = None) -> InferenceFact:
     """A partial fact from its text form. The symbols that occur in it are added to ``scope``.
 
-    Raises FactError or DimError when an entry is neither a size nor an element type, or a size is negative.
+    Raises FactError or DimError when an entry is neither a size nor an element type, when the last one is the name
+    that others have for an element type, and when a size is negative.
     """
     tokens = _split(text)
     if not tokens:
         return InferenceFact()
     kind = _as_type(tokens[-1])
+    if kind is None and _LIKE_A_TYPE.fullmatch(tokens[-1]):
+        raise FactError(f"{tokens[-1]!r} in {text!r} is no element type", hint="they are written f32, i64, bool, ...")
     if kind is not None or tokens[-1] == "?":
         tokens = tokens[:-1]
     if tokens == [_ANY_RANK]:

@@ -81,9 +81,9 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         copy.limits = self.limits
         for node in self.nodes:
             op = node.op if node.op is VACANT else change_op(node.op)
-            outlets = [Outlet(change_fact(outlet.fact), list(outlet.successors)) for outlet in node.outputs]
+            outlets = [Outlet(change_fact(outlet.fact), dict(outlet.successors)) for outlet in node.outputs]
             copy.nodes.append(Node(node.id, node.name, op, list(node.inputs), outlets))
-        copy._ids = dict(self._ids)
+        copy._ids = self._ids.copy()
         copy.inputs, copy.outputs = list(self.inputs), list(self.outputs)
         copy.outlet_labels, copy.properties = dict(self.outlet_labels), dict(self.properties)
         return copy
@@ -225,7 +225,7 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         readers = self.outlet(outlet).successors
         if len(readers) != 1 or outlet in self.outputs:
             return None
-        return self.nodes[readers[0].node]
+        return self.nodes[next(iter(readers)).node]
 
     def check_consistency(self) -> None:
         """Raise GraphError unless every edge is sound and every fact is what the operator says it is."""

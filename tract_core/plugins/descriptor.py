@@ -18,10 +18,12 @@ class Frontend:
 
     ``loader`` is ``"module:Class"``; the class needs no arguments and has ``load(path)``, which returns an
     `InferenceModel` or a `TypedModel`. It is imported when a model of the format is first loaded. It may have
-    ``examine(path)``, which returns a `tract_core.analysis.findings.Examination`, for ``tract MODEL doctor``.
+    ``examine(path)``, which returns a `tract_core.analysis.findings.Examination`, for ``tract MODEL doctor``, and
+    ``load_bytes(content)``, for `tract_core.Onnx.load_bytes`.
 
     ``flags``: what the class takes as keywords that are true or false, and what each is for:
-    ``{"ignore_value_info": "Do not ..."}`` of the format ``onnx`` is the flag ``--onnx-ignore-value-info``.
+    ``{"ignore_value_info": "Do not ..."}`` of the format ``onnx`` is the flag ``--onnx-ignore-value-info``. A class
+    that takes ``limits``, a `tract_core.limits.LoadLimits`, is given what ``--limit`` says.
     """
 
     name: str

@@ -33,6 +33,14 @@ DISTRIBUTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 """Which distribution of this project brings what, by kind and name."""
 
 
+_OTHERWISE: Final[Mapping[str, str]] = {
+    "runtime": "'default' is the best CPU runtime that is installed",
+    "format": "'tract plugins' lists what is installed",
+    "transform": "'tract list-transforms' lists them with their parameters",
+}
+"""What to say of a name that no distribution of this project brings."""
+
+
 def not_installed(kind: str, name: str, installed: Iterable[str]) -> PluginError:
     """The error for a runtime, format or transform that is not there: what is, and what to install."""
     there = list(installed)
@@ -40,7 +48,5 @@ def not_installed(kind: str, name: str, installed: Iterable[str]) -> PluginError
     problem = f"{kind} {name!r} is not installed; installed {kind}s: {', '.join(there) or 'none'}"
     if distribution is not None:
         return PluginError(problem, hint=f"pip install {distribution}")
-    near = get_close_matches(name, there, n=1)
-    return PluginError(
-        problem, hint=f"did you mean {near[0]!r}?" if near else "'tract plugins' lists what is installed"
-    )
+    near = get_close_matches(name.lower(), there, n=1)
+    return PluginError(problem, hint=f"did you mean {near[0]!r}?" if near else _OTHERWISE[kind])

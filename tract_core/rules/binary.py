@@ -16,11 +16,14 @@ from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops import binary as ops
+from tract_core.ops.axis import AxisOp
 from tract_core.ops.binary import Binary, Comparison, Div, Mul, Pow, ShiftLeft, ShiftRight
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.elementwise import Ceil, Floor, PowConst, Recip, Round, RoundHalfToEven, Rsqrt, Sign, Sqrt, Square
 from tract_core.ops.expect import is_one
+from tract_core.ops.iff import Iff
+from tract_core.ops.quantize import QuantizeLinear
 from tract_core.ops.rounding import limits
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER
@@ -225,7 +228,10 @@ def _shifted(model: TypedModel, node: TypedNode, op: Binary, bits: int) -> Model
     return patch
 
 
-_JUMPS: Final = (Floor, Ceil, Round, RoundHalfToEven, Sign, Comparison, ops.Rem, ops.FloorRem)
+_JUMPS: Final = (Floor, Ceil, Round, RoundHalfToEven, Sign, Comparison, ops.Rem, ops.FloorRem, QuantizeLinear)
+
+_CARRIERS: Final = (Iff, AxisOp)
+"""Operators that hand elements on as they are."""
 
 
 @rewrites(Div)
@@ -253,10 +259,15 @@ def multiply_by_reciprocal(model: TypedModel, node: TypedNode, op: Div) -> Model
 
 
 def _jumps(model: TypedModel, node: TypedNode) -> bool:
-    for reader in model.outlet(OutletId(node.id)).successors:
-        op: Any = model.nodes[reader.node].op
-        if isinstance(op, _JUMPS) or (isinstance(op, Cast) and not op.to.is_float()):
-            return True
+    open_nodes, seen = [node.id], {node.id}
+    while open_nodes:
+        for reader in model.outlet(OutletId(open_nodes.pop())).successors:
+            op: Any = model.nodes[reader.node].op
+            if isinstance(op, _JUMPS) or (isinstance(op, Cast) and not op.to.is_float()):
+                return True
+            if isinstance(op, _CARRIERS) and reader.node not in seen:
+                seen.add(reader.node)
+                open_nodes.append(reader.node)
     return False
 
 

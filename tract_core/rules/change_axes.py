@@ -135,8 +135,8 @@ def _can_do_without(model: TypedModel, node: TypedNode, outlet: OutletId, change
     if fact.rank != node.outputs[0].fact.rank:
         return True
     if model.nodes[outlet.node].op == change:
-        readers = {inlet.node for inlet in model.outlet(outlet).successors}
-        return readers == {node.id} and outlet not in model.outputs
+        only_reader = all(inlet.node == node.id for inlet in model.outlet(outlet).successors)
+        return only_reader and outlet not in model.outputs
     if not is_known(model, outlet):
         return False
     if isinstance(change, AddAxis):

@@ -11,7 +11,7 @@ from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.identity import Identity
 from tract_core.plugins.keys import DECLUTTER, STATE
 from tract_core.plugins.tables import Rows
-from tract_core.rules.pattern import same_tensor
+from tract_core.rules.pattern import MOST_READERS, same_tensor
 
 ROWS = Rows()
 
@@ -32,7 +32,10 @@ def merge_duplicates(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch 
 
 
 def _least_read(model: TypedModel, node: TypedNode) -> int | None:
-    """The input of a pure node, without state, that has the fewest other readers; ``None`` when one has none at all."""
+    """The input of a pure node, without state, that has the fewest other readers.
+
+    ``None`` when one has none at all, or when all have too many.
+    """
     if not node.inputs or not node.op.pure:
         return None
     known: list[tuple[int, int]] = []
@@ -44,7 +47,8 @@ def _least_read(model: TypedModel, node: TypedNode) -> int | None:
             known.append((len(source.successors), slot))
     if not known or model.registry[STATE].find(type(node.op)) is not None:
         return None
-    return min(known)[1]
+    readers, slot = min(known)
+    return slot if readers <= MOST_READERS else None
 
 
 def _rank(model: TypedModel, node: TypedNode) -> tuple[bool, int]:

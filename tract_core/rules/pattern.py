@@ -14,6 +14,9 @@ from tract_core.model.typed import TypedModel, TypedNode
 UNIFORM_ELEMENTS: Final = 1 << 16
 """Constants up to this many elements are looked at to see whether all elements are equal."""
 
+MOST_READERS: Final = 256
+"""Rules do not compare the readers of a tensor that has more: that would take the square of the time."""
+
 
 def produced_by(model: TypedModel, outlet: OutletId, *kinds: type) -> TypedNode | None:
     """The node that an outlet belongs to, when its operator is of one of these types."""

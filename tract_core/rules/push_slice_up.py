@@ -21,6 +21,7 @@ from tract_core.ops.source import TypedSource
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import AXES, DECLUTTER, STATE
 from tract_core.plugins.tables import Rows
+from tract_core.rules.pattern import MOST_READERS
 
 ROWS = Rows()
 
@@ -51,7 +52,7 @@ def push_slice_up(model: TypedModel, node: TypedNode, op: Slice) -> ModelPatch |
 
 def _slices(model: TypedModel, source: OutletId, axis: int) -> list[TypedNode] | None:
     """The readers of an outlet, by where they begin, when they are slices that do not overlap; ``None`` otherwise."""
-    if source in model.outputs:
+    if len(model.outlet(source).successors) > MOST_READERS or source in model.outputs:
         return None
     readers = [model.nodes[inlet.node] for inlet in model.outlet(source).successors]
     if len(readers) == 1:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tract_core.data import Container, DatumType
 from tract_core.data.boxes import misfit
-from tract_core.dims import bind, evaluate, symbols_of
+from tract_core.dims import SymbolScope, bind, evaluate, symbols_of
 from tract_core.errors import DimError, FactError, InputError
 from tract_core.model.fact import TypedFact
 from tract_core.plugins.keys import Array
@@ -40,6 +40,14 @@ def bind_inputs(
     return bound
 
 
+def check_assertions(scope: SymbolScope, values: dict[str, int]) -> None:
+    """Raises InputError when something does not hold that the model was simplified under, as ``S>=3``."""
+    try:
+        scope.check(values)
+    except DimError as error:
+        raise InputError(error.problem, hint=error.hint) from None
+
+
 def _check_type(name: str, fact: TypedFact, array: Array) -> None:
     try:
         found = DatumType.from_numpy(array.dtype)
@@ -49,12 +57,20 @@ def _check_type(name: str, fact: TypedFact, array: Array) -> None:
         raise InputError(
             f"input is {found.short}, the model wants {fact}",
             where=f"input {name!r}",
-            hint=f"convert it with .astype({fact.datum_type.numpy.name!r})",
+            hint=_conversion(found, fact.datum_type.storage),
         )
     if array.ndim != fact.rank:
         raise InputError(
             f"input has rank {array.ndim} (shape {array.shape}), the model wants {fact}", where=f"input {name!r}"
         )
+
+
+def _conversion(found: DatumType, wanted: DatumType) -> str | None:
+    """How a caller would make an array of one type of another; ``None`` when that would make no sense."""
+    if DatumType.STRING in (found, wanted) or (found.is_complex() and not wanted.is_complex()):
+        return None
+    name = wanted.numpy.name
+    return f"convert it with .astype({name!r}), a tensor of PyTorch with .to(torch.{name})"
 
 
 def _check_sizes(name: str, fact: TypedFact, array: Array, bound: dict[str, int], origin: dict[str, str]) -> None:

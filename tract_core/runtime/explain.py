@@ -19,7 +19,7 @@ class Placement:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """Every node that a runtime executes, in order of execution."""
 
@@ -32,6 +32,8 @@ class Explanation:
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         lines = ["  ".join([*map(str.ljust, row, widths), row[4]]).rstrip() for row in rows]
         return "\n".join([self.summary(), "", *lines])
+
+    __repr__ = __str__
 
     def summary(self) -> str:
         """One line: how many nodes run how."""

@@ -16,7 +16,7 @@ import numpy as np
 from tract_core.data import Constant
 from tract_core.dims import bind, symbol
 from tract_core.errors import DimError, GraphError, RunError, TractError, Unsupported
-from tract_core.limits import run_limit, tensors_up_to
+from tract_core.limits import TOO_LARGE_HINT, check_run_time, run_limit, running
 from tract_core.model.bodies import bodies_of
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -27,7 +27,7 @@ from tract_core.ops.const import Const
 from tract_core.ops.source import TypedSource
 from tract_core.plugins.keys import REFERENCE, STATE, Array, ReferenceFn, StateFn
 from tract_core.plugins.registry import Registry
-from tract_core.runtime.binding import bind_inputs
+from tract_core.runtime.binding import bind_inputs, check_assertions
 from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.protocol import NodeTiming
 from tract_core.runtime.schedule import execution_order, last_uses
@@ -181,12 +181,13 @@ class TypedSimpleState:
         plan = self.plan
         bound = bind_inputs(plan.input_names, plan.input_facts, inputs, plan.from_outside(symbols or {}))
         if bound != self._checked:
+            check_assertions(plan.model.symbols, bound)
             plan.sizes.check_all(bound)
             self._checked = dict(bound)
         session = Session(plan.registry, bound)
         values: dict[OutletId, Array] = dict(plan.constants)
         values.update(zip(plan.inputs, inputs, strict=True))
-        with np.errstate(all="ignore"), tensors_up_to(plan.sizes.allowed):
+        with np.errstate(all="ignore"), running(plan.sizes.allowed, plan.model.limits.run_deadline_s):
             for step in plan.steps:
                 outputs = self._compute(session, step, [values[outlet] for outlet in step.inputs])
                 if step.binds:
@@ -200,6 +201,7 @@ class TypedSimpleState:
 
     def _compute(self, session: Session, step: Step, inputs: list[Array]) -> tuple[Array, ...]:
         try:
+            check_run_time()
             if step.state is not None:
                 outputs = self._state_of(session, step).run(session, inputs)
             else:
@@ -210,6 +212,8 @@ class TypedSimpleState:
                 self._bind_outputs(session, step, outputs)
         except TractError as error:
             raise error.at(step.place) from error.__cause__
+        except MemoryError as error:
+            raise RunError(f"there is not enough memory: {error}", where=step.place, hint=TOO_LARGE_HINT) from error
         except Exception as error:
             found = "; ".join(f"{array.dtype}{list(array.shape)}" for array in inputs)
             raise RunError(

@@ -2,40 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from typing import Final
 
+from tract_core.errors import UntypableModel
 from tract_core.model.graph import OutletId
 from tract_core.model.substitute import symbols_needed
 from tract_core.model.typed import TypedModel
+
+_NOTHING: Final = frozenset[str]()
 
 
 def execution_order(model: TypedModel) -> list[int]:
     """Ids of the nodes that the outputs need, each after what it reads.
 
     A node whose attributes mention a symbol that is only known in the middle of a run (the number of non-zero
-    elements, say) also comes after the node that binds it.
+    elements, say) also comes after the node that binds it. Raises UntypableModel where that goes in a circle.
     """
     order = model.eval_order()
-    given = frozenset[str]().union(*(model.outlet_fact(outlet).shape.symbols() for outlet in model.inputs))
-    binders = _binders(model, order, given)
+    given = _NOTHING.union(*(model.outlet_fact(outlet).shape.symbols() for outlet in model.inputs))
+    sources = {outlet.node for outlet in model.inputs}
+    needed = {n: _NOTHING if n in sources else symbols_needed(model.nodes[n].op) - given for n in order}
+    binders = _binders(model, order, given, needed)
     if not binders:
         return order
     after = {n: {o.node for o in model.nodes[n].inputs} for n in order}
     for node_id in order:
-        mentioned = symbols_needed(model.nodes[node_id].op)
-        after[node_id] |= {binders[s] for s in mentioned if s in binders and binders[s] != node_id}
-    return _sorted(order, after)
+        after[node_id] |= {binders[s] for s in needed[node_id] if s in binders and binders[s] != node_id}
+    found = _sorted(order, after)
+    if len(found) < len(order):
+        stuck = [model.nodes[node_id].name for node_id in order if node_id not in found]
+        raise UntypableModel(f"these nodes need sizes that only come out of each other: {', '.join(stuck[:10])}")
+    return found
 
 
-def _binders(model: TypedModel, order: Sequence[int], given: frozenset[str]) -> dict[str, int]:
-    """For each symbol that no input of the model binds, the node whose output does."""
+def _binders(
+    model: TypedModel, order: Sequence[int], given: frozenset[str], needed: Mapping[int, frozenset[str]]
+) -> dict[str, int]:
+    """For each symbol that no input of the model binds, the node whose output does.
+
+    A node binds nothing that it has from elsewhere: from a tensor of such a size that it reads, or from one that was
+    computed with it. ``needed``: for each node, the symbols that it must know before it runs.
+    """
     binders: dict[str, int] = {}
+    above: dict[int, frozenset[str]] = {}  # what a node and all before it need
     for node_id in order:
         node = model.nodes[node_id]
-        mentioned = symbols_needed(node.op)
+        above[node_id] = needed[node_id].union(*(above[outlet.node] for outlet in node.inputs))
+        known = above[node_id].union(given, *(fact.shape.symbols() for fact in model.input_facts(node)))
         for fact in model.output_facts(node):
-            for symbol in fact.shape.symbols() - given - mentioned:
+            for symbol in fact.shape.symbols() - known:
                 binders.setdefault(symbol, node_id)
     return binders
 
@@ -69,7 +86,8 @@ def last_uses(model: TypedModel, order: Sequence[int]) -> dict[int, list[OutletI
         for outlet in [*node.outlets(), *node.inputs]:
             last[outlet] = node_id
     dying: dict[int, list[OutletId]] = {}
+    kept = frozenset(model.outputs)
     for outlet, node_id in last.items():
-        if outlet not in model.outputs:
+        if outlet not in kept:
             dying.setdefault(node_id, []).append(outlet)
     return dying

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -84,26 +85,46 @@ def mismatch(found: Array, wanted: Array, tolerance: Tolerance) -> str | None:
     bad = _differs(a, b, tolerance)
     if bad.sum() <= tolerance.outliers * bad.size:
         return None
-    return _worst(a, b, bad)
+    with np.errstate(all="ignore"):
+        return _worst(found, wanted, np.abs(a - b), bad)
 
 
 def _holds_values(array: Array) -> bool:
-    """Whether it is a container: a sequence or an optional."""
+    """Whether it is a container: a sequence, an optional or a map."""
     return array.dtype.kind == "O" and array.ndim == 0 and from_tensor(array) is not array
 
 
 def _contents_mismatch(found: object, wanted: object, tolerance: Tolerance) -> str | None:
+    found, wanted = _as_array(found), _as_array(wanted)
     if isinstance(found, np.ndarray) and isinstance(wanted, np.ndarray):
         return mismatch(cast("Array", found), cast("Array", wanted), tolerance)
-    if not isinstance(found, list) or not isinstance(wanted, list):
-        if found is wanted is None:
-            return None
-        return f"holds {_brief(cast('object', found))}, wanted {_brief(wanted)}"
-    pairs = list(zip(cast("list[object]", found), cast("list[object]", wanted), strict=False))
-    if len(found) != len(wanted):  # pyright: ignore[reportUnknownArgumentType]: their elements are of any type
-        return f"{len(found)} items, wanted {len(wanted)}"  # pyright: ignore[reportUnknownArgumentType]: as above
-    problems = (_contents_mismatch(one, other, tolerance) for one, other in pairs)
-    return next((f"item {place}: {problem}" for place, problem in enumerate(problems) if problem), None)
+    if isinstance(found, list) and isinstance(wanted, list):
+        ours, theirs = cast("list[object]", found), cast("list[object]", wanted)
+        if len(ours) != len(theirs):
+            return f"{len(ours)} items, wanted {len(theirs)}"
+        pairs = [(f"item {place}", one, other) for place, (one, other) in enumerate(zip(ours, theirs, strict=True))]
+        return _first_mismatch(pairs, tolerance)
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        mine, others = cast("dict[object, object]", found), cast("dict[object, object]", wanted)
+        if mine.keys() != others.keys():
+            return f"keys are {list(mine)!r:.200}, wanted {list(others)!r:.200}"
+        return _first_mismatch([(f"entry {key!r}", one, others[key]) for key, one in mine.items()], tolerance)
+    if found is wanted is None:
+        return None
+    return f"holds {_brief(cast('object', found))}, wanted {_brief(wanted)}"
+
+
+def _first_mismatch(pairs: Iterable[tuple[str, object, object]], tolerance: Tolerance) -> str | None:
+    problems = ((place, _contents_mismatch(one, other, tolerance)) for place, one, other in pairs)
+    return next((f"{place}: {problem}" for place, problem in problems if problem), None)
+
+
+def _as_array(value: object) -> object:
+    """A single number or text, as other engines have them in maps, as an array without axes."""
+    return np.array(value, object if isinstance(value, str) else None) if isinstance(value, _SINGLE) else value
+
+
+_SINGLE: Final = (bool, int, float, complex, str, np.generic)
 
 
 def _brief(value: object) -> str:
@@ -125,16 +146,17 @@ def _first(found: Array, wanted: Array, bad: Array) -> str:
     )
 
 
-def _worst(a: Array, b: Array, bad: Array) -> str:
-    with np.errstate(all="ignore"):
-        error = np.where(bad, np.nan_to_num(np.abs(a - b), nan=np.inf), -1.0)
+def _worst(found: Array, wanted: Array, distance: Array, bad: Array) -> str:
+    error = np.where(bad, np.nan_to_num(distance, nan=np.inf), -1.0)
     where = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
     return (
         f"{int(bad.sum())} of {bad.size} elements differ; the worst, at {list(where)}: "
-        f"{_plain(a[where])}, wanted {_plain(b[where])}"
+        f"{_plain(found[where])}, wanted {_plain(wanted[where])}"
     )
 
 
 def _plain(element: Any) -> str:
-    """An element as Python writes it."""
-    return repr(element.item() if hasattr(element, "item") else element)
+    """A number in the fewest digits that tell it from others of its type; anything else as Python writes it."""
+    if not hasattr(element, "dtype"):
+        return repr(element)
+    return repr(element.item()) if element.dtype.kind in "SUb" else str(element)

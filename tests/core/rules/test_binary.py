@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
 
+from tract_core.data import DatumType
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops import binary as ops
+from tract_core.ops.axis import MoveAxis
 from tract_core.ops.elementwise import Exp, Floor, Not
+from tract_core.ops.quantize import QuantizeLinear
 from tract_core.ops.wiring import wire_binary, wire_one
 from tract_core.testing.declutter import checked_declutter, operators, sources
 
@@ -185,6 +188,19 @@ def test_a_division_stays_exact_where_a_reader_jumps() -> None:
     model.set_outputs([wire_one(model, "out", Floor(), quotient)])
     simple = checked_declutter(model, {"B": 1}, inputs=[np.float32([[49, 98, 147]])])
     assert operators(simple) == ["Div", "Floor"]
+
+
+def test_a_division_stays_exact_where_what_hands_it_on_ends_in_a_jump() -> None:
+    model, (x,) = sources("B,3,f32")
+    quotient = wire_binary(model, "quotient", ops.Div(), x, model.add_const("c", np.float32(49)))
+    turned = wire_one(model, "turned", MoveAxis(0, 1), quotient)
+    scale, zero = (model.add_const(name, np.array(value, kind)) for name, value, kind in _PARAMETERS)
+    model.set_outputs([wire_one(model, "out", QuantizeLinear(DatumType.U8), turned, scale, zero)])
+    simple = checked_declutter(model, {"B": 1}, inputs=[np.float32([[24.5, 73.5, 122.5]])])
+    assert "Div" in operators(simple)
+
+
+_PARAMETERS: Final = (("scale", 1, np.float32), ("zero", 0, np.uint8))
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ _CASES = [
     _written(ops.Min(), "f32", [1, _NAN, 1, _INFINITY], [2, 1, _NAN, 5], [1, _NAN, _NAN, 5]),
     _written(ops.Max(), "f32", [1, _NAN, 1, -_INFINITY], [2, 1, _NAN, 5], [2, _NAN, _NAN, 5]),
     _written(ops.Pow(), "i64", [2, -3, 5, 0], [10, 3, 0, 0], [1024, -27, 1, 1]),
+    _written(ops.Pow(), "i32", [1, -1, -1, 2, -7], [-1, -1, -2, -1, -3], [1, -1, 1, 0, 0]),
     _written(ops.Pow(), "f32", [4, 0, -2, 2], [0.5, 0, 3, -1], [2, 1, -8, 0.5]),
     _written(ops.Add(), "u8", [250, 1], [10, 1], [4, 2], note="-wraps"),
     _written(ops.Sub(), "u8", [1, 5], [2, 1], [255, 4], note="-wraps"),

@@ -51,7 +51,7 @@ _CASES = [
     _case("N,i32", DatumType.I4, [-8, 7, 0], [-8, 7, 0]),
     _case("N,i32", DatumType.U4, [15, 7, 0], [15, 7, 0]),
     _case("N,i4", DatumType.I32, [-8, 7, 0], [-8, 7, 0]),
-    _case("N,f32", DatumType.STRING, [1.5, -2], ["1.5", "-2.0"]),
+    _case("N,f32", DatumType.STRING, [1.5, -2, 0.1, 100.6], ["1.5", "-2.0", "0.1", "100.6"]),
     _case("N,i64", DatumType.STRING, [15, -2], ["15", "-2"]),
     _case("N,string", DatumType.F32, ["1.5", "-2", "1e3"], [1.5, -2, 1000]),
     _case("N,string", DatumType.I32, ["15", "-2"], [15, -2]),

@@ -64,6 +64,7 @@ _NEAREST = [
     _nearest(_FLOOR, _HALF, Scales((2.0,)), [0, 0, 0, 1, 1, 2, 2, 3, 3, 4]),
     # at 1/4, 3/4, 5/4 ...
     _nearest(_FLOOR, Coordinates.TF_HALF_PIXEL_FOR_NN, Scales((2.0,)), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),
+    _nearest(NearestMode.CEIL, Coordinates.TF_HALF_PIXEL_FOR_NN, Scales((1.0,)), [0, 1, 2, 3, 4]),
     # at 0, 4/9, 8/9, 12/9 ... 4
     _nearest(_PREFER_FLOOR, Coordinates.ALIGN_CORNERS, Scales((2.0,)), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),
     _nearest(_PREFER_FLOOR, Coordinates.PYTORCH_HALF_PIXEL, Sizes((1,)), [0]),

@@ -1,0 +1,55 @@
+"""How two results differ, in one sentence."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tract_core.data.boxes import boxed
+from tract_core.testing.tolerance import EXACT, Tolerance, mismatch
+
+NEAR = Tolerance(1e-4, 1e-4)
+
+
+def row(**values: object) -> np.ndarray:
+    return boxed([{key: np.array(value, np.float32) for key, value in values.items()}])
+
+
+def test_maps_that_agree() -> None:
+    for same in (row(a=1, b=2), row(b=2, a=1), boxed([{"a": 1.00001, "b": np.float32(2)}])):
+        assert mismatch(row(a=1, b=2), same, NEAR) is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "problem"),
+    [
+        (row(a=1, b=3), "item 0: entry 'b': 1 of 1 elements differ; the worst, at []: 2.0, wanted 3.0"),
+        (boxed([{"a": 1.0, "b": 2.1}]), "item 0: entry 'b': 1 of 1 elements differ; the worst, at []: 2.0, wanted 2.1"),
+        (row(a=1), "item 0: keys are ['a', 'b'], wanted ['a']"),
+        (boxed([]), "1 items, wanted 0"),
+        (boxed([None]), "item 0: holds a dict, wanted nothing"),
+        (boxed({"a": 1.0}), "holds a list, wanted a dict"),
+    ],
+)
+def test_maps_that_differ(wanted: np.ndarray, problem: str) -> None:
+    assert mismatch(row(a=1, b=2), wanted, NEAR) == problem
+
+
+def test_texts_in_maps() -> None:
+    ours = boxed({1: np.array("one", object)})
+    assert mismatch(ours, boxed({1: "one"}), EXACT) is None
+    assert mismatch(ours, boxed({1: "two"}), EXACT) == "entry 1: 1 of 1 elements differ; at []: 'one', wanted 'two'"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shown"),
+    [
+        (np.float32, "0.1, wanted 0.7"),
+        (np.float64, "0.1, wanted 0.7"),
+        (ml_dtypes.bfloat16, "0.100098, wanted 0.699219"),
+    ],
+)
+def test_numbers_have_the_digits_of_their_type(dtype: type, shown: str) -> None:
+    problem = mismatch(np.array([0.5, 0.1], dtype), np.array([0.5, 0.7], dtype), NEAR)
+    assert problem == f"1 of 2 elements differ; the worst, at [1]: {shown}"
