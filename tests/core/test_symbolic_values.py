@@ -7,7 +7,7 @@ import pytest
 
 from tract_core.data import Constant, DatumType, SymbolicArray
 from tract_core.dims import Dim, dim_max, symbol
-from tract_core.errors import DimError, FactError, RunError
+from tract_core.errors import DimError, FactError, RunError, UntypableModel
 from tract_core.model.graph import OutletId
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
@@ -177,6 +177,40 @@ def test_non_zero_then_gather_on_one_state(declutter: bool) -> None:
         found, sizes = state.run([array, data])
         assert found.tolist() == [[2.0 * i, 2.0 * i + 1] for i in wanted]
         assert sizes.tolist() == [len(wanted), len(wanted) + 1]
+
+
+def test_a_size_is_found_before_what_needs_it_though_it_is_read_later() -> None:
+    model, (x, y) = _model("S,f32", "T,f32")
+    rows, columns = wire_non_zero(model, "rows", x), wire_non_zero(model, "columns", y)
+    count = model.outlet_fact(rows).shape[1]
+    tall = wire_one(model, "tall", MultiBroadcastTo((count, *model.outlet_fact(columns).shape)), columns)
+    tall = wire_one(model, "same_size", Identity(), tall)  # it has the size of ``rows``, and must not stand for it
+    model.set_outputs([tall, rows])
+    found, places = TypedSimplePlan(model).run([np.float32([0, 1, 2]), np.float32([4, 0, 0, 5])])
+    assert found.tolist() == [[[0, 3]], [[0, 3]]]
+    assert places.tolist() == [[1, 2]]
+
+
+def test_a_size_is_not_found_by_what_was_computed_with_it() -> None:
+    model, (x,) = _model("S,f32")
+    places = wire_non_zero(model, "found", x)
+    count = model.outlet_fact(places).shape[1]
+    ends = [model.add_const(f"end{slot}", value) for slot, value in enumerate((0, count, 1))]
+    numbers = wire_one(model, "numbers", Range(count), *ends)  # announces its length, and could not run without it
+    model.set_outputs([numbers, places])
+    found, places_found = TypedSimplePlan(model).run([np.float32([0, 1, 0, 2, 3])])
+    assert found.tolist() == [0, 1, 2]
+    assert places_found.tolist() == [[1, 3, 4]]
+
+
+def test_sizes_that_need_each_other_are_refused() -> None:
+    model, (x,) = _model("1,f32")
+    for size, other in ((S, P), (P, S)):
+        wide = wire_one(model, f"wide_{size}", MultiBroadcastTo((other,)), x)
+        places = wire_one(model, f"found_{size}", NonZero(size), wide)
+        model.set_outputs([*model.outputs, places])
+    with pytest.raises(UntypableModel, match="sizes that only come out of each other: wide_S, found_S, wide_P"):
+        TypedSimplePlan(model)
 
 
 def test_the_same_question_has_one_symbol() -> None:

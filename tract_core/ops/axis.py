@@ -214,5 +214,5 @@ def full_reshape(shape: Sequence[Dim], to: Sequence[Dim]) -> Reshape | None:
     shape, to = tuple(shape), tuple(to)
     if shape == to:
         return None
-    head, tail = common_ends(shape, to)
+    head, tail = (0, 0) if 0 in shape else common_ends(shape, to)  # nothing follows from equal volumes of 0
     return Reshape(head, shape[head : len(shape) - tail], to[head : len(to) - tail])

@@ -231,6 +231,14 @@ def _divide(a: Array, b: Array) -> Array:
     return a / b
 
 
+def _power(a: Array, b: Array) -> Array:
+    """Of integers, a negative power is one divided by the positive one, cut off at the point as divisions are."""
+    if a.dtype.kind not in "iu":
+        return np.power(a, b)
+    inverse = np.where(np.abs(a) == 1, np.power(a, b & 1), 0)
+    return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0)))
+
+
 _MEANING: dict[type[Binary], Callable[[Array, Array], Array]] = {
     Add: np.add,
     Sub: np.subtract,
@@ -241,7 +249,7 @@ _MEANING: dict[type[Binary], Callable[[Array, Array], Array]] = {
     FloorRem: np.mod,
     Min: np.minimum,
     Max: np.maximum,
-    Pow: np.power,
+    Pow: _power,
     ShiftLeft: np.left_shift,
     ShiftRight: np.right_shift,
     And: np.logical_and,

@@ -75,7 +75,10 @@ def _from_strings(to: DatumType, x: Array) -> Array:
     read = int if to.is_integer() else float
     numbers: list[Any] = [_number(text, read) for text in x.reshape(-1).tolist()]
     carrier = np.float64 if not to.is_integer() else np.uint64 if to is DatumType.U64 else np.int64
-    return np.array(numbers, dtype=carrier).reshape(x.shape).astype(to.numpy)
+    try:
+        return np.array(numbers, dtype=carrier).reshape(x.shape).astype(to.numpy)
+    except OverflowError:
+        raise RunError(f"a text is a number that {to.short} does not hold") from None
 
 
 def _quantize(to: QuantizedType, x: Array) -> Array:
@@ -85,8 +88,9 @@ def _quantize(to: QuantizedType, x: Array) -> Array:
 
 
 def _to_strings(x: Array) -> Array:
+    """Floats with as few digits as tell them from their neighbours in their type."""
     result: Array = np.empty(x.size, dtype=object)
-    result[:] = [str(element) for element in x.reshape(-1).tolist()]
+    result[:] = [str(element) for element in x.reshape(-1)]
     return result.reshape(x.shape)
 
 

@@ -103,6 +103,8 @@ def vector_of(op: Op, fact: TypedFact, length: int, role: str) -> TypedFact:
 def element(value: float, kind: DType) -> np.ndarray[Any, Any]:
     """A number as an array of rank 0. Raises FactError where the type cannot hold it."""
     try:
+        if kind.is_integer() and int(value) != value:
+            raise ValueError
         return np.array(value, kind.numpy)
     except (OverflowError, ValueError):
         raise FactError(f"{value} is no {kind.short}") from None

@@ -34,8 +34,11 @@ ROWS = Rows()
 MAX_ITERATIONS: Final = 1 << 32
 """Iterations of a loop whose condition never becomes false: more would take days."""
 
-MAX_ROUNDS: Final = 2000
+MAX_ROUNDS: Final = 1000
 """How often the bodies of one loop, and of those inside it, are wired to find out which sizes change."""
+
+MAX_ATTEMPTS: Final = 32
+"""How often the body of a single loop is: networks need two or three, a row of values that are handed on needs more."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +139,11 @@ def wire_loop(
     """
     start = [model.outlet_fact(outlet).without_value() for outlet in carried]
     changing = _Changing(model, name, start)
+    attempts = 0
     with _counting() as count_round:
         while True:
-            count_round(name)
+            attempts += 1
+            count_round(name, attempts)
             body, captured = make_body(changing.facts)
             outer = _symbols([*start, *(model.outlet_fact(outlet) for outlet in captured)])
             _make_optional(body, changing.facts)
@@ -260,14 +265,16 @@ _ROUNDS: ContextVar[list[int] | None] = ContextVar("rounds", default=None)
 
 
 @contextmanager
-def _counting() -> Generator[Callable[[str], None]]:
+def _counting() -> Generator[Callable[[str, int], None]]:
     """Count how often bodies are made for the outermost loop: loops inside loops multiply."""
     rounds = _ROUNDS.get()
     token = _ROUNDS.set([0]) if rounds is None else None
     rounds = _ROUNDS.get() or [0]
 
-    def count_round(name: str) -> None:
+    def count_round(name: str, attempts: int) -> None:
         rounds[0] += 1
+        if attempts > MAX_ATTEMPTS:
+            raise LimitExceeded(f"{MAX_ATTEMPTS} attempts did not settle the sizes that the loop carries", where=name)
         if rounds[0] > MAX_ROUNDS:
             raise LimitExceeded(f"loops inside loops: {MAX_ROUNDS} attempts did not settle their sizes", where=name)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.dims import Dim, exact_div, product
+from tract_core.dims import Dim, exact_div, is_symbolic, product
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
@@ -17,7 +17,7 @@ from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Mul, Sub
 from tract_core.ops.elementwise import Rsqrt
-from tract_core.ops.expect import arity, axis_in, float_type, wide
+from tract_core.ops.expect import arity, axis_in, element, float_type, wide
 from tract_core.ops.reduce import Reduce, Reducer, mean_of_squares, wire_mean
 from tract_core.ops.wiring import wire_binary, wire_cast, wire_one, wire_reshape, wire_unsqueeze
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
@@ -142,9 +142,12 @@ def wire_group_norm(
     fact = model.outlet_fact(x)
     if fact.rank < 2:
         raise FactError(f"group normalisation wants a batch and a channel axis, found {fact}")
-    per_group = exact_div(fact.shape[1], groups)
+    channels = fact.shape[1]
+    per_group = exact_div(channels, groups)
+    if per_group is None and is_symbolic(channels) and not is_symbolic(groups) and int(groups) > 0:
+        per_group = channels // int(groups)  # a run in which that is not even is refused
     if per_group is None:
-        raise FactError(f"{fact.shape[1]} channels are not a multiple of {groups} groups; the input is {fact}")
+        raise FactError(f"{channels} channels are not a multiple of {groups} groups; the input is {fact}")
     wide_x = _widened(model, f"{name}.x", x)
     split = (fact.shape[0], groups, per_group, *fact.shape[2:])
     grouped = wire_reshape(model, f"{name}.split", wide_x, split)
@@ -176,7 +179,7 @@ def _widened(model: TypedModel, name: str, x: OutletId) -> OutletId:
 
 def _inverse_root(model: TypedModel, name: str, variance: OutletId, eps: float) -> OutletId:
     kind = model.outlet_fact(variance).datum_type
-    small = model.add_const(f"{name}.eps", np.array(eps, dtype=kind.numpy))
+    small = model.add_const(f"{name}.eps", element(eps, kind))
     safe = wire_binary(model, f"{name}.safe", Add(), variance, small)
     return wire_one(model, f"{name}.rsqrt", Rsqrt(), safe)
 

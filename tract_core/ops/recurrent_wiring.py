@@ -27,6 +27,7 @@ from tract_core.ops.axis import AddAxis, MoveAxis, RmAxis
 from tract_core.ops.binary import Add, Lt, Max, Min, Mul, Sub
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.einsum import EinSum, accumulator
+from tract_core.ops.gather import Gather
 from tract_core.ops.iff import Iff
 from tract_core.ops.range import Range
 from tract_core.ops.recurrent import GruEpilogue, LstmEpilogue
@@ -60,8 +61,8 @@ class RecurrentInputs:
     """The tensors of a recurrent network, for D directions, G gates, T steps, B items, I inputs and H hidden units.
 
     ``x`` [T, B, I], ``w`` [D, G*H, I], ``r`` [D, G*H, H], ``bias`` [D, 2*G*H] (that of ``w``, then that of ``r``),
-    ``lengths`` [B] (integers: how many steps of each item count), ``initial_h`` and ``initial_c`` [D, B, H],
-    ``peepholes`` [D, 3*H].
+    ``lengths`` [B] (integers from 0 to T: how many steps of each item count), ``initial_h`` and ``initial_c``
+    [D, B, H], ``peepholes`` [D, 3*H].
     """
 
     x: OutletId
@@ -353,15 +354,19 @@ def _check(model: TypedModel, inputs: RecurrentInputs, cell: _Cell, directions: 
 
 
 def _mask(model: TypedModel, name: str, lengths: OutletId | None, x: TypedFact) -> OutletId | None:
-    """Which steps count, [T, B, 1]."""
+    """Which steps count, [T, B, 1]. Lengths are looked up among those that there are: a run refuses others."""
     if lengths is None:
         return None
-    steps, kind = x.shape[0], DatumType.I64
+    steps = x.shape[0]
     start, step = (model.add_const(f"{name}.{label}", np.array(value)) for label, value in (("start", 0), ("step", 1)))
     end = model.add_const(f"{name}.end", steps)
     time = wire_one(model, f"{name}.time", Range(steps), start, end, step)
     time = wire_one(model, f"{name}.time1", AddAxis(1), time)
-    lengths = wire_one(model, f"{name}.lengths", AddAxis(0), wire_cast(model, name, lengths, kind))
+    beyond = model.add_const(f"{name}.beyond", steps + 1)
+    allowed = wire_one(model, f"{name}.allowed", Range(steps + 1), start, beyond, step)
+    places = wire_cast(model, f"{name}.places", lengths, DatumType.U32)  # so that -1 is far away, not the last one
+    lengths = wire_one(model, f"{name}.checked", Gather(0), allowed, places)
+    lengths = wire_one(model, f"{name}.lengths", AddAxis(0), lengths)
     return wire_one(model, f"{name}.column", AddAxis(2), wire_one(model, name, Lt(), time, lengths))
 
 

@@ -307,6 +307,8 @@ def reference(op: Resize, x: Array) -> Array:
     outside = np.zeros((1,) * x.ndim, dtype=np.bool_)
     for index, axis in enumerate(op.axes):
         scale = AxisScale(sizes[index], output[index], factors[index], op.sampling.region(index))
+        if _keeps(op.sampling.coordinates, scale):
+            continue
         check_tensor((*result.shape[:axis], output[index], *result.shape[axis + 1 :]), max(result.itemsize, 8))
         places = places_of(op.sampling.coordinates, scale)
         result = _resize_axis(op.sampling, scale, places, result, axis)
@@ -316,6 +318,11 @@ def reference(op: Resize, x: Array) -> Array:
     if outside.any():
         result = np.where(outside, np.array(op.sampling.extrapolation_value).astype(result.dtype), result)
     return _rounded(result, x.dtype)
+
+
+def _keeps(coordinates: Coordinates, axis: AxisScale) -> bool:
+    """Whether an axis stays as it is, even where the coordinates would move it by half an element."""
+    return coordinates is not Coordinates.TF_CROP_AND_RESIZE and axis.scale == 1 and axis.input == axis.output
 
 
 def _blending_type(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:

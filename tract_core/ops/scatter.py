@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.dims import Dim, less_or_equal, same_dim
+from tract_core.dims import Dim, is_symbolic, less_or_equal, same_dim
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
@@ -66,6 +66,9 @@ class ScatterNd(TypedOp):
         x, indices, updates = arity(self, inputs, 3)
         integers(self, indices, "indices")
         _check_types(self, x, updates)
+        if indices.rank and is_symbolic(indices.shape[-1]):
+            # The axes of the updates are those of the indices but one, and those that no coordinate names.
+            indices = indices.with_shape((*indices.shape[:-1], indices.rank - 1 + x.rank - updates.rank))
         depth = coordinates(self, indices, x)
         wanted = x.with_shape((*indices.shape[:-1], *x.shape[depth:]))
         if wanted.shape.same(updates.shape) is False:

@@ -70,10 +70,9 @@ def wire_dyn_reshape(
 
 def wire_expand(model: TypedModel, name: str, x: OutletId, shape: OutletId) -> OutletId:
     """``x`` stretched to the common shape of itself and the one that ``shape`` holds."""
-    wanted = _known(model, shape)
+    wanted, own = _known(model, shape), model.outlet_fact(x).shape
     if wanted is not None:
-        return wire_broadcast(model, name, x, wanted)
-    own = model.outlet_fact(x).shape
+        return wire_broadcast(model, name, x, (*(1,) * (len(own) - len(wanted)), *wanted))
     missing = max(_length(model, shape, "the shape") - len(own), 0)
     # A size other than 1 stays whatever the shape holds.
     sizes = tuple(

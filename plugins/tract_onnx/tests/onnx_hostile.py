@@ -24,7 +24,10 @@ FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 @contextmanager
 def bounded(seconds=SECONDS, memory=MEMORY):
-    """Inside, a `MemoryError` meets who asks for more than ``memory`` bytes, an AssertionError who takes too long."""
+    """Inside, a `MemoryError` meets who asks for more than ``memory`` bytes, an AssertionError who takes too long.
+
+    Inside another one, as the files of one test are, each has its own time.
+    """
     status = Path("/proc/self/statm")
     limited = status.exists() and threading.current_thread() is threading.main_thread()
     if not limited:
@@ -34,11 +37,11 @@ def bounded(seconds=SECONDS, memory=MEMORY):
     used = int(status.read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + memory, before[1]))
     handler = signal.signal(signal.SIGALRM, _too_long)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, left)
         signal.signal(signal.SIGALRM, handler)
         resource.setrlimit(resource.RLIMIT_AS, before)
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import unittest
+
 import numpy as np
 import onnx.backend.base
+import onnx.backend.test
 import onnx.parser
 import pytest
 from onnx import helper
+from onnx.backend.test.loader import load_model_tests
+from tract_onnx import backend
 from tract_onnx.backend import Backend
 
 from tract_core.errors import InputError, ModelError, PluginError, RunError
@@ -28,14 +33,17 @@ def test_it_is_a_backend_as_onnx_defines_it():
     assert isinstance(Backend.prepare(model_of(NEGATED)), onnx.backend.base.BackendRep)
 
 
-@pytest.mark.parametrize(("device", "supported"), [("CPU", True), ("reference", True), ("TPU", False), ("", False)])
+@pytest.mark.parametrize(
+    ("device", "supported"),
+    [("CPU", True), ("CPU:0", True), ("reference", True), ("CPU:1", False), ("TPU", False), ("", False), (None, False)],
+)
 def test_devices_are_runtimes(device, supported):
     assert Backend.supports_device(device) is supported
     if supported:
         (y,) = Backend.run_model(model_of(NEGATED), [X], device)
         np.testing.assert_array_equal(y, -X)
     else:
-        with pytest.raises(PluginError):
+        with pytest.raises((PluginError, InputError)):
             Backend.prepare(model_of(NEGATED), device)
 
 
@@ -201,6 +209,15 @@ def test_one_node():
     assert Backend.run_node(node, [X, X[0]]).y is not None
 
 
+def test_one_node_by_name():
+    node = helper.make_node("Sub", ["a", "b"], ["y"])
+    np.testing.assert_array_equal(Backend.run_node(node, {"b": X[0], "a": X})[0], X - X[0])
+    with pytest.raises(InputError, match="1 inputs were given, the node reads 2: a, b"):
+        Backend.run_node(node, {"a": X})
+    with pytest.raises(InputError, match="no input is named c; the node reads a, b"):
+        Backend.run_node(node, {"a": X, "b": X, "c": X})
+
+
 def test_one_node_of_an_old_version():
     node = helper.make_node("Squeeze", ["x"], ["y"], axes=[0])
     (y,) = Backend.run_node(node, [X[None]], opset_version=11)
@@ -238,3 +255,42 @@ def test_an_empty_list_says_nothing_of_its_items():
     node = helper.make_node("SequenceLength", ["s"], ["n"])
     with pytest.raises(InputError, match="the list is empty"):
         Backend.run_node(node, [[]])
+
+
+def test_the_module_is_used_as_other_backends_are():
+    """As in ONNX's own guide: ``import x.backend as backend; backend.prepare(model, device).run(image)``."""
+    model = model_of(NEGATED)
+    np.testing.assert_array_equal(backend.prepare(model, "CPU").run(X)[0], -X)
+    np.testing.assert_array_equal(backend.run_model(model, [X])[0], -X)
+    np.testing.assert_array_equal(backend.run_node(helper.make_node("Abs", ["x"], ["y"]), X)[0], X)
+    assert backend.is_compatible(model)
+    assert backend.supports_device("CPU")
+    assert not backend.supports_device("TPU")
+
+
+def test_onnx_runs_its_tests_on_the_module(monkeypatch):
+    def only_simple(kind):
+        return load_model_tests(kind=kind) if kind == "simple" else []
+
+    monkeypatch.setattr(onnx.backend.test.runner, "load_model_tests", only_simple)
+    result = unittest.TestResult()
+    onnx.backend.test.BackendTest(backend, __name__).test_suite.run(result)
+    assert result.wasSuccessful(), [*result.errors, *result.failures]
+    skipped = {test.id().rpartition(".")[2] for test, _ in result.skipped if not test.id().endswith("_cuda")}
+    assert result.testsRun > 40
+    assert skipped == {"test_gradient_of_add_cpu", "test_gradient_of_add_and_mul_cpu"}
+
+
+def test_the_path_of_a_file_is_a_model(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(model_of(NEGATED), path)
+    for given in (path, str(path)):
+        np.testing.assert_array_equal(backend.run_model(given, [X])[0], -X)
+    with pytest.raises(ModelError, match=r"absent\.onnx: there is no such file"):
+        backend.prepare(tmp_path / "absent.onnx")
+
+
+@pytest.mark.parametrize("model", [None, b"", 3])
+def test_what_is_no_model(model):
+    with pytest.raises(InputError, match=r"a model is an onnx\.ModelProto or the path of a file, got (None|bytes|int)"):
+        backend.prepare(model)

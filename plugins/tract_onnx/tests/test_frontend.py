@@ -13,7 +13,15 @@ from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
-from tract_core.errors import CorruptModel, LimitExceeded, ModelError, TractError, Unsupported, VersionError
+from tract_core.errors import (
+    CorruptModel,
+    LimitExceeded,
+    MissingOperator,
+    ModelError,
+    TractError,
+    Unsupported,
+    VersionError,
+)
 from tract_core.limits import LoadLimits
 from tract_core.ops.elementwise import Exp
 from tract_core.plugins import Registry, Rows, hookimpl
@@ -98,8 +106,9 @@ def test_what_the_file_says_of_inner_tensors_is_checked():
     wrong.graph.node.append(helper.make_node("Relu", ["y"], ["z"]))
     with pytest.raises(ModelError) as caught:
         load(wrong).into_typed()
-    assert "the model says 2,4,f32, its operators give 2,3,f32" in str(caught.value)
+    assert "the model says 2,4,f32, its operators give 2,3,f32\n" in str(caught.value)
     assert "'y'" in str(caught.value)
+    assert "load it with ignore_value_info=True" in caught.value.hint
     load(wrong, ignore_value_info=True).into_typed()
 
 
@@ -223,7 +232,41 @@ def test_all_unknown_operators_are_reported_at_once():
     assert "operator 'Mystery' of ai.onnx, version 17, is not known" in text
     assert "node 'a' (Mystery), node 'b' (Mystery)" in text
     assert "operator 'Softmax' of com.example, version 3, is not known; known is ai.onnx from version 1" in text
-    assert "tract plugins" in text
+    assert caught.value.hint == ModelError.advice
+    hints = [error.hint for error in caught.value.__cause__.exceptions]
+    assert "the exporter left one of its own" in hints[0]
+    assert "if that of ai.onnx is meant" in hints[-1]
+
+
+@pytest.mark.parametrize(
+    ("op_type", "domain", "opset", "hint"),
+    [
+        ("Gelu", "", 18, "export the model for version 20 of ai.onnx or later, or use onnx.version_converter"),
+        ("BiasGelu", "", 18, "if that of com.microsoft is meant, the node's domain must say so"),
+        ("relu", "", 18, "did you mean 'Relu'?"),
+        ("Sofmax", "", 18, "did you mean 'Softmax'?"),
+        ("StridedSlice", "", 9, "the exporter left one of its own: export for a later version of ai.onnx"),
+        ("NGramRepeatBlock", "com.microsoft", 18, "a plugin can add it"),
+    ],
+)
+def test_what_to_do_about_an_unknown_operator(op_type, domain, opset, hint):
+    node = helper.make_node(op_type, ["x"], ["y"], domain=domain)
+    model = model_of([node], [value("x", [2])], [value("y", [2])], opset=opset)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    with pytest.raises(MissingOperator) as caught:
+        load(model).into_typed()
+    assert hint in caught.value.hint
+
+
+def test_an_error_names_the_node_of_the_file_once():
+    """Not what it became: the name of that begins with its own."""
+    conv = helper.make_node("Conv", ["x", "w"], ["y"])
+    weights = numpy_helper.from_array(np.zeros((4, 1, 3, 3), np.float32), "w")
+    model = model_of([conv], [value("x", [1, 3, 8, 8])], [value("y", [None] * 4)], weights=[weights])
+    with pytest.raises(ModelError) as caught:
+        load(model).into_typed()
+    assert caught.value.where == "node 'y' (Conv)"
+    assert "the kernel 4,1,3,3,f32 wants 1" in str(caught.value)
 
 
 def test_unknown_operators_that_no_output_needs_do_no_harm():
@@ -357,7 +400,7 @@ def test_files_that_are_no_models(tmp_path):
     for path, kind, message in (
         (empty, CorruptModel, "the file is empty"),
         (tmp_path / "missing.onnx", ModelError, "No such file"),
-        (tmp_path, ModelError, "cannot be read"),
+        (tmp_path, ModelError, "it is a folder"),
     ):
         with pytest.raises(kind) as caught:
             Onnx().load(path)

@@ -8,6 +8,8 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx_hostile import any_info, gives, model_of, node, refused, tensor_info, tried
 
+pytestmark = pytest.mark.hostile
+
 BIG, LOW, NAN, INF = (1 << 63) - 1, -(1 << 63), float("nan"), float("inf")
 IMAGE = [1, 2, 5, 5]
 
@@ -206,6 +208,23 @@ REFUSED = {
         hidden_size=1,
         activations=["Evil", "Tanh"],
     ),
+    "LabelEncoder, default": model_of(
+        [
+            node(
+                "LabelEncoder",
+                ["x"],
+                domain="ai.onnx.ml",
+                keys_tensor=numpy_helper.from_array(ints(1)),
+                values_tensor=numpy_helper.from_array(np.array([1], np.uint16)),
+            )
+        ],
+        [tensor_info("x", [2], 7)],
+        more_opsets=[("ai.onnx.ml", 4)],
+    ),
+    "BatchNormalization, of integers": one(
+        "BatchNormalization", [[1, 2, 3], [2], [2], [2], [2]], kinds=[7] * 5, epsilon=INF
+    ),
+    "STFT, a window of no axes": one("STFT", [[1, 9, 1], [], [], []], kinds=[1, 7, 1, 7]),
     "Reduce, axis": one("ReduceSum", [[2]], (ints(1),)),
     "Reduce, axis twice": one("ReduceSum", [[2, 2]], (ints(0, 0),)),
     "Reduce, axes that are floats": one("ReduceSum", [[2]], (floats(0),)),

@@ -14,6 +14,8 @@ from tract_onnx.registry import OLDEST
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, VersionError
 from tract_core.limits import LoadLimits
 
+pytestmark = pytest.mark.hostile
+
 PLAIN = model_of([node("Relu", "x")], ["x"])
 CONTENT = PLAIN.SerializeToString()
 
@@ -210,6 +212,42 @@ def test_examining_never_raises(tmp_path):
             found = Onnx().examine(path)
         assert found.problems
         assert all(problem.hint for problem in found.problems)
+
+
+@pytest.mark.parametrize("sign", ["\x1b[31m", "\n", "\r", "\x07", "\x00", "\x7f", "\x9b", "\u2028", "\u202e", "\u2066"])
+def test_names_that_steer_a_terminal(sign):
+    """They could make a report say something else than it does. Errors show them escaped."""
+    places = {
+        "name": model_of([node("Relu", ["x", "y"][:1], name=f"n{sign}")], ["x"]),
+        "output": model_of([node("Relu", ["x"], [f"y{sign}"])], ["x"], [f"y{sign}"]),
+        "op type": model_of([node(f"Relu{sign}", ["x"])], ["x"]),
+        "domain": model_of([node("Relu", ["x"], domain=f"d{sign}")], ["x"], more_opsets=[(f"d{sign}", 1)]),
+    }
+    for model in places.values():
+        error = refused(model, CorruptModel, "has a character that cannot be shown")
+        assert sign not in f"{error.where}{error.problem}"
+    size = taken(model_of([node("Relu", ["x"])], [tensor_info("x", [f"N{sign}"])]))
+    assert sign not in str(size.outlet_fact(size.inputs[0]))
+
+
+@pytest.mark.parametrize(
+    "name", ["é", "a b", "a/b:0", "[bold]x[/y]", "层/权重", "𝒩", "a\u3000b", "👩\u200d🔬", "%s{x}"]
+)
+def test_names_in_other_scripts(name):
+    typed = taken(model_of([node("Relu", [name], ["y"], name=name)], [name]))
+    assert typed.outlet_name(typed.inputs[0]) == name
+
+
+def test_texts_for_people_may_hold_anything():
+    model = model_of([node("Relu", ["x"])], ["x"], doc_string="two\nlines \x1b", producer_name="\x1b[31m")
+    model.metadata_props.add(key="a\tb", value="\x1b]0;title\x07")
+    assert taken(model).properties["onnx.metadata_props.a\tb"].item() == "\x1b]0;title\x07"
+
+
+def test_sizes_without_a_name_of_inputs_with_long_ones():
+    name = "x" * 4000
+    typed = taken(model_of([node("Relu", [name], ["y"])], [tensor_info(name, [None, 3])]))
+    assert str(typed.outlet_fact(typed.inputs[0])) == f"{('x' * 4000 + '_0')[-200:]},3,f32"
 
 
 def test_long_names():

@@ -17,6 +17,8 @@ from tract_core.errors import CorruptModel, LimitExceeded, ModelError
 from tract_core.limits import LoadLimits
 from tract_core.ops.const import Const
 
+pytestmark = pytest.mark.hostile
+
 BOOL, INT64 = TensorProto.BOOL, TensorProto.INT64
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ from tract_onnx.frontend import Onnx
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, UnsafePath
 from tract_core.limits import LoadLimits
 from tract_core.ops.const import Const
+
+pytestmark = pytest.mark.hostile
 
 WEIGHTS = np.arange(12, dtype=np.float32)
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="files of that kind are a matter of POSIX systems")
@@ -285,6 +288,61 @@ def test_keys_that_come_twice(folder):
     for key, value in (("location", "below/w"), ("offset", 0), ("__class__", "x")):
         path = file_with(folder, "w", (key, value), (key, value))
         refused(path, CorruptModel, f"says '{key}' twice")
+
+
+def test_checksums(folder, monkeypatch):
+    """The format's SHA-1 digest of the whole file is looked at where it is given, once per file."""
+    whole = hashlib.sha1(WEIGHTS.tobytes()).hexdigest()
+    for digest in (whole, whole.upper()):
+        np.testing.assert_array_equal(weights_of(file_with(folder, "w", ("checksum", digest))), WEIGHTS)
+    for digest in ("", "0" * 40, whole[:-1], "x" * 10_000, "é" * 40):
+        error = refused(file_with(folder, "w", ("checksum", digest)), CorruptModel, f"has the SHA-1 digest {whole}")
+        assert "damaged" in error.hint
+    (folder / "large").write_bytes(bytes(1 << 20))
+    late = LoadLimits(deadline_s=0)
+    refused(file_with(folder, "large", ("checksum", whole)), LimitExceeded, "longer than", limits=late)
+
+
+def cached(tmp_path):
+    """A model and its data as in the cache of Hugging Face: links in one folder to files of other names in another."""
+    snapshot, blobs = tmp_path / "snapshots" / "1234" / "onnx", tmp_path / "blobs"
+    snapshot.mkdir(parents=True)
+    blobs.mkdir()
+    (blobs / "beef").write_bytes(WEIGHTS.tobytes())
+    (tmp_path / "secret").write_bytes(WEIGHTS.tobytes())
+    return snapshot, blobs
+
+
+def link_to_model(snapshot, blobs, location):
+    file_with(blobs, location).rename(blobs / "cafe")
+    path = snapshot / "model.onnx"
+    path.unlink(missing_ok=True)
+    path.symlink_to("../../../blobs/cafe")
+    return path
+
+
+@POSIX
+def test_models_that_are_links(tmp_path):
+    """What lies beside the link, and what lies beside the file behind it, is in the model's own folder."""
+    snapshot, blobs = cached(tmp_path)
+    (snapshot / "model.onnx_data").symlink_to("../../../blobs/beef")
+    (snapshot / "plain").write_bytes(WEIGHTS.tobytes())
+    for location in ("model.onnx_data", "plain", "beef"):
+        np.testing.assert_array_equal(weights_of(link_to_model(snapshot, blobs, location)), WEIGHTS)
+
+
+@POSIX
+def test_models_that_are_links_read_nothing_else(tmp_path):
+    snapshot, blobs = cached(tmp_path)
+    (snapshot / "out").symlink_to(tmp_path / "secret")
+    (snapshot / "up").symlink_to("..")
+    (blobs / "out2").symlink_to("../secret")
+    for location in ("out", "up/../../secret", "out2", "../secret", "/etc/passwd", "nothing"):
+        refused(link_to_model(snapshot, blobs, location), ModelError)
+    (snapshot / "model.onnx").unlink()
+    real = file_with(snapshot, "data")  # a model that is no link gains nothing from one beside it
+    (snapshot / "data").symlink_to("../../../blobs/beef")
+    refused(real, UnsafePath, "a link that leads out of the model's folder")
 
 
 def test_models_without_a_folder():

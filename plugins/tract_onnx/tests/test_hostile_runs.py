@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ import tract_core as tract
 from tract_core.errors import InputError, RunError, TractError
 from tract_core.limits import LoadLimits
 from tract_core.runtime.plan import TypedSimplePlan
+
+pytestmark = pytest.mark.hostile
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 BIG, LOW, NAN = (1 << 63) - 1, -(1 << 63), float("nan")
@@ -142,6 +145,54 @@ def test_loops_that_do_not_end():
         np.testing.assert_array_equal(gives(model, [floats(5)])[0], [5])
 
 
+def loops_for_long():
+    """Loops whose end cannot be told beforehand, or is far away."""
+    counter = [helper.make_tensor_value_info("i", INT64, []), helper.make_tensor_value_info("c", BOOL, [])]
+    counter.append(tensor_info("v", [1]))
+    never, true = numpy_helper.from_array(np.array(-1), "never"), numpy_helper.from_array(np.array(True), "true")
+    computed = [node("Equal", ["i", "never"], "e"), node("Not", "e", "d"), node("Cos", "v", "w")]
+    loop = node("Loop", ["", "true", "x"], body=body_of(computed, "dw", counter))
+    yield model_of([loop], [tensor_info("x", [1])], constants=[never, true]), [floats(1)]
+    same = body_of([node("Identity", "c", "d"), node("Cos", "v", "w")], "dw", counter)
+    many = helper.make_tensor_value_info("m", INT64, [])
+    loop = node("Loop", ["m", "", "x"], body=same)
+    yield model_of([loop], [tensor_info("x", [1]), many]), [floats(1), np.array(1 << 31)]
+    added = helper.make_graph(
+        [node("ReduceSum", "e", "r", keepdims=0), node("Add", "sr", "q"), node("Cos", "q", "t")],
+        "b",
+        [any_info("s"), any_info("e")],
+        [any_info("t")],
+    )
+    inputs = [tensor_info("x", []), tensor_info("z", ["N", 0])]
+    scan = node("Scan", "xz", body=added, num_scan_inputs=1)
+    yield model_of([scan], inputs), [np.float32(1).reshape(()), np.zeros((1 << 24, 0), np.float32)]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_runs_that_take_too_long(number):
+    model, arrays = list(loops_for_long())[number]
+    for declutter in (False, True):
+        typed = Onnx(limits=LoadLimits(run_deadline_s=0.3)).load_bytes(model.SerializeToString()).into_typed()
+        plan = TypedSimplePlan(typed.declutter() if declutter else typed)
+        start = time.monotonic()
+        with bounded(), pytest.raises(RunError, match=r"the run takes longer than 0\.3 seconds") as caught:
+            plan.run(arrays)
+        assert time.monotonic() - start < 3
+        assert caught.value.where.startswith("node 'y")
+        assert "run_deadline_s" in caught.value.hint
+
+
+def test_every_run_has_its_own_time():
+    model = model_of([node("Relu", "x")], [tensor_info("x", ["N"])])
+    plan = TypedSimplePlan(
+        Onnx(limits=LoadLimits(run_deadline_s=0.2)).load_bytes(model.SerializeToString()).into_typed()
+    )
+    state = plan.spawn()
+    for _ in range(3):
+        time.sleep(0.15)
+        np.testing.assert_array_equal(state.run([floats(1, -1)])[0], [1, 0])
+
+
 def test_loops_that_grow():
     """The carried value is twice as long after every iteration."""
     counter = [helper.make_tensor_value_info("i", INT64, []), helper.make_tensor_value_info("c", BOOL, [])]
@@ -153,6 +204,11 @@ def test_loops_that_grow():
     limits = LoadLimits(max_tensor_bytes=16 << 20)
     with bounded(), pytest.raises(RunError, match="would take"):
         TypedSimplePlan(Onnx(limits=limits).load_bytes(model.SerializeToString()).into_typed()).run([floats(1)])
+
+
+def gates(count):
+    """The weights of a recurrent network of one unit for two numbers."""
+    return np.ones((1, count, 2), np.float32), np.ones((1, count, 1), np.float32)
 
 
 M = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -170,6 +226,15 @@ OUTSIDE = {
     "ScatterND": dynamic("ScatterND", [M, ints(2, 0).reshape(1, 2), floats(1)]),
     "ScatterND, negative": dynamic("ScatterND", [M, ints(-3, 0).reshape(1, 2), floats(1)]),
     "ReverseSequence, longer": dynamic("ReverseSequence", [M, ints(3, 0, 0)], batch_axis=1, time_axis=0),
+    **{
+        f"{op_type}, {name} steps": dynamic(
+            op_type,
+            [np.ones((3, 1, 2), np.float32), *gates(count), None, np.array([length], np.int32)],
+            hidden_size=1,
+        )
+        for op_type, count in (("RNN", 1), ("GRU", 3), ("LSTM", 4))
+        for name, length in (("more", 4), ("fewer than no", -1), ("endless", (1 << 31) - 1))
+    },
     "Compress, longer": dynamic("Compress", [M, np.array([True] * 5)], axis=0),
     "MaxUnpool": dynamic(
         "MaxUnpool", [np.ones((1, 1, 1, 1), np.float32), np.full((1, 1, 1, 1), 99)], kernel_shape=[2, 2]

@@ -11,6 +11,8 @@ from onnx_hostile import any_info, bounded, gives, model_of, node, refused, take
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, Unsupported
 from tract_core.limits import LoadLimits
 
+pytestmark = pytest.mark.hostile
+
 FLOAT, INT64, INT4, STRING, BOOL = (getattr(TensorProto, name) for name in ("FLOAT", "INT64", "INT4", "STRING", "BOOL"))
 BIG = (1 << 63) - 1
 

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 from onnx_check import load
 from onnx_single import ML, node_model, refused
 
+import tract_core
 from tract_core.data.boxes import boxed
 from tract_core.errors import CorruptModel, FactError, InputError, LimitExceeded, RunError, Unsupported
 from tract_core.runtime.plan import TypedSimplePlan
@@ -143,6 +144,70 @@ def test_cast_map_of_texts():
     assert run_map(map_model("CastMap", INT64, STRING, **texts), {1: "x"}).tolist() == [["", "x", ""]]
     with pytest.raises(RunError, match="'x' is not a number that f32 holds"):
         run_map(map_model("CastMap", INT64, STRING), {1: "x"})
+
+
+def runnable_of(model):
+    return tract_core.onnx().load_bytes(model.SerializeToString()).into_model().into_runnable()
+
+
+@pytest.mark.parametrize(
+    ("types", "vocabulary", "value"),
+    [
+        ((STRING, FLOAT), {"string_vocabulary": ["a", "b"]}, {"a": 4.1, "b": 3}),
+        ((STRING, FLOAT), {"string_vocabulary": ["a", "b"]}, {"b": float("inf")}),
+        ((INT64, FLOAT), {"int64_vocabulary": [7, 1]}, {1: 4.5, 7: -8.0}),
+    ],
+)
+def test_maps_of_plain_values_are_taken(types, vocabulary, value):
+    """As ONNX Runtime takes them; an array without axes, and NumPy's own keys and numbers, do as well."""
+    model = map_model("DictVectorizer", *types, **vocabulary)
+    runnable = runnable_of(model)
+    (theirs,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": value})
+    arrays = {np.array([key])[0]: np.array(one, np.float32) for key, one in value.items()}
+    numbers = {key: np.float32(one) for key, one in value.items()}
+    for given in (value, arrays, numbers):
+        np.testing.assert_array_equal(runnable.run([given])[0].to_numpy(), theirs, strict=True)
+        np.testing.assert_array_equal(runnable.run({"x": given})[0].to_numpy(), theirs, strict=True)
+
+
+def test_texts_and_integers_of_maps():
+    runnable = runnable_of(map_model("DictVectorizer", INT64, STRING, int64_vocabulary=[7, 1]))
+    assert runnable.run([{1: "one"}])[0].to_numpy().tolist() == [["", "one"]]
+    runnable = runnable_of(map_model("DictVectorizer", STRING, INT64, string_vocabulary=["a"]))
+    assert runnable.run([{"a": 1 << 60}])[0].to_numpy().tolist() == [[1 << 60]]
+
+
+def test_maps_that_come_out_can_be_sorted_printed_and_given_again():
+    """As ONNX Runtime's can, which gives Python's own numbers."""
+    model = node_model("ZipMap", [SCORES], batch="N", classlabels_strings=["no", "yes"])
+    (found,) = runnable_of(model).run([SCORES])
+    (theirs,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x0": SCORES})
+    assert found == theirs
+    assert {type(value) for row in found for value in row.values()} == {np.float32}
+    assert [max(row, key=row.get) for row in found] == ["yes", "no", "no"]
+    (again,) = runnable_of(map_model("DictVectorizer", STRING, FLOAT, string_vocabulary=["yes"])).run([found[0]])
+    assert again.to_numpy().tolist() == [[0.75]]
+
+
+@pytest.mark.parametrize(
+    ("types", "value", "problem"),
+    [
+        ((STRING, FLOAT), {"a": 1e40}, r"1e\+40 is no f32"),
+        ((STRING, FLOAT), {"a": True}, "True is no f32"),
+        ((STRING, FLOAT), {"a": "1"}, "'1' is no f32"),
+        ((STRING, FLOAT), {"a": np.float64(1)}, "entry 'a': it is f64, f32 is wanted"),
+        ((STRING, FLOAT), {"a": [1.0]}, "Inputs must be of type Tensor"),
+        ((STRING, FLOAT), {0: 1.0}, r"key 0 is of type int, the keys of map\(string,f32\) are string"),
+        ((STRING, INT64), {"a": 1.0}, "1.0 is no i64"),
+        ((STRING, INT64), {"a": 1 << 63}, f"{1 << 63} is no i64"),
+        ((INT64, STRING), {1: 1}, "1 is no string"),
+        ((INT64, FLOAT), {"1": 1.0}, "key '1' is of type str, the keys of .* are i64"),
+    ],
+)
+def test_maps_that_do_not_fit(types, value, problem):
+    vocabulary = {"string_vocabulary": ["a"]} if types[0] == STRING else {"int64_vocabulary": [1]}
+    with pytest.raises(InputError, match=f"input 'x': {problem}"):
+        runnable_of(map_model("DictVectorizer", *types, **vocabulary)).run([value])
 
 
 def test_maps_refuse():

@@ -39,6 +39,14 @@ def test_operators_that_onnx_once_had():
     same_as_onnxruntime("ScaledTanh", [X], "", opset=6, alpha=0.5, beta=2.0)
     same_as_onnxruntime("ParametricSoftplus", [X], "", opset=6, alpha=0.5, beta=2.0)
     same_as_onnxruntime("Scatter", [f32(3, 4), np.array([[0, 2]]), f32(1, 2)], "", opset=9, axis=1)
+    (found,) = outputs_of("ConstantFill", [], "", opset=1, value=2.5, shape=[2, 1])
+    np.testing.assert_array_equal(found, np.full((2, 1), 2.5, np.float32), strict=True)
+    options = {"opset": 7, "value": 3.0, "dtype": TensorProto.INT64, "extra_shape": [5]}
+    (found,) = outputs_of("ConstantFill", [X], "", batch="N", **options)
+    np.testing.assert_array_equal(found, np.full((*X.shape, 5), 3), strict=True)
+    (found,) = outputs_of("ConstantFill", [np.array([4, 2])], "", input_as_shape=1, **options)
+    np.testing.assert_array_equal(found, np.full((4, 2, 5), 3), strict=True)
+    refused(CorruptModel, "'extra_shape' is \\[-1\\], wanted sizes", "ConstantFill", [X], "", extra_shape=[-1])
     (found,) = outputs_of("ConstantLike", [X], "", batch="N", value=2.5, dtype=TensorProto.INT32)
     np.testing.assert_array_equal(found, np.full(X.shape, 2, np.int32), strict=True)
     (found,) = outputs_of("ConstantLike", [], "", value=2.5, shape=[2, 1])
@@ -46,6 +54,10 @@ def test_operators_that_onnx_once_had():
     (found,) = outputs_of("Rsqrt", [np.array([4.0, 0.25], np.float32)], "")
     assert found.tolist() == [0.5, 2.0]
     refused(CorruptModel, r"'shape' is \[-2\]", "ConstantLike", [], "", shape=[-2])
+
+
+def test_layer_norm_in_a_file_that_is_older_than_it():
+    same_as_onnxruntime("LayerNormalization", [X, f32(6), f32(6)], "", opset=11, epsilon=0.1)
 
 
 def test_simplified_layer_norm():

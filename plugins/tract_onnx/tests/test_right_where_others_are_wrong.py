@@ -98,6 +98,47 @@ def test_onnxruntime_is_wrong(cases, name):
         cases[name](None, backend=OnnxRuntime)
 
 
+def onnxruntime_gives(model, **inputs):
+    return OnnxRuntime.prepare(model).run(list(inputs.values()))
+
+
+def test_a_dilated_pool_has_as_many_windows_as_its_padding_says():
+    """``SAME_LOWER``: the size divided by the stride, rounded up. It leaves the dilation out of the padding."""
+    model = text_model("""f (float[1,1,5] x) => (float[1,1,K] y) {
+        y = MaxPool<kernel_shape = [3], dilations = [2], strides = [2], auto_pad = "SAME_LOWER">(x)
+    }""")
+    x = np.array([[[5, 1, 2, 0, 3]]], F32)
+    assert outputs(model, x)[0].tolist() == [[[5, 5, 3]]]
+    assert onnxruntime_gives(model, x=x)[0].shape == (1, 1, 2)
+
+
+def test_a_normalised_row_of_small_numbers_has_length_one():
+    """Their squares are 0 in f32; it gives zeros."""
+    model = text_model("f (float[1,2] x) => (float[1,2] y) { y = LpNormalization(x) }")
+    x = np.array([[3e-25, 4e-25]], F32)
+    np.testing.assert_allclose(outputs(model, x)[0], [[0.6, 0.8]], rtol=1e-6)
+    assert not onnxruntime_gives(model, x=x)[0].any()
+
+
+def test_pieces_of_a_given_size_keep_the_axis():
+    """Where a size is given, the text has ``keepdims`` ignored; where that is 1, it is not."""
+    model = text_model("""f (float[2,3] x, int64 size) => (seq(float) s) {
+        s = SplitToSequence<keepdims = 0>(x, size)
+    }""")
+    x, size = np.arange(6, dtype=F32).reshape(2, 3), np.array(1)
+    (pieces,) = Backend.run_model(model, [x, size])
+    assert [piece.tolist() for piece in pieces] == [[[0, 1, 2]], [[3, 4, 5]]]
+    assert [piece.shape for piece in onnxruntime_gives(model, x=x, size=size)[0]] == [(3,), (3,)]
+
+
+def test_the_largest_of_what_is_not_a_number_is_none():
+    """It passes such elements over when it looks for the largest."""
+    model = text_model("f (float[3] x) => (float[1] y) { y = ReduceMax<keepdims = 1>(x) }")
+    x = np.array([np.inf, np.nan, 1], F32)
+    assert np.isnan(outputs(model, x)[0]).all()
+    assert onnxruntime_gives(model, x=x)[0] == np.inf
+
+
 # -- the backend suite itself --------------------------------------------------------------------------------------
 
 

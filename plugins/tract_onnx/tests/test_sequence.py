@@ -283,6 +283,21 @@ def test_sequence_map_sees_what_is_around_it():
     check_text(body, [f32(1, 2), f32(3)], [f32(10, 20), f32(30)], f32(2), wanted=[[f32(22, 44), f32(66)]])
 
 
+def test_sequence_map_of_values_with_symbolic_sizes():
+    body = """f (float[M,N] x, float[K,N] z) => (float[L,N] y) {
+        s = SequenceConstruct (x, z)
+        t = SequenceMap (s) <body = b (float[A,B] v) => (float[A,B] r) {
+            minus = Constant<value_ints: ints = [-1]>()
+            size = Shape (v)
+            flat = Reshape (v, minus)
+            twice = Add (flat, flat)
+            r = Reshape (twice, size)
+        }>
+        y = ConcatFromSequence<axis: int = 0>(t)
+    }"""
+    check_text(body, f32([1, 2, 3]), f32([4, 5, 6], [7, 8, 9]), wanted=[f32([2, 4, 6], [8, 10, 12], [14, 16, 18])])
+
+
 def test_sequence_map_is_one_loop():
     body = """f (seq(float[M]) s) => (seq(float[M]) y) {
         y = SequenceMap (s) <body = b (float[M] x) => (float[M] r) { r = Neg (x) }>

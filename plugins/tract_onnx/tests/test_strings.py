@@ -201,3 +201,47 @@ def test_texts_flow_through_other_operators():
 def test_what_is_no_number_cannot_be_cast():
     with pytest.raises(RunError, match="'x' is not a number"):
         outputs_of("Cast", [texts("x")], "", to=7)
+
+
+# -- Tokenizer -----------------------------------------------------------------------------------------------------
+
+TOKENIZER = {"mark": 0, "pad_value": "#", "mincharnum": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"separators": [" "]}, [["a1", "b22", "c"], ["foo,", "bar", "#"], ["#", "#", "#"]]),
+        ({"separators": ["[0-9]+", "b| "]}, [["a", "c"], ["foo,", "ar"], ["#", "#"]]),
+        ({"separators": [" "], "mincharnum": 2}, [["a1", "b22"], ["foo,", "bar"], ["#", "#"]]),
+        ({"tokenexp": "[a-z]+"}, [["a", "b", "c"], ["foo", "bar", "#"], ["#", "#", "#"]]),
+        ({"tokenexp": "f|fo|b[0-9]|b[0-9]+"}, [["b22"], ["fo"], ["#"]]),
+        ({"tokenexp": "[a-z]+", "mark": 1}, [list("\2abc\3"), ["\2", "foo", "bar", "\3", "#"], list("\2\3###")]),
+    ],
+)
+def test_tokenizer(options, wanted):
+    x = texts("a1 b22  c", " foo, bar", "")
+    (found,) = outputs_of("Tokenizer", [x], "com.microsoft", **{**TOKENIZER, **options})
+    assert found.tolist() == wanted
+    same_as_onnxruntime("Tokenizer", [x], "com.microsoft", **{**TOKENIZER, **options})
+
+
+def test_tokenizer_of_characters():
+    x = texts("äb", "", "c").reshape(3, 1)
+    (found,) = outputs_of("Tokenizer", [x], "com.microsoft", separators=[""], **TOKENIZER)
+    assert found.tolist() == [[["ä", "b"]], [["#", "#"]], [["c", "#"]]]
+
+
+def test_tokenizer_of_texts_without_tokens():
+    (found,) = outputs_of("Tokenizer", [texts("", " ")], "com.microsoft", separators=[" "], **TOKENIZER)
+    assert found.shape == (2, 0)
+
+
+def test_tokenizer_is_refused():
+    def refuse(error, match, x, **options):
+        refused(error, match, "Tokenizer", [x], "com.microsoft", **{**TOKENIZER, **options})
+
+    refuse(FactError, "one axis or two, found 1,1,1,str", texts("a").reshape(1, 1, 1), separators=[" "])
+    refuse(CorruptModel, "neither an expression", texts("a"))
+    refuse(CorruptModel, "'mincharnum' is 0, wanted 1 or more", texts("a"), separators=[" "], mincharnum=0)
+    refuse(CorruptModel, "not a regular expression", texts("a"), separators=["("])

@@ -1,30 +1,38 @@
 """The project behind the interface that the ``onnx`` package defines for all engines, ``onnx.backend.base``.
 
-    from tract_onnx.backend import Backend
+    import tract_onnx.backend as backend
 
-    scores, = Backend.prepare(onnx.load("model.onnx")).run([image])
+    scores, = backend.prepare(onnx.load("model.onnx"), "CPU").run(image)
 
-Devices are runtimes, by name; ``"CPU"`` is the default one, and ``"CUDA"``, as ONNX calls it, is ``"cuda"``.
+Devices are runtimes, by name; ``"CPU"`` is the default one, and ``"CUDA"``, as ONNX calls it, is ``"cuda"``. The module
+itself has the methods of `Backend`, so that it can be given to ``onnx.backend.test.BackendTest``.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
 import onnx
+from google.protobuf.message import EncodeError
 from onnx import helper
 from onnx.backend import base
 
+from tract_core.api.frontends import load_with
 from tract_core.api.model import Model
 from tract_core.api.runnable import Runnable
-from tract_core.api.runtime import runtime_for_name
+from tract_core.api.runtime import Runtime, runtime_for_name
 from tract_core.api.tensor import Tensor
 from tract_core.data import DatumType
-from tract_core.errors import InputError, TractError
+from tract_core.errors import InputError, LimitExceeded, TractError
+from tract_core.model.inference import InferenceModel
 from tract_onnx.frontend import NEWEST, Onnx
 from tract_onnx.tensors import ELEMENT_TYPES
+
+ModelLike = onnx.ModelProto | str | os.PathLike[str]
+"""A model, or the path of its file."""
 
 _RUNTIMES: Final = {"CPU": "default", "CUDA": "cuda"}
 """What ONNX calls devices, and the runtimes that are meant."""
@@ -40,14 +48,16 @@ class BackendRep(base.BackendRep):
         names = [runnable.output_name(slot) for slot in range(runnable.output_count())]
         self._outputs = base.namedtupledict("Outputs", names)
 
-    def run(self, inputs: Sequence[Any] | Mapping[str, Any], **kwargs: Any) -> tuple[Any, ...]:
-        """One turn. ``inputs``: one value per input of the model, in order, or by name.
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """One turn. ``inputs``: one value per input of the model, in a list or by name; an only input, an array itself.
 
         A tensor is an array (of Python strings, for texts), a sequence a list, a map a dictionary, and an optional its
         value or ``None``; so are the outputs, in a tuple that can be asked by name too. Options are not looked at.
         Raises InputError when the inputs do not fit, RunError when a node fails.
         """
-        return self._outputs(*(_value(output) for output in self.runnable.run(inputs)))
+        several = isinstance(inputs, (list, tuple, Mapping))
+        given = cast("Sequence[Any] | Mapping[str, Any]", inputs) if several else [inputs]
+        return self._outputs(*(_value(output) for output in self.runnable.run(given)))
 
 
 class Backend(base.Backend):
@@ -57,13 +67,13 @@ class Backend(base.Backend):
     def supports_device(cls, device: str) -> bool:
         """Whether a runtime of that name is installed and works on this machine."""
         try:
-            runtime_for_name(_RUNTIMES.get(device, device))
+            _runtime(device)
         except TractError:
             return False
         return True
 
     @classmethod
-    def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+    def is_compatible(cls, model: ModelLike, device: str = "CPU", **kwargs: Any) -> bool:
         """Whether `prepare` takes the model."""
         try:
             cls.prepare(model, device, **kwargs)
@@ -72,22 +82,18 @@ class Backend(base.Backend):
         return True
 
     @classmethod
-    def prepare(
-        cls, model: onnx.ModelProto, device: str = "CPU", *, declutter: bool = True, **kwargs: Any
-    ) -> BackendRep:
-        """``model`` ready to run on ``device``.
+    def prepare(cls, model: ModelLike, device: str = "CPU", *, declutter: bool = True, **kwargs: Any) -> BackendRep:
+        """``model``, or what is in the file of that path, ready to run on ``device``.
 
         ``declutter``: whether to bring it to its normal form before. Other options, as the runner of ONNX's tests gives
         them, are not looked at. Raises ModelError when the model is refused, PluginError when the device is.
         """
-        runtime = runtime_for_name(_RUNTIMES.get(device, device))
-        typed = Onnx().load_bytes(model.SerializeToString()).into_typed()
+        runtime = _runtime(device)
+        typed = _loaded(model).into_typed()
         return BackendRep(runtime.prepare(Model(typed.declutter() if declutter else typed)))
 
     @classmethod
-    def run_model(
-        cls, model: onnx.ModelProto, inputs: Sequence[Any] | Mapping[str, Any], device: str = "CPU", **kwargs: Any
-    ) -> tuple[Any, ...]:
+    def run_model(cls, model: ModelLike, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
         """The outputs of ``model``. Inputs and outputs are those of `BackendRep.run`."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
@@ -95,18 +101,61 @@ class Backend(base.Backend):
     def run_node(
         cls,
         node: onnx.NodeProto,
-        inputs: Sequence[Any],
+        inputs: Any,
         device: str = "CPU",
         outputs_info: Sequence[tuple[Any, tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> tuple[Any, ...]:
         """The outputs of one node.
 
-        ``inputs``: one value for each input that the node names. ``opset_version``: that of the node's operator set,
-        the newest by default. What ``outputs_info`` says is found from the operator.
+        ``inputs``: one value for each input that the node names, in order or by name. ``opset_version``: that of the
+        node's operator set, the newest by default. What ``outputs_info`` says is found from the operator.
         """
         version = kwargs.pop("opset_version", None)
-        return cls.run_model(_model_of(node, list(inputs), version), inputs, device, **kwargs)
+        given = _of_node(node, inputs)
+        return cls.run_model(_model_of(node, given, version), given, device, **kwargs)
+
+
+prepare = Backend.prepare
+run_model = Backend.run_model
+run_node = Backend.run_node
+supports_device = Backend.supports_device
+is_compatible = Backend.is_compatible
+
+
+def _runtime(device: str) -> Runtime:
+    """The runtime of a device, whose number may follow, as in ``"CUDA:0"``. Raises PluginError, InputError."""
+    name, _, number = device.partition(":") if isinstance(device, str) else (device, "", "")  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+    if number not in ("", "0"):
+        raise InputError(f"device {device!r}: a runtime uses the first device of its kind", hint=f"ask for {name!r}")
+    return runtime_for_name(_RUNTIMES.get(name, name))
+
+
+def _of_node(node: onnx.NodeProto, inputs: Any) -> list[Any]:
+    """The values of a node's inputs, in order."""
+    if isinstance(inputs, Mapping):
+        by_name = cast("Mapping[str, Any]", inputs)
+        if unknown := [name for name in by_name if name not in node.input]:
+            raise InputError(
+                f"no input is named {', '.join(map(str, unknown))}; the node reads {', '.join(node.input)}"
+            )
+        return [by_name[name] for name in dict.fromkeys(node.input) if name in by_name]
+    return list(cast("Sequence[Any]", inputs)) if isinstance(inputs, (list, tuple)) else [inputs]
+
+
+def _loaded(model: Any) -> InferenceModel:
+    if isinstance(model, (str, os.PathLike)):
+        return load_with(Onnx(), cast("str | os.PathLike[str]", model))
+    if not isinstance(model, onnx.ModelProto):
+        raise InputError(f"a model is an onnx.ModelProto or the path of a file, got {type(model).__name__}")
+    try:
+        content = model.SerializeToString()
+    except (ValueError, EncodeError) as error:
+        raise LimitExceeded(
+            f"the model cannot be written as one message: {error}",
+            hint="save it with onnx.save(..., save_as_external_data=True), and give the path of the file",
+        ) from None
+    return Onnx().load_bytes(content)
 
 
 def _value(output: Any) -> Any:

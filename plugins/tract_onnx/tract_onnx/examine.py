@@ -1,4 +1,4 @@
-"""What a report on a file says beside its problems: what it is, and attributes that no operator asks for."""
+"""What a report on a file says beside its problems: what it is, and what in it counts for less than it seems."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from tract_core.errors import Unsupported
+from tract_core.errors import ModelError, Unsupported
 from tract_onnx.graph import graphs_in
 from tract_onnx.registry import DEFAULT_DOMAIN
 
@@ -38,6 +38,22 @@ def undefined_attributes(proto: onnx.ModelProto) -> Iterator[Unsupported]:
                     where=f"node {name[:200]!r} ({node.op_type})",
                     hint="find out what the exporter meant by it",
                 )
+
+
+def defaults(proto: onnx.ModelProto) -> Iterator[ModelError]:
+    """The initialisers that a caller may override, as the standard has it: inputs too, since version 4 of the format.
+
+    Before, every initialiser had to be among the inputs, which says nothing.
+    """
+    inputs = {info.name for info in proto.graph.input} if proto.ir_version >= 4 else set[str]()
+    sparse = (tensor.values.name for tensor in proto.graph.sparse_initializer)
+    for name in (*(tensor.name for tensor in proto.graph.initializer), *sparse):
+        if name in inputs:
+            yield ModelError(
+                "an input with a default value is taken as a constant",
+                where=f"input {name[:200]!r}",
+                hint="name it among the inputs to give it a value: --input-node, or set_input_names in Python",
+            )
 
 
 def _defined(node: onnx.NodeProto, version: int) -> set[str] | None:

@@ -4,6 +4,8 @@ A model names such a file by a path relative to its own folder. Whatever leads o
 paths, parent folders, drive letters, links whose target is elsewhere, second names of a file that may be elsewhere, and
 anything that is not a plain file. What was checked is what is read: the file is opened once, folder by folder, without
 following links that may have been put there since.
+
+Where the model is a link itself, as in the cache of Hugging Face, the folder of the file behind it is its own as well.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping
+from hashlib import sha1
 from mmap import ACCESS_READ, mmap
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final, Protocol
 
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, UnsafePath
-from tract_core.limits import DEFAULT_LIMITS, LoadLimits
+from tract_core.limits import DEFAULT_LIMITS, LoadLimits, current_watch
 
 MAX_PATH: Final = 1024
 """Characters in the path of an external file."""
@@ -26,6 +29,9 @@ _DEVICES: Final = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port
 
 _BELOW: Final = os.open in os.supports_dir_fd
 """Whether this system can open a file in a folder that is open."""
+
+_PIECE: Final = 1 << 24
+"""Bytes of a file that are read for its digest at a time."""
 
 _COPY: Final = "put a copy of the file beside the model"
 
@@ -38,38 +44,56 @@ class Entry(Protocol):
 
 
 class ExternalFiles:
-    """The files beside one model, each mapped into memory once. ``folder``: ``None`` when the model came as bytes."""
+    """The files beside one model, each mapped into memory once. ``path``: ``None`` when the model came as bytes."""
 
-    def __init__(self, folder: Path | None, limits: LoadLimits = DEFAULT_LIMITS) -> None:
-        self._folder = folder
+    def __init__(self, path: Path | None, limits: LoadLimits = DEFAULT_LIMITS) -> None:
+        self._path = path
         self._limits = limits
+        self._digests: dict[str, str] = {}
         self._contents: dict[str, mmap | bytes] = {}
         self._files: dict[tuple[int, int], mmap | bytes] = {}
         self.stored = 0
         """Bytes that the files opened so far take on the disk: what is left out of a file with holes does not count."""
 
-    def open(self, location: str) -> mmap | bytes:
-        """The content of a file. Raises UnsafePath, LimitExceeded, or ModelError when it cannot be read."""
+    def open(self, location: str, checksum: str | None = None) -> mmap | bytes:
+        """The content of a file, whose SHA-1 digest is ``checksum``, where that is given.
+
+        Raises UnsafePath, LimitExceeded, CorruptModel for another digest, or ModelError when it cannot be read.
+        """
         if location not in self._contents:
             self._contents[location] = self._read(*self._resolve(location), location)
+        if checksum is not None:
+            self._check(location, checksum)
         return self._contents[location]
 
+    def _check(self, location: str, checksum: str) -> None:
+        """A file is read for its digest once, whatever its size: few files have one, and who gives it wants it used."""
+        if location not in self._digests:
+            self._digests[location] = _digest(self._contents[location])
+        if checksum.lower() != self._digests[location]:
+            raise CorruptModel(
+                f"{location!r} has the SHA-1 digest {self._digests[location]}, the model wants {checksum[:40]!r}",
+                hint="the file of external data is damaged, or belongs to another model",
+            )
+
     def _resolve(self, location: str) -> tuple[Path, PurePosixPath | Path]:
-        """The model's folder, and the path of the file in it, without links in either."""
-        if self._folder is None:
+        """A folder of the model, and the path of the file in it, without links in either."""
+        if self._path is None:
             raise UnsafePath(
                 f"the model came without a folder, and keeps tensors in the file {location[:80]!r}",
                 hint="load it from its path",
             )
         _check_text(location)
         try:
-            folder = self._folder.resolve()
-            path = (folder / location).resolve()
+            folders = list(dict.fromkeys((self._path.parent.resolve(), self._path.resolve().parent)))
+            named = next((folder / location for folder in folders if (folder / location).exists()), None)
+            path = (named or folders[0] / location).resolve()
         except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
             raise UnsafePath(f"{location[:80]!r} leads nowhere: {error}", hint=_COPY) from None
-        if not path.is_relative_to(folder):
-            raise UnsafePath(f"{location!r} is a link that leads out of the model's folder", hint=_COPY)
-        return folder, path.relative_to(folder)
+        for folder in folders:
+            if path.is_relative_to(folder):
+                return folder, path.relative_to(folder)
+        raise UnsafePath(f"{location!r} is a link that leads out of the model's folder", hint=_COPY)
 
     def _read(self, folder: Path, path: PurePosixPath | Path, location: str) -> mmap | bytes:
         try:
@@ -115,6 +139,18 @@ def map_file(descriptor: int, size: int) -> mmap | bytes:
         return mmap(descriptor, 0, access=ACCESS_READ) if size else b""
     except (OSError, ValueError, OverflowError) as error:
         raise LimitExceeded(f"a file of {size} bytes cannot be mapped into memory: {error}") from None
+
+
+def _digest(content: mmap | bytes) -> str:
+    """The SHA-1 digest, which the format asks for: it tells damage, and is no protection against who means harm."""
+    digest = sha1(usedforsecurity=False)
+    watch = current_watch()
+    with memoryview(content) as view:
+        for start in range(0, len(view), _PIECE):
+            digest.update(view[start : start + _PIECE])
+            if watch is not None:
+                watch.time()
+    return digest.hexdigest()
 
 
 def _open_below(folder: Path, parts: tuple[str, ...]) -> int:

@@ -14,9 +14,10 @@ from google.protobuf.message import DecodeError
 from tract_core.analysis.findings import Examination
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, TractError, VersionError
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, watching
+from tract_core.lookalikes import HEAD, recognise
 from tract_core.model.inference import InferenceModel
 from tract_core.plugins import Registry, default_registry
-from tract_onnx.examine import description, undefined_attributes
+from tract_onnx.examine import defaults, description, undefined_attributes
 from tract_onnx.external import ExternalFiles, check_size, map_file
 from tract_onnx.file import OnnxFile
 from tract_onnx.graph import GraphReader
@@ -25,7 +26,7 @@ from tract_onnx.ops.function_body import call_function
 from tract_onnx.registry import DEFAULT_DOMAIN, ML_DOMAIN, OLDEST, ONNX, OnnxOps
 from tract_onnx.tensors import TensorReader
 from tract_onnx.texts import check_texts
-from tract_onnx.wire_format import Buffer, scan
+from tract_onnx.wire_format import Buffer, Skeleton, scan
 
 NEWEST: Final = onnx.defs.onnx_opset_version()
 """The newest version of the default domain's operator set: that of the installed ``onnx`` package."""
@@ -68,7 +69,7 @@ class Onnx:
         """
         path = Path(path)
         try:
-            return self._read(_map(path, self._limits), ExternalFiles(path.parent, self._limits))
+            return self._read(_map(path, self._limits), ExternalFiles(path, self._limits), path.name)
         except TractError as error:
             raise error.at(str(path)) from error.__cause__
 
@@ -86,23 +87,23 @@ class Onnx:
         try:
             with watching(self._limits):
                 buffer = _map(Path(path), self._limits)
-                skeleton = scan(buffer, limits=self._limits)
-                proto = parse(skeleton.content)
+                skeleton, proto = _parsed(buffer, self._limits, Path(path).name)
         except TractError as error:
             return Examination(None, (error,))
         model: InferenceModel | None = None
-        files = ExternalFiles(Path(path).parent, self._limits)
+        files = ExternalFiles(Path(path), self._limits)
         try:
             with watching(self._limits):
                 model = self._model(proto, TensorReader(buffer, skeleton, files, self._limits), problems)
         except TractError as error:
             problems.append(error)
-        return Examination(model, tuple(problems), tuple(undefined_attributes(proto)), description(proto))
+        remarks = *undefined_attributes(proto), *defaults(proto)
+        return Examination(model, tuple(problems), remarks, description(proto))
 
-    def _read(self, buffer: Buffer, files: ExternalFiles) -> InferenceModel:
+    def _read(self, buffer: Buffer, files: ExternalFiles, name: str = "") -> InferenceModel:
         with watching(self._limits):
-            skeleton = scan(buffer, limits=self._limits)
-            return self._model(parse(skeleton.content), TensorReader(buffer, skeleton, files, self._limits))
+            skeleton, proto = _parsed(buffer, self._limits, name)
+            return self._model(proto, TensorReader(buffer, skeleton, files, self._limits))
 
     def _model(
         self, proto: onnx.ModelProto, tensors: TensorReader, problems: list[TractError] | None = None
@@ -121,6 +122,18 @@ class Onnx:
         GraphReader(file, proto.graph, model).add_all()
         _set_properties(model, proto)
         return model
+
+
+def _parsed(buffer: Buffer, limits: LoadLimits, name: str) -> tuple[Skeleton, onnx.ModelProto]:
+    """The skeleton of a file, and what is in it. Raises CorruptModel, which says what else the file is where it can."""
+    try:
+        skeleton = scan(buffer, limits=limits)
+        return skeleton, parse(skeleton.content)
+    except CorruptModel:
+        found = recognise(buffer[:HEAD], name)
+        if found is None:
+            raise
+        raise CorruptModel(f"wanted a binary ONNX file, found {found.what}", hint=found.advice) from None
 
 
 def parse(content: bytes) -> onnx.ModelProto:
@@ -154,6 +167,8 @@ def _map(path: Path, limits: LoadLimits) -> Buffer:
             check_size(status.st_size, limits)
             return map_file(file.fileno(), status.st_size)
     except (OSError, ValueError) as error:  # ValueError: a path that no system call takes
+        if isinstance(error, IsADirectoryError):
+            raise ModelError("it is a folder", hint="give the path of the file in it") from None
         reason = error.strerror if isinstance(error, OSError) else None
         raise ModelError(f"it cannot be read: {reason or error}", hint="check the path") from None
 

@@ -43,6 +43,8 @@ class GraphReader:
         facts = FactReader(self._model.symbols, self._graph.input)
         self._add_constants()
         known = frozenset(self.tensors)
+        for what, infos in (("inputs", self._graph.input), ("outputs", self._graph.output)):
+            _check_count(sum(info.name not in known for info in infos), what)
         for info in self._graph.input:
             if info.name not in known:
                 given = (inputs or {}).get(info.name)
@@ -141,6 +143,7 @@ class GraphReader:
             name=proto.name,
             input_names=tuple(proto.input),
             output_names=tuple(outputs),
+            output_count=len(proto.output),
             attributes=attributes,
             file=self._file,
         )
@@ -156,9 +159,7 @@ class GraphReader:
         reason = f"operator {node.op_type[:200]!r} of {node.domain[:200]}, version {node.version}, is not known"
         if known:
             reason += f"; known is {', '.join(known)}"
-        return Unknown(
-            node.op_type, reason, "a plugin can add it: see docs/plugins.md, and 'tract plugins' for what is installed"
-        )
+        return Unknown(node.op_type, reason, self._file.ops.advice(node.domain, node.op_type))
 
     # -- what the file says ----------------------------------------------------------------------------------------
 
@@ -188,6 +189,16 @@ class GraphReader:
 
     def _is_computed(self, outlet: OutletId) -> bool:
         return isinstance(self._model.nodes[outlet.node].op, (OnnxOp, Unknown))
+
+
+def _check_count(count: int, what: str) -> None:
+    allowed = limits_now().max_outputs
+    if count > allowed:
+        raise LimitExceeded(
+            f"the graph has {count} {what}, {allowed} are allowed",
+            where="graph",
+            hint="a model that needs so many can be loaded with LoadLimits(max_outputs=...)",
+        )
 
 
 def _check_name(name: str) -> None:

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import onnx
 
 from tract_core.errors import CorruptModel, LimitExceeded
+from tract_core.limits import limits_now
 from tract_onnx.registry import DEFAULT_DOMAIN, OnnxFn
-
-MAX_NODES: Final = 1_000_000
-"""Nodes that one call may stand for, with the calls inside it."""
-
-MAX_CALLS: Final = 32
-"""Functions calling one another, one inside the other."""
 
 Key = tuple[str, str, str]
 """Domain, name and overload of a function."""
@@ -69,14 +63,15 @@ class _Sizes:
         if key in callers:
             circle = " -> ".join(_name(one) for one in (*callers[callers.index(key) :], key))
             raise CorruptModel(f"functions call each other in a circle: {circle}", where=_name(key))
-        if len(callers) > MAX_CALLS:
-            raise LimitExceeded(f"functions call each other more than {MAX_CALLS} deep", where=_name(key))
+        limits = limits_now()
+        if len(callers) > limits.max_depth:
+            raise LimitExceeded(f"functions call each other more than {limits.max_depth} deep", where=_name(key))
         if key not in self._nodes:
             inner = [key_of(node) for node in _all_nodes(self._functions[key].node)]
             called = sum(self._count(one, (*callers, key)) for one in inner if one in self._functions)
             self._nodes[key] = len(inner) + called
-            if self._nodes[key] > MAX_NODES:
-                raise LimitExceeded(f"a call of it stands for more than {MAX_NODES} nodes", where=_name(key))
+            if self._nodes[key] > limits.max_nodes:
+                raise LimitExceeded(f"a call of it stands for more than {limits.max_nodes} nodes", where=_name(key))
         return self._nodes[key]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import onnx
 
 from tract_core.data import DatumType
@@ -21,6 +22,9 @@ _KIND = onnx.AttributeProto
 class OnnxNode:
     """One node of a file. ``version``: that of its domain's operator set.
 
+    ``output_names``: up to the last one that is read, empty for those that are not. ``output_count``: how many the file
+    lists, read or not.
+
     A getter returns the attribute, or the default, when one is given, for an attribute that is absent. It raises
     CorruptModel when the attribute is of another kind, or absent without a default.
     """
@@ -31,13 +35,9 @@ class OnnxNode:
     name: str
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
+    output_count: int
     attributes: Mapping[str, onnx.AttributeProto]
     file: OnnxFile
-
-    @property
-    def output_count(self) -> int:
-        """Outputs up to the last one that has a name."""
-        return len(self.output_names)
 
     def wants_output(self, slot: int) -> bool:
         """Whether the node's output ``slot`` has a name, so that somebody may read it."""
@@ -56,8 +56,8 @@ class OnnxNode:
         return bool(self._get(name, "INT", "i", int(default)))
 
     def float(self, name: str, default: float | None = None) -> float:
-        """A floating-point number."""
-        return self._get(name, "FLOAT", "f", default)
+        """A floating-point number: one of f32, and so is the default."""
+        return self._get(name, "FLOAT", "f", None if default is None else float(np.float32(default)))
 
     def string(self, name: str, default: str | None = None) -> str:
         """A text."""

@@ -57,6 +57,7 @@ class OnnxOp(InferenceOp):
 def _named(model: TypedModel, node: OnnxNode, outlets: Sequence[OutletId | None], before: int) -> list[OutletId]:
     """One outlet per output of ``node``, under the names that the file gives them; ``before``: the first new node."""
     named: list[OutletId] = []
+    names = frozenset(node.output_names)
     for slot, wanted in enumerate(node.output_names):
         outlet = outlets[slot] if slot < len(outlets) else None
         if not wanted:
@@ -64,16 +65,16 @@ def _named(model: TypedModel, node: OnnxNode, outlets: Sequence[OutletId | None]
         elif outlet is None:
             raise Unsupported(f"output {slot}, {wanted!r}, is read, and it is not computed here")
         else:
-            named.append(_name(model, node, outlet, wanted, before))
+            named.append(_name(model, names, outlet, wanted, before))
     return named
 
 
-def _name(model: TypedModel, node: OnnxNode, outlet: OutletId, wanted: str, before: int) -> OutletId:
+def _name(model: TypedModel, names: frozenset[str], outlet: OutletId, wanted: str, before: int) -> OutletId:
     if outlet.slot > 0:
         model.set_label(outlet, wanted)
         return outlet
     current = model.nodes[outlet.node].name
-    if outlet.node < before or (current != wanted and current in node.output_names):
+    if outlet.node < before or (current != wanted and current in names):
         # The tensor has a name already: it passed through unchanged, or is two outputs of this node.
         return wire_one(model, wanted, Identity(), outlet)
     if current != wanted:

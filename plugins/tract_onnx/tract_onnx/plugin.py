@@ -80,6 +80,7 @@ _FAMILIES: Final = (
     "trilu",
     "unique",
     "upsample",
+    "withdrawn",
 )
 
 _OPERATORS: Final = (

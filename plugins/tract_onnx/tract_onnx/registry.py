@@ -9,6 +9,7 @@ A function takes the node and its surroundings, adds core operators, and returns
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from tract_core.model.graph import OutletId
@@ -38,6 +39,10 @@ OLDEST: Final = 1
 """The oldest version of the default domain's operator set that is read."""
 
 
+MOST_GUESSES: Final = 50
+"""Unknown operators for which a similar name is looked for: a report lists no more, and each takes a millisecond."""
+
+
 def row_key(op_type: str, since: int, domain: str = DEFAULT_DOMAIN) -> str:
     """The key of an operator's row, as ``"ai.onnx/Softmax/13"``."""
     return f"{domain}/{op_type}/{since}"
@@ -52,6 +57,7 @@ class OnnxOps:
     """The rows of a table ``onnx``, ready to be looked up by operator and version."""
 
     def __init__(self, table: Table[str, OnnxFn]) -> None:
+        self._guesses: set[str] = set()
         self._versions: dict[tuple[str, str], dict[int, OnnxFn]] = {}
         for key, function in table.rows().items():
             rest, _, since = key.rpartition("/")
@@ -69,3 +75,21 @@ class OnnxOps:
         return [
             f"{domain} from version {min(rows)}" for (domain, name), rows in self._versions.items() if name == op_type
         ]
+
+    def advice(self, domain: str, op_type: str) -> str:
+        """What to do about an operator that is not known in the version in which a file asks for it."""
+        if rows := self._versions.get((domain, op_type)):
+            return f"export the model for version {min(rows)} of {domain} or later, or use onnx.version_converter"
+        if homes := [home for home, name in self._versions if name == op_type]:
+            return f"if that of {' or '.join(homes)} is meant, the node's domain must say so"
+        self._guesses.add(op_type)
+        guess = len(self._guesses) <= MOST_GUESSES
+        names = {name.lower(): name for home, name in self._versions if home == domain and guess}
+        if near := get_close_matches(op_type.lower(), names, n=1, cutoff=0.8):
+            return f"did you mean {names[near[0]]!r}?"
+        if domain == DEFAULT_DOMAIN:
+            return (
+                "the standard has no such operator, so the exporter left one of its own: export for a later version "
+                f"of {DEFAULT_DOMAIN}, which may have what is needed, or add it with a plugin (see docs/plugins.md)"
+            )
+        return "a plugin can add it: see docs/plugins.md, and 'tract plugins' for what is installed"

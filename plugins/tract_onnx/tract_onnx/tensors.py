@@ -12,6 +12,7 @@ import onnx
 from tract_core.data import DatumType
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits
+from tract_core.lookalikes import HEAD, recognise
 from tract_core.plugins.keys import Array
 from tract_onnx import external
 from tract_onnx.external import ExternalFiles
@@ -134,14 +135,16 @@ class TensorReader:
         said = external.entries(tensor.external_data)
         if "location" not in said:
             raise CorruptModel("its data is external, and the file's name is missing")
-        content = self._files.open(said["location"])
+        content = self._files.open(said["location"], said.get("checksum"))
         offset = external.number(said, "offset") or 0
         given = external.number(said, "length")
         length = byte_count(kind, shape) if given is None else given
         if offset + length > len(content):
+            found = recognise(content[:HEAD])
             raise CorruptModel(
-                f"its {length} bytes at offset {offset} go beyond the {len(content)} bytes of {said['location']!r}",
-                hint="the file of external data is truncated, or belongs to another model",
+                f"its {length} bytes at offset {offset} go beyond the {len(content)} bytes of {said['location']!r}"
+                + (f", which is {found.what}" if found else ""),
+                hint=found.advice if found else "the file of external data is truncated, or belongs to another model",
             )
         return self._from_region(kind, shape, content, offset, length)
 

@@ -1,10 +1,12 @@
-"""Names and other texts of a file are UTF-8: whatever reads the parsed file may rely on that.
+"""Texts of a file are UTF-8, and its names can be shown: whatever reads the parsed file may rely on that.
 
-The parser hands a text that is not over as bytes, and says nothing.
+The parser hands a text that is not UTF-8 over as bytes, and says nothing. A name with a character that steers a
+terminal, breaks a line or turns the writing direction would make a report say something else than it does.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -17,16 +19,31 @@ _MESSAGE: Final = FieldDescriptor.TYPE_MESSAGE
 
 
 def check_texts(message: Message) -> None:
-    """Raises CorruptModel, with the field's name, when a text in ``message``, at any depth, is not UTF-8."""
+    """Raises CorruptModel, with the field's name, for a text in ``message``, at any depth, that must not be there."""
     pending: list[Any] = [message]
     while pending:
         current = pending.pop()
         for field, value in current.ListFields():
             if field.type == _MESSAGE:
                 pending.extend((value,) if isinstance(value, Message) else value)
-            elif field.type == _TEXT and (type(value) is bytes or (type(value) is not str and _has_bytes(value))):
-                raise CorruptModel(f"a text is not UTF-8: {field.name}", where=type(current).__name__)
+            elif field.type == _TEXT:
+                _check(value, field.name, type(current).__name__)
 
 
-def _has_bytes(values: Any) -> bool:
-    return any(type(value) is bytes for value in values)
+def _check(value: Any, field: str, message: str) -> None:
+    for text in (value,) if isinstance(value, (str, bytes)) else value:
+        if isinstance(text, bytes):
+            raise CorruptModel(f"a text is not UTF-8: {field}", where=message)
+        if not text.isprintable() and message not in _FREE and field not in _FREE and _STEERING.search(text):
+            raise CorruptModel(
+                f"the {field.replace('_', ' ')} {text[:80]!r} has a character that cannot be shown",
+                where=message,
+                hint="rename it when exporting: names are letters, digits and signs",
+            )
+
+
+_FREE: Final = frozenset({"StringStringEntryProto", "doc_string", "producer_name", "producer_version", "dim_param"})
+"""Messages and fields that hold texts for people, or paths and sizes, which have rules of their own."""
+
+_STEERING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters, line separators and what turns the writing direction."""

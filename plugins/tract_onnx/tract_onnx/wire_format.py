@@ -185,7 +185,11 @@ class _Scanner:
             return self._varint(position, end)[1]
         size = _FIXED.get(tag & 7)
         if size is None:
-            raise CorruptModel(f"a field of wire type {tag & 7}, which ONNX files do not have", where=f"offset {field}")
+            raise CorruptModel(
+                f"found a field of wire type {tag & 7}: the file is damaged, or is no ONNX model",
+                where=f"offset {field}",
+                hint="download or export the model again",
+            )
         if size > end - position:
             raise _truncated(field, f"a field of {size} bytes where {end - position} are left")
         return position + size

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 import ml_dtypes
+import numpy as np
 
-from tract_core.data import DatumType, DType, Value
+from tract_core.data import Constant, DatumType, DType, Value
 from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import CorruptModel, FactError, LimitExceeded, Unsupported
 from tract_core.model.fact import ShapeFact, TypedFact
@@ -31,6 +32,11 @@ MAX_COUNT: Final = 1 << 16
 def greatest(kind: DType) -> float:
     """The greatest number of a float type."""
     return float(cast("Any", ml_dtypes.finfo(kind.numpy)).max)
+
+
+def zero_of(kind: DType) -> Constant:
+    """What the standard fills tensors of an element type up with, of rank 0: 0, false, or an empty text."""
+    return Constant(np.array("", object) if kind is DatumType.STRING else np.zeros((), kind.numpy))
 
 
 P = ParamSpec("P")

@@ -49,4 +49,9 @@ def test_what_is_no_permutation_is_refused() -> None:
 
 def test_full_reshape_leaves_the_ends_alone() -> None:
     assert full_reshape([2, 6, 5], [2, 2, 3, 5]) == Reshape(1, (6,), (2, 3))
+
+
+def test_full_reshape_of_nothing_takes_all_axes() -> None:
+    """The rest of the axes need not have as many elements as before."""
+    assert full_reshape([2, 0, 3], [0, 3]) == Reshape(0, (2, 0, 3), (0, 3))
     assert full_reshape([2, 3], [2, 3]) is None

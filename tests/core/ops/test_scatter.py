@@ -28,6 +28,8 @@ Array = np.ndarray[Any, Any]
             r"updates are 3,3,f32, wanted 3,2,f32 for indices 3,1,i64 into 2,2,f32",
         ),
         (ScatterNd(), ["2,f32", "3,2,i64", "3,f32"], r"ScatterNd: indices 3,2,i64 with 0 batch axes do not fit 2,f32"),
+        (ScatterNd(), ["2,f32", "3,K,i64", "f32"], r"ScatterNd: indices 3,2,i64 with 0 batch axes do not fit 2,f32"),
+        (ScatterNd(), ["2,5,f32", "3,K,i64", "3,4,f32"], r"updates are 3,4,f32, wanted 3,5,f32 for indices 3,1,i64"),
     ],
 )
 def test_facts_that_do_not_fit(op: Any, facts: Sequence[str], message: str) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim, same_dim
 from tract_core.errors import FactError
+from tract_core.limits import check_run_time
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -77,10 +78,12 @@ def _corners(op: NonMaxSuppression, boxes: Array) -> Array:
 def _keep(boxes: Array, scores: Array, most: int, overlap: float, least: float) -> list[int]:
     """The boxes to keep, by falling score; of equal ones the earlier is the better."""
     kept: list[int] = []
+    check_run_time()
     for box in np.argsort(-scores, kind="stable").tolist():
         if len(kept) >= most or not scores[box] > least:
             break
         if not (_common_share(boxes[kept], boxes[box]) > overlap).any():
+            check_run_time()
             kept.append(box)
     return kept
 

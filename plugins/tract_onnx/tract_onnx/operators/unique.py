@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -49,8 +50,9 @@ class Unique(TypedOp):
 def reference(op: Unique, x: Array) -> tuple[Array, ...]:
     """numpy.unique, then put into the order that is wanted"""
     x, axis = (x.reshape(-1), 0) if op.axis is None else (x, op.axis)
-    rows = np.moveaxis(_comparable(x), axis, 0).reshape(x.shape[axis], -1)
-    keys = rows.reshape(-1) if op.axis is None else rows
+    keys = np.moveaxis(_comparable(x), axis, 0)
+    if op.axis is not None:
+        keys = keys.reshape(len(keys), math.prod(keys.shape[1:]))
     _, first, which, counts = np.unique(keys, True, True, True, axis=0 if keys.ndim > 1 else None)
     which = which.reshape(-1)
     if not op.sorted:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tract_core.data import DatumType
 from tract_core.dims import product
-from tract_core.errors import FactError, Unsupported
+from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Mul, Sub
 from tract_core.ops.elementwise import Rsqrt
@@ -34,10 +34,22 @@ def batch_norm_7(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
 
 
 def _with_statistics(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
-    if not node.flag("spatial", True):
-        raise Unsupported("BatchNormalization of single elements (spatial=0) in training mode")
-    result, (mean, variance), running = _by_batch(node, wire)
-    return result, *running, mean, variance
+    if node.flag("spatial", True):
+        result, (mean, variance), running = _by_batch(node, wire)
+        return result, *running, mean, variance
+    flat = Wiring(wire.model, wire.name, _flat(wire), wire.outer)
+    result, found, running = _by_batch(node, flat)
+    given = wire.shape(wire.input(3))
+    statistics = (wire.reshape(outlet, given) for outlet in (*running, *found))
+    return wire.reshape(result, wire.shape(wire.input(0))), *statistics
+
+
+def _flat(wire: Wiring) -> list[OutletId]:
+    """The inputs where there is one of each parameter per element of an item: each element is a channel."""
+    x, *parameters = (wire.input(slot) for slot in range(5))
+    shape = wire.shape(x)
+    flat = wire.reshape(x, (shape[0], product(shape[1:])))
+    return [flat, *(wire.reshape(y, (wire.shape(y).volume,)) for y in parameters)]
 
 
 @onnx_op(ROWS, "BatchNormalization", since=14)
@@ -50,15 +62,17 @@ def batch_norm_14(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
 
 
 def _by_given(node: OnnxNode, wire: Wiring) -> OutletId:
-    x, scale, bias, mean, variance = (wire.input(slot) for slot in range(5))
+    shape, kind = wire.shape(wire.input(0)), wire.dtype(wire.input(0))
+    spatial = node.flag("spatial", True)  # up to version 8
+    inputs = [wire.input(slot) for slot in range(5)] if spatial else _flat(wire)
+    if any(wire.dtype(one) != kind for one in inputs):
+        widest = max((wire.dtype(one) for one in inputs), key=lambda one: one.itemsize)
+        inputs = [wire.cast(one, DatumType.F32 if widest.itemsize < 4 else widest) for one in inputs]
+    x, scale, bias, mean, variance = inputs
     eps = node.float("epsilon", 1e-5)
-    if not node.flag("spatial", True):  # up to version 8: one of each per element of an item
-        shape = wire.shape(x)
-        flat = wire.reshape(x, (shape[0], product(shape[1:])))
-        scale, bias, mean, variance = (wire.reshape(y, (wire.shape(y).volume,)) for y in (scale, bias, mean, variance))
-        result = wire.through(wire_batch_norm, flat, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
-        return wire.reshape(result, shape)
-    return wire.through(wire_batch_norm, x, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
+    result = wire.through(wire_batch_norm, x, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
+    result = wire.cast(result, kind)
+    return result if spatial else wire.reshape(result, shape)
 
 
 def _by_batch(node: OnnxNode, wire: Wiring) -> tuple[OutletId, Sequence[OutletId], Sequence[OutletId]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Final
 
+from tract_core.data import DatumType
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops import binary as core
@@ -63,16 +64,31 @@ def _folded(op: TypedOp) -> OnnxFn:
     return wire_folded
 
 
-for _name, _op in (("Sum", core.Add()), ("Max", core.Max()), ("Min", core.Min())):
+for _name, _op in (("Max", core.Max()), ("Min", core.Min())):
     ROWS.add(ONNX, row_key(_name, 1), _folded(_op))
+
+
+@onnx_op(ROWS, "Sum")
+def total(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The sum of the inputs; that of narrow floats is rounded once"""
+    return wire.cast(_sum(wire), wire.dtype(wire.input(0)))
 
 
 @onnx_op(ROWS, "Mean")
 def mean(node: OnnxNode, wire: Wiring) -> OutletId:
-    """The sum of the inputs, divided by how many there are"""
+    """The sum of the inputs, divided by how many there are; that of narrow floats is rounded once"""
+    found = _sum(wire)
+    divided = wire.op(core.Div(), found, wire.scalar(len(wire.slots), found))
+    return wire.cast(divided, wire.dtype(wire.input(0)))
+
+
+def _sum(wire: Wiring) -> OutletId:
+    """The sum of the inputs, in f32 for narrow floats, which might overflow on the way."""
     inputs = wire.all_inputs()
-    total = reduce(lambda a, b: wire.binary(core.Add(), a, b), inputs)
-    return wire.op(core.Div(), total, wire.scalar(len(inputs), total))
+    kind = wire.dtype(inputs[0])
+    if len(inputs) > 1 and kind.is_float() and kind.itemsize < 4:
+        inputs = [wire.cast(x, DatumType.F32) for x in inputs]
+    return reduce(lambda a, b: wire.binary(core.Add(), a, b), inputs)
 
 
 @onnx_op(ROWS, "Pow")

@@ -51,8 +51,10 @@ def _cast(node: OnnxNode, wire: Wiring, to: DType) -> OutletId:
     kind = wire.dtype(x)
     if kind == to:
         return x
-    if to in _SATURATING and kind.is_float() and kind.itemsize > 1 and node.flag("saturate", True):
+    if to in _SATURATING and node.flag("saturate", True):
         # Narrow floats have no room for infinities: what is too large becomes the greatest number.
         limit = greatest(to)
+        if not kind.is_float() or kind.itemsize == 1:
+            x = wire.op(Cast(DatumType.F32), x)
         x = wire.op(Min(), wire.op(Max(), x, wire.scalar(-limit, x)), wire.scalar(limit, x))
     return wire.op(Cast(to), x)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from tract_core.data import Constant
 from tract_core.dims import same_dim
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
@@ -16,7 +13,7 @@ from tract_core.ops.wiring_dyn import wire_dyn_pad
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
-from tract_onnx.wiring import Wiring
+from tract_onnx.wiring import Wiring, zero_of
 
 ROWS = Rows()
 
@@ -37,7 +34,7 @@ def center_crop_pad(node: OnnxNode, wire: Wiring) -> OutletId:
         missing = wire.op(Sub(), wire.op(Max(), own, size), own)
         before[axis], after[axis] = (wire.unsqueeze(count, [0]) for count in _halves(wire, missing))
     pads = wire.op(TypedConcat(0), *before, *after)
-    x = wire.through(wire_dyn_pad, x, pads, PadConstant(Constant(np.zeros((), wire.dtype(x).numpy))))
+    x = wire.through(wire_dyn_pad, x, pads, PadConstant(zero_of(wire.dtype(x))))
     for axis, size in sizes.items():
         own = wire.const(wire.shape(x)[axis])
         start, _ = _halves(wire, wire.op(Sub(), own, wire.op(Min(), own, size)))

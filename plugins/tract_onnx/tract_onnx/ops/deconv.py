@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tract_core.dims import Dim, exact_div
+from tract_core.dims import Dim, dim_max, exact_div
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.ops.conv import KernelFormat
@@ -48,10 +48,15 @@ def _pads_for(node: OnnxNode, written: list[Dim]) -> Padding:
     wanted = node.ints("output_shape")[-len(written) :]
     if len(wanted) != len(written):
         raise FactError(f"attribute 'output_shape' is {list(wanted)}, {len(written)} sizes are wanted")
-    totals = [size - target for size, target in zip(written, wanted, strict=True)]
-    small, large = tuple(total // 2 for total in totals), tuple(total - total // 2 for total in totals)
     upper = node.choice("auto_pad", AUTO_PADS, "NOTSET") == "SAME_UPPER"
-    return Explicit(small, large) if upper else Explicit(large, small)
+    cuts = [_cut(size - target, upper=upper) for size, target in zip(written, wanted, strict=True)]
+    return Explicit(tuple(before for before, _ in cuts), tuple(after for _, after in cuts))
+
+
+def _cut(total: Dim, *, upper: bool) -> tuple[Dim, Dim]:
+    """What is cut off at both ends; where more is wanted than is written, zeros follow behind it."""
+    before = dim_max(0, total // 2 if upper else total - total // 2)
+    return before, total - before
 
 
 def _outputs_first(wire: Wiring, kernel: OutletId, group: int) -> OutletId:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tract_core.data import DatumType
 from tract_core.errors import CorruptModel, FactError
 from tract_core.model.axes import AxesMapping, letters
 from tract_core.model.graph import OutletId
@@ -25,20 +26,27 @@ def matmul(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "Gemm")
 def gemm(node: OnnxNode, wire: Wiring) -> OutletId:
     """Alpha * A B + beta * C, with A or B transposed where the attributes say so"""
+    return wire_gemm(node, wire)
+
+
+def wire_gemm(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The product that the attributes of Gemm describe. Raises FactError for anything but matrices."""
     a, b, c = wire.input(0), wire.input(1), wire.optional(2)
     if wire.rank(a) != 2 or wire.rank(b) != 2:
         raise FactError(f"Gemm wants matrices, found {wire.fact(a)} and {wire.fact(b)}")
     kind = wire.dtype(a)
     left, right = ("km" if node.flag("transA") else "mk"), ("nk" if node.flag("transB") else "kn")
     result = wire.cast(wire.op(EinSum(AxesMapping((left, right), ("mn",)), accumulator(kind)), a, b), kind)
-    alpha, beta = node.float("alpha", 1.0), node.float("beta", 1.0)
+    alpha, beta = node.float("alpha", 1.0), 0.0 if c is None else node.float("beta", 1.0)
+    if kind.is_integer() and not (alpha.is_integer() and beta.is_integer()):
+        result = wire.cast(result, DatumType.F64)
     if alpha != 1:
         result = wire.op(Mul(), result, wire.scalar(alpha, result))
-    if c is None or beta == 0:
-        return result
-    if beta != 1:
-        c = wire.op(Mul(), c, wire.scalar(beta, c))
-    return wire.binary(Add(), result, c)
+    if c is not None and beta != 0:
+        c = wire.cast(c, wire.dtype(result))
+        c = c if beta == 1 else wire.op(Mul(), c, wire.scalar(beta, c))
+        result = wire.binary(Add(), result, c)
+    return wire.cast(result, kind)
 
 
 @onnx_op(ROWS, "Einsum", since=12)
@@ -64,7 +72,7 @@ def parse_equation(equation: str, ranks: list[int]) -> AxesMapping:
     unnamed = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
     for term, count, rank in zip(terms, unnamed, ranks, strict=True):
         if count < 0 or (count > 0 and "..." not in term):
-            raise CorruptModel(f"the term {term!r} of {equation[:200]!r} does not fit an input of {rank} axes")
+            raise CorruptModel(f"the term {term[:80]!r} of {equation[:200]!r} does not fit an input of {rank} axes")
     fresh = (name for name in letters() if name not in text)
     batch = "".join(next(fresh) for _ in range(max(unnamed)))
     inputs = [term.replace("...", batch[len(batch) - count :]) for term, count in zip(terms, unnamed, strict=True)]

@@ -14,7 +14,7 @@ from tract_core.ops.binary import Add, Div, Gt, Max, Min, Mul, Sub
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import ONNX, OnnxFn, onnx_op, row_key
-from tract_onnx.wiring import Wiring
+from tract_onnx.wiring import Wiring, greatest
 
 ROWS = Rows()
 
@@ -30,7 +30,6 @@ _SAME: Final[dict[str, TypedOp]] = {
     "Ceil": core.Ceil(),
     "Cos": core.Cos(),
     "Cosh": core.Cosh(),
-    "Erf": core.Erf(),
     "Exp": core.Exp(),
     "Floor": core.Floor(),
     "HardSwish": core.HardSwish(),
@@ -69,6 +68,17 @@ def identity(node: OnnxNode, wire: Wiring) -> OutletId:
     return wire.input(0)
 
 
+@onnx_op(ROWS, "Erf")
+def erf(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The error function; that of integers is cut off at the point"""
+    x = wire.input(0)
+    return wire.cast(wire.op(core.Erf(), _as_floats(wire, x)), wire.dtype(x))
+
+
+def _as_floats(wire: Wiring, x: OutletId) -> OutletId:
+    return x if wire.dtype(x).is_float() else wire.cast(x, DatumType.F64)
+
+
 @onnx_op(ROWS, "Dropout")
 def dropout_1(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """x: nothing is dropped when a model is used; every element of the mask is true"""
@@ -95,14 +105,12 @@ def leaky_relu(node: OnnxNode, wire: Wiring) -> OutletId:
 
 @onnx_op(ROWS, "PRelu")
 def prelu(node: OnnxNode, wire: Wiring) -> OutletId:
-    """max(x, 0) + slope * min(x, 0)"""
+    """X, or slope * x below zero"""
     x, slope = wire.input(0), wire.input(1)
     if node.version < 7 and wire.rank(slope) == 1:
         # Before it was broadcast as usual, the slope was one number, or one per channel.
         slope = wire.unsqueeze(slope, list(range(1, wire.rank(x) - 1)))
-    zero = wire.scalar(0, x)
-    below = wire.binary(Mul(), wire.op(Min(), x, zero), slope)
-    return wire.binary(Add(), wire.op(Max(), x, zero), below)
+    return wire.select(wire.op(Gt(), wire.scalar(0, x), x), wire.binary(Mul(), x, slope), x)
 
 
 def _activation(wire: Wiring, name: str, alpha: float = 0.0, beta: float = 0.0) -> OutletId:
@@ -191,13 +199,13 @@ def gelu(node: OnnxNode, wire: Wiring) -> OutletId:
 
 @onnx_op(ROWS, "Shrink", since=9)
 def shrink(node: OnnxNode, wire: Wiring) -> OutletId:
-    """X + bias below -lambd, x - bias above lambd, else 0"""
-    x = wire.input(0)
+    """X + bias below -lambd, x - bias above lambd, else 0; computed in floats"""
+    kind, x = wire.dtype(wire.input(0)), _as_floats(wire, wire.input(0))
     limit, bias = node.float("lambd", 0.5), node.float("bias", 0.0)
     zero = wire.scalar(0, x)
     above = wire.select(wire.op(Gt(), x, wire.scalar(limit, x)), wire.op(Sub(), x, wire.scalar(bias, x)), zero)
     is_below = wire.op(Gt(), wire.scalar(-limit, x), x)
-    return wire.select(is_below, wire.op(Add(), x, wire.scalar(bias, x)), above)
+    return wire.cast(wire.select(is_below, wire.op(Add(), x, wire.scalar(bias, x)), above), kind)
 
 
 @onnx_op(ROWS, "IsInf", since=10)
@@ -211,15 +219,27 @@ def is_inf(node: OnnxNode, wire: Wiring) -> OutletId:
 def clip_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """X kept between two attributes"""
     x = wire.input(0)
-    low = wire.scalar(node.float("min"), x) if node.has("min") else None
-    high = wire.scalar(node.float("max"), x) if node.has("max") else None
+    low, high = (wire.scalar(node.float(name), x) if node.has(name) else None for name in ("min", "max"))
+    return _clip(wire, x, low, high)
+
+
+@onnx_op(ROWS, "Clip", since=6)
+def clip_6(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X kept between two attributes, by default the ends of f32"""
+    x, end = wire.input(0), greatest(DatumType.F32)
+    low, high = (wire.scalar(node.float(name, limit), x) for name, limit in (("min", -end), ("max", end)))
     return _clip(wire, x, low, high)
 
 
 @onnx_op(ROWS, "Clip", since=11)
 def clip_11(node: OnnxNode, wire: Wiring) -> OutletId:
-    """X kept between two inputs, either of which may be left out"""
-    return _clip(wire, wire.input(0), wire.optional(1), wire.optional(2))
+    """X kept between two inputs, by default the ends of its type, which only infinities are beyond"""
+    x, low, high = wire.input(0), wire.optional(1), wire.optional(2)
+    if wire.dtype(x).is_float():
+        end = greatest(wire.dtype(x))
+        low = wire.scalar(-end, x) if low is None else low
+        high = wire.scalar(end, x) if high is None else high
+    return _clip(wire, x, low, high)
 
 
 def _clip(wire: Wiring, x: OutletId, low: OutletId | None, high: OutletId | None) -> OutletId:

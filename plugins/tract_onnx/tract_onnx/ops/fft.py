@@ -22,7 +22,7 @@ from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.operators.mel import MelWeightMatrix
 from tract_onnx.registry import onnx_op
-from tract_onnx.wiring import Wiring
+from tract_onnx.wiring import Wiring, zero_of
 
 ROWS = Rows()
 
@@ -94,7 +94,7 @@ def _pairs(wire: Wiring, x: OutletId) -> OutletId:
     """Complex numbers; real ones get an imaginary part of 0."""
     if _parts(wire, x) == 2:
         return x
-    zero = PadConstant(Constant(np.zeros((), wire.dtype(x).numpy)))
+    zero = PadConstant(zero_of(wire.dtype(x)))
     return wire.through(wire_pad, x, [*((0, 0) for _ in range(wire.rank(x) - 1)), (0, 1)], zero)
 
 
@@ -103,7 +103,7 @@ def _resized(wire: Wiring, x: OutletId, axis: int, length: OutletId) -> OutletId
     missing = wire.op(Max(), wire.op(Sub(), length, wire.const(wire.shape(x)[axis])), wire.const(0))
     behind = [wire.const((0,)), wire.unsqueeze(missing, [0])]
     pads = [behind[slot == axis + wire.rank(x)] for slot in range(2 * wire.rank(x))]
-    zero = PadConstant(Constant(np.zeros((), wire.dtype(x).numpy)))
+    zero = PadConstant(zero_of(wire.dtype(x)))
     padded = wire.through(wire_dyn_pad, x, wire.op(TypedConcat(0), *pads), zero)
     return wire.through(wire_dyn_slice, padded, axis, start=wire.const(0), end=length)
 
@@ -143,6 +143,8 @@ def stft(node: OnnxNode, wire: Wiring) -> OutletId:
     if wire.rank(signal) != 3:
         raise FactError(f"STFT wants a signal of shape [batch, length, 1 or 2], found {wire.fact(signal)}")
     onesided = node.flag("onesided", True)
+    if window is not None and wire.rank(window) != 1:
+        raise FactError(f"STFT wants a window of one axis, found {wire.fact(window)}")
     if onesided and _parts(wire, signal) != 1:
         raise FactError(f"STFT with onesided=1 transforms real numbers, found {wire.fact(signal)}")
     frame, stride = _frame(wire, signal, window), wire.i64(wire.number(wire.input(1)))

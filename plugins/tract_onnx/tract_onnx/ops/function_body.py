@@ -56,8 +56,8 @@ def call_function(body: onnx.FunctionProto) -> OnnxFn:
 def _check_call(node: OnnxNode, wire: Wiring, body: onnx.FunctionProto) -> None:
     if len(wire.slots) > len(body.input):
         raise CorruptModel(f"{len(wire.slots)} inputs are given, the function takes {len(body.input)}")
-    if node.output_count > len(body.output):
-        raise CorruptModel(f"{node.output_count} outputs are read, the function has {len(body.output)}")
+    if len(node.output_names) > len(body.output):
+        raise CorruptModel(f"{len(node.output_names)} outputs are read, the function has {len(body.output)}")
     computed = {*body.input, *(name for inner in body.node for name in inner.output)}
     for name in body.output:
         if name not in computed:

@@ -10,6 +10,7 @@ import numpy as np
 from tract_core.data import Constant, DatumType
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
+from tract_core.ops.expect import element
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
@@ -96,7 +97,7 @@ def _default(node: OnnxNode, values: Array) -> Array:
     if values.dtype.kind == "O":
         return np.array(node.string("default_string", UNUSED), dtype=object)
     if DatumType.from_numpy(values.dtype).is_integer():
-        return np.array(node.int("default_int64", -1), values.dtype)
+        return element(node.int("default_int64", -1), DatumType.from_numpy(values.dtype))
     return np.array(node.float("default_float", -0.0), values.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Products with weights of a few bits, quantised in blocks (domain ``com.microsoft``)."""
+"""Products with weights of a few bits, quantised in blocks, and rows of them (domain ``com.microsoft``)."""
 
 from __future__ import annotations
 
@@ -40,14 +40,17 @@ def matmul_nbits(node: OnnxNode, wire: Wiring) -> OutletId:
         raise Unsupported(f"MatMulNBits with {bits} bits, known are {', '.join(map(str, _TYPES))}")
     if block < 1 or rows < 1 or columns < 1:
         raise CorruptModel(f"MatMulNBits with N={rows}, K={columns} and blocks of {block} makes no sense")
-    kind = wire.dtype(x).storage
-    weights = wire.cast(_weights(wire, rows, columns, bits, block), kind)
-    names = "abcdefghijl"[: wire.rank(x) - 1]
-    if wire.rank(x) < 1:
-        raise FactError(f"MatMulNBits wants at least one axis, found {wire.fact(x)}")
-    axes = AxesMapping((f"{names}k", "nk"), (f"{names}n",))
-    result = wire.cast(wire.op(EinSum(axes, accumulator(kind)), x, weights), kind)
+    result = _times(node, wire, x, _weights(wire, rows, columns, bits, block))
     return result if bias is None else wire.binary(Add(), result, bias)
+
+
+def _times(node: OnnxNode, wire: Wiring, x: OutletId, weights: OutletId) -> OutletId:
+    """``x`` times the transpose of a matrix [N, K], in the type of ``x``."""
+    if wire.rank(x) < 1:
+        raise FactError(f"{node.op_type} wants at least one axis, found {wire.fact(x)}")
+    kind, names = wire.dtype(x).storage, "abcdefghijl"[: wire.rank(x) - 1]
+    axes = AxesMapping((f"{names}k", "nk"), (f"{names}n",))
+    return wire.cast(wire.op(EinSum(axes, accumulator(kind)), x, wire.cast(weights, kind)), kind)
 
 
 def _weights(wire: Wiring, rows: int, columns: int, bits: int, block: int) -> OutletId:
@@ -89,6 +92,74 @@ def _zero_points(wire: Wiring, rows: int, blocks: int, bits: int) -> OutletId:
     return wire.const(
         Constant(_unpacked(packed, bits, rows, -(-blocks // per_byte) * per_byte)[:, :blocks].astype(kind.numpy))
     )
+
+
+_FP4: Final = (0, 5.208333333e-03, 0.66666667, 1, 0.33333333, 0.5, 0.16666667, 0.25)
+_CODES: Final = {
+    0: (*_FP4, *(-value for value in _FP4)),
+    1: (
+        *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635),
+        *(-0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725),
+        *(0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+    ),
+}
+"""What the 16 codes stand for, by ``quant_type``: FP4 and NF4 of bitsandbytes (Dettmers et al. 2023, appendix E)."""
+
+
+@onnx_op(ROWS, "MatMulBnb4", domain=MICROSOFT_DOMAIN)
+def matmul_bnb4(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X times the transpose of a matrix [N, K] of 4-bit codes for numbers up to 1, scaled block by block"""
+    rows, columns, block, code = (node.int(name) for name in ("N", "K", "block_size", "quant_type"))
+    if code not in _CODES:
+        raise Unsupported(f"MatMulBnb4 with quant_type {code}, known are {', '.join(map(str, _CODES))}")
+    packed = wire.known(wire.input(1), "the weights of MatMulBnb4").reshape(-1)
+    if block < 1 or rows < 1 or columns < 1 or packed.dtype != np.uint8 or packed.size != -(-rows * columns // 2):
+        raise CorruptModel(
+            f"{packed.size} elements of {packed.dtype} do not hold {rows} rows of {columns} codes in blocks of {block}"
+        )
+    codes = np.stack([packed >> 4, packed & 15], axis=1).reshape(-1)[: rows * columns]
+    blocks = -(-codes.size // block)
+    scale = wire.reshape(wire.input(2), (blocks,))
+    scale = wire.op(Gather(0), scale, wire.const(np.arange(codes.size) // block))
+    values = np.array(_CODES[code], np.float32)[codes]
+    weights = wire.op(Mul(), wire.const(values), wire.cast(scale, DatumType.F32))
+    return _times(node, wire, wire.input(0), wire.reshape(weights, (rows, columns)))
+
+
+@onnx_op(ROWS, "GatherBlockQuantized", domain=MICROSOFT_DOMAIN)
+def gather_block_quantized(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The slices at given positions of a tensor of small integers, as real numbers
+
+    The integers are centred and scaled block by block along one axis. Where bytes hold several of them, the middle of
+    the range stands for zero unless zero points are given.
+    """
+    data, indices, scale, zero = wire.input(0), wire.input(1), wire.input(2), wire.optional(3)
+    bits, block = node.int("bits", 4), node.int("block_size", 128)
+    if bits not in _TYPES:
+        raise Unsupported(f"GatherBlockQuantized with {bits} bits, known are {', '.join(map(str, _TYPES))}")
+    middle = 0
+    if wire.dtype(data) is DatumType.U8:
+        middle = 1 << (bits - 1)
+        data, zero = _spread(wire, data, bits), None if zero is None else _spread(wire, zero, bits)
+    kind, rank = wire.dtype(data), wire.rank(data)
+    if zero is None:
+        zero = wire.broadcast(wire.const(Constant(np.array(middle).astype(kind.numpy))), wire.shape(scale))
+    taken, along = wire.axis(node.int("gather_axis", 0), rank), wire.axis(node.int("quantize_axis", 1), rank)
+    if taken == along:
+        raise Unsupported("GatherBlockQuantized takes slices from the axis along which blocks are")
+    data, scale, zero = (wire.op(Gather(taken), one, indices) for one in (data, scale, zero))
+    axis = along + (wire.rank(indices) - 1 if along > taken else 0)
+    return wire.op(DequantizeLinear(wire.dtype(scale).storage, axis, block), data, scale, zero)
+
+
+def _spread(wire: Wiring, packed: OutletId, bits: int) -> OutletId:
+    """Small integers that share bytes along the last axis, the lowest bits first, as elements of their own."""
+    value = wire.known(packed, "the integers of GatherBlockQuantized")
+    if value.ndim < 1:
+        raise CorruptModel("the integers of GatherBlockQuantized have no axis")
+    columns = value.shape[-1] * 8 // bits
+    spread = _unpacked(value, bits, value.size * 8 // bits // max(columns, 1), columns)
+    return wire.const(Constant(spread.reshape(*value.shape[:-1], columns).astype(_TYPES[bits].numpy)))
 
 
 def _unpacked(packed: Array, bits: int, rows: int, columns: int) -> Array:

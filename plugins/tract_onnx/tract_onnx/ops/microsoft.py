@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -13,13 +14,14 @@ from tract_core.model.graph import OutletId
 from tract_core.ops.activation import Activation, wire_activation
 from tract_core.ops.binary import Add, Max, Min, Mul, Sub
 from tract_core.ops.einsum import wire_matmul
-from tract_core.ops.elementwise import GeluApproximate, GeluExact, Rsqrt, Sigmoid, Tanh
+from tract_core.ops.elementwise import GeluApproximate, GeluExact, Rsqrt, Sigmoid, Sqrt, Square, Tanh
 from tract_core.ops.norm import wire_layer_norm
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.ops.conv import wire_conv
-from tract_onnx.registry import DEFAULT_DOMAIN, MICROSOFT_DOMAIN, onnx_op
+from tract_onnx.ops.einsum import wire_gemm
+from tract_onnx.registry import DEFAULT_DOMAIN, MICROSOFT_DOMAIN, OLDEST, onnx_op
 from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
@@ -184,3 +186,33 @@ def _fused_activation(node: OnnxNode, wire: Wiring, x: OutletId) -> OutletId:
         low, high = (wire.scalar(value, x) for value in parameters)
         return wire.op(Min(), wire.op(Max(), x, low), high)
     return wire.through(wire_activation, Activation(name.lower(), *parameters), x)
+
+
+_AFTER_GEMM: Final = (
+    *("Elu", "HardSigmoid", "LeakyRelu", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign", "Tanh"),
+    "ThresholdedRelu",
+)
+"""The activations that may follow a product of matrices."""
+
+
+@onnx_op(ROWS, "FusedGemm", domain=MICROSOFT_DOMAIN)
+def fused_gemm(node: OnnxNode, wire: Wiring) -> OutletId | Sequence[OutletId | None]:
+    """Gemm, and an operator of the standard on its result, whose attributes have the prefix ``activation_`` here"""
+    name, prefix = node.choice("activation", _AFTER_GEMM), "activation_"
+    version = node.file.versions.get(DEFAULT_DOMAIN, OLDEST)
+    function = node.file.ops.find(DEFAULT_DOMAIN, name, version)
+    if function is None:
+        raise CorruptModel(f"{name} follows a product, and version {version} of {DEFAULT_DOMAIN} does not have it")
+    attributes = {key.removeprefix(prefix): value for key, value in node.attributes.items() if key.startswith(prefix)}
+    inner = replace(node, op_type=name, domain=DEFAULT_DOMAIN, version=version, attributes=attributes)
+    return function(inner, Wiring(wire.model, wire.name, [wire_gemm(node, wire)]))
+
+
+@onnx_op(ROWS, "CDist", domain=MICROSOFT_DOMAIN)
+def distances(node: OnnxNode, wire: Wiring) -> OutletId:
+    """The distance of every row of the first matrix from every row of the second one"""
+    metric = node.choice("metric", ("euclidean", "sqeuclidean"), "sqeuclidean")
+    a, b = wire.unsqueeze(wire.input(0), [1]), wire.unsqueeze(wire.input(1), [0])
+    squares = wire.op(Square(), wire.binary(Sub(), a, b))
+    result = wire.squeeze(wire.op(Reduce((2,), Reducer.SUM), squares), [2])
+    return wire.op(Sqrt(), result) if metric == "euclidean" else result

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.errors import CorruptModel
+from tract_core.errors import CorruptModel, FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
-from tract_core.ops.binary import Add, Mul
+from tract_core.ops.binary import Add, Mul, Sub
 from tract_core.ops.concat import TypedConcat
+from tract_core.ops.einsum import EinSum, matmul_axes
 from tract_core.ops.elementwise import LeakyRelu, Sigmoid
 from tract_core.ops.pool import SumPool
-from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear
+from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear, wire_dynamic_quantize
 from tract_core.ops.reduce import wire_mean
 from tract_core.ops.softmax import Softmax
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.ops import quantize
+from tract_onnx.ops import quantize, recurrent
 from tract_onnx.ops.spatial import pool_spec
 from tract_onnx.registry import MICROSOFT_DOMAIN, ONNX, OnnxFn, onnx_op, row_key
 from tract_onnx.wiring import Wiring
@@ -118,3 +119,83 @@ def concat(node: OnnxNode, wire: Wiring) -> OutletId:
     parts = [_real(wire, slot) for slot in range(2, count, 3)]
     axis = wire.axis(node.int("axis"), wire.rank(parts[0]))
     return _quantized(wire, wire.op(TypedConcat(axis), *parts), 0, wire.dtype(wire.input(2)).storage)
+
+
+# -- products ------------------------------------------------------------------------------------------------------
+
+
+def _product(wire: Wiring, a: OutletId, b: OutletId, a0: OutletId | None, b0: OutletId | None) -> OutletId:
+    """The matrix product of integers less their zero points, in i32; those of B may be per column."""
+    axes = matmul_axes(wire.rank(a), wire.rank(b))
+    return wire.op(EinSum(axes, DatumType.I32), quantize.centred(wire, a, a0), quantize.centred(wire, b, b0))
+
+
+def _scaled(wire: Wiring, product: OutletId, *scales: OutletId) -> OutletId:
+    """Integers as real numbers (f32): times scales that are numbers, or lists along the last axis."""
+    result = wire.cast(product, DatumType.F32)
+    for scale in scales:
+        result = wire.binary(Mul(), result, wire.number(scale) if wire.shape(scale).volume == 1 else scale)
+    return result
+
+
+def _plus(wire: Wiring, x: OutletId, bias: OutletId | None) -> OutletId:
+    return x if bias is None else wire.binary(Add(), x, bias)
+
+
+@onnx_op(ROWS, "MatMulIntegerToFloat", domain=MICROSOFT_DOMAIN)
+def matmul_integer_to_float(node: OnnxNode, wire: Wiring) -> OutletId:
+    """A product of quantised matrices as real numbers, plus a bias"""
+    product = _product(wire, wire.input(0), wire.input(1), wire.optional(4), wire.optional(5))
+    return _plus(wire, _scaled(wire, product, wire.input(2), wire.input(3)), wire.optional(6))
+
+
+@onnx_op(ROWS, "DynamicQuantizeMatMul", domain=MICROSOFT_DOMAIN)
+def dynamic_quantize_matmul(node: OnnxNode, wire: Wiring) -> OutletId:
+    """A matrix of real numbers, quantised by its own range, times a quantised one, plus a bias"""
+    a, a_scale, a0 = wire.through(wire_dynamic_quantize, wire.input(0))
+    product = _product(wire, a, wire.input(1), a0, wire.optional(3))
+    return _plus(wire, _scaled(wire, product, a_scale, wire.input(2)), wire.optional(4))
+
+
+@onnx_op(ROWS, "QGemm", domain=MICROSOFT_DOMAIN)
+def gemm(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Alpha * A B + C of quantised matrices, each transposed as asked; C has the scale of the product
+
+    The result is quantised where there is a scale for it.
+    """
+    a, b, bias = wire.input(0), wire.input(3), wire.optional(6)
+    if wire.rank(a) != 2 or wire.rank(b) != 2:
+        raise FactError(f"QGemm wants matrices, found {wire.fact(a)} and {wire.fact(b)}")
+    kind = wire.dtype(a).storage
+    a = wire.transpose(a, [1, 0]) if node.flag("transA") else a
+    b = wire.transpose(b, [1, 0]) if node.flag("transB") else b
+    product = _plus(wire, _product(wire, a, b, wire.optional(2), wire.optional(5)), bias)
+    alpha = wire.const(np.array(node.float("alpha", 1.0), np.float32))
+    result = _scaled(wire, product, wire.input(1), wire.input(4), alpha)
+    if wire.optional(7) is None:
+        return result
+    zero = wire.optional(8)
+    return _quantized(wire, result, 7, kind if zero is None else wire.dtype(zero).storage)
+
+
+@onnx_op(ROWS, "DynamicQuantizeLSTM", domain=MICROSOFT_DOMAIN)
+def dynamic_quantize_lstm(node: OnnxNode, wire: Wiring) -> OutletId | Sequence[OutletId | None]:
+    """LSTM with quantised weights, which are real numbers here; inputs are not rounded"""
+    weights = [_recurrent_weights(wire, slot, parameters) for slot, parameters in ((1, 8), (2, 10))]
+    inputs = [wire.input(0), *weights, *(wire.optional(slot) for slot in range(3, 8))]
+    return recurrent.lstm(node, Wiring(wire.model, wire.name, inputs))
+
+
+def _recurrent_weights(wire: Wiring, slot: int, parameters: int) -> OutletId:
+    """Weights as LSTM has them, [directions, 4*hidden, size], from the transposed ones in input ``slot``.
+
+    ``parameters``: the input that holds the scale of each direction, or of each row; the zero points follow.
+    """
+    x, scale, zero = wire.input(slot), wire.input(parameters), wire.optional(parameters + 1)
+    if wire.rank(x) != 3 or wire.rank(scale) not in (1, 2):
+        raise FactError(f"DynamicQuantizeLSTM has weights {wire.fact(x)} with scales {wire.fact(scale)}")
+    axes = [1, 2] if wire.rank(scale) == 1 else [1]
+    result = wire.cast(x, DatumType.F32)
+    if zero is not None:
+        result = wire.binary(Sub(), result, wire.unsqueeze(wire.cast(zero, DatumType.F32), axes))
+    return wire.transpose(wire.binary(Mul(), result, wire.unsqueeze(scale, axes)), [0, 2, 1])

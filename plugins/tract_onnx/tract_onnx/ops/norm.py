@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Div, Max, Mul, Sub
+from tract_core.ops.binary import Add, Div, Eq, Max, Mul, Sub
 from tract_core.ops.elementwise import Abs, Rsqrt, Sqrt, Square
 from tract_core.ops.lrn import Lrn
 from tract_core.ops.norm import (
@@ -26,9 +25,6 @@ from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
 
-_TINY: Final = 1e-38
-"""A number about as small as f32 has."""
-
 
 @onnx_op(ROWS, "InstanceNormalization")
 def instance_norm(node: OnnxNode, wire: Wiring) -> OutletId:
@@ -37,9 +33,12 @@ def instance_norm(node: OnnxNode, wire: Wiring) -> OutletId:
     return wire.through(wire_instance_norm, x, scale=scale, bias=bias, eps=node.float("epsilon", 1e-5))
 
 
-@onnx_op(ROWS, "LayerNormalization", since=17)
+@onnx_op(ROWS, "LayerNormalization")
 def layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
-    """Standardised over all axes from ``axis`` on; also the mean, and one over the standard deviation"""
+    """Standardised over all axes from ``axis`` on; also the mean, and one over the standard deviation
+
+    The standard has it from version 17 on; ONNX Runtime's optimiser writes it into files of every version.
+    """
     x, scale, bias = wire.input(0), wire.input(1), wire.optional(2)
     axis, eps = wire.axis(node.int("axis", -1), wire.rank(x)), node.float("epsilon", 1e-5)
     result = wire.through(wire_layer_norm, x, axis, eps=eps, scale=scale, bias=bias)
@@ -108,12 +107,13 @@ def lp_norm(node: OnnxNode, wire: Wiring) -> OutletId:
     p = node.int("p", 2)
     if p not in (1, 2):
         raise Unsupported(f"LpNormalization with p={p}, only 1 and 2 are defined")
-    parts = wire.op(Abs() if p == 1 else Square(), x)
-    norm = wire.op(Reduce((axis,), Reducer.SUM), parts)
+    # Divided by the largest first, nothing overflows or vanishes: the norm is at least 1, unless all elements are 0.
+    largest = wire.op(Reduce((axis,), Reducer.MAX), wire.op(Abs(), x))
+    one = wire.scalar(1, largest)
+    x = wire.op(Div(), x, wire.select(wire.op(Eq(), largest, wire.scalar(0, largest)), one, largest))
+    norm = wire.op(Reduce((axis,), Reducer.SUM), wire.op(Abs() if p == 1 else Square(), x))
     norm = wire.op(Sqrt(), norm) if p == 2 else norm
-    # Where the norm is 0 all elements are, and 0 divided by the smallest number is 0.
-    smallest = wire.scalar(_TINY, norm)
-    return wire.op(Div(), x, wire.op(Max(), norm, smallest))
+    return wire.op(Div(), x, wire.op(Max(), norm, one))
 
 
 @onnx_op(ROWS, "MeanVarianceNormalization", since=9)

@@ -17,7 +17,7 @@ from tract_core.ops.wiring_dyn import wire_dyn_pad, wire_move_axes, wire_pad
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
-from tract_onnx.wiring import Wiring
+from tract_onnx.wiring import Wiring, zero_of
 
 ROWS = Rows()
 
@@ -28,15 +28,15 @@ _MODES: Final = {"reflect": PadReflect(), "edge": PadEdge(), "wrap": PadWrap()}
 def pad_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """Pads and value are attributes"""
     x, pads = wire.input(0), node.ints("paddings" if node.version < 2 else "pads")
-    rank = wire.rank(x)
-    return wire.through(wire_pad, x, _pairs(pads, range(rank), rank), _mode(node, wire, x, node.float("value", 0.0)))
+    rank, value = wire.rank(x), Constant(element(node.float("value", 0.0), wire.dtype(x)))
+    return wire.through(wire_pad, x, _pairs(pads, range(rank), rank), _mode(node, value))
 
 
 @onnx_op(ROWS, "Pad", since=11)
 def pad_11(node: OnnxNode, wire: Wiring) -> OutletId:
     """Pads, value, and the axes that the pads are for, are inputs"""
     x, pads = wire.input(0), wire.sizes(wire.input(1))
-    mode, value = _mode(node, wire, x, 0.0), wire.optional(2)
+    mode, value = _mode(node, zero_of(wire.dtype(x))), wire.optional(2)
     if value is not None:
         value = wire.number(value)
     axes = wire.optional(3)
@@ -62,9 +62,9 @@ def _for_last_axes(wire: Wiring, pads: OutletId, axes: OutletId, rank: int) -> O
     return wire.op(TypedConcat(0), none, before, none, after)
 
 
-def _mode(node: OnnxNode, wire: Wiring, x: OutletId, value: float) -> PadMode:
+def _mode(node: OnnxNode, value: Constant) -> PadMode:
     name = node.choice("mode", ("constant", *_MODES), "constant")
-    return _MODES.get(name) or PadConstant(Constant(element(value, wire.dtype(x))))
+    return _MODES.get(name) or PadConstant(value)
 
 
 def _pairs(pads: Sequence[Dim], axes: Sequence[int], rank: int) -> list[tuple[Dim, Dim]]:

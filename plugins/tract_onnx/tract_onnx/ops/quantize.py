@@ -27,6 +27,8 @@ ROWS = Rows()
 def quantize_linear(node: OnnxNode, wire: Wiring) -> OutletId:
     """round(x / scale) + zero_point, saturated; one scale for all, per position of an axis, or per block of it"""
     x, scale, zero = wire.input(0), wire.input(1), wire.optional(2)
+    if wire.dtype(scale).is_integer():
+        scale = wire.cast(scale, DatumType.F32)
     if zero is None:
         kind = node.element_type("output_dtype", DatumType.U8) if node.int("output_dtype", 0) else DatumType.U8
         zero = _zeros(wire, scale, kind)
@@ -76,7 +78,7 @@ def matmul_integer(node: OnnxNode, wire: Wiring) -> OutletId:
     a, b, a0, b0 = wire.input(0), wire.input(1), wire.optional(2), wire.optional(3)
     if a0 is not None and wire.rank(a0) == 1 and wire.rank(a) > 1:
         a0 = wire.unsqueeze(a0, [1])
-    a, b = _centred(wire, a, a0), _centred(wire, b, b0)
+    a, b = centred(wire, a, a0), centred(wire, b, b0)
     return wire.op(EinSum(matmul_axes(wire.rank(a), wire.rank(b)), DatumType.I32), a, b)
 
 
@@ -87,12 +89,12 @@ def conv_integer(node: OnnxNode, wire: Wiring) -> OutletId:
     pool = pool_spec(node, kernel_shape(node, wire, kernel))
     if w0 is not None and wire.rank(w0) == 1 and wire.shape(w0).volume != 1:
         w0 = wire.unsqueeze(w0, list(range(1, wire.rank(kernel))))
-    x, kernel = _centred(wire, wire.input(0), wire.optional(2)), _centred(wire, kernel, w0)
+    x, kernel = centred(wire, wire.input(0), wire.optional(2)), centred(wire, kernel, w0)
     bias = wire.const(np.zeros((), np.int32))
     return wire.op(Conv(pool, KernelFormat.OIHW, node.int("group", 1)), x, kernel, bias)
 
 
-def _centred(wire: Wiring, x: OutletId, zero: OutletId | None) -> OutletId:
+def centred(wire: Wiring, x: OutletId, zero: OutletId | None) -> OutletId:
     """An integer tensor less its zero point, in i32."""
     x = wire.cast(x, DatumType.I32)
     if zero is None:

@@ -46,11 +46,11 @@ def _l1(wire: Wiring, x: OutletId, axes: tuple[int, ...]) -> OutletId:
 
 
 def _l2(wire: Wiring, x: OutletId, axes: tuple[int, ...]) -> OutletId:
-    return _in_float(wire, _sum_square(wire, x, axes), lambda total: wire.op(Sqrt(), total))
+    return _in_float(wire, x, lambda x: wire.op(Sqrt(), _sum_square(wire, x, axes)))
 
 
 def _log_sum(wire: Wiring, x: OutletId, axes: tuple[int, ...]) -> OutletId:
-    return _in_float(wire, _sum(wire, x, axes), lambda total: wire.op(Ln(), total))
+    return _in_float(wire, x, lambda x: wire.op(Ln(), _sum(wire, x, axes)))
 
 
 def _log_sum_exp(wire: Wiring, x: OutletId, axes: tuple[int, ...]) -> OutletId:

@@ -8,12 +8,23 @@ from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.registry import ONNX, OnnxFn, row_key
+from tract_onnx.registry import MICROSOFT_DOMAIN, ONNX, OnnxFn, row_key
 from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
 
+_NCHWC: Final = (
+    *("AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "ReorderInput", "ReorderOutput"),
+    "Upsample",
+)
+_LAYOUT: Final = (
+    "ONNX Runtime arranged the tensors for the machine on which it saved the model",
+    "save the model before it is optimised, or at the level ORT_ENABLE_EXTENDED, which is for any machine",
+)
+
 REASONS: Final = {
+    **dict.fromkeys((row_key(name, 1, f"{MICROSOFT_DOMAIN}.nchwc") for name in _NCHWC), _LAYOUT),
+    **dict.fromkeys((row_key(name, 1, MICROSOFT_DOMAIN) for name in ("NhwcMaxPool", "QLinearConv")), _LAYOUT),
     row_key("Gradient", 1, "ai.onnx.preview.training"): (
         "it differentiates a part of the model, and models are only run here",
         "export the model for inference, or with the gradients as nodes of their own",

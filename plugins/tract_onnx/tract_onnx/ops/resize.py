@@ -12,6 +12,7 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Max, Min
 from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.resize import (
     AspectPolicy,
@@ -61,9 +62,9 @@ def resize_10(node: OnnxNode, wire: Wiring) -> OutletId:
     factors = wire.input(1)
     if _mode(node) is not Interpolator.NEAREST:
         return _by_factors(node, wire, factors)
-    known = wire.known(factors, "the factors of Resize").reshape(-1)
-    shrunk = _at_factors(node, wire, wire.input(0), wire.const(np.minimum(known, 1)), NearestMode.CEIL)
-    return _at_factors(node, wire, shrunk, wire.const(np.maximum(known, 1)), NearestMode.FLOOR)
+    one = wire.scalar(1, factors)
+    shrunk = _at_factors(node, wire, wire.input(0), wire.op(Min(), factors, one), NearestMode.CEIL)
+    return _at_factors(node, wire, shrunk, wire.op(Max(), factors, one), NearestMode.FLOOR)
 
 
 def _by_factors(node: OnnxNode, wire: Wiring, factors: OutletId) -> OutletId:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.errors import CorruptModel
 from tract_core.model.fact import TypedFact
@@ -31,7 +28,7 @@ from tract_core.plugins.tables import Rows
 from tract_onnx.body import Body, read_body, splice
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
-from tract_onnx.wiring import Wiring
+from tract_onnx.wiring import Wiring, zero_of
 
 ROWS = Rows()
 
@@ -131,7 +128,7 @@ def _padded(body: TypedModel, name: str, x: OutletId, longest: Dim) -> OutletId:
     if missing == 0:
         return x
     pads = ((0, missing), *((0, 0) for _ in fact.shape[1:]))
-    zero = Constant(np.zeros((), fact.datum_type.numpy))
+    zero = zero_of(fact.datum_type)
     return wire_one(body, name, Pad(pads, PadConstant(zero)), x)
 
 

@@ -11,6 +11,7 @@ from tract_core.errors import CorruptModel, FactError
 from tract_core.model.graph import OutletId
 from tract_core.ops.axis import RmAxis
 from tract_core.ops.binary import Add, Lt, Max, Min, Sub
+from tract_core.ops.concat import TypedConcat
 from tract_core.ops.gather import Gather
 from tract_core.ops.slice import DynSlice, Slice, wire_dyn_slice, wire_slice
 from tract_core.ops.wiring_dyn import wire_move_axes, wire_range
@@ -35,11 +36,12 @@ def slice_1(node: OnnxNode, wire: Wiring) -> OutletId:
     return x
 
 
+@onnx_op(ROWS, "DynamicSlice")  # what it was called while it was experimental
 @onnx_op(ROWS, "Slice", since=10)
 def slice_10(node: OnnxNode, wire: Wiring) -> OutletId:
     """``x[start:end:step]`` on some axes, the bounds being inputs"""
-    x, starts, ends = wire.input(0), wire.sizes(wire.input(1)), wire.sizes(wire.input(2))
-    axes, steps = (None if wire.optional(slot) is None else wire.sizes(wire.input(slot)) for slot in (3, 4))
+    x, axes = wire.input(0), None if wire.optional(3) is None else wire.sizes(wire.input(3))
+    starts, ends, steps = _lists(wire, x, axes)
     count = wire.count(starts, "starts of Slice")
     lengths = [wire.count(given, "parameters of Slice") for given in (ends, axes, steps) if given is not None]
     if any(length != count for length in lengths):
@@ -56,6 +58,31 @@ def slice_10(node: OnnxNode, wire: Wiring) -> OutletId:
         start, end = (_element(wire, bounds, slot) for bounds in (starts, ends))
         x = _sliced(wire, x, axis, start=start, end=end, step=None if steps is None else _element(wire, steps, slot))
     return x if known is not None or axes is None else wire.through(wire_move_axes, x, axes, back=True)
+
+
+def _lists(wire: Wiring, x: OutletId, axes: OutletId | None) -> tuple[OutletId, OutletId, OutletId | None]:
+    """Starts, ends and steps: as many as axes, or for all axes of ``x`` where only a run can tell for how many."""
+    starts, ends = wire.sizes(wire.input(1)), wire.sizes(wire.input(2))
+    steps = None if wire.optional(4) is None else wire.sizes(wire.input(4))
+    if axes is None and is_symbolic(wire.shape(starts).volume):
+        starts, ends = _for_all_axes(wire, x, starts, 0), _for_all_axes(wire, x, ends, np.iinfo(np.int64).max)
+        steps = None if steps is None else _for_all_axes(wire, x, steps, 1)
+    elif axes is not None and not is_symbolic(wire.shape(axes).volume):
+        starts, ends = _as_many_as(wire, starts, axes), _as_many_as(wire, ends, axes)
+        steps = None if steps is None else _as_many_as(wire, steps, axes)
+    return starts, ends, steps
+
+
+def _for_all_axes(wire: Wiring, x: OutletId, given: OutletId, otherwise: int) -> OutletId:
+    """Parameters for the first axes of ``x``, as many as only a run can tell, and what leaves the others whole."""
+    (count,) = wire.shape(given)
+    others = wire.broadcast(wire.const(np.array([otherwise])), (wire.rank(x) - count,))
+    return wire.op(TypedConcat(0), given, others)
+
+
+def _as_many_as(wire: Wiring, given: OutletId, axes: OutletId) -> OutletId:
+    """A list that must have one element for each axis, where only a run can tell how many it has."""
+    return wire.reshape(given, wire.shape(axes)) if is_symbolic(wire.shape(given).volume) else given
 
 
 def _sliced(wire: Wiring, x: OutletId, axis: int, *, start: OutletId, end: OutletId, step: OutletId | None) -> OutletId:

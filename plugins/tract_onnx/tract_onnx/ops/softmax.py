@@ -6,6 +6,7 @@ import numpy as np
 
 from tract_core.data import Constant, DatumType
 from tract_core.dims import product
+from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import LogSoftmax, Softmax
@@ -20,12 +21,18 @@ ROWS = Rows()
 
 def _trailing_axes(node: OnnxNode, wire: Wiring) -> tuple[int, ...]:
     """Up to version 12, all axes from ``axis`` on count as one."""
-    rank = wire.rank(wire.input(0))
-    return tuple(range(wire.axis(node.int("axis", 1), rank), rank))
+    return tuple(range(_axis(node, wire, 1), wire.rank(wire.input(0))))
 
 
 def _one_axis(node: OnnxNode, wire: Wiring) -> tuple[int, ...]:
-    return (wire.axis(node.int("axis", -1), wire.rank(wire.input(0))),)
+    return (_axis(node, wire, -1),)
+
+
+def _axis(node: OnnxNode, wire: Wiring, default: int) -> int:
+    rank = wire.rank(wire.input(0))
+    if rank == 0:
+        raise FactError(f"{node.op_type} wants at least one axis, found {wire.fact(wire.input(0))}")
+    return wire.axis(node.int("axis", default), rank)
 
 
 @onnx_op(ROWS, "Softmax")
@@ -71,6 +78,8 @@ def hardmax_13(node: OnnxNode, wire: Wiring) -> OutletId:
 def _hardmax(wire: Wiring, x: OutletId, axis: int) -> OutletId:
     """1 at the first of the largest elements, else 0"""
     fact = wire.fact(x)
+    if fact.shape[axis] == 0:
+        return x
     places = wire.squeeze(wire.op(Reduce((axis,), Reducer.ARG_MAX_FIRST), x), [axis])
     off, on = (Constant(np.array(value, fact.datum_type.numpy)) for value in (0, 1))
     size = wire.cast(wire.const(fact.shape[axis]), DatumType.I64)

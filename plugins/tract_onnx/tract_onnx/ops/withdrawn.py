@@ -1,0 +1,83 @@
+"""Operators that files of the first years have, and that were withdrawn before they became part of the standard.
+
+Their definitions are those of onnx 1.2 to 1.4, where they are called experimental.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tract_core.errors import CorruptModel, FactError
+from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Add, Mul, Sub
+from tract_core.ops.elementwise import Rsqrt
+from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.ops.slice import wire_slice
+from tract_core.plugins.tables import Rows
+from tract_onnx.node import OnnxNode
+from tract_onnx.registry import onnx_op
+from tract_onnx.wiring import Wiring
+
+ROWS = Rows()
+
+
+@onnx_op(ROWS, "Affine")
+def affine(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Alpha * x + beta"""
+    x = wire.input(0)
+    scaled = wire.op(Mul(), x, wire.scalar(node.float("alpha", 1.0), x))
+    return wire.op(Add(), scaled, wire.scalar(node.float("beta", 0.0), x))
+
+
+@onnx_op(ROWS, "Scale")
+def scale(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Scale * x"""
+    x = wire.input(0)
+    return wire.op(Mul(), x, wire.scalar(node.float("scale", 1.0), x))
+
+
+@onnx_op(ROWS, "ImageScaler")
+def image_scaler(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Scale * x + bias, where each channel has a bias of its own"""
+    x, bias = _image(wire), np.array(node.floats("bias"), np.float32)
+    scaled = wire.op(Mul(), x, wire.scalar(node.float("scale", 1.0), x))
+    per_channel = wire.cast(wire.const(bias.reshape(1, -1, 1, 1)), wire.dtype(x))
+    return wire.op(Add(), scaled, per_channel)
+
+
+@onnx_op(ROWS, "Crop")
+def crop(node: OnnxNode, wire: Wiring) -> OutletId:
+    """An image without its borders (left, top, right, bottom), or as much of it as ``scale`` (height, width) says"""
+    x = _image(wire)
+    left, top, right, bottom = _sizes(node, "border", 4)
+    size = _sizes(node, "scale", 2) if node.has("scale") else None
+    for axis, before, after in ((2, top, bottom), (3, left, right)):
+        end = wire.shape(x)[axis] - after if size is None else before + size[axis - 2]
+        x = wire.through(wire_slice, x, axis, start=before, end=end)
+    return x
+
+
+def _sizes(node: OnnxNode, name: str, count: int) -> tuple[int, ...]:
+    sizes = node.ints(name)
+    if len(sizes) != count or min(sizes) < 0:
+        raise CorruptModel(f"attribute {name!r} of {node.op_type} is {list(sizes)[:50]}, wanted {count} sizes")
+    return sizes
+
+
+@onnx_op(ROWS, "MeanVarianceNormalization")
+def mean_variance_norm_1(node: OnnxNode, wire: Wiring) -> OutletId:
+    """X less its mean over all images, by its standard deviation unless told otherwise; channels apart or together"""
+    x = _image(wire)
+    axes = (0, 1, 2, 3) if node.flag("across_channels") else (0, 2, 3)
+    centred = wire.op(Sub(), x, wire.through(wire_mean, x, axes))
+    if not node.flag("normalize_variance", True):
+        return centred
+    variance = wire.op(Reduce(axes, Reducer.MEAN_OF_SQUARES), centred)
+    return wire.op(Mul(), centred, wire.op(Rsqrt(), variance))
+
+
+def _image(wire: Wiring) -> OutletId:
+    x = wire.input(0)
+    if wire.rank(x) != 4:
+        raise FactError(f"an image of 4 axes is wanted (batch, channels, height, width), found {wire.fact(x)}")
+    return x
