@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tract_core.version import version
 
 if TYPE_CHECKING:
+    from tract_core import errors as errors
+    from tract_core import limits as limits
     from tract_core.api.dim import Dim
     from tract_core.api.fact import Fact, InferenceFact
     from tract_core.api.frontends import Nnef, Onnx, nnef, onnx
@@ -48,6 +50,9 @@ _HOME = {
     "TractError": "tract_core.errors",
 }
 
+_MODULES = ("errors", "limits")
+"""What else users need now and then: the kinds of errors, and what files may ask for."""
+
 __all__ = [
     "DatumType",
     "Dim",
@@ -76,6 +81,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for."""
+    if name == "__version__":
+        return version()
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
@@ -84,4 +93,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """The public names: what there is to complete."""
+    return sorted([*__all__, *_MODULES])

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import Result
 from onnx import TensorProto, helper, numpy_helper
@@ -69,7 +70,8 @@ def test_one_report_of_everything(tract: Call, sick: Path) -> None:
     assert "'../secret.bin'" in path["problem"]
     assert contradiction["places"] == ["node 'wrong' (Relu)"]
     assert "the model says B,7,f32, its operators give B,3,f32" in contradiction["problem"]
-    assert "--onnx-ignore-value-info" in contradiction["hint"]
+    assert "load it with --onnx-ignore-value-info;" in contradiction["hint"]
+    assert "--onnx-ignore-output" not in contradiction["hint"]
     assert "'Frobnicate' of com.acme, version 3, is not known" in frobnicate["problem"]
     assert frobnicate["places"] == ["node 'one' (Frobnicate)", "node 'two' (Frobnicate)"]
     assert "'Wobble' of ai.onnx, version 17" in wobble["problem"]
@@ -147,6 +149,27 @@ def test_attributes(tract: Call, tmp_path: Path) -> None:
     assert remarks[0]["problem"] == "alpha is no attribute of Relu and is ignored"
 
 
+@pytest.mark.parametrize(("version", "remarked"), [(3, False), (4, True), (10, True)])
+def test_an_input_with_a_default_value(tract: Call, tmp_path: Path, version: int, remarked: bool) -> None:
+    """Up to version 3 of the format every initialiser is among the inputs."""
+    inputs = [value("x", TensorProto.FLOAT, ["B", 2]), value("scale", TensorProto.FLOAT, [2])]
+    path = tmp_path / "m.onnx"
+    scale = numpy_helper.from_array(np.ones(2, np.float32), "scale")
+    graph = helper.make_graph(
+        [node("Mul", ["x", "scale"], ["y"])], "g", inputs, [value("y", TensorProto.FLOAT, ["B", 2])], [scale]
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 8)], ir_version=version), path)
+    found = report(tract, path)
+    assert found["runs"]
+    assert list(found["inputs"]) == ["x"]
+    assert [one["places"] for one in found["findings"]] == ([["input 'scale'"]] if remarked else [])
+    if remarked:
+        assert "--input-node" in found["findings"][0]["hint"]
+        assert "error" not in tract(path, "doctor").output
+    found = report(tract, "--input-node", "scale", "--input-node", "x", path)
+    assert found["inputs"] == {"scale": "2,f32", "x": "B,2,f32"}
+
+
 def test_a_symbol_that_comes_from_the_data(tract: Call, tmp_path: Path) -> None:
     inputs, outputs = [value("x", TensorProto.FLOAT, ["B", 2])], [value("y", TensorProto.INT64, None)]
     path = save(tmp_path / "m.onnx", [node("NonZero", ["x"], ["y"])], inputs, outputs)
@@ -160,7 +183,7 @@ def test_a_symbol_that_comes_from_the_data(tract: Call, tmp_path: Path) -> None:
     [
         (b"\xff" * 50, "no ONNX model"),
         (b"", "the file is empty"),
-        (b"hello, this is text", "which ONNX files do not have"),
+        (b"hello, this is text", "wanted a binary ONNX file, found a text that begins with 'hello, this is text'"),
     ],
 )
 def test_a_file_that_is_no_model(tract: Call, tmp_path: Path, content: bytes, problem: str) -> None:
@@ -185,12 +208,15 @@ def test_a_contradiction_is_ignored_when_that_is_asked_for(tract: Call, tmp_path
     refused = tract(path)
     assert refused.exit_code == 1
     assert "the model says B,3,f32, its operators give B,2,f32" in refused.output
-    assert "tract MODEL doctor" in refused.output
+    assert "load it with ignore_output_shapes=True" in refused.output
+    assert "load it with --onnx-ignore-output-shapes;" in tract(path, "doctor", "--json").output
+    assert f"tract {path} doctor" in refused.output
     assert tract(path, "--onnx-ignore-output-shapes").exit_code == 0
     assert tract("--onnx-ignore-output-shapes", path, "doctor").exit_code == 0
     assert tract(path, "--onnx-ignore-value-info").exit_code == 1
     whole = [value("y", TensorProto.INT64, ["B", 2])]
     typed = save(tmp_path / "t.onnx", [node("Relu", ["x"], ["y"])], x, whole)
+    assert "load it with ignore_output_types=True" in tract(typed).output
     assert tract(typed).exit_code == 1
     assert tract(typed, "--onnx-ignore-output-types").exit_code == 0
 

@@ -60,6 +60,8 @@ def test_a_missing_file_is_one_message(tract: Call, tmp_path: Path) -> None:
     result = tract(tmp_path / "absent.onnx")
     assert result.exit_code == 1
     assert "absent.onnx: there is no such file" in result.output
+    assert "doctor" not in result.output
+    assert "is empty" in tract("").output
 
 
 def test_an_unknown_ending_lists_the_formats(tract: Call, tmp_path: Path) -> None:
@@ -70,6 +72,17 @@ def test_an_unknown_ending_lists_the_formats(tract: Call, tmp_path: Path) -> Non
     assert "*.xyz" in result.output
     assert "onnx" in result.output
     assert "--format" in result.output
+
+
+def test_a_file_that_is_no_model_is_named_for_what_it_is(tract: Call, tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    path.write_bytes(b"PK\x03\x04" + bytes(26) + b"archive/data.pkl")
+    result = tract(path)
+    assert result.exit_code == 1
+    assert "it is a PyTorch file; no installed format takes files named *.pt" in result.output
+    assert "torch.onnx.export" in result.output
+    (tmp_path / "model.onnx.data").write_bytes(bytes(range(1, 200)))
+    assert "give the path of the model itself, as 'model.onnx'" in tract(tmp_path / "model.onnx.data").output
 
 
 def test_a_corrupt_file_is_one_message(tract: Call, tmp_path: Path) -> None:
@@ -93,6 +106,37 @@ def test_a_time_limit_exits_with_124(model: Path) -> None:
     result = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert result.returncode == 124
     assert "--timeout" in result.stderr
+
+
+def test_limits(tract: Call, model: Path) -> None:
+    assert tract(model, "--limit", "max_nodes=1e5", "--limit", "deadline_s=60", "-q").exit_code == 0
+    refused = tract(model, "--limit", "max_nodes=0", "-q")
+    assert refused.exit_code == 1
+    assert "there are more than 0 nodes" in refused.output
+    late = tract(model, "--limit", "run_deadline_s=0", "run", "-R", "--set", "B=2")
+    assert late.exit_code == 1
+    assert "the run takes longer than 0 seconds" in late.output
+    told = tract(model, "--limit", "max_bytes=10", "doctor")
+    assert told.exit_code == 1
+    assert "10 are allowed" in told.output
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ("max_size=3", "with one of the names deadline_s, max_bytes, "),
+        ("max_nodes", "is not of the form NAME=NUMBER"),
+        ("max_nodes=many", "'many' is no number that is 0 or more"),
+        ("max_nodes=-1", "'-1' is no number that is 0 or more"),
+        ("deadline_s=nan", "'nan' is no number that is 0 or more"),
+        ("max_nodes=2.5", "it is counted in whole numbers"),
+        ("max_bytes=inf", "it is counted in whole numbers"),
+    ],
+)
+def test_limits_that_make_no_sense(tract: Call, model: Path, limit: str, message: str) -> None:
+    result = tract(model, "--limit", limit, "-q")
+    assert result.exit_code == 1
+    assert message in result.output
 
 
 def test_the_version(tract: Call) -> None:
@@ -144,7 +188,7 @@ def test_a_misspelt_subcommand_in_the_place_of_the_model(tract: Call) -> None:
 def test_a_misspelt_file_is_guessed(tract: Call, model: Path) -> None:
     result = tract(model.with_name("smal.onnx"))
     assert result.exit_code == 1
-    assert f"did you mean {model}?" in result.output
+    assert f"did you mean {str(model)!r}?" in result.output
 
 
 def test_a_folder_with_a_model(tract: Call, model: Path) -> None:

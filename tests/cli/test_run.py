@@ -78,7 +78,8 @@ def test_a_bundle_with_pickles_is_refused(tract: Call, model: Path, tmp_path: Pa
     np.savez(path, x=np.array([object()]))
     result = tract(model, "run", "--input-from-bundle", path)
     assert result.exit_code == 1
-    assert "not a readable .npz file" in result.output
+    assert "an array in it holds Python objects, which are not read" in result.output
+    assert "allow_pickle" not in result.output
 
 
 def test_floats_that_are_not_sane_are_named(tract: Call, model: Path, tmp_path: Path) -> None:
@@ -161,3 +162,20 @@ def test_a_file_that_cannot_be_written(tract: Call, model: Path, tmp_path: Path)
     assert result.exit_code == 1
     assert "cannot be written" in result.output
     assert list(tmp_path.glob(".*")) == []
+
+
+def test_what_was_assumed_must_hold(tract: Call, model: Path) -> None:
+    """What was simplified under an assumption would compute something else."""
+    assert tract(model, "--assert", "B>=3", "run", "-R", "--set", "B=3").exit_code == 0
+    result = tract(model, "--assert", "B>=3", "run", "-R", "--set", "B=2")
+    assert result.exit_code == 1
+    assert "B>=3 does not hold for B=2" in result.output
+
+
+def test_inputs_from_a_file_that_is_no_bundle(tract: Call, model: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    for path in (tmp_path / "x.npy", model):
+        result = tract(model, "run", "--input-from-npz", path)
+        assert result.exit_code == 1
+        assert f"{path.name}: it is no .npz file" in result.output
+        assert "numpy.savez" in result.output

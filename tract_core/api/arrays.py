@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from contextlib import suppress
+from math import isinf
+from typing import Any, Final, cast
 
 import numpy as np
 
 from tract_core.api.tensor import Tensor
 from tract_core.api.tensor import array_of_strings as _strings
-from tract_core.data import Container, DType, ItemFact, MapType, OptionalType, SequenceType
+from tract_core.data import Container, DatumType, DType, ItemFact, MapType, OptionalType, SequenceType
 from tract_core.data.boxes import boxed
 from tract_core.errors import FactError, InputError
 from tract_core.plugins.keys import Array
 
-_WANTED = "a Tensor, a NumPy array, or anything with __dlpack__ or __array__"
+_WANTED: Final = "a Tensor, a NumPy array, or anything with __dlpack__, __array__ or a typed buffer"
 
 
 def as_array(value: Any, name: str, kind: DType) -> Array:
@@ -27,9 +29,15 @@ def as_array(value: Any, name: str, kind: DType) -> Array:
         return boxed(_contents(value, name, kind))
     if isinstance(value, Tensor):
         return _array_of_tensor(value, name, kind)
-    array = cast("Array", value) if isinstance(value, np.ndarray) else _imported(value, name)
+    array = cast("Array", value) if isinstance(value, np.ndarray) else _imported(value, name, kind)
     if isinstance(array, np.ma.MaskedArray):
         raise InputError("is a masked array, whose mask would be lost", where=_place(name), hint="give .filled(value)")
+    if array.dtype.kind == "O" and kind is not DatumType.STRING:
+        raise InputError(
+            f"an array of Python objects was given, the model wants {kind.short}",
+            where=_place(name),
+            hint=f"make it an array of numbers: .astype({kind.numpy.name!r})",
+        )
     try:
         return read_only(normalised(np.asarray(array), _place(name)))
     except FactError as error:
@@ -49,7 +57,37 @@ def _contents(value: Any, name: str, kind: DType) -> Any:
 
 def _item(value: Any, name: str, item: ItemFact) -> Any:
     kind = item.datum_type
-    return _contents(value, name, kind) if isinstance(kind, Container) else as_array(value, name, kind)
+    if isinstance(kind, Container):
+        return _contents(value, name, kind)
+    return _scalar(value, name, kind) if type(value) in _PLAIN else as_array(value, name, kind)
+
+
+def _scalar(value: Any, name: str, kind: DType) -> Array:
+    """A plain Python value, which has no element type of its own, in the type that is wanted.
+
+    Raises InputError for a value that the type has not; the fraction of a float is rounded to the nearest that it has.
+    """
+    if _is_of(value, kind):
+        with suppress(OverflowError), np.errstate(over="ignore"):
+            array: Array = np.array(value, dtype=kind.numpy)
+            too_large = int(array) != value if kind.is_integer() else kind.is_float() and np.isinf(array) > isinf(value)
+            if not too_large:
+                return read_only(array)
+    raise InputError(f"{value!r} is no {kind.short}", where=_place(name))
+
+
+def _is_of(value: Any, kind: DType) -> bool:
+    if kind is DatumType.STRING:
+        return isinstance(value, (str, bytes))
+    if kind.is_bool() or isinstance(value, bool):
+        return kind.is_bool() and isinstance(value, bool)
+    if kind.is_integer():
+        return isinstance(value, int)
+    return isinstance(value, (int, float)) or (kind.is_complex() and isinstance(value, complex))
+
+
+_PLAIN: Final = (bool, int, float, complex, str, bytes)
+"""Types of Python values that stand for a tensor without axes inside a sequence, an optional or a map."""
 
 
 def normalised(array: Array, where: str) -> Array:
@@ -79,30 +117,51 @@ def _array_of_tensor(tensor: Tensor, name: str, kind: DType) -> Array:
     return read_only(tensor.view())
 
 
-def _imported(value: Any, name: str) -> Array:
+def _imported(value: Any, name: str, kind: DType) -> Array:
     problem: Exception | None = None
-    if hasattr(value, "__dlpack__"):
+    for read in (_from_dlpack, _from_array_like):
         try:
-            return np.from_dlpack(value)
-        except Exception as error:
-            problem = error
-    if hasattr(value, "__array__"):
-        try:
-            return np.asarray(value)
+            array = read(value)
         except Exception as error:
             problem = problem or error
+            continue
+        if array is not None:
+            return array
     found = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
     if problem is not None:
         raise InputError(
             f"a {found} cannot be read as an array: {type(problem).__name__}: {problem}",
             where=_place(name),
-            hint="bring it to the CPU, detached, in an element type that NumPy knows",
+            hint=_BFLOAT if kind is DatumType.BF16 else "bring it to the CPU, detached, in a type that NumPy knows",
         ) from problem
     raise InputError(
         f"Inputs must be of type Tensor or numpy.ndarray, got {found}",
         where=_place(name),
-        hint=f"give {_WANTED}; for plain numbers: numpy.array(value, dtype=numpy.float32)",
+        hint=f"give {_WANTED}; for plain numbers: numpy.array(value, dtype={kind.numpy.name!r})",
     )
+
+
+_BFLOAT: Final = "NumPy's import knows no bfloat16: give tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)"
+
+
+def _from_dlpack(value: Any) -> Array | None:
+    return np.from_dlpack(value) if hasattr(value, "__dlpack__") else None
+
+
+def _from_array_like(value: Any) -> Array | None:
+    """What NumPy makes of an object that says what its elements are."""
+    says = hasattr(value, "__array__") or hasattr(value, "__array_interface__") or _is_buffer(value)
+    return np.asarray(value) if says else None
+
+
+def _is_buffer(value: Any) -> bool:
+    if isinstance(value, (bytes, bytearray)):  # bytes of what?
+        return False
+    try:
+        memoryview(value).release()
+    except TypeError:
+        return False
+    return True
 
 
 def _place(name: str) -> str:

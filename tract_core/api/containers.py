@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from tract_core.api.tensor import Tensor
-from tract_core.data import Container, DType, MapType, SequenceType
+from tract_core.data import Container, DatumType, DType, MapType, SequenceType
 from tract_core.plugins.keys import Array
 
 
 def given_back(array: Array, kind: DType, apart: Callable[[Array], Array]) -> Any:
     """A `Tensor`; a list for a sequence, a value or ``None`` for an optional, a dictionary for a map.
 
-    ``apart``: copies an array that the model may not give away.
+    Single values in a map are NumPy's numbers, and texts. ``apart``: copies an array that the model may not give away.
     """
     return _held(array.item(), kind, apart) if isinstance(kind, Container) else Tensor(apart(array), kind)
 
@@ -25,5 +25,11 @@ def _held(value: Any, kind: DType, apart: Callable[[Array], Array]) -> Any:
     if isinstance(kind, SequenceType):
         return [_held(one, item, apart) for one in value]
     if isinstance(kind, MapType):
-        return {key: _held(one, item, apart) for key, one in value.items()}
+        return {key: _value(one, item, apart) for key, one in value.items()}
     return None if value is None else _held(value, item, apart)
+
+
+def _value(value: Any, kind: DType, apart: Callable[[Array], Array]) -> Any:
+    """What is in a map: a single number or text as such, so that entries can be sorted and printed."""
+    single = isinstance(kind, DatumType) and value.ndim == 0
+    return value[()] if single else _held(value, kind, apart)

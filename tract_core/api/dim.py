@@ -41,7 +41,11 @@ class Dim:
 
     def to_int64(self) -> int:
         """The number. Raises DimError, naming the symbols, when it is not one yet."""
-        return int(self._size)
+        try:
+            return int(self._size)
+        except DimError as error:
+            example = dict.fromkeys(self.symbols(), 1)
+            raise DimError(error.problem, hint=f"give its symbols values, as with .eval({example})") from None
 
     def dump(self) -> str:
         """The text form."""

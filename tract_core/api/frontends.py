@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tract_core.api.inference_model import InferenceModel
 from tract_core.api.model import Model
-from tract_core.errors import CorruptModel, InputError, ModelError, TractError
+from tract_core.errors import CorruptModel, InputError, MissingFile, ModelError, TractError
 from tract_core.limits import LoadLimits
 from tract_core.model import inference
 from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.missing import not_installed
+
+MOST_NAMES: Final = 10_000
+"""Files of a folder that are looked at for a name like that of one that is not there."""
+
+ALIKE: Final = 0.75
+"""How alike two names are, from 0 to 1, when one may be a misspelling of the other."""
 
 
 class Onnx:
@@ -37,18 +47,40 @@ class Onnx:
         Files say things about tensors inside them (``value_info``), and about the shapes and types of their outputs,
         that may be wrong; what is ignored is found from the operators alone. ``limits``: what the file may ask for.
         """
-        wishes: dict[str, Any] = {
-            "ignore_value_info": ignore_value_info,
-            "ignore_output_shapes": ignore_output_shapes,
-            "ignore_output_types": ignore_output_types,
-        }
-        if limits is not None:
-            wishes["limits"] = limits
-        loader = loader_of("onnx", self._registry, **wishes) if any(wishes.values()) else self._loader
-        loaded = load_with(loader, path)
-        if isinstance(loaded, inference.InferenceModel):
-            return InferenceModel(loaded)
-        raise ModelError(f"the loader gave a {type(loaded).__name__}, wanted an InferenceModel", where=str(path))
+        loader = self._loader_for(
+            ignore_value_info=ignore_value_info,
+            ignore_output_shapes=ignore_output_shapes,
+            ignore_output_types=ignore_output_types,
+            limits=limits,
+        )
+        return _inference_model(load_with(loader, path), str(path))
+
+    def load_bytes(
+        self,
+        content: bytes,
+        *,
+        ignore_value_info: bool = False,
+        ignore_output_shapes: bool = False,
+        ignore_output_types: bool = False,
+        limits: LoadLimits | None = None,
+    ) -> InferenceModel:
+        """The model in the content of an ``.onnx`` file, as ``model.SerializeToString()`` gives it; else like `load`.
+
+        Raises ModelError, also for a model that keeps tensors in other files.
+        """
+        if not isinstance(content, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise InputError(f"load_bytes takes bytes, got {type(content).__name__}", hint=_hint_for(content))
+        loader = self._loader_for(
+            ignore_value_info=ignore_value_info,
+            ignore_output_shapes=ignore_output_shapes,
+            ignore_output_types=ignore_output_types,
+            limits=limits,
+        )
+        return _inference_model(_guarded(partial(loader.load_bytes, content), "model"), "model")
+
+    def _loader_for(self, **wishes: Any) -> Any:
+        wanted = {name: value for name, value in wishes.items() if value}
+        return loader_of("onnx", self._registry, **wanted) if wanted else self._loader
 
 
 class Nnef:
@@ -90,14 +122,59 @@ def load_with(loader: Any, path: str | os.PathLike[str]) -> Any:
     try:
         found = Path(os.fspath(path))
     except TypeError:
-        raise InputError(f"a path is a text or a pathlib.Path, got {type(path).__name__}") from None
-    if not found.exists():
-        raise ModelError("there is no such file", where=str(found))
+        raise InputError(
+            f"a path is a text or a pathlib.Path, got {type(path).__name__}", hint=_hint_for(path)
+        ) from None
+    if not os.fspath(path):
+        raise InputError("the path is empty")
+    return _guarded(partial(_load, loader, found), str(found))
+
+
+def _load(loader: Any, path: Path) -> Any:
+    if not path.exists():
+        raise missing_file(path)
+    return loader.load(path)
+
+
+def missing_file(path: Path) -> MissingFile:
+    """The error for a file that is not there, with what may have been meant."""
+    return MissingFile("there is no such file", where=str(path), hint=_similar(path))
+
+
+def _similar(path: Path) -> str | None:
     try:
-        return loader.load(found)
+        there = [one.name for one in islice(path.parent.iterdir(), MOST_NAMES)]
+    except (OSError, ValueError):  # ValueError: a path that no system call takes
+        return f"there is no folder {str(path.parent)!r}"
+    alike = get_close_matches(path.name, [name for name in there if Path(name).suffix == path.suffix], 1, ALIKE)
+    near = alike or get_close_matches(path.name, there, 1, ALIKE)
+    if near:
+        return f"did you mean {str(path.parent / near[0])!r}?"
+    return None if path.is_absolute() else f"check the path; a relative one begins at {str(Path.cwd())!r}"
+
+
+def _guarded(load: Callable[[], Any], where: str) -> Any:
+    """What ``load`` gives. Raises ModelError, whatever goes wrong."""
+    try:
+        return load()
     except TractError:
         raise
     except OSError as error:
-        raise ModelError(f"cannot be read: {error.strerror or error}", where=str(found)) from error
+        raise ModelError(f"cannot be read: {error.strerror or error}", where=where, hint="check the path") from error
     except Exception as error:
-        raise CorruptModel(f"cannot be read: {type(error).__name__}: {error}", where=str(found)) from error
+        raise CorruptModel(f"cannot be read: {type(error).__name__}: {error}", where=where) from error
+
+
+def _inference_model(loaded: Any, where: str) -> InferenceModel:
+    if isinstance(loaded, inference.InferenceModel):
+        return InferenceModel(loaded)
+    raise ModelError(f"the loader gave a {type(loaded).__name__}, wanted an InferenceModel", where=where)
+
+
+def _hint_for(value: Any) -> str | None:
+    """What to call for something that was taken for a path, or for a file's content."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "load_bytes(bytes(...)) takes the content of a file"
+    if hasattr(value, "SerializeToString"):
+        return "a model in memory goes through load_bytes(model.SerializeToString())"
+    return "load(path) takes the path of a file" if isinstance(value, (str, os.PathLike)) else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from tract_core.api.display import describe_model, html_of, rich_of
 from tract_core.api.fact import Fact, InferenceFact, fact_like
@@ -11,6 +12,7 @@ from tract_core.api.interface import Interface
 from tract_core.api.model import Model
 from tract_core.errors import InputError
 from tract_core.model import inference as core
+from tract_core.model.cut import outlet_named, set_inputs
 from tract_core.model.fact import InferenceFact as CoreFact
 from tract_core.model.graph import Graph
 from tract_core.model.spec import parse_inference_fact
@@ -51,6 +53,18 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
         """Say what an output is, as `set_input_fact` does for an input."""
         outlet = self.output_outlet(output_id)
         self.held.set_outlet_fact(outlet, self._fact_like(fact))
+
+    def set_input_names(self, names: Sequence[str]) -> None:
+        """Make these tensors the inputs, in order, whatever gave them their values before: a node, or a constant.
+
+        Raises GraphError for a name that is not there, InputError when an output needs an input that is not among
+        them.
+        """
+        set_inputs(self.held, _names(names))
+
+    def set_output_names(self, names: Sequence[str]) -> None:
+        """Make these tensors the outputs, in order. Raises GraphError for a name that is not there."""
+        self.held.set_outputs([outlet_named(self.held, name) for name in _names(names)])
 
     def fact(self, spec: str) -> InferenceFact:
         """A fact from its text form, as ``B,3,_,f32``; its symbols become symbols of the model."""
@@ -100,3 +114,15 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
 
     def __rich_repr__(self) -> Any:
         yield from rich_of(None if self.is_consumed else self.held)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise InputError(
+            "an InferenceModel cannot be copied or pickled: its nodes belong to the file",
+            hint="load the file again; the Model of into_model() can be copied and pickled",
+        )
+
+
+def _names(names: Any) -> list[str]:
+    if isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in cast("Sequence[Any]", names)):
+        return list(cast("Sequence[str]", names))
+    raise InputError(f"names are given as a list of texts, got {names!r:.80}")

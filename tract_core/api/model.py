@@ -85,6 +85,12 @@ class Model(Handle[TypedModel], TypedInterface):
     def __rich_repr__(self) -> Any:
         yield from rich_of(None if self.is_consumed else self.typed)
 
+    def __copy__(self) -> Model:
+        return self.clone()
+
+    def __deepcopy__(self, memo: object) -> Model:
+        return self.clone()
+
     def __reduce__(self) -> tuple[object, ...]:
         return Model, (self.typed,)
 

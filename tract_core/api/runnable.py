@@ -44,8 +44,10 @@ class Runnable(TypedInterface):
         """One turn on a fresh state.
 
         ``inputs``: one tensor per input, in order, or by name. A tensor is a `Tensor`, a NumPy array, or anything with
-        ``__dlpack__`` or ``__array__``; none of them is written to. Returns one `Tensor` per output. Symbols get their
-        values from the shapes. Raises InputError when the inputs do not fit, RunError when a node fails.
+        ``__dlpack__`` or ``__array__``; a sequence is a list of them, a map a dictionary, with plain numbers if you
+        like. None is written to. Returns one `Tensor` per output, in order; lists and dictionaries as for inputs.
+        Symbols get their values from the shapes. Raises InputError when the inputs do not fit, RunError when a node
+        fails.
         """
         return self.spawn_state().run(inputs)
 

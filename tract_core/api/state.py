@@ -40,7 +40,7 @@ class State(TypedInterface):
     def run(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Tensor]:
         """The next turn. Inputs and outputs are those of `Runnable.run`.
 
-        An output that is a sequence is a list of tensors, one that is an empty optional is ``None``.
+        An output that is a sequence is a list of tensors, a map a dictionary, an empty optional ``None``.
         """
         arrays = self._runnable.arrays(inputs)
         facts = [self.typed.outlet_fact(outlet) for outlet in self.typed.outputs]

@@ -26,9 +26,9 @@ class ExportError(InputError, BufferError):
 class Tensor(Handle[Array]):
     """A tensor: element type, shape and elements, none of which changes.
 
-    ``tensor == other`` compares all three, elements bit for bit. NumPy reads tensors directly
-    (``numpy.asarray(tensor)``), and so does every library that speaks DLPack; both see the memory of the tensor,
-    read-only.
+    ``tensor == other`` compares all three, elements bit for bit. NumPy sees the memory of a tensor, read-only
+    (``numpy.asarray(tensor)``). Libraries that speak DLPack get a copy (``torch.from_dlpack(tensor)``), unless they ask
+    for the memory itself (``copy=False``): not all of them respect that it is read-only.
     """
 
     __slots__ = ("_type",)
@@ -48,7 +48,7 @@ class Tensor(Handle[Array]):
         """
         try:
             found = np.asarray(array)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RuntimeError) as error:  # the last one is what PyTorch raises
             raise FactError(f"a {type(array).__name__} is no array: {error}", where="Tensor.from_numpy") from None
         if found.dtype.kind in "OSUT":
             return Tensor(array_of_strings(found, "Tensor.from_numpy"), DatumType.STRING)
@@ -85,6 +85,25 @@ class Tensor(Handle[Array]):
     def ndim(self) -> int:
         """Number of axes."""
         return self.held.ndim
+
+    def item(self) -> Any:
+        """The only element, as a plain Python value. Raises InputError when there are more, or none."""
+        array = self.held
+        if array.size != 1:
+            raise InputError(
+                f"a tensor of {array.size} elements is no single value: its shape is {array.shape}",
+                hint="to_numpy() gives all elements",
+            )
+        return array.item()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
 
     def convert_to(self, datum_type: DType | str | int) -> Tensor:
         """The same numbers in another element type, as a new tensor.
@@ -135,17 +154,20 @@ class Tensor(Handle[Array]):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """The tensor for another library; copied where that one cannot respect that the memory is read-only.
+        """The tensor for another library: a copy, or with ``copy=False`` its memory, marked as read-only.
+
+        PyTorch writes to memory that is marked so. That of a tensor may be a constant of a model, or lie in a file,
+        where writing ends the process.
 
         Raises ExportError, which is a BufferError, for another device, a stream, or an element type unknown to DLPack.
         """
         if stream is not None or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
             raise ExportError("the tensor is on the CPU, another device or a stream was asked for")
-        if max_version is not None and max_version[0] >= 1 and not copy:
-            return _capsule(self.view(), max_version=max_version)
-        if copy is False:
+        if copy is not False:
+            return _capsule(self.to_numpy(), max_version=max_version)
+        if max_version is None or max_version[0] < 1:
             raise ExportError("the receiver cannot take read-only memory, and copy=False forbids a copy")
-        return _capsule(self.to_numpy(), max_version=max_version)
+        return _capsule(self.view(), max_version=max_version)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Tensor, (self.to_numpy(), self._type)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tract_core.cli.pipeline import outlet_named
 from tract_core.cli.values import literal, read_bundle
 from tract_core.data import DatumType
 from tract_core.errors import InputError, TractError
+from tract_core.model.cut import outlet_named
 from tract_core.model.fact import TypedFact
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel

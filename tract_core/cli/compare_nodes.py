@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+from rich.markup import escape
+from rich.text import Text
 
 from tract_core.cli.assertions import AssertionFailed, Assertions
 from tract_core.cli.dump import check_assertions, check_outputs
@@ -215,18 +217,13 @@ def _print(request: Request, reference: Reference, verdicts: Sequence[Verdict], 
         click.echo(json.dumps(content, indent=1))
         return
     console = request.console
-    for verdict in verdicts:
-        if verdict.problem is not None:
-            console.print(f"[red]differs[/red] {verdict.op} [bold]{_plain(verdict.name)}[/bold]: {verdict.problem}")
-        elif not flags["quiet"] and verdict.compared:
-            console.print(f"[green]agrees[/green]  {verdict.op} [bold]{_plain(verdict.name)}[/bold]")
+    shown = [one for one in verdicts if one.problem is not None or (one.compared and not flags["quiet"])]
+    width = max((len(verdict.op) for verdict in shown), default=0)
+    for verdict in shown:
+        state = ("agrees ", "green") if verdict.problem is None else ("differs", "red")
+        line = Text.assemble(state, f" {verdict.op:{width}} ", (verdict.name, "bold"))
+        console.print(line if verdict.problem is None else line.append(f": {verdict.problem}"))
     if not flags["quiet"]:
         console.print(
-            f"{compared} of {len(verdicts)} tensors were compared with {_plain(reference.title)}: names that both have"
+            f"compared with {escape(reference.title)}: {compared} of {len(verdicts)} tensors, whose names both have"
         )
-
-
-def _plain(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

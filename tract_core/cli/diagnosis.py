@@ -165,10 +165,10 @@ def _without_echoes(findings: list[Finding]) -> list[Finding]:
 
 
 def _with_flags(request: Request, finding: Finding) -> Finding:
-    """For a contradiction: which flags of the format would settle it."""
+    """What to do about a finding, with the options of the loader as the command line spells them."""
     from tract_core.cli.formats import flags_of
 
-    flags = flags_of(request.pipeline.format_name, "ignore_")
-    if finding.kind != "contradiction" or not flags:
-        return finding
-    return replace(finding, hint=f"{finding.hint}; flags that ignore annotations: {', '.join(flags)}")
+    hint = finding.hint
+    for keyword, flag in flags_of(request.pipeline.format_name, "ignore_").items():
+        hint = hint and hint.replace(f"{keyword}=True", flag)
+    return replace(finding, hint=hint)

@@ -14,16 +14,18 @@ from rich.text import Text
 from tract_core.analysis.findings import Finding
 from tract_core.cli.console import print_table
 from tract_core.cli.diagnosis import LARGEST, Diagnosis
+from tract_core.cli.show import printable
 
 _TITLES: Final = {
-    "operator": "missing operator",
-    "path": "unsafe path",
-    "unknown": "not known",
-    "shape": "facts that do not fit",
-    "corrupt": "corrupt file",
-    "unsupported": "not supported",
+    "operator": "missing operator: ",
+    "path": "unsafe path: ",
+    "unknown": "not known: ",
+    "shape": "facts that do not fit: ",
+    "corrupt": "corrupt file: ",
+    "unsupported": "not supported: ",
+    "error": "",
 }
-"""What the text calls kinds of findings, where their own names say less."""
+"""How the text announces kinds of findings, where their own names say less."""
 
 PLACES: Final = 6
 """How many places of a finding are named in the text."""
@@ -81,7 +83,7 @@ def _facts(diagnosis: Diagnosis) -> Table:
     rows += [(f"output {slot}", f"{name}  {fact}") for slot, (name, fact) in enumerate(diagnosis.outputs.items())]
     rows += [(f"symbol {name}", f"from {origin}") for name, origin in diagnosis.symbols.items()]
     for title, content in rows:
-        table.add_row(f"  {title}", Text(content))
+        table.add_row(Text(f"  {title}"), Text(printable(content)))
     return table
 
 
@@ -93,8 +95,8 @@ def _print_findings(console: Console, title: str, findings: Sequence[Finding], c
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
-        title = _TITLES.get(finding.kind, finding.kind)
-        table.add_row(f"{number:2}.", Text.assemble((f"{title}: ", colour), finding.problem))
+        title = _TITLES.get(finding.kind, f"{finding.kind}: ")
+        table.add_row(f"{number:2}.", Text.assemble((title, colour), finding.problem))
         for place in finding.places[:PLACES]:
             table.add_row("", Text(f"at {place}"))
         if len(finding.places) > PLACES:

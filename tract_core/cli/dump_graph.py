@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tract_core.cli.dump import audit, check_assertions, check_outputs
 from tract_core.cli.render import Show, print_graph
+from tract_core.cli.show import printable
 from tract_core.errors import InputError
 from tract_core.model.graph import Graph
 from tract_core.model.typed import TypedModel
@@ -45,7 +46,8 @@ def print_summary(request: Request, model: Graph[Any, Any]) -> None:
     """Properties, inputs and outputs."""
     console = request.console
     for name, array in sorted(model.properties.items()):
-        console.print(f"property {name}: {' '.join(map(str, array.reshape(-1).tolist()))}", markup=False)
+        text = printable(" ".join(map(str, array.reshape(-1).tolist())))
+        console.print(f"property {printable(name)}: {text}", markup=False)
     for title, outlets in (("input", model.inputs), ("output", model.outputs)):
         for slot, outlet in enumerate(outlets):
             console.print(f"{title} {slot}: {model.outlet_name(outlet)}  {model.outlet_fact(outlet)}", markup=False)

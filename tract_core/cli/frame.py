@@ -7,6 +7,7 @@ global. A subcommand that is no `ModelCommand` (``tract plugins``) stands where 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import traceback
 from difflib import get_close_matches
@@ -18,7 +19,7 @@ import click
 
 from tract_core.cli.command import GLOBAL_USAGE, ModelCommand, write_flags
 from tract_core.cli.options import LOADING, MANNERS, global_options
-from tract_core.errors import ModelError, TractError
+from tract_core.errors import CorruptModel, MissingFile, ModelError, TractError, VersionError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -249,8 +250,9 @@ class Frame(click.Group):
             if request is None or request.debug:
                 traceback.print_exception(error, file=sys.stderr)
             click.echo(click.style("Error: ", fg="red", bold=True) + _message(error), err=True, color=ctx.color)
-            if isinstance(error, ModelError) and ctx.invoked_subcommand != "doctor":
-                click.echo("  'tract MODEL doctor' reports everything that stands in the way", err=True)
+            if _has_more(error) and ctx.invoked_subcommand != "doctor":
+                model = shlex.quote(ctx.params["model"] or "MODEL")
+                click.echo(f"  'tract {model} doctor' lists everything that stands in the way", err=True)
             ctx.exit(1)
 
     def _request(self, ctx: click.Context) -> Request:
@@ -260,6 +262,12 @@ class Frame(click.Group):
         chosen = tuple(flag for name, flag in flags.items() if ctx.params.get(name or ""))
         own = {name: value for name, value in ctx.params.items() if name not in flags}
         return Request(**own, frontend_flags=chosen)
+
+
+def _has_more(error: Exception) -> bool:
+    """Whether other things may be wrong with the same model, which the error does not say."""
+    nothing_else = MissingFile, CorruptModel, VersionError
+    return isinstance(error, ModelError) and not isinstance(error, nothing_else) and error.hint != ModelError.advice
 
 
 def _message(error: Exception) -> str:

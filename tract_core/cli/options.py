@@ -86,8 +86,24 @@ def _loading() -> list[click.Parameter]:
         many("--constantize", metavar="NAME", help="Make an input with a known value a constant."),
         many("--override-fact", metavar="NAME:FACT", help="Override the fact of any tensor."),
         many("--assert", "assertions", metavar="EXPR", help="Assume, as in 'S>=1' or 'P+S<4096'."),
-        many("--input-node", "input_nodes", metavar="NAME", help="Make this tensor a model input."),
-        many("--output-node", "output_nodes", metavar="NAME", help="Make this tensor a model output."),
+        many(
+            "--limit",
+            "limits",
+            metavar="NAME=N",
+            help="Allow the model more or less than usual, as in 'max_bytes=1e9' or 'run_deadline_s=10'.",
+        ),
+        many(
+            "--input-node",
+            "input_nodes",
+            metavar="NAME",
+            help="Make this tensor an input, in place of the file's. Repeat per input.",
+        ),
+        many(
+            "--output-node",
+            "output_nodes",
+            metavar="NAME",
+            help="Make this tensor an output, in place of the file's. Repeat per output.",
+        ),
     ]
 
 

@@ -19,11 +19,13 @@ import click
 from tract_core.analysis.findings import Examination
 from tract_core.api.frontends import load_with
 from tract_core.cli.formats import find_format, loader_of
+from tract_core.cli.limits import limits_from
 from tract_core.cli.options import STAGES
 from tract_core.data import Constant, DatumType
 from tract_core.errors import InputError, TractError
+from tract_core.model.cut import outlet_named, set_inputs
 from tract_core.model.fact import InferenceFact
-from tract_core.model.graph import Graph, OutletId
+from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel
 from tract_core.model.spec import parse_inference_fact
 from tract_core.model.typed import TypedModel
@@ -45,12 +47,15 @@ class Pipeline:
 
     def at(self, stage: str) -> AnyModel:
         """The model as it is after ``stage``, freshly made. Raises TractError."""
-        loader = loader_of(self.format_name, self.request.frontend_flags)
-        return self.onwards(self._overridden(load_with(loader, self.path)), stage)
+        return self.onwards(self._overridden(load_with(self._loader(), self.path)), stage)
 
     @cached_property
     def _found(self) -> tuple[str, Path]:
         return find_format(self.request.model or "", self.request.format_name)
+
+    def _loader(self) -> Any:
+        """What loads the format, as the flags say. Raises InputError."""
+        return loader_of(self.format_name, self.request.frontend_flags, limits_from(self.request.limits))
 
     @property
     def format_name(self) -> str:
@@ -64,7 +69,7 @@ class Pipeline:
 
     def examine(self) -> Examination:
         """All that is wrong with the file, and the model in it, as the flags change it. Raises InputError."""
-        loader = loader_of(self.format_name, self.request.frontend_flags)
+        loader = self._loader()
         try:
             with default_registry().blaming("tract_frontends", self.format_name, "a report"):
                 examine = getattr(loader, "examine", None)
@@ -106,7 +111,7 @@ class Pipeline:
         """Everything that the flags say about the file's own graph."""
         request = self.request
         if request.input_nodes:
-            _become_inputs(model, request.input_nodes)
+            set_inputs(model, request.input_nodes)
         if request.output_nodes:
             model.set_outputs(outlet_named(model, name) for name in request.output_nodes)
         for index, spec in enumerate(request.inputs):
@@ -168,7 +173,6 @@ class Pipeline:
         return getattr(self.plan, "model", model)
 
 
-_LIKE_A_TYPE: Final = re.compile(r"(float|double|half|bfloat|u?int|fp|bf|[fiu])\d*")
 _BARE_KEY: Final = re.compile(r"((?:^|[{,])\s*)([A-Za-z_]\w*)\s*:")
 
 
@@ -185,20 +189,6 @@ def _symbols_of(model: TypedModel) -> set[str]:
 
 
 # -- names and texts ---------------------------------------------------------------------------------------------------
-
-
-def outlet_named(model: Graph[Any, Any], name: str) -> OutletId:
-    """The tensor of that label or node name (``NAME:SLOT`` for a later output). Raises GraphError with near names."""
-    for outlet, label in model.outlet_labels.items():
-        if label == name:
-            return outlet
-    if not model.has_node(name):
-        base, _, slot = name.rpartition(":")
-        if slot.isdigit() and model.has_node(base):
-            outlet = OutletId(model.node_by_name(base).id, int(slot))
-            model.outlet(outlet)
-            return outlet
-    return OutletId(model.node_by_name(name).id)
 
 
 def split_setting(text: str) -> tuple[str, str]:
@@ -243,9 +233,6 @@ def _named_fact(model: InferenceModel, spec: str) -> tuple[str | None, Inference
 
 def _set_input(model: InferenceModel, outlet: OutletId, fact: InferenceFact, spec: str) -> None:
     """Give an input a fact; the element type stays when the fact has none."""
-    last = str(fact.shape[-1]) if fact.shape else ""
-    if fact.datum_type is None and _LIKE_A_TYPE.fullmatch(last):
-        raise InputError(f"--input {spec!r}: {last!r} is no element type", hint="they are written f32, i64, bool, ...")
     if fact.datum_type is None:
         fact = replace(fact, datum_type=model.outlet_fact(outlet).datum_type)
     model.set_outlet_fact(outlet, fact)
@@ -262,20 +249,6 @@ def _input_at(model: InferenceModel, index: int, spec: str) -> OutletId:
     if index >= len(model.inputs):
         raise InputError(f"--input {spec!r} is number {index + 1}, the model has {len(model.inputs)} inputs")
     return model.inputs[index]
-
-
-def _become_inputs(model: InferenceModel, names: tuple[str, ...]) -> None:
-    """Cut the graph: these tensors are given by the caller, whatever computed them before."""
-    outlets = [outlet_named(model, name) for name in names]
-    model.inputs = []
-    for outlet, name in zip(outlets, names, strict=True):
-        fact = model.outlet_fact(outlet)
-        readers = list(model.outlet(outlet).successors)
-        label = model.outlet_name(outlet)
-        model.rename(outlet.node, f"{label}.cut")
-        source = model.add_source(name, InferenceFact(fact.datum_type, fact.shape))
-        for inlet in readers:
-            model.reconnect(inlet, source)
 
 
 def _facts_from_bundle(model: InferenceModel, path: str) -> None:

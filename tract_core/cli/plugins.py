@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,20 +17,24 @@ if TYPE_CHECKING:
 _STYLE = {"available": "cyan", "loaded": "green", "failed": "red", "blocked": "dim", "incompatible": "yellow"}
 
 
-@click.command(short_help="Installed plugins, and how they are doing.")
+HELP: Final = """\
+List the installed plugins: distribution, version, state, hooks, and the cause of every failure.
+
+\b
+available     installed, nothing of it was needed yet
+loaded        in use
+failed        something of it failed, as told below the table; the rest of it is in use
+blocked       left out by TRACT_PLUGINS or TRACT_PLUGINS_BLOCK
+incompatible  made for another version of tract-core
+"""
+
+
+@click.command(short_help="Installed plugins, and how they are doing.", help=HELP)
 @click.option("--check", is_flag=True, help="Load all that they offer; exit status 1 when anything fails.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the tracebacks of failures.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(check: bool, verbose: bool, as_json: bool) -> None:
-    r"""List the installed plugins: distribution, version, state, hooks, and the cause of every failure.
-
-    \b
-    available     installed, nothing of it was needed yet
-    loaded        in use
-    failed        something of it failed, as told below the table; the rest of it is in use
-    blocked       left out by TRACT_PLUGINS or TRACT_PLUGINS_BLOCK
-    incompatible  made for another version of tract-core
-    """
+    """The subcommand."""
     import warnings
 
     from tract_core.plugins import PluginWarning, default_registry

@@ -70,8 +70,9 @@ def _node_table(model: Graph[Any, Any], nodes: Sequence[Node[Any, Any]], show: S
     for node in nodes:
         extra = [cells.get(node.id, "") for cells in (show.columns or {}).values()]
         name = Text("\n".join([node.name, *_labels(model, node, show)]))
-        row = str(node.id), Text(node.op.name, style="green"), name, _inputs(model, node, show), _facts(model, node)
-        table.add_row(*row, *extra, style=CONSTANT_COLOUR if isinstance(node.op, Const) else None)
+        row = str(node.id), Text(node.op.name, style="green"), name
+        cells = map(Text, (_inputs(model, node, show), _facts(model, node), *extra))
+        table.add_row(*row, *cells, style=CONSTANT_COLOUR if isinstance(node.op, Const) else None)
     return table
 
 
@@ -97,7 +98,7 @@ def _print_bodies(console: Console, nodes: Sequence[Node[Any, Any]], show: Show,
     inner = Show(constants=show.constants, info=show.info, labels=show.labels, folded=False)
     for node in nodes:
         for number, body in enumerate(bodies_of(node.op)):
-            console.print(f"\n{indent}[bold]body {number}[/bold] of node {node.id} {node.name}")
+            console.print(Text.assemble(f"\n{indent}", (f"body {number}", "bold"), f" of node {node.id} {node.name}"))
             print_graph(console, body, inner, indent=indent)
 
 

@@ -40,6 +40,7 @@ class Request:
     constantize: tuple[str, ...] = ()
     override_fact: tuple[str, ...] = ()
     assertions: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
     input_nodes: tuple[str, ...] = ()
     output_nodes: tuple[str, ...] = ()
     stage: str | None = None

@@ -19,6 +19,11 @@ FIRST: Final = 8
 """How many elements a line shows."""
 
 
+def printable(text: str) -> str:
+    """A text of a file, fit for a terminal: what steers one, or turns the writing direction, is shown escaped."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+
+
 def summary(array: Array) -> str:
     """Type, shape and the first elements, in one line."""
     value = from_tensor(array)

@@ -25,9 +25,15 @@ _BOOLEANS: Final = {"1": True, "0": False, "true": True, "false": False}
 def read_bundle(path: str) -> dict[str, Array]:
     """The arrays of an .npz file by name. Raises InputError for anything else, pickled objects included."""
     try:
+        if not zipfile.is_zipfile(path):
+            raise InputError(
+                "it is no .npz file", where=path, hint="numpy.savez('inputs.npz', NAME=array, ...) writes one"
+            )
         with np.load(path, allow_pickle=False) as bundle:
             return {name.removesuffix(".npy"): _texts_as_objects(bundle[name]) for name in bundle.files}
     except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+        if "allow_pickle" in str(error):  # NumPy's own message says how to trust it
+            raise InputError("an array in it holds Python objects, which are not read", where=path) from None
         raise InputError(f"not a readable .npz file: {error}", where=path) from None
 
 

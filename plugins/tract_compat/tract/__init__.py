@@ -58,9 +58,12 @@ __all__ = [
 ]
 
 
+_MODULES = ("errors", "limits")
+
+
 def __getattr__(name: str) -> Any:
     """A public name, imported when it is first asked for."""
-    if name not in __all__:
+    if name not in (*__all__, *_MODULES, "__version__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(tract_core, name)
     globals()[name] = value
@@ -68,4 +71,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """The public names: what there is to complete."""
+    return sorted([*__all__, *_MODULES])

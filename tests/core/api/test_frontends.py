@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tract_core
 from tract_core import InferenceModel, Nnef, Onnx
-from tract_core.errors import ContradictoryFacts, CorruptModel, InputError, ModelError, PluginError
+from tract_core.errors import ContradictoryFacts, CorruptModel, InputError, MissingFile, ModelError, PluginError
 from tract_core.model import TypedModel
 from tract_core.model import inference as core
 from tract_core.model.fact import InferenceFact
@@ -94,9 +96,43 @@ def test_failures_name_the_file(registry: Registry, tmp_path: Path, name: str, k
         Onnx(registry).load(tmp_path / name)
 
 
-def test_a_file_that_is_not_there(registry: Registry, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"missing\.onnx: there is no such file"):
-        Onnx(registry).load(tmp_path / "missing.onnx")
+def test_a_file_that_is_not_there(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can be caught as a ModelError, and as what Python programs expect."""
+    for kind in (ModelError, MissingFile, FileNotFoundError):
+        with pytest.raises(kind, match=r"missing\.onnx: there is no such file\n  hint: check the path$"):
+            Onnx(registry).load(tmp_path / "missing.onnx")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MissingFile, match=r"check the path; a relative one begins at '.*'") as caught:
+        Onnx(registry).load("missing.onnx")
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_file_of_a_similar_name_is_suggested(registry: Registry, tmp_path: Path) -> None:
+    for name in ("digits.onnx", "digit.txt", "unrelated.onnx"):
+        (tmp_path / name).touch()
+    with pytest.raises(MissingFile, match=r"did you mean '.*digits\.onnx'\?"):
+        Onnx(registry).load(tmp_path / "digts.onnx")
+    with pytest.raises(MissingFile) as caught:
+        Onnx(registry).load(tmp_path / "whatever.onnx")
+    assert "did you mean" not in str(caught.value)
+    with pytest.raises(MissingFile, match=r"there is no folder '.*absent'"):
+        Onnx(registry).load(tmp_path / "absent" / "model.onnx")
+
+
+def test_a_model_in_memory() -> None:
+    from onnx.parser import parse_model
+
+    model = parse_model('<ir_version: 10, opset_import: ["": 21]> f (float[N] x) => (float[N] y) { y = Neg (x) }')
+    content = model.SerializeToString()
+    (y,) = Onnx().load_bytes(content).into_model().into_runnable().run([np.ones(2, np.float32)])
+    assert y.to_numpy().tolist() == [-1, -1]
+    assert Onnx().load_bytes(content, ignore_output_shapes=True).output_fact(0).rank() is None
+    with pytest.raises(InputError, match=r"load_bytes takes bytes, got ModelProto\n.*SerializeToString"):
+        Onnx().load_bytes(model)  # pyright: ignore[reportArgumentType]: what users do by mistake
+    with pytest.raises(CorruptModel, match=r"model: wanted a binary ONNX file, found a text"):
+        Onnx().load_bytes(b"model.onnx")
+    with pytest.raises(InputError, match=r"a path is .*, got bytes\n  hint: load_bytes"):
+        Onnx().load(content)  # pyright: ignore[reportArgumentType]: what users do by mistake
 
 
 @pytest.mark.parametrize("path", [None, 3, ["model.onnx"]])

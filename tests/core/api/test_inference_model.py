@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+import pickle
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tract_core import InferenceFact, InferenceModel, Model
-from tract_core.errors import ConsumedError, DimError, FactError, InputError, ModelError, TractError
+from tract_core import DatumType, InferenceFact, InferenceModel, Model
+from tract_core.errors import ConsumedError, DimError, FactError, GraphError, InputError, ModelError, TractError
 from tract_core.model import OutletId, TypedModel
 from tract_core.model import inference as core
 from tract_core.model.fact import InferenceFact as CoreFact
@@ -90,6 +92,15 @@ def test_fact_texts(model: InferenceModel, text: str, shown: str) -> None:
     assert model.fact(shown) == model.fact(text)
 
 
+@pytest.mark.parametrize("text", ["1,3,float32", "1,3,f33", "1,3,double", "B,Int", "bfloat16"])
+def test_what_others_call_a_type_is_no_symbol(model: InferenceModel, text: str) -> None:
+    with pytest.raises(FactError, match=r"is no element type\n  hint: they are written f32, i64"):
+        model.fact(text)
+    assert str(model.fact(f"{text},f32")).endswith(",f32")
+    for symbol in ("stride", "f", "interval", "S1"):
+        assert str(model.fact(f"1,{symbol}")) == f"1,{symbol},?"
+
+
 def test_fact_answers(model: InferenceModel) -> None:
     fact = model.fact("B,_,f32")
     assert fact.rank() == 2
@@ -161,3 +172,63 @@ def test_representations(model: InferenceModel) -> None:
     assert str(model) == repr(model) == "InferenceModel(x: ..,? -> y: ..,?; 3 nodes)"
     assert "<code>..,?</code>" in model._repr_html_()
     assert dict(model.__rich_repr__())["nodes"] == 3
+
+
+def test_a_constant_becomes_an_input(model: InferenceModel) -> None:
+    """As for an initialiser that is an input too, whose value a caller may want to give."""
+    model.set_input_names(["one", "x"])
+    assert model.input_names() == ["one", "x"]
+    assert str(model.input_fact(0)) == "3,f32"
+    model.set_input_fact(1, "B,3,f32")
+    runnable = model.into_model().into_runnable()
+    given = {"x": np.array([[1, 2, 3]], np.float32), "one": np.array([10, 20, 30], np.float32)}
+    assert runnable.run(given)[0].to_numpy().tolist() == [[11, 22, 33]]
+
+
+def test_a_computed_tensor_becomes_an_input_and_an_output() -> None:
+    graph = core.InferenceModel()
+    x = graph.add_source("x", CoreFact(DatumType.F32, (2,)))
+    middle = OutletId(graph.add_node("middle", FileAdd(), [CoreFact(DatumType.F32, (2,))], [x, x]).id)
+    last = OutletId(graph.add_node("last", FileAdd(), [CoreFact()], [middle, middle]).id)
+    graph.set_outputs([last])
+    model = InferenceModel(graph)
+    model.set_output_names(["middle", "last"])
+    model.set_input_names(["middle"])
+    assert (model.input_names(), model.output_names()) == (["middle"], ["middle", "last"])
+    found = model.into_model().into_runnable().run([np.array([1, 2], np.float32)])
+    assert [tensor.to_numpy().tolist() for tensor in found] == [[1, 2], [2, 4]]
+
+
+@pytest.mark.parametrize(
+    ("names", "kind", "problem"),
+    [
+        (["one"], InputError, "the outputs need 'x' too\n  hint: name it as well"),
+        (["x", "x"], InputError, "an input is named twice: x, x"),
+        (["absent"], GraphError, "no node named 'absent'"),
+        ("x", InputError, "names are given as a list of texts, got 'x'"),
+        ([1], InputError, "names are given as a list of texts"),
+        (None, InputError, "names are given as a list of texts, got None"),
+    ],
+)
+def test_inputs_that_cannot_be_chosen(model: InferenceModel, names: Any, kind: type, problem: str) -> None:
+    with pytest.raises(kind, match=problem):
+        model.set_input_names(names)
+    assert model.input_names() == ["x"]
+    with pytest.raises(TractError):
+        model.set_output_names([*names, 1] if isinstance(names, list) else names)
+
+
+@pytest.mark.parametrize("use", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_models_of_files_are_not_copied(model: InferenceModel, use: Callable[[InferenceModel], object]) -> None:
+    with pytest.raises(InputError, match=r"cannot be copied or pickled.*\n  hint: load the file again"):
+        use(model)
+
+
+def test_unnamed_sizes_keep_their_names_however_often_they_are_looked_at() -> None:
+    graph = core.InferenceModel()
+    graph.set_outputs([graph.add_source("x", CoreFact(DatumType.F32, (None, 2)))])
+    model = InferenceModel(graph)
+    model.analyse()
+    model.into_analysed()
+    assert str(model.input_fact(0)) == "?,2,f32"
+    assert str(model.into_model().input_fact(0)) == "x_0,2,f32"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -156,3 +157,13 @@ def test_many_inputs_are_cut_short() -> None:
     assert "84 more" in str(model)
     assert len(str(model)) < 1000
     assert len(model._repr_html_()) < 5000
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, Model.clone])
+def test_a_copy_goes_its_own_way(affine: Maker, copied: Callable[[Model], Model]) -> None:
+    model = affine()
+    other = copied(model)
+    other.transform(SetSymbols({"B": 7}))
+    assert (str(model.input_fact(0)), str(other.input_fact(0))) == ("B,3,f32", "7,3,f32")
+    other.into_runnable()
+    assert not model.is_consumed

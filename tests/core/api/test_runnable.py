@@ -64,6 +64,12 @@ class OnAGpu(OnlyDlpack):
         return (2, 0)
 
 
+class OnlyInterface:
+    """As images of Pillow say what they hold."""
+
+    __array_interface__ = X.__array_interface__
+
+
 def test_interface(pair: Runnable) -> None:
     assert (pair.input_count(), pair.output_count()) == (2, 2)
     assert (pair.input_names(), pair.output_names()) == (["a", "b"], ["total", "squashed"])
@@ -95,6 +101,8 @@ def test_properties_come_along(runnable: Runnable) -> None:
         X[::-1][::-1],
         np.frombuffer(b"\0" + X.tobytes(), np.uint8)[1:].view(np.float32).reshape(2, 3),
         X.view(Subclass),
+        memoryview(X),
+        OnlyInterface(),
     ],
     ids=[
         "array",
@@ -107,6 +115,8 @@ def test_properties_come_along(runnable: Runnable) -> None:
         "flipped",
         "unaligned",
         "subclass",
+        "buffer",
+        "array interface",
     ],
 )
 def test_whatever_is_a_tensor_is_taken(runnable: Runnable, value: Any) -> None:
@@ -122,13 +132,16 @@ def test_torch_tensors_are_taken(runnable: Runnable) -> None:
     assert runnable.run([torch.from_numpy(X)])[0].to_numpy().tolist() == Y
 
 
-NO_TENSORS = [[[0.0, 1.0, 2.0]], (1.0,), 1.0, 3, None, "text", object(), np, {"x": 1}]
+NO_TENSORS = [[[0.0, 1.0, 2.0]], (1.0,), 1.0, 3, None, "text", b"bytes", object(), np, {"x": 1}]
 
 
 @pytest.mark.parametrize("value", NO_TENSORS, ids=lambda value: type(value).__name__)
 def test_what_is_no_tensor(runnable: Runnable, value: Any) -> None:
-    with pytest.raises(InputError, match=r"input 'x': Inputs must be of type Tensor or numpy\.ndarray, got \w+"):
+    with pytest.raises(
+        InputError, match=r"input 'x': Inputs must be of type Tensor or numpy\.ndarray, got \w+"
+    ) as caught:
         runnable.run([value])
+    assert "numpy.array(value, dtype='float32')" in str(caught.value)
 
 
 @pytest.mark.parametrize("inputs", [X, None, 3, "x", iter([X]), {X.shape}], ids=type)
@@ -186,7 +199,10 @@ def test_missing_and_surplus_inputs(pair: Runnable, inputs: Any, problem: str) -
         (X[0], r"input has rank 1 \(shape \(3,\)\), the model wants B,3,f32"),
         (X.T, "axis 1 has size 2, the model wants B,3,f32"),
         (np.array(["a"]), "input is string"),
-        (np.array([["a", 1]], dtype=object), "an array of Python objects holds a int"),
+        (
+            X.astype(object),
+            r"an array of Python objects was given, the model wants f32\n  hint: .*\.astype\('float32'\)",
+        ),
         (X.astype(ml_dtypes.bfloat16), "input is bf16"),
         (X.astype("M8[s]"), "no element type for NumPy's datetime64"),
         (np.float32(1), "input has rank 0"),
@@ -288,7 +304,7 @@ def test_representations(runnable: Runnable) -> None:
     ("value", "message"),
     [
         (np.array([["2020-01-01"] * 3], "M8[D]"), "input 'x': no element type for NumPy's datetime64"),
-        (np.array([[1, None, 2]], object), "input 'x': an array of Python objects holds a int, wanted texts"),
+        (np.array([[1, None, 2]], object), "input 'x': an array of Python objects was given, the model wants f32"),
     ],
 )
 def test_elements_that_no_tensor_has(runnable: Runnable, value: Any, message: str) -> None:
@@ -311,3 +327,15 @@ def test_outputs_are_no_way_into_the_model() -> None:
     kept = runnable.run([given])[2]
     given[...] = 5
     assert kept.to_numpy().tolist() == [[0, 0]]
+
+
+def test_sizes_keep_to_what_was_assumed() -> None:
+    model = TypedModel()
+    model.set_outputs([model.add_source("x", parse_typed_fact("S,2,f32", model.symbols))])
+    model.symbols.add_assertion("S>=2")
+    runnable = Model.from_typed(model).into_runnable()
+    state = runnable.spawn_state()
+    for run in (runnable.run, state.run, state.run):
+        assert run([np.zeros((2, 2), np.float32)])[0].shape == (2, 2)
+        with pytest.raises(InputError, match="S>=2 does not hold for S=1"):
+            run([np.zeros((1, 2), np.float32)])

@@ -117,7 +117,8 @@ def test_an_unusable_default_is_not_replaced_in_silence() -> None:
         ("metal", "pip install tract-metal"),
         ("gpu", r"pip install tract-cuda \(NVIDIA\) or tract-metal \(Apple\)"),
         ("referense", "did you mean 'reference'"),
-        ("quantum", "'tract plugins' lists what is installed"),
+        ("quantum", "'default' is the best CPU runtime that is installed"),
+        ("REFERENCE", "did you mean 'reference'"),
     ],
 )
 def test_unknown_names(name: str, hint: str) -> None:

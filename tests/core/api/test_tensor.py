@@ -11,7 +11,7 @@ import pytest
 
 from tract_core import DatumType, Tensor, TractError
 from tract_core.data import QuantizedType
-from tract_core.errors import ConsumedError, FactError, Unsupported
+from tract_core.errors import ConsumedError, FactError, InputError, Unsupported
 
 HELD = [
     kind
@@ -152,16 +152,22 @@ def test_numpy_reads_it_without_a_copy_and_cannot_write() -> None:
         np.asarray(tensor, dtype=np.int64, copy=False)
 
 
-def test_dlpack() -> None:
+@pytest.mark.parametrize("copy", [None, True])
+def test_dlpack_hands_out_a_copy(copy: bool | None) -> None:
+    """A library that writes to what is marked as read-only, as PyTorch does, changes neither a tensor nor a model."""
     tensor = Tensor.from_numpy(np.arange(3, dtype=np.float32))
     assert tensor.__dlpack_device__() == (1, 0)
-    seen = np.from_dlpack(tensor)  # pyright: ignore[reportArgumentType]: the protocol is duck-typed
+    seen = np.from_dlpack(tensor, copy=copy)  # pyright: ignore[reportArgumentType]: the protocol is duck-typed
     assert seen.tolist() == [0, 1, 2]
+    seen[0] = 9
+    assert tensor.to_numpy()[0] == 0
+
+
+def test_dlpack_hands_out_the_memory_when_that_is_asked_for() -> None:
+    tensor = Tensor.from_numpy(np.arange(3, dtype=np.float32))
+    seen = np.from_dlpack(tensor, copy=False)  # pyright: ignore[reportArgumentType]: the protocol is duck-typed
     assert np.shares_memory(seen, np.asarray(tensor))
     assert not seen.flags.writeable
-    copied = np.from_dlpack(tensor, copy=True)  # pyright: ignore[reportArgumentType]: as above
-    copied[0] = 9
-    assert tensor.to_numpy()[0] == 0
 
 
 @pytest.mark.parametrize("options", [{"stream": 1}, {"dl_device": (2, 0)}, {"copy": False}], ids=str)
@@ -284,3 +290,26 @@ def test_what_is_no_type(kind: Any) -> None:
 
 def test_types_by_number_as_in_the_established_binding() -> None:
     assert Tensor.from_numpy(np.ones(1, np.float32)).convert_to(0x38).datum_type() is DatumType.F64
+
+
+@pytest.mark.parametrize(
+    "value", [np.float32(0.5), np.array([3], np.int8), np.array([[True]]), np.array("text", object)]
+)
+def test_a_single_element_is_a_plain_value(value: Any) -> None:
+    tensor = Tensor.from_numpy(value)
+    plain = np.asarray(value).item()
+    assert tensor.item() == plain
+    assert type(tensor.item()) is type(plain)
+    assert bool(tensor) is bool(plain)
+    if not isinstance(plain, str):
+        assert float(tensor) == float(plain)
+        assert int(tensor) == int(plain)
+
+
+def test_several_elements_are_no_truth_and_no_number() -> None:
+    """As in NumPy: whether any or all of them were meant cannot be told."""
+    for shape in ((2,), (0,), (1, 3)):
+        tensor = Tensor.from_numpy(np.zeros(shape))
+        for ask in (bool, float, int, Tensor.item):
+            with pytest.raises(InputError, match="is no single value: its shape is"):
+                ask(tensor)
