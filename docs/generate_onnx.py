@@ -12,6 +12,7 @@ import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import onnx
 from tract_onnx import plugin
@@ -51,13 +52,58 @@ def _introduction() -> Iterator[str]:
     yield "# ONNX\n"
     yield "<!-- Written by docs/generate_onnx.py: change that, and run it. -->\n"
     yield from _wrapped(
-        f"""Files of every version of the operator set are read, 1 to {NEWEST}. `tract.onnx().load(path)` gives an
-        `InferenceModel`; `tract_onnx.backend.Backend` is the same behind the interface that the `onnx` package defines
-        for engines (`prepare`, `run_model`, `run_node`, `supports_device`), where a device is the name of a runtime.
-        What a file passes as an input stays an input: a shape, an axis or a bound may be computed, and change from run
-        to run. Functions that a file defines are put in the place of their calls; those that call each other in a
-        circle are refused. `tract MODEL doctor` lists all that a file has and that is not taken."""
+        f"""Files of every version of the operator set are read, 1 to {NEWEST}. `tract MODEL doctor` lists all that
+        stands in the way of one, with what to do about it."""
     )
+    yield EXAMPLE
+    yield "## How a file is taken\n"
+    for item in HABITS:
+        yield from textwrap.wrap(" ".join(item.split()), 120, initial_indent="- ", subsequent_indent="  ")
+    yield ""
+
+
+EXAMPLE: Final = """\
+```python
+from pathlib import Path
+import numpy as np
+import onnx
+import tract_core as tract
+from tract_onnx import backend
+
+path = Path("examples/digits/digits.onnx")
+image = np.zeros((1, 1, 8, 8), np.float32)
+
+model = tract.onnx().load(path)  # with the files beside it that hold its weights, if any
+model = tract.onnx().load_bytes(path.read_bytes())  # or from memory, as model.SerializeToString() gives it
+(scores,) = model.into_model().into_runnable().run([image])
+
+rep = backend.prepare(onnx.load(path), "CPU")  # or behind the interface that onnx defines for all engines
+print(np.array_equal(rep.run(image).probabilities, scores))  # True
+```
+"""
+
+HABITS: Final = (
+    """**Inputs stay inputs.** A shape, an axis or a bound that a file passes as an input may be computed, and may
+    change from run to run.""",
+    """**Sizes are symbols.** A size that the file names, as `batch`, is a symbol of that name; one without a name gets
+    one from its input and axis, as `x_0`. The shapes of the arrays give the values; nothing is prepared again.""",
+    """**Inputs with a default value are constants.** Where an initialiser is among the graph's inputs too, the standard
+    lets a caller override it. Here it is a constant, as in most engines, so that it can be folded; the doctor names
+    it. `model.set_input_names(["x", "scale"])` before `into_model`, or `--input-node x --input-node scale`, makes it
+    an input, which then must be given.""",
+    """**Annotations must be right.** What a file says about the types and shapes of its tensors is checked against what
+    its operators give; a contradiction is reported with both sides, and an option ignores what the file says.""",
+    """**Weights are read in place**, also from external data, which must lie in the model's folder or below it. The
+    files must stay as they are while the model is used.""",
+    """**Values are NumPy's and Python's.** Texts are arrays of Python strings, sequences lists, optionals a value or
+    `None`, maps dictionaries, whose entries may be plain numbers.""",
+    """**Functions that a file defines** take the place of their calls; those that call each other in a circle are
+    refused.""",
+    """**Devices of `tract_onnx.backend`** are runtimes by name; `"CPU"` is the default one. The module has `prepare`,
+    `run_model`, `run_node`, `supports_device` and `is_compatible`, and can be given to
+    `onnx.backend.test.BackendTest`.""",
+)
+"""What users of other engines ask first."""
 
 
 def _conformance(modes: dict[str, Counter[str]]) -> Iterator[str]:
@@ -66,22 +112,23 @@ def _conformance(modes: dict[str, Counter[str]]) -> Iterator[str]:
     yield "## Conformance\n"
     yield from _wrapped(
         f"""The backend tests of `onnx` {onnx.__version__} (node, simple, pytorch-operator, pytorch-converted), run by
-        its own runner on the `reference` runtime, with the tolerances of each test: as wired, decluttered, and
-        decluttered with a symbol for the leading axis of every input. No test ends in a wrong answer, in another error,
-        or not at all."""
+        its own runner on the `reference` runtime, with the tolerances of each test, in three ways: as the file has the
+        model (wired), simplified (decluttered), and simplified with a symbol for the leading axis of every input
+        (symbolic). A refused test ends in an error that says why; none ends in a wrong answer, in another error, or not
+        at all."""
     )
     yield from _table(
         ["", "passed", "refused", "failed"],
         [[mode, *(str(counts[kind]) for kind in ("passed", "refused", "failed"))] for mode, counts in modes.items()],
     )
-    yield "Refused are:\n"
+    yield "The refused tests:\n"
     rows = [[f"`{name}`", error.__name__, reason] for name, (error, reason) in sorted(REFUSED.items())]
     rows += [
         [f"`{name}`", error.__name__, f"{reason} (with symbols only)"]
         for name, (error, reason) in sorted(WITHOUT_BATCH.items())
     ]
     yield from _table(["test", "error", "its message says"], rows)
-    yield "Two groups of tests have other tolerances than their own:\n"
+    yield "These tests have other tolerances than their own:\n"
     rows = [
         [f"`{name}`", ", ".join(f"{key} {value}" for key, value in given.items())] for name, given in TOLERANCES.items()
     ]
@@ -90,26 +137,77 @@ def _conformance(modes: dict[str, Counter[str]]) -> Iterator[str]:
         """The numbers that Bernoulli draws are compared by type and shape. The expected results of the two attentions
         in f16 were rounded after every step, and are further from the exact ones than those computed here."""
     )
+    yield from _wrapped(
+        """`onnx.backend.test.BackendTest(tract_onnx.backend, __name__)` runs the same tests. There, those of the two
+        tables fail or are skipped, and `test_loop16_seq_none` fails, as the runner asks for the length of a tensor
+        without axes; the tests of ImageDecoder need Pillow (`tract-onnx[images]`)."""
+    )
 
 
 def _refused() -> Iterator[str]:
     yield "## What is refused\n"
-    yield "Operators that are known and not taken:\n"
-    rows: list[list[str]] = []
+    yield "Operators that are known, and refused whenever they occur:\n"
+    alike: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for key, (reason, hint) in REASONS.items():
         domain, name, _ = key.rsplit("/", 2)
-        rows.append([f"`{name}` ({domain})", reason, hint])
-    yield from _table(["operator", "why", "what to do"], rows)
-    yield "In operators that are taken, this, by the message (`...` stands for what was found):\n"
-    yield from _table(["family", "message"], [[f"`{family}`", message] for family, message in _messages()])
+        alike[domain, reason, hint].append(f"`{name}`")
+    rows = [[", ".join(names), domain, reason, hint] for (domain, reason, hint), names in alike.items()]
+    yield from _table(["operators", "domain", "why", "what to do"], rows)
+    yield from _wrapped(
+        """Operators that are taken, but not in every form. The right column is the error's message, where `...` stands
+        for what was found in the file:"""
+    )
+    yield from _table(["operators", "what is refused"], _messages())
 
 
-def _messages() -> Iterator[tuple[str, str]]:
-    """The messages of ``Unsupported`` in the modules that wire operators."""
+Function = tuple[str, str]
+"""A function of the modules that wire operators: the module's name, and its own."""
+
+
+def _messages() -> Iterator[list[str]]:
+    """The operators that may be refused, and the messages of ``Unsupported``, from the modules that wire them."""
+    functions, uses = _functions()
+    wired = {one: names for one, node in functions.items() if (names := _wired_by(node))}
+    reached = {one: _reached_from(one, uses) for one in wired}
+    for one, node in functions.items():
+        operators = {name for user, needed in reached.items() if one in needed for name in wired[user]}
+        for call in ast.walk(node):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "Unsupported" and one[0] != "refused":
+                yield [", ".join(f"`{name}`" for name in sorted(operators)), _text(call.args[0])]
+
+
+def _functions() -> tuple[dict[Function, ast.FunctionDef], dict[Function, set[Function]]]:
+    """The functions, and which others each of them uses."""
+    functions: dict[Function, ast.FunctionDef] = {}
+    uses: dict[Function, set[Function]] = {}
     for path in sorted((ROOT / "plugins" / "tract_onnx" / "tract_onnx" / "ops").glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Unsupported" and path.stem != "refused":
-                yield path.stem, _text(node.args[0])
+        body = ast.parse(path.read_text()).body
+        own = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+        known = {name: (path.stem, name) for name in own}
+        for node in body:
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tract_onnx.ops."):
+                known |= {name.name: (node.module.rpartition(".")[2], name.name) for name in node.names}
+        for name, node in own.items():
+            functions[path.stem, name] = node
+            used = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+            uses[path.stem, name] = {known[one] for one in used & known.keys()}
+    return functions, uses
+
+
+def _wired_by(function: ast.FunctionDef) -> list[str]:
+    """The operators that a function wires: those that its decorators name."""
+    calls = [one for one in function.decorator_list if isinstance(one, ast.Call) and ast.unparse(one.func) == "onnx_op"]
+    return [str(name.value) for call in calls for name in call.args[1:] if isinstance(name, ast.Constant)]
+
+
+def _reached_from(start: Function, uses: dict[Function, set[Function]]) -> set[Function]:
+    """All that a function needs, itself among them."""
+    found, pending = {start}, [start]
+    while pending:
+        new = uses.get(pending.pop(), set()) - found
+        found |= new
+        pending += new
+    return found
 
 
 def _text(expression: ast.expr) -> str:
@@ -121,8 +219,8 @@ def _operators(counts: Passed) -> Iterator[str]:
     yield "## Operators\n"
     yield from _wrapped(
         """`from` is the version of the operator set from which an operator is taken, up to the newest; `changes` are
-        the versions in which what is done for it changed. `tests` counts the backend tests with the operator in their
-        model that pass when decluttered; none means that it is tested here only."""
+        later versions from which it is taken differently. `tests` counts the backend tests with the operator in their
+        model that pass when decluttered; where there are none, only this project's own tests have it."""
     )
     for domain, operators in registered().items():
         yield f"### {domain}\n"

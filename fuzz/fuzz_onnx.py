@@ -2,21 +2,25 @@
 
     python fuzz/fuzz_onnx.py [--seconds 60] [--seed 0] [--replay FILE ...]
 
-Seeds are the models of the ``onnx`` package's backend tests. Each is changed at random (`mutations`), loaded, typed,
-simplified and run with small inputs, in a process of its own whose memory is limited. A *finding* is an error that is
-not a `TractError`, one that only wraps a mistake of ours, a result that simplifying changes, a process that dies, or
-one that takes too long. Its file is kept in ``fuzz/findings``, together with a text that says what happened.
+Seeds are the models of the ``onnx`` package's backend tests. Each is changed at random (`grafts`, `mutations`), loaded,
+typed, simplified and run with small inputs and with difficult ones, in a process of its own whose memory is limited. A
+*finding* is an error that is not a `TractError`, one that only wraps a mistake of ours, a result that simplifying
+changes, a process that dies, or one that takes too long. Its file is kept in ``fuzz/findings``, together with a text
+that says what happened. The time begins when the seeds are made.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import random
 import resource
 import select
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -42,15 +46,23 @@ class Finding(Exception):
 
 
 def seeds():
-    """Small models of all kinds, always in the same order."""
+    """The contents of small models of all kinds, always in the same order."""
     import onnx
     from onnx.backend.test.loader import load_model_tests
 
     kinds = ("node", "simple", "pytorch-operator", "pytorch-converted")
-    tests = [test for kind in kinds for test in load_model_tests(kind=kind)]
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")  # the package computes what it expects of NaN and infinity, too
+        tests = [test for kind in kinds for test in load_model_tests(kind=kind)]
     models = [test.model or onnx.load(Path(test.model_dir) / "model.onnx") for test in tests]
-    small = [model for model in models if model.ByteSize() <= LARGEST_SEED]
-    return sorted(small, key=lambda model: model.SerializeToString(deterministic=True))
+    contents = {model.SerializeToString(deterministic=True) for model in models}
+    return sorted(content for content in contents if len(content) <= LARGEST_SEED)
+
+
+def parsed(contents):
+    import onnx
+
+    return [onnx.load_from_string(content) for content in contents]
 
 
 # -- one file ------------------------------------------------------------------------------------------------------
@@ -78,26 +90,47 @@ def place_of(error):
     return f"{type(inner).__name__} at {Path(last.filename).name}:{last.lineno}" if last else type(inner).__name__
 
 
-def arrays_for(plan, chance):
-    """Small random inputs, or ``None`` where a model wants large ones, or none that we can make."""
+def arrays_for(plan, chance, draw):
+    """Small inputs whose elements are drawn, or ``None`` where a model wants large ones, or none that we can make."""
     import numpy as np
 
+    from tract_core.data import Container
     from tract_core.dims import evaluate, symbols_of
 
     arrays = []
+    names = {name for fact in plan.input_facts for dim in fact.shape for name in symbols_of(dim)}
+    values = {name: chance.choice((2, 2, 2, 1, 3, 0)) for name in sorted(names)}
     for fact in plan.input_facts:
-        kind = fact.datum_type.numpy
-        values = dict.fromkeys((name for dim in fact.shape for name in symbols_of(dim)), 2)
         shape = [evaluate(dim, values) for dim in fact.shape]
-        if (
-            kind.kind == "O"
-            or min(shape, default=0) < 0
-            or np.prod([max(size, 1) for size in shape], dtype=object) > 1e5
-        ):
+        count = np.prod([max(size, 1) for size in shape], dtype=object)
+        if isinstance(fact.datum_type, Container) or min(shape, default=0) < 0 or count > 1e5:
             return None
-        draw = np.random.default_rng(chance.randrange(1 << 30))
-        arrays.append(np.asarray(draw.integers(-3, 10, shape)).astype(kind))
+        arrays.append(draw(fact.datum_type.numpy, tuple(shape), chance))
     return arrays
+
+
+def small(kind, shape, chance):
+    import numpy as np
+
+    draw = np.random.default_rng(chance.randrange(1 << 30))
+    numbers = np.asarray(draw.integers(-3, 10, shape))
+    return numbers.astype(str).astype(object) if kind.kind == "O" else numbers.astype(kind)
+
+
+def difficult(kind, shape, chance):
+    """Elements that programs stumble over, some of them alone among small ones."""
+    import numpy as np
+    from mutations import FLOATS, INTEGERS, TEXTS
+
+    array = small(kind, shape, chance)
+    if not array.size:
+        return array
+    flat = array.reshape(-1)
+    choices = TEXTS if kind.kind == "O" else INTEGERS if kind.kind in "iub" else FLOATS
+    for place in chance.sample(range(flat.size), chance.choice((1, flat.size)) if flat.size < 1000 else 1):
+        element = chance.choice(choices)
+        flat[place] = element if kind.kind == "O" else np.asarray(element).astype(kind)
+    return array
 
 
 def examine(content, chance):
@@ -109,14 +142,20 @@ def examine(content, chance):
     from tract_core.runtime.plan import TypedSimplePlan
 
     limits = LoadLimits(
-        max_nodes=50_000, deadline_s=6, max_fold_bytes=64 << 20, max_tensor_bytes=128 << 20, max_fold_ops=1 << 24
+        max_nodes=50_000,
+        deadline_s=6,
+        run_deadline_s=1,
+        max_fold_bytes=64 << 20,
+        max_tensor_bytes=128 << 20,
+        max_fold_ops=1 << 24,
     )
     try:
         model = Onnx(limits=limits).load_bytes(content)
         model.analyse()
         typed = model.into_typed()
         plans = [TypedSimplePlan(typed.clone()), TypedSimplePlan(typed.declutter())]
-        arrays = arrays_for(plans[0], chance)
+        arrays = arrays_for(plans[0], chance, small)
+        odd = arrays_for(plans[0], chance, difficult)
     except TractError as error:
         look_for_mistake(error)
         if not (error.where and error.hint):
@@ -125,6 +164,8 @@ def examine(content, chance):
         return "refused"
     if arrays is None:
         return "not run"
+    for plan in plans:
+        run(plan, odd)
     results = [run(plan, arrays) for plan in plans]
     if None in results:
         return "failed"
@@ -165,21 +206,22 @@ def content_of(models, seed, number):
     from mutations import mutated
 
     chance = random.Random(f"{seed}/{number}")
-    return mutated(chance.choice(models), chance), chance
+    return mutated(models, chance), chance
 
 
-def work(seed, first):
-    """Examine one file after the other, from a number on, and say so on the standard output."""
+def work(seed, first, path):
+    """Examine one file after the other, from a number on, and say so on the standard output. ``path``: the seeds."""
     import numpy as np
 
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    models = seeds()
+    models = parsed(read_all(path))
     examine(models[0].SerializeToString(), random.Random(0))  # imports everything
     pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
     if pages:
         limit = pages * resource.getpagesize() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    say({"ready": True})
     number = first
     while True:
         content, chance = content_of(models, seed, number)
@@ -192,6 +234,11 @@ def work(seed, first):
         number += 1
 
 
+def read_all(path):
+    """The contents of the seeds, as one JSON list of texts in hexadecimal digits."""
+    return [bytes.fromhex(text) for text in json.loads(Path(path).read_text())]
+
+
 def say(message):
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
@@ -200,11 +247,11 @@ def say(message):
 class Worker:
     """A process that works, and the number of the file that it is at."""
 
-    def __init__(self, seed, first):
-        command = [sys.executable, __file__, "--work", str(seed), str(first)]
+    def __init__(self, seed, first, path):
+        command = [sys.executable, __file__, "--work", str(seed), str(first), str(path)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1)
         self.number = first
-        self.patience = 120.0  # for the imports and the seeds
+        self.patience = 120.0  # for the imports
 
     def next(self):
         """The next message; ``None`` when it took too long, ``{}`` when the process died."""
@@ -213,7 +260,7 @@ class Worker:
             return None
         line = self.process.stdout.readline()
         message = json.loads(line) if line else {}
-        self.patience = TOO_LONG
+        self.patience = 2 * TOO_LONG if message.get("ready") else TOO_LONG
         self.number = message.get("number", self.number)
         return message
 
@@ -224,30 +271,41 @@ class Worker:
 
 def fuzz(seed, seconds):
     """Returns the number of different findings."""
-    models, counts, found = seeds(), Counter(), set()
+    contents = seeds()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "seeds.json"
+        path.write_text(json.dumps([content.hex() for content in contents]))
+        counts, found = _fuzz(seed, seconds, path, parsed(contents))
+    total = sum(counts.values())
+    listed = ", ".join(f"{count} {result}" for result, count in sorted(counts.items()))
+    sys.stdout.write(f"{total} files in {seconds:g} s: {listed}; {len(found)} different findings\n")
+    return len(found)
+
+
+def _fuzz(seed, seconds, path, models):
+    counts, found = Counter(), set()
+    worker = Worker(seed, 0, path)
+    worker.next()  # it is ready
     start = time.monotonic()
-    worker = Worker(seed, 0)
     while time.monotonic() - start < seconds:
         message = worker.next()
         key, text = None, ""
         if message:
-            counts[message.get("result", "")] += 1
+            counts.update(message["result"] for _ in range("result" in message))
             key, text = message.get("finding"), message.get("text", "")
         else:
             key = "takes too long" if message is None else f"died with status {worker.stop()}"
             key = f"{key} ({worker.number})"
             worker.stop()
+        if key is not None:
+            counts["found"] += 1
         if key is not None and key not in found:
             found.add(key)
             keep(key, text, models, (seed, worker.number))
         if not message:
-            worker = Worker(seed, worker.number + 1)
+            worker = Worker(seed, worker.number + 1, path)
     worker.stop()
-    del counts[""]
-    total = sum(counts.values())
-    listed = ", ".join(f"{count} {result}" for result, count in sorted(counts.items()))
-    sys.stdout.write(f"{total} files in {seconds} s: {listed}; {len(found)} different findings\n")
-    return len(found)
+    return counts, found
 
 
 def keep(key, text, models, place):
@@ -266,10 +324,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--replay", nargs="+", type=Path, default=[], metavar="FILE")
-    parser.add_argument("--work", nargs=2, type=int, default=None, help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs=3, default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        work(*options.work)
+        seed, first, path = options.work
+        work(int(seed), int(first), path)
     for path in options.replay:
         sys.stdout.write(f"{path}: {examine(path.read_bytes(), random.Random(0))}\n")
     if options.replay:

@@ -15,6 +15,7 @@ from typing import Any
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import EncodeError, Message
+from grafts import GRAFTS
 
 INTEGERS = (
     0,
@@ -58,12 +59,16 @@ _INTEGER_TYPES = {FieldDescriptor.TYPE_INT32: 32, FieldDescriptor.TYPE_INT64: 64
 _FLOAT_TYPES = (FieldDescriptor.TYPE_FLOAT, FieldDescriptor.TYPE_DOUBLE)
 
 
-def mutated(model: onnx.ModelProto, chance: random.Random) -> bytes:
-    """The content of a file: the model with a few changes, in one case of ten also in its bytes."""
+def mutated(models: list[onnx.ModelProto], chance: random.Random) -> bytes:
+    """The content of a file: one of the models with a few changes, in one case of ten also in its bytes."""
+    model = chance.choice(models)
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
-    for _ in range(chance.choice((1, 1, 1, 2, 3, 6))):
-        with contextlib.suppress(ValueError, TypeError):  # a change that the format does not take is left out
+    for _ in range(chance.choice((0, 1, 1, 2, 3))):
+        with contextlib.suppress(ValueError, TypeError, OverflowError):  # what the format does not take is left out
+            chance.choice(GRAFTS)(changed, chance, models)
+    for _ in range(chance.choice((0, 1, 1, 1, 2, 3, 6))):
+        with contextlib.suppress(ValueError, TypeError):  # the same
             chance.choice(_STRUCTURAL)(changed, chance)
     try:
         content = changed.SerializeToString()

@@ -12,7 +12,10 @@ from click.testing import CliRunner
 from tract_core.cli.frame import app
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "architecture.md", ROOT / "examples" / "digits" / "README.md"]
+DOCUMENTS = [
+    ROOT / name
+    for name in ("README.md", "docs/architecture.md", "docs/onnx.md", "docs/security.md", "examples/digits/README.md")
+]
 
 PYTHON = [
     pytest.param(block, id=f"{path.name}-{number}")

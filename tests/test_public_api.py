@@ -43,17 +43,28 @@ _FACTS = {"input_fact", "output_fact"}
 _TYPED = _NAMED | _FACTS | {"input_facts", "output_facts", "property_keys", "property"}
 
 METHODS: dict[str, set[str]] = {
-    "Onnx": {"load"},
+    "Onnx": {"load", "load_bytes"},
     "Nnef": {"load"},
     "InferenceModel": _NAMED
     | _FACTS
+    | {"set_input_names", "set_output_names"}
     | {"set_input_fact", "set_output_fact", "fact", "analyse", "into_analysed", "into_model"},
     "Model": _TYPED | {"transform", "parse_fact", "into_runnable", "declutter", "clone", "from_typed"},
     "Runtime": {"name", "prepare"},
     "Runnable": _TYPED | {"run", "spawn_state", "profile_json", "chrome_trace", "explain"},
     "State": _TYPED | {"run", "freeze"},
     "FrozenState": {"unfreeze"},
-    "Tensor": {"from_numpy", "to_numpy", "into_numpy", "datum_type", "convert_to", "dump", "__eq__", "__array__"}
+    "Tensor": {
+        "from_numpy",
+        "to_numpy",
+        "into_numpy",
+        "datum_type",
+        "convert_to",
+        "dump",
+        "item",
+        "__eq__",
+        "__array__",
+    }
     | {"__dlpack__", "__dlpack_device__"},
     "DatumType": {"is_bool", "is_number", "is_float", "is_signed", "is_unsigned", "ctype"},
     "Fact": {"datum_type", "rank", "dim", "dims", "dump"},
@@ -111,7 +122,10 @@ both = pytest.mark.parametrize("package", [tract_core, tract], ids=["tract_core"
 def test_names(package: Any) -> None:
     assert set(package.__all__) == NAMES
     assert len(package.__all__) == len(NAMES)
-    assert set(dir(package)) >= NAMES
+    assert set(dir(package)) == NAMES | {"errors", "limits"}
+    assert package.errors.TractError is package.TractError
+    assert package.limits.LoadLimits
+    assert package.__version__ == package.version()
     for name in NAMES:
         assert getattr(package, name) is getattr(tract_core, name)
     with pytest.raises(AttributeError, match="has no attribute 'c_int'"):

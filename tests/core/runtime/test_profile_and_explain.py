@@ -106,6 +106,7 @@ def test_explain(make: Callable[[], Runnable]) -> None:
         ("y", "Add", "cpu"),
     ]
     assert all(p.how and p.why for p in explanation.placements)
+    assert repr(explanation) == str(explanation)
     assert str(explanation).splitlines()[0] == "runtime reference: 2 by numpy on cpu"
     assert "product" in str(explanation)
     content = json.loads(explanation.to_json())
