@@ -93,6 +93,10 @@ HABITS: Final = (
     an input, which then must be given.""",
     """**Annotations must be right.** What a file says about the types and shapes of its tensors is checked against what
     its operators give; a contradiction is reported with both sides, and an option ignores what the file says.""",
+    """**The rank is the same in every run.** A `Squeeze` that names no axes removes those that are known to be 1 when
+    the model is loaded, and keeps a symbol that happens to be 1 in a run; give the size where it should go. An `If`
+    whose branches differ in rank needs a condition that is known. A slice whose bounds only a run can place must lie
+    inside the tensor in that run, which is refused if it does not.""",
     """**Weights are read in place**, also from external data, which must lie in the model's folder or below it. The
     files must stay as they are while the model is used.""",
     """**Values are NumPy's and Python's.** Texts are arrays of Python strings, sequences lists, optionals a value or
