@@ -32,7 +32,8 @@ def execution_order(model: TypedModel) -> list[int]:
         after[node_id] |= {binders[s] for s in needed[node_id] if s in binders and binders[s] != node_id}
     found = _sorted(order, after)
     if len(found) < len(order):
-        stuck = [model.nodes[node_id].name for node_id in order if node_id not in found]
+        placed = set(found)
+        stuck = [model.nodes[node_id].name for node_id in order if node_id not in placed]
         raise UntypableModel(f"these nodes need sizes that only come out of each other: {', '.join(stuck[:10])}")
     return found
 
