@@ -43,14 +43,19 @@ class CumSum(TypedOp):
 @ROWS.row(SYMBOLIC, CumSum)
 def reference(op: CumSum, x: Array) -> Array:
     """numpy.cumsum; exclusive: shifted by one, with 0 in front"""
+    return running(np.add, x, op.axis, exclusive=op.exclusive, reverse=op.reverse)
+
+
+def running(join: np.ufunc, x: Array, axis: int, *, exclusive: bool, reverse: bool) -> Array:
+    """``join`` of the elements up to each one along an axis; exclusive: shifted by one, with its identity in front."""
     kind = x.dtype if x.dtype.kind == "O" else wide(x.dtype)
-    source = np.flip(x, op.axis) if op.reverse else x
-    if op.exclusive:
-        front = np.zeros_like(np.take(source, [], op.axis), shape=_one_on(x.shape, op.axis))
-        source = np.concatenate([front, source], op.axis)
-        source = np.take(source, range(x.shape[op.axis]), op.axis)
-    sums = np.cumsum(source, axis=op.axis, dtype=kind).astype(x.dtype)
-    return np.flip(sums, op.axis) if op.reverse else sums
+    source = np.flip(x, axis) if reverse else x
+    if exclusive:
+        front = np.full_like(source, join.identity, shape=_one_on(x.shape, axis))
+        source = np.concatenate([front, source], axis)
+        source = np.take(source, range(x.shape[axis]), axis)
+    joined = join.accumulate(source, axis=axis, dtype=kind).astype(x.dtype)
+    return np.flip(joined, axis) if reverse else joined
 
 
 def _one_on(shape: Sequence[int], axis: int) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
 from tract_core.rules.pattern import alone_by
-from tract_core.rules.push_slice_up import carriers
+from tract_core.rules.push_slice_up import carriers, cut_inputs
 
 ROWS = Rows()
 
@@ -71,13 +71,7 @@ def pull_downsample_up(model: TypedModel, node: TypedNode, op: Downsample) -> Mo
     if found is None:
         return None
     patch = ModelPatch(model)
-    taps: list[OutletId] = []
-    for slot, carrier in enumerate(found):
-        outlet = patch.tap(carrier.outlet)
-        if carrier.axis is not None:
-            thin = Downsample(carrier.axis, op.stride, op.modulo)
-            outlet = wire_one(patch.model, f"{node.name}.input{slot}", thin, outlet)
-        taps.append(outlet)
+    taps = cut_inputs(patch, node.name, found, lambda axis: Downsample(axis, op.stride, op.modulo))
     try:
         result = wire_one(patch.model, node.name, producer.op, *taps)
     except TractError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -98,17 +98,24 @@ def carriers(model: TypedModel, producer: TypedNode, axis: int) -> list[Carrier]
     return found if any(carrier.axis is not None for carrier in found) else None
 
 
-def _sliced(
-    model: TypedModel, patch: ModelPatch, producer: TypedNode, node: TypedNode, inputs: Sequence[Carrier]
-) -> OutletId:
-    part: Any = node.op
+def cut_inputs(
+    patch: ModelPatch, name: str, inputs: Sequence[Carrier], cut: Callable[[int], TypedOp]
+) -> list[OutletId]:
+    """The inputs in a patch, those that have the axis cut by ``cut`` of its place; ``name``: of the node they go to."""
     taps: list[OutletId] = []
     for slot, carrier in enumerate(inputs):
         outlet = patch.tap(carrier.outlet)
         if carrier.axis is not None:
-            cut = Slice(carrier.axis, part.start, part.end)
-            outlet = wire_one(patch.model, f"{node.name}.input{slot}", cut, outlet)
+            outlet = wire_one(patch.model, f"{name}.input{slot}", cut(carrier.axis), outlet)
         taps.append(outlet)
+    return taps
+
+
+def _sliced(
+    model: TypedModel, patch: ModelPatch, producer: TypedNode, node: TypedNode, inputs: Sequence[Carrier]
+) -> OutletId:
+    part: Any = node.op
+    taps = cut_inputs(patch, node.name, inputs, lambda axis: Slice(axis, part.start, part.end))
     result = wire_one(patch.model, node.name, _narrowed(producer, part), *taps)
     if patch.fact(result).shape != node.outputs[0].fact.shape:
         raise FactError(f"{producer.op.name} holds the size of the sliced axis")

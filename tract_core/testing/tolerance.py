@@ -74,13 +74,11 @@ def mismatch(found: Array, wanted: Array, tolerance: Tolerance) -> str | None:
         return _contents_mismatch(from_tensor(found), from_tensor(wanted), tolerance)
     if found.shape != wanted.shape:
         return f"shape is {list(found.shape)}, wanted {list(wanted.shape)}"
-    if found.dtype.kind in "OSUb" or wanted.dtype.kind in "OSUb":
+    kinds = {found.dtype.kind, wanted.dtype.kind}
+    if kinds & set("OSUb") or (kinds <= set("iu") and tolerance == EXACT):
         bad = np.asarray(found != wanted)
         return _first(found, wanted, bad) if bad.any() else None
-    if found.dtype.kind in "iu" and wanted.dtype.kind in "iu" and tolerance == EXACT:
-        bad = found != wanted
-        return _first(found, wanted, bad) if bad.any() else None
-    wide = np.complex128 if "c" in (found.dtype.kind, wanted.dtype.kind) else np.float64
+    wide = np.complex128 if "c" in kinds else np.float64
     a, b = found.astype(wide), wanted.astype(wide)
     bad = _differs(a, b, tolerance)
     if bad.sum() <= tolerance.outliers * bad.size:

@@ -12,7 +12,8 @@ from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import arity, axis_in, integers, scalar, wide
+from tract_core.ops.cumsum import running
+from tract_core.ops.expect import arity, axis_in, integers, scalar
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
@@ -68,12 +69,7 @@ def dyn_reference(op: DynCumProd, x: Array, axis: Array) -> Array:
 @ROWS.row(REFERENCE, CumProd)
 def reference(op: CumProd, x: Array) -> Array:
     """numpy.cumprod; exclusive: shifted by one, with 1 in front"""
-    source = np.flip(x, op.axis) if op.reverse else x
-    if op.exclusive and x.shape[op.axis] > 0:
-        front = np.ones_like(np.take(source, [0], op.axis))
-        source = np.concatenate([front, np.take(source, range(x.shape[op.axis] - 1), op.axis)], op.axis)
-    products = np.cumprod(source, axis=op.axis, dtype=wide(x.dtype)).astype(x.dtype)
-    return np.flip(products, op.axis) if op.reverse else products
+    return running(np.multiply, x, op.axis, exclusive=op.exclusive, reverse=op.reverse)
 
 
 @ROWS.row(COST, CumProd, DynCumProd)

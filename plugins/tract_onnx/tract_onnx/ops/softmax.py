@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from tract_core.data import Constant, DatumType
@@ -17,6 +19,8 @@ from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
+
+_OPS: Final = {"Softmax": Softmax, "LogSoftmax": LogSoftmax}
 
 
 def _trailing_axes(node: OnnxNode, wire: Wiring) -> tuple[int, ...]:
@@ -35,28 +39,16 @@ def _axis(node: OnnxNode, wire: Wiring, default: int) -> int:
     return wire.axis(node.int("axis", default), rank)
 
 
-@onnx_op(ROWS, "Softmax")
+@onnx_op(ROWS, *_OPS)
 def softmax_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """Over all axes from ``axis`` on"""
-    return wire.op(Softmax(_trailing_axes(node, wire)), wire.input(0))
+    return wire.op(_OPS[node.op_type](_trailing_axes(node, wire)), wire.input(0))
 
 
-@onnx_op(ROWS, "Softmax", since=13)
+@onnx_op(ROWS, *_OPS, since=13)
 def softmax_13(node: OnnxNode, wire: Wiring) -> OutletId:
     """Over one axis"""
-    return wire.op(Softmax(_one_axis(node, wire)), wire.input(0))
-
-
-@onnx_op(ROWS, "LogSoftmax")
-def log_softmax_1(node: OnnxNode, wire: Wiring) -> OutletId:
-    """Over all axes from ``axis`` on"""
-    return wire.op(LogSoftmax(_trailing_axes(node, wire)), wire.input(0))
-
-
-@onnx_op(ROWS, "LogSoftmax", since=13)
-def log_softmax_13(node: OnnxNode, wire: Wiring) -> OutletId:
-    """Over one axis"""
-    return wire.op(LogSoftmax(_one_axis(node, wire)), wire.input(0))
+    return wire.op(_OPS[node.op_type](_one_axis(node, wire)), wire.input(0))
 
 
 @onnx_op(ROWS, "Hardmax")
