@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from tract_core.rules import declutter, declutter_with_report
 from tract_core.runtime.plan import TypedSimplePlan
@@ -9,12 +9,7 @@ from tract_core.testing.declutter import interface, operators, random_inputs
 from tract_core.testing.strategies import Grown, typed_models
 from tract_core.testing.tolerance import Tolerance, mismatch
 
-PROPERTY = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 
-
-@PROPERTY
 @given(typed_models(steps=20))
 def test_declutter_keeps_the_meaning(grown: Grown) -> None:
     simple = declutter(grown.model.clone(), check=True)
@@ -28,7 +23,6 @@ def test_declutter_keeps_the_meaning(grown: Grown) -> None:
         assert mismatch(found, expected, tolerance) is None
 
 
-@PROPERTY
 @given(typed_models())
 def test_declutter_twice_is_declutter_once(grown: Grown) -> None:
     once = declutter(grown.model.clone())
@@ -38,7 +32,6 @@ def test_declutter_twice_is_declutter_once(grown: Grown) -> None:
     assert operators(twice) == operators(once)
 
 
-@PROPERTY
 @given(typed_models(steps=20))
 def test_visits_are_bounded(grown: Grown) -> None:
     model = grown.model.clone()
