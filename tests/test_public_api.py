@@ -32,6 +32,7 @@ NAMES = {
     "Tensor",
     "TractError",
     "TransformSpec",
+    "load",
     "nnef",
     "onnx",
     "runtime_for_name",
@@ -49,13 +50,15 @@ METHODS: dict[str, set[str]] = {
     | _FACTS
     | {"set_input_names", "set_output_names"}
     | {"set_input_fact", "set_output_fact", "fact", "analyse", "into_analysed", "into_model"},
-    "Model": _TYPED | {"transform", "parse_fact", "into_runnable", "declutter", "clone", "from_typed"},
+    "Model": _TYPED | {"transform", "parse_fact", "into_runnable", "declutter", "clone", "from_typed", "into_typed"},
     "Runtime": {"name", "prepare"},
-    "Runnable": _TYPED | {"run", "spawn_state", "profile_json", "chrome_trace", "explain"},
-    "State": _TYPED | {"run", "freeze"},
+    "Runnable": _TYPED | {"run", "__call__", "spawn_state", "profile_json", "chrome_trace", "explain"},
+    "State": _TYPED | {"run", "__call__", "freeze"},
     "FrozenState": {"unfreeze"},
     "Tensor": {
         "from_numpy",
+        "around",
+        "view",
         "to_numpy",
         "into_numpy",
         "datum_type",
@@ -63,19 +66,38 @@ METHODS: dict[str, set[str]] = {
         "dump",
         "item",
         "__eq__",
+        "__len__",
+        "__getitem__",
+        "__iter__",
         "__array__",
     }
     | {"__dlpack__", "__dlpack_device__"},
     "DatumType": {"is_bool", "is_number", "is_float", "is_signed", "is_unsigned", "ctype"},
     "Fact": {"datum_type", "rank", "dim", "dims", "dump"},
-    "InferenceFact": {"datum_type", "rank", "dims", "dump"},
-    "Dim": {"dump", "eval", "to_int64", "__int__"},
-    "SetSymbols": {"value", "to_json"},
-    "Pulse": {"symbol", "to_json"},
-    "FloatPrecision": {"include", "exclude", "to_json"},
-    "TransformSpec": {"to_json"},
+    "InferenceFact": {"datum_type", "rank", "dim", "dims", "dump"},
+    "Dim": {"dump", "eval", "symbols", "to_int64", "__int__"},
+    "SetSymbols": {"value", "parameters", "to_json"},
+    "Pulse": {"symbol", "parameters", "to_json"},
+    "FloatPrecision": {"include", "exclude", "parameters", "to_json"},
+    "TransformSpec": {"parameters", "to_json"},
 }
 """What the objects of the established binding can do (but for what other distributions bring), and what we add."""
+
+PROPERTIES: dict[str, set[str]] = {
+    "InferenceModel": {"graph", "is_consumed"},
+    "Model": {"graph", "typed", "is_consumed"},
+    "Runtime": {"backend", "registry"},
+    "Runnable": {"graph", "typed", "plan", "runtime"},
+    "State": {"graph", "typed"},
+    "Tensor": {"dtype", "ndim", "shape", "size", "is_consumed"},
+    "Fact": {"typed"},
+    "InferenceFact": {"partial"},
+    "Dim": {"size"},
+    "SetSymbols": {"name"},
+    "Pulse": {"name"},
+    "FloatPrecision": {"name"},
+}
+"""What they hold: facts about themselves, and the objects of the core behind them."""
 
 PAGES = {
     "runtime": {"Runtime", "runtime_for_name"},
@@ -141,6 +163,16 @@ def test_methods(package: Any, kind: str) -> None:
     for name in METHODS[kind]:
         if not name.startswith("__"):
             assert inspect.getdoc(getattr(found, name)), f"{kind}.{name} is not documented"
+
+
+@pytest.mark.parametrize("kind", sorted(METHODS.keys() - {"DatumType"}))
+def test_nothing_else_is_shown(kind: str) -> None:
+    """What ``dir()`` and ``help()`` list is for users, and says what it is."""
+    found = getattr(tract_core, kind)
+    shown = {name for name in dir(found) if not name.startswith("_")}
+    assert shown == {name for name in METHODS[kind] if not name.startswith("_")} | PROPERTIES.get(kind, set())
+    undocumented = [name for name in shown - {"name"} if not inspect.getdoc(getattr(found, name))]
+    assert undocumented == []
 
 
 @both

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tract_core import limits as limits
     from tract_core.api.dim import Dim
     from tract_core.api.fact import Fact, InferenceFact
-    from tract_core.api.frontends import Nnef, Onnx, nnef, onnx
+    from tract_core.api.frontends import Nnef, Onnx, load, nnef, onnx
     from tract_core.api.inference_model import InferenceModel
     from tract_core.api.model import Model
     from tract_core.api.runnable import Runnable
@@ -32,6 +32,7 @@ _HOME = {
     "InferenceFact": "tract_core.api.fact",
     "Nnef": "tract_core.api.frontends",
     "Onnx": "tract_core.api.frontends",
+    "load": "tract_core.api.frontends",
     "nnef": "tract_core.api.frontends",
     "onnx": "tract_core.api.frontends",
     "InferenceModel": "tract_core.api.inference_model",
@@ -72,6 +73,7 @@ __all__ = [
     "Tensor",
     "TractError",
     "TransformSpec",
+    "load",
     "nnef",
     "onnx",
     "runtime_for_name",

@@ -15,12 +15,12 @@ def given_back(array: Array, kind: DType, apart: Callable[[Array], Array]) -> An
 
     Single values in a map are NumPy's numbers, and texts. ``apart``: copies an array that the model may not give away.
     """
-    return _held(array.item(), kind, apart) if isinstance(kind, Container) else Tensor(apart(array), kind)
+    return _held(array.item(), kind, apart) if isinstance(kind, Container) else Tensor.around(apart(array), kind)
 
 
 def _held(value: Any, kind: DType, apart: Callable[[Array], Array]) -> Any:
     if not isinstance(kind, Container):
-        return Tensor(apart(value), kind)
+        return Tensor.around(apart(value), kind)
     item = kind.item.datum_type
     if isinstance(kind, SequenceType):
         return [_held(one, item, apart) for one in value]

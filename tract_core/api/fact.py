@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index
+from types import NoneType
 from typing import Any
 
 from tract_core.api.dim import Dim
@@ -17,6 +18,12 @@ class Fact:
     __slots__ = ("_fact",)
 
     def __init__(self, fact: core.TypedFact) -> None:
+        """For this package; users call ``Model.parse_fact``."""
+        if not isinstance(fact, core.TypedFact):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise FactError(
+                f"Fact(...) takes no {type(fact).__name__}",
+                hint="model.parse_fact('1,3,S,f32') makes a fact, with the symbols of that model",
+            )
         self._fact = fact
 
     @property
@@ -34,12 +41,7 @@ class Fact:
 
     def dim(self, axis: int) -> Dim:
         """The size of one axis, outermost first. Raises FactError for an axis that is not there."""
-        try:
-            if 0 <= index(axis) < self._fact.rank:
-                return Dim(self._fact.shape[axis])
-        except TypeError:
-            pass
-        raise FactError(f"there is no axis {axis!r}: {self} has {self._fact.rank}, counted from 0")
+        return Dim(self._fact.shape[_axis(axis, self._fact.rank, self)])
 
     def dims(self) -> list[Dim]:
         """The size of every axis, outermost first."""
@@ -70,7 +72,12 @@ class InferenceFact:
     __slots__ = ("_fact",)
 
     def __init__(self, fact: core.InferenceFact | None = None) -> None:
-        """``None`` says nothing at all."""
+        """``None`` says nothing at all. Other facts come from ``InferenceModel.fact``."""
+        if not isinstance(fact, (core.InferenceFact, NoneType)):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise FactError(
+                f"InferenceFact(...) takes no {type(fact).__name__}",
+                hint="model.fact('B,3,_,f32') makes a fact, with the symbols of that model",
+            )
         self._fact = core.InferenceFact() if fact is None else fact
 
     @property
@@ -85,6 +92,16 @@ class InferenceFact:
     def rank(self) -> int | None:
         """Number of axes; ``None`` when it is not known."""
         return None if self._fact.shape is None else len(self._fact.shape)
+
+    def dim(self, axis: int) -> Dim | None:
+        """The size of one axis, outermost first; ``None`` when it is not known.
+
+        Raises FactError for an axis that is not there, and where not even the number of axes is known.
+        """
+        dims = self.dims()
+        if dims is None:
+            raise FactError(f"{self} does not say how many axes there are", hint="rank() is None for such a fact")
+        return dims[_axis(axis, len(dims), self)]
 
     def dims(self) -> list[Dim | None] | None:
         """The size of every axis, ``None`` where it is not known; ``None`` when not even their number is."""
@@ -106,6 +123,16 @@ class InferenceFact:
 
     def __repr__(self) -> str:
         return f"InferenceFact({self.dump()!r})"
+
+
+def _axis(axis: Any, rank: int, fact: Fact | InferenceFact) -> int:
+    """The position of an axis. Raises FactError for one that is not there."""
+    try:
+        if 0 <= index(axis) < rank:
+            return index(axis)
+    except TypeError:
+        pass
+    raise FactError(f"there is no axis {axis!r}: {fact} has {rank}, counted from 0")
 
 
 def fact_like(value: Any) -> core.InferenceFact | None:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+from tract_core.api.fact import Fact, InferenceFact
+from tract_core.api.formats import find_format, missing_file
 from tract_core.api.inference_model import InferenceModel
 from tract_core.api.model import Model
-from tract_core.errors import CorruptModel, InputError, MissingFile, ModelError, TractError
+from tract_core.errors import CorruptModel, InputError, ModelError, TractError
 from tract_core.limits import LoadLimits
 from tract_core.model import inference
 from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.missing import not_installed
-
-MOST_NAMES: Final = 10_000
-"""Files of a folder that are looked at for a name like that of one that is not there."""
-
-ALIKE: Final = 0.75
-"""How alike two names are, from 0 to 1, when one may be a misspelling of the other."""
 
 
 class Onnx:
@@ -95,6 +89,33 @@ class Nnef:
         return Model.from_typed(load_with(self._loader, path)).declutter()
 
 
+def load(
+    path: str | os.PathLike[str],
+    *,
+    inputs: Mapping[str | int, InferenceFact | Fact | str] | None = None,
+    format_name: str | None = None,
+    limits: LoadLimits | None = None,
+) -> Model:
+    """The model of a file of any installed format, typed and in normal form: ``tract.load("m.onnx").into_runnable()``.
+
+    ``inputs``: what some inputs are, by name or number, as ``{"image": "B,3,224,224,f32"}``, in place of what the file
+    says. ``format_name``: the format, where the name of the file does not tell it. ``limits``: what the file may ask
+    for. The loaders of single formats, as `onnx`, have more options. Raises ModelError for a file that cannot be read
+    or typed, InputError for an input that is not there, FactError or DimError for a text that is no fact.
+    """
+    name, found = find_format(checked_path(path), format_name)
+    wishes: dict[str, Any] = {} if limits is None else {"limits": limits}
+    loaded = load_with(loader_of(name, **wishes), found)
+    if isinstance(loaded, inference.InferenceModel):
+        model = InferenceModel(loaded)
+        for one, fact in (inputs or {}).items():
+            model.set_input_fact(one, fact)
+        return model.into_model()
+    if inputs:
+        raise InputError(f"the inputs of a model of format {name} are what the file says", hint="see Model.transform")
+    return Model.from_typed(loaded).declutter()
+
+
 def onnx() -> Onnx:
     """A loader of ONNX files. Raises PluginError when no plugin for the format is installed."""
     return Onnx()
@@ -119,6 +140,12 @@ def loader_of(format_name: str, registry: Registry | None = None, **flags: Any) 
 
 def load_with(loader: Any, path: str | os.PathLike[str]) -> Any:
     """What ``loader`` makes of a file or folder. Raises ModelError, with the file's name, whatever goes wrong."""
+    found = checked_path(path)
+    return _guarded(partial(_load, loader, found), str(found))
+
+
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """A path as users give it. Raises InputError for what is none, and for an empty one."""
     try:
         found = Path(os.fspath(path))
     except TypeError:
@@ -127,30 +154,13 @@ def load_with(loader: Any, path: str | os.PathLike[str]) -> Any:
         ) from None
     if not os.fspath(path):
         raise InputError("the path is empty")
-    return _guarded(partial(_load, loader, found), str(found))
+    return found
 
 
 def _load(loader: Any, path: Path) -> Any:
     if not path.exists():
         raise missing_file(path)
     return loader.load(path)
-
-
-def missing_file(path: Path) -> MissingFile:
-    """The error for a file that is not there, with what may have been meant."""
-    return MissingFile("there is no such file", where=str(path), hint=_similar(path))
-
-
-def _similar(path: Path) -> str | None:
-    try:
-        there = [one.name for one in islice(path.parent.iterdir(), MOST_NAMES)]
-    except (OSError, ValueError):  # ValueError: a path that no system call takes
-        return f"there is no folder {str(path.parent)!r}"
-    alike = get_close_matches(path.name, [name for name in there if Path(name).suffix == path.suffix], 1, ALIKE)
-    near = alike or get_close_matches(path.name, there, 1, ALIKE)
-    if near:
-        return f"did you mean {str(path.parent / near[0])!r}?"
-    return None if path.is_absolute() else f"check the path; a relative one begins at {str(Path.cwd())!r}"
 
 
 def _guarded(load: Callable[[], Any], where: str) -> Any:

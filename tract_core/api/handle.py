@@ -12,30 +12,30 @@ T = TypeVar("T")
 class Handle(Generic[T]):
     """Owns one thing. Once that was handed over, every use raises ConsumedError, which says who has it now."""
 
-    __slots__ = ("_consumer", "_held")
+    __slots__ = ("_consumer", "_content")
 
-    advice: ClassVar[str] = "make another one"
+    _advice: ClassVar[str] = "make another one"
     """What to do instead of using a consumed object."""
 
-    def __init__(self, held: T) -> None:
-        self._held: T | None = held
+    def __init__(self, content: T) -> None:
+        self._content: T | None = content
         self._consumer = ""
 
     @property
-    def held(self) -> T:
+    def _held(self) -> T:
         """What it owns. Raises ConsumedError when that was handed over."""
-        if self._held is None:
+        if self._content is None:
             kind = type(self).__name__
-            raise ConsumedError(f"this {kind} was consumed by {self._consumer} and is empty now", hint=self.advice)
-        return self._held
+            raise ConsumedError(f"this {kind} was consumed by {self._consumer} and is empty now", hint=self._advice)
+        return self._content
 
     @property
     def is_consumed(self) -> bool:
         """Whether it was handed over."""
-        return self._held is None
+        return self._content is None
 
-    def hand_over(self, to: str) -> T:
+    def _hand_over(self, to: str) -> T:
         """What it owns, which from now on belongs to ``to``. Raises ConsumedError when that happened before."""
-        held = self.held
-        self._held, self._consumer = None, to
+        held = self._held
+        self._content, self._consumer = None, to
         return held

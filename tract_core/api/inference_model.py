@@ -8,7 +8,7 @@ from typing import Any, cast
 from tract_core.api.display import describe_model, html_of, rich_of
 from tract_core.api.fact import Fact, InferenceFact, fact_like
 from tract_core.api.handle import Handle
-from tract_core.api.interface import Interface
+from tract_core.api.interface import Interface, input_outlet, output_outlet
 from tract_core.api.model import Model
 from tract_core.errors import InputError
 from tract_core.model import inference as core
@@ -26,33 +26,33 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
 
     __slots__ = ()
 
-    advice = "load it again; the Model that into_model returned has taken its place"
+    _advice = "load it again; the Model that into_model returned has taken its place"
 
     @property
     def graph(self) -> Graph[Any, Any]:
         """The graph, as the core has it. Raises ConsumedError when the model was handed over."""
-        return self.held
+        return self._held
 
-    def input_fact(self, input_id: int) -> InferenceFact:
+    def input_fact(self, input_id: int | str) -> InferenceFact:
         """What is known of an input. Raises InputError for an input that is not there."""
-        return InferenceFact(self.held.outlet_fact(self.input_outlet(input_id)))
+        return InferenceFact(self._held.outlet_fact(input_outlet(self._held, input_id)))
 
-    def output_fact(self, output_id: int) -> InferenceFact:
+    def output_fact(self, output_id: int | str) -> InferenceFact:
         """What is known of an output. Raises InputError for an output that is not there."""
-        return InferenceFact(self.held.outlet_fact(self.output_outlet(output_id)))
+        return InferenceFact(self._held.outlet_fact(output_outlet(self._held, output_id)))
 
-    def set_input_fact(self, input_id: int, fact: InferenceFact | Fact | str | None) -> None:
+    def set_input_fact(self, input_id: int | str, fact: InferenceFact | Fact | str | None) -> None:
         """Say what an input is, in place of what was known: a fact, its text form, or ``None`` for nothing known.
 
         Raises InputError for an input that is not there, FactError or DimError for a text that cannot be read.
         """
-        outlet = self.input_outlet(input_id)
-        self.held.set_outlet_fact(outlet, self._fact_like(fact))
+        outlet = input_outlet(self._held, input_id)
+        self._held.set_outlet_fact(outlet, self._fact_like(fact))
 
-    def set_output_fact(self, output_id: int, fact: InferenceFact | Fact | str | None) -> None:
+    def set_output_fact(self, output_id: int | str, fact: InferenceFact | Fact | str | None) -> None:
         """Say what an output is, as `set_input_fact` does for an input."""
-        outlet = self.output_outlet(output_id)
-        self.held.set_outlet_fact(outlet, self._fact_like(fact))
+        outlet = output_outlet(self._held, output_id)
+        self._held.set_outlet_fact(outlet, self._fact_like(fact))
 
     def set_input_names(self, names: Sequence[str]) -> None:
         """Make these tensors the inputs, in order, whatever gave them their values before: a node, or a constant.
@@ -60,24 +60,24 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
         Raises GraphError for a name that is not there, InputError when an output needs an input that is not among
         them.
         """
-        set_inputs(self.held, _names(names))
+        set_inputs(self._held, _names(names))
 
     def set_output_names(self, names: Sequence[str]) -> None:
         """Make these tensors the outputs, in order. Raises GraphError for a name that is not there."""
-        self.held.set_outputs([outlet_named(self.held, name) for name in _names(names)])
+        self._held.set_outputs([outlet_named(self._held, name) for name in _names(names)])
 
     def fact(self, spec: str) -> InferenceFact:
         """A fact from its text form, as ``B,3,_,f32``; its symbols become symbols of the model."""
         if not isinstance(spec, str):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
             raise InputError(f"a fact is given as a text, as 'B,3,_,f32'; got {type(spec).__name__}")
-        return InferenceFact(parse_inference_fact(spec, self.held.symbols))
+        return InferenceFact(parse_inference_fact(spec, self._held.symbols))
 
     def analyse(self) -> None:
         """Find out all types and shapes that can be found out.
 
         Raises ModelError when what is known contradicts itself.
         """
-        self.held.analyse()
+        self._held.analyse()
 
     def into_analysed(self) -> InferenceModel:
         """`analyse`, and the model itself."""
@@ -89,13 +89,13 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
 
         Raises ModelError, listing every node that cannot be typed and why.
         """
-        typed = self.held.into_typed()
-        self.hand_over("InferenceModel.into_model")
+        typed = self._held.into_typed()
+        self._hand_over("InferenceModel.into_model")
         return Model(typed.declutter())
 
     def _fact_like(self, fact: Any) -> CoreFact:
         if isinstance(fact, str):
-            return parse_inference_fact(fact, self.held.symbols)
+            return parse_inference_fact(fact, self._held.symbols)
         found = fact_like(fact)
         if found is None:
             raise InputError(
@@ -105,15 +105,15 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
         return found
 
     def __str__(self) -> str:
-        return "InferenceModel (consumed)" if self.is_consumed else describe_model("InferenceModel", self.held)
+        return "InferenceModel (consumed)" if self.is_consumed else describe_model("InferenceModel", self._held)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_of("InferenceModel", None if self.is_consumed else self.held)
+        return html_of("InferenceModel", None if self.is_consumed else self._held)
 
     def __rich_repr__(self) -> Any:
-        yield from rich_of(None if self.is_consumed else self.held)
+        yield from rich_of(None if self.is_consumed else self._held)
 
     def __reduce__(self) -> tuple[object, ...]:
         raise InputError(

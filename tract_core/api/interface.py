@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from operator import index
 from typing import Any
 
@@ -14,7 +15,7 @@ from tract_core.model.typed import TypedModel
 
 
 class Interface:
-    """Inputs and outputs of a graph, by position (from 0) and by name."""
+    """Inputs and outputs of a graph. Each is known by its position, counted from 0, and by its name."""
 
     __slots__ = ()
 
@@ -31,13 +32,13 @@ class Interface:
         """Number of outputs."""
         return len(self.graph.outputs)
 
-    def input_name(self, input_id: int) -> str:
+    def input_name(self, input_id: int | str) -> str:
         """The name of an input. Raises InputError for an input that is not there."""
-        return self.graph.outlet_name(self.input_outlet(input_id))
+        return self.graph.outlet_name(input_outlet(self.graph, input_id))
 
-    def output_name(self, output_id: int) -> str:
+    def output_name(self, output_id: int | str) -> str:
         """The name of an output. Raises InputError for an output that is not there."""
-        return self.graph.outlet_name(self.output_outlet(output_id))
+        return self.graph.outlet_name(output_outlet(self.graph, output_id))
 
     def input_names(self) -> list[str]:
         """The names of all inputs, in order."""
@@ -46,14 +47,6 @@ class Interface:
     def output_names(self) -> list[str]:
         """The names of all outputs, in order."""
         return [self.graph.outlet_name(outlet) for outlet in self.graph.outputs]
-
-    def input_outlet(self, input_id: int) -> OutletId:
-        """The tensor that is an input. Raises InputError for an input that is not there."""
-        return _pick(self.graph.inputs, input_id, "input", self.input_names)
-
-    def output_outlet(self, output_id: int) -> OutletId:
-        """The tensor that is an output. Raises InputError for an output that is not there."""
-        return _pick(self.graph.outputs, output_id, "output", self.output_names)
 
 
 class TypedInterface(Interface):
@@ -71,13 +64,13 @@ class TypedInterface(Interface):
         """The same as `typed`."""
         return self.typed
 
-    def input_fact(self, input_id: int) -> Fact:
+    def input_fact(self, input_id: int | str) -> Fact:
         """The fact of an input. Raises InputError for an input that is not there."""
-        return Fact(self.typed.outlet_fact(self.input_outlet(input_id)))
+        return Fact(self.typed.outlet_fact(input_outlet(self.graph, input_id)))
 
-    def output_fact(self, output_id: int) -> Fact:
+    def output_fact(self, output_id: int | str) -> Fact:
         """The fact of an output. Raises InputError for an output that is not there."""
-        return Fact(self.typed.outlet_fact(self.output_outlet(output_id)))
+        return Fact(self.typed.outlet_fact(output_outlet(self.graph, output_id)))
 
     def input_facts(self) -> list[Fact]:
         """The facts of all inputs, in order."""
@@ -100,11 +93,30 @@ class TypedInterface(Interface):
         return Tensor.from_numpy(found)
 
 
-def _pick(outlets: Sequence[OutletId], position: Any, what: str, names: Any) -> OutletId:
-    try:
-        if 0 <= index(position) < len(outlets):
-            return outlets[index(position)]
-    except TypeError:
-        pass
-    listed = ", ".join(f"{number}: {name}" for number, name in enumerate(names())) or "none"
-    raise InputError(f"there is no {what} {position!r}; {what}s are counted from 0, as in {listed}")
+def input_outlet(graph: Graph[Any, Any], input_id: int | str) -> OutletId:
+    """The tensor that is an input. Raises InputError for an input that is not there."""
+    return _pick(graph, graph.inputs, input_id, "input")
+
+
+def output_outlet(graph: Graph[Any, Any], output_id: int | str) -> OutletId:
+    """The tensor that is an output. Raises InputError for an output that is not there."""
+    return _pick(graph, graph.outputs, output_id, "output")
+
+
+def _pick(graph: Graph[Any, Any], outlets: Sequence[OutletId], wanted: Any, what: str) -> OutletId:
+    names = [graph.outlet_name(outlet) for outlet in outlets]
+    if isinstance(wanted, str):
+        if wanted in names:
+            return outlets[names.index(wanted)]
+    else:
+        try:
+            if 0 <= index(wanted) < len(outlets):
+                return outlets[index(wanted)]
+        except TypeError:
+            pass
+    near = get_close_matches(wanted, names, 1) if isinstance(wanted, str) else []
+    listed = ", ".join(f"{number}: {name}" for number, name in enumerate(names)) or "none"
+    raise InputError(
+        f"there is no {what} {wanted!r}; {what}s go by a number from 0 or by name: {listed}",
+        hint=f"did you mean {near[0]!r}?" if near else None,
+    )

@@ -26,7 +26,7 @@ class Model(Handle[TypedModel], TypedInterface):
 
     __slots__ = ()
 
-    advice = "load it again, or make a clone() before it is handed over"
+    _advice = "load it again, or make a clone() before it is handed over"
 
     @staticmethod
     def from_typed(model: TypedModel) -> Model:
@@ -38,7 +38,11 @@ class Model(Handle[TypedModel], TypedInterface):
     @property
     def typed(self) -> TypedModel:
         """The graph, as the core has it. Raises ConsumedError when the model was handed over."""
-        return self.held
+        return self._held
+
+    def into_typed(self, *, by: str = "Model.into_typed") -> TypedModel:
+        """The graph, as the core has it. Consumes the model; ``by`` is who has it then, for the message."""
+        return self._hand_over(by)
 
     def declutter(self) -> Model:
         """Bring the model to its normal form; returns it. Models that were loaded or transformed already are."""
@@ -58,7 +62,7 @@ class Model(Handle[TypedModel], TypedInterface):
         """
         from tract_core.transforms import apply_transform
 
-        self._held = apply_transform(self.typed, transform)
+        self._content = apply_transform(self.typed, transform)
 
     def parse_fact(self, spec: str) -> Fact:
         """A complete fact from its text form, ``1,3,S,f32``; its symbols become symbols of the model.

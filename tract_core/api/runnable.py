@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tract_core.api.arrays import as_array
+from tract_core.api.calls import as_arrays, named_inputs
 from tract_core.api.display import describe_model, html_of, rich_of
 from tract_core.api.interface import TypedInterface
-from tract_core.api.state import State, gather_inputs
+from tract_core.api.runtime import Runtime, calling
+from tract_core.api.state import State
 from tract_core.api.tensor import Tensor
 from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
 from tract_core.runtime.explain import Explanation
 from tract_core.runtime.profile import chrome_trace, profile
 from tract_core.runtime.protocol import Plan
-
-if TYPE_CHECKING:
-    from tract_core.api.runtime import Runtime
 
 
 class Runnable(TypedInterface):
@@ -26,14 +23,17 @@ class Runnable(TypedInterface):
     It can be pickled; the receiver prepares the model again, on the runtime of the same name.
     """
 
-    __slots__ = ("_model", "_names_and_facts", "plan", "runtime")
+    __slots__ = {
+        "_model": "",
+        "plan": "What the runtime made of the model: `tract_core.runtime.protocol`.",
+        "runtime": "The `Runtime` that prepared the model.",
+    }
 
     def __init__(self, model: TypedModel, plan: Plan, runtime: Runtime) -> None:
         """For this package: ``plan`` is what ``runtime`` made of ``model``."""
         self._model = model
         self.plan = plan
         self.runtime = runtime
-        self._names_and_facts = [(model.outlet_name(outlet), model.outlet_fact(outlet)) for outlet in model.inputs]
 
     @property
     def typed(self) -> TypedModel:
@@ -51,14 +51,18 @@ class Runnable(TypedInterface):
         """
         return self.spawn_state().run(inputs)
 
+    def __call__(self, *inputs: Any, **named: Any) -> list[Tensor]:
+        """`run`, with the first inputs in order and the others by name: ``runnable(image, threshold=0.5)``."""
+        return self.run(named_inputs(inputs, named, self.input_names()))
+
     def spawn_state(self) -> State:
         """A fresh state, which keeps what stateful operators keep from one call to the next."""
-        with self.runtime.calling("spawn"):
+        with calling(self.runtime, "spawn"):
             return State(self, self.plan.spawn())
 
     def explain(self) -> Explanation:
         """Where each node runs, how, and why: an object with a text form and ``to_json()``."""
-        with self.runtime.calling("explain"):
+        with calling(self.runtime, "explain"):
             return self.plan.explain()
 
     def profile_json(self, inputs: Sequence[Any] | Mapping[str, Any] | None = None) -> str:
@@ -69,8 +73,8 @@ class Runnable(TypedInterface):
         operations, and numbers of elements for ``PARAMS(...)``; seconds are null without inputs, and where the
         runtime cannot tell.
         """
-        arrays = None if inputs is None else self.arrays(inputs)
-        with self.runtime.calling("run"):
+        arrays = None if inputs is None else as_arrays(inputs, self._model)
+        with calling(self.runtime, "run"):
             return profile(self._model, self.plan, arrays)
 
     def chrome_trace(self, inputs: Sequence[Any] | Mapping[str, Any]) -> str:
@@ -78,15 +82,9 @@ class Runnable(TypedInterface):
 
         Raises Unsupported when the runtime cannot time single nodes.
         """
-        arrays = self.arrays(inputs)
-        with self.runtime.calling("run"):
+        arrays = as_arrays(inputs, self._model)
+        with calling(self.runtime, "run"):
             return chrome_trace(self._model, self.plan, arrays)
-
-    def arrays(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Array]:
-        """The inputs of `run` as arrays in the order of the model, read-only, in native byte order, contiguous."""
-        values = gather_inputs(inputs, self._names_and_facts)
-        pairs = zip(values, self._names_and_facts, strict=True)
-        return [as_array(value, name, fact.datum_type) for value, (name, fact) in pairs]
 
     def __str__(self) -> str:
         return describe_model(f"Runnable on {self.runtime.name()} ", self._model)

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from tract_core.api.model import Model
-from tract_core.api.runnable import Runnable
 from tract_core.errors import InputError
 from tract_core.plugins import Registry, default_registry
 from tract_core.runtime import protocol
 from tract_core.runtime.lookup import find_runtime
 
+if TYPE_CHECKING:
+    from tract_core.api.runnable import Runnable
+
 
 class Runtime:
     """A hardware or software backend that can execute a `Model`."""
 
-    __slots__ = ("_registry", "backend")
+    __slots__ = {
+        "backend": "The runtime as its plugin brings it: `tract_core.runtime.protocol`.",
+        "registry": "The plugins among which it was found.",
+    }
 
     def __init__(self, backend: protocol.Runtime, registry: Registry) -> None:
         """For this package; users call `runtime_for_name`."""
         self.backend = backend
-        self._registry = registry
+        self.registry = registry
 
     def name(self) -> str:
         """The name of the runtime. That of ``"default"`` is the name of the one that was chosen."""
@@ -34,20 +40,23 @@ class Runtime:
         if not isinstance(model, Model):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
             hint = "call into_model() first" if type(model).__name__ == "InferenceModel" else "see Model.from_typed"
             raise InputError(f"a runtime prepares a Model, got {type(model).__name__}", hint=hint)
-        typed = model.typed
-        with self.calling("prepare"):
-            plan = self.backend.prepare(typed)
-        return Runnable(model.hand_over(f"Runtime.prepare (runtime {self.name()!r})"), plan, self)
+        from tract_core.api.runnable import Runnable
 
-    def calling(self, doing: str) -> AbstractContextManager[None]:
-        """Around every call into the backend: other exceptions are failures of the plugin, as PluginError."""
-        return self._registry.blaming("tract_runtimes", self.name(), doing)
+        typed = model.typed
+        with calling(self, "prepare"):
+            plan = self.backend.prepare(typed)
+        return Runnable(model.into_typed(by=f"Runtime.prepare (runtime {self.name()!r})"), plan, self)
 
     def __repr__(self) -> str:
         return f"Runtime({self.name()!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
         return runtime_for_name, (self.name(),)
+
+
+def calling(runtime: Runtime, doing: str) -> AbstractContextManager[None]:
+    """Around every call into a runtime: exceptions that are not ours are failures of its plugin, as PluginError."""
+    return runtime.registry.blaming("tract_runtimes", runtime.name(), doing)
 
 
 def runtime_for_name(name: str, registry: Registry | None = None) -> Runtime:

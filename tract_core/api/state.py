@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tract_core.api.calls import as_arrays, named_inputs
 from tract_core.api.containers import given_back
 from tract_core.api.interface import TypedInterface
+from tract_core.api.runtime import calling
 from tract_core.api.tensor import Tensor
 from tract_core.data.boxes import tensors_in
 from tract_core.errors import InputError
-from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 
@@ -42,9 +43,9 @@ class State(TypedInterface):
 
         An output that is a sequence is a list of tensors, a map a dictionary, an empty optional ``None``.
         """
-        arrays = self._runnable.arrays(inputs)
+        arrays = as_arrays(inputs, self.typed)
         facts = [self.typed.outlet_fact(outlet) for outlet in self.typed.outputs]
-        with self._runnable.runtime.calling("run"):
+        with calling(self._runnable.runtime, "run"):
             outputs = self._inner.run(arrays)
             if len(outputs) != len(facts):
                 raise ValueError(f"it returned {len(outputs)} outputs, the model has {len(facts)}")
@@ -52,9 +53,13 @@ class State(TypedInterface):
             apart = partial(_apart, inputs=lent)
             return [given_back(array, fact.datum_type, apart) for array, fact in zip(outputs, facts, strict=True)]
 
+    def __call__(self, *inputs: Any, **named: Any) -> list[Tensor]:
+        """`run`, with the first inputs in order and the others by name."""
+        return self.run(named_inputs(inputs, named, self.input_names()))
+
     def freeze(self) -> FrozenState:
         """A snapshot of the state, which later calls do not change. The state itself can go on."""
-        with self._runnable.runtime.calling("freeze"):
+        with calling(self._runnable.runtime, "freeze"):
             return FrozenState(self._runnable, self._inner.freeze())
 
     def __repr__(self) -> str:
@@ -79,7 +84,7 @@ class FrozenState:
 
     def unfreeze(self) -> State:
         """A new state that goes on from the snapshot. Can be called any number of times."""
-        with self._runnable.runtime.calling("unfreeze"):
+        with calling(self._runnable.runtime, "unfreeze"):
             inner = self._runnable.plan.spawn()
             inner.thaw(self._frozen)
         return State(self._runnable, inner)
@@ -89,36 +94,6 @@ class FrozenState:
 
     def __reduce__(self) -> tuple[object, ...]:
         return FrozenState, (self._runnable, self._frozen)
-
-
-def gather_inputs(inputs: Any, wanted: Sequence[tuple[str, TypedFact]]) -> list[Any]:
-    """The inputs in the order of the model.
-
-    Raises InputError for a wrong number of them, and for unknown or missing names.
-    """
-    if isinstance(inputs, Mapping):
-        by_name = cast("Mapping[Any, Any]", inputs)
-        names = [name for name, _ in wanted]
-        unknown = [str(name) for name in by_name if name not in names]
-        missing = [name for name in names if name not in by_name]
-        if unknown or missing:
-            parts = [f"no input is named {', '.join(unknown)}"] if unknown else []
-            parts += [f"missing: {', '.join(missing)}"] if missing else []
-            raise InputError("; ".join(parts), hint=f"the model takes {_listed(wanted)}")
-        return [by_name[name] for name in names]
-    if not isinstance(inputs, (list, tuple)):
-        raise InputError(
-            f"inputs are given as a list, or as a dictionary by name; got {type(inputs).__name__}",
-            hint="for one input, write [array]",
-        )
-    listed = list(cast("Sequence[Any]", inputs))
-    if len(listed) != len(wanted):
-        raise InputError(f"{len(listed)} inputs were given, the model takes {len(wanted)}: {_listed(wanted)}")
-    return listed
-
-
-def _listed(wanted: Sequence[tuple[str, TypedFact]]) -> str:
-    return ", ".join(f"{name} ({fact})" for name, fact in wanted) or "none"
 
 
 def _apart(array: Array, inputs: Sequence[Array]) -> Array:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from html import escape
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,84 +13,129 @@ from tract_core.api.convert import convert, datum_type_like
 from tract_core.api.handle import Handle
 from tract_core.data import Constant, DatumType, DType, QuantizedType
 from tract_core.errors import FactError, InputError
+from tract_core.model.fact import TypedFact
 from tract_core.plugins.keys import Array
 
 SHOWN = 12
 """Elements that the text form shows."""
-
-T = TypeVar("T")
 
 
 class ExportError(InputError, BufferError):
     """A tensor cannot be given to another library in the way it asks for."""
 
 
-class Tensor(Handle[Array]):
-    """A tensor: element type, shape and elements, none of which changes.
+class UnsizedError(InputError, TypeError):
+    """The length was asked for of a tensor that has no axes."""
 
-    ``tensor == other`` compares all three, elements bit for bit. NumPy sees the memory of a tensor, read-only
+
+class NoSuchElementError(InputError, IndexError):
+    """A tensor was indexed with what its shape does not have."""
+
+
+class Tensor(Handle[Array]):
+    """A tensor: element type, shape and elements, none of which changes. `Tensor.from_numpy` makes one.
+
+    ``len(tensor)``, ``tensor[0]`` and iteration are those of NumPy: they give read-only arrays, and NumPy's scalars.
+    ``tensor == other`` compares type, shape and elements, bit for bit. NumPy sees the memory of a tensor, read-only
     (``numpy.asarray(tensor)``). Libraries that speak DLPack get a copy (``torch.from_dlpack(tensor)``), unless they ask
     for the memory itself (``copy=False``): not all of them respect that it is read-only.
     """
 
     __slots__ = ("_type",)
 
-    advice = "keep a reference to what into_numpy returned, or call to_numpy, which consumes nothing"
+    _advice = "keep a reference to what into_numpy returned, or call to_numpy, which consumes nothing"
 
-    def __init__(self, array: Array, datum_type: DType | None = None) -> None:
-        """For this package: ``array`` is not copied, and nobody may write to it any more."""
-        super().__init__(array)
-        self._type: DType = DatumType.from_numpy(array.dtype) if datum_type is None else datum_type
+    def __init__(self, *values: Any) -> None:
+        given = ", ".join(type(value).__name__ for value in values) or "nothing"
+        raise InputError(
+            f"Tensor(...) takes no elements, got {given}",
+            hint="Tensor.from_numpy([[1.0, 2.0]]) makes a tensor, of arrays, lists and numbers alike",
+        )
 
     @staticmethod
-    def from_numpy(array: npt.ArrayLike) -> Tensor:
+    def from_numpy(array: npt.ArrayLike, datum_type: DType | None = None) -> Tensor:
         """A tensor with a copy of an array's elements; strings are welcome, and an array without axes keeps none.
 
-        Raises FactError for element types that tensors cannot have, as dates.
+        ``datum_type``: a quantised type, where the array holds its stored integers. Raises FactError for element types
+        that tensors cannot have, as dates, and for a ``datum_type`` that does not store the array's elements.
         """
         try:
             found = np.asarray(array)
         except (ValueError, TypeError, RuntimeError) as error:  # the last one is what PyTorch raises
             raise FactError(f"a {type(array).__name__} is no array: {error}", where="Tensor.from_numpy") from None
         if found.dtype.kind in "OSUT":
-            return Tensor(array_of_strings(found, "Tensor.from_numpy"), DatumType.STRING)
+            return Tensor.around(array_of_strings(found, "Tensor.from_numpy"), DatumType.STRING)
         kind = DatumType.from_numpy(found.dtype)
-        return Tensor(np.array(found, dtype=kind.numpy, order="C", copy=True, subok=False), kind)
+        if datum_type is not None and datum_type.storage != kind:
+            raise FactError(f"{datum_type} is not stored as {kind.short}, the type of the array", hint="see convert_to")
+        return Tensor.around(np.array(found, dtype=kind.numpy, order="C", copy=True, subok=False), datum_type or kind)
+
+    @staticmethod
+    def around(array: Array, datum_type: DType | None = None) -> Tensor:
+        """A tensor whose memory is that of ``array``, to which nobody may write any more: `from_numpy` copies."""
+        tensor: Tensor = object.__new__(Tensor)
+        tensor._content, tensor._consumer = array, ""
+        tensor._type = DatumType.from_numpy(array.dtype) if datum_type is None else datum_type
+        return tensor
 
     def to_numpy(self) -> Array:
         """A new array with the elements (for a quantised tensor: the stored integers; for strings: Python objects)."""
-        return np.array(self.held)
+        return np.array(self._held)
 
     def into_numpy(self) -> Array:
         """The elements as an array of one's own; the tensor is consumed."""
         array = self.to_numpy()
-        self.hand_over("Tensor.into_numpy")
+        self._hand_over("Tensor.into_numpy")
         return array
 
     def view(self) -> Array:
         """The elements without a copy, read-only."""
-        view = self.held.view()
+        view = self._held.view()
         view.flags.writeable = False
         return view
 
     def datum_type(self) -> DType:
         """The element type."""
-        _ = self.held
+        _ = self._held
         return self._type
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type as NumPy has it: that of the stored integers for a quantised tensor, `object` for texts."""
+        return self._held.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The size of every axis, outermost first."""
-        return self.held.shape
+        return self._held.shape
 
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return self.held.ndim
+        return self._held.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._held.size
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise UnsizedError("a tensor without axes has no length", hint="item() gives its only element")
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            return self.view()[key]
+        except IndexError as error:
+            raise NoSuchElementError(f"{error}; the shape of the tensor is {self.shape}") from None
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[position] for position in range(len(self)))
 
     def item(self) -> Any:
         """The only element, as a plain Python value. Raises InputError when there are more, or none."""
-        array = self.held
+        array = self._held
         if array.size != 1:
             raise InputError(
                 f"a tensor of {array.size} elements is no single value: its shape is {array.shape}",
@@ -113,11 +160,11 @@ class Tensor(Handle[Array]):
         ones, for texts that are no numbers, and for element types that no array can hold.
         """
         kind = datum_type_like(datum_type)
-        return Tensor(convert(self.held, self._type, kind), kind)
+        return Tensor.around(convert(self._held, self._type, kind), kind)
 
     def dump(self) -> str:
         """``Tensor(<shape>,<TYPE> v0, v1, ...)``, with 12 elements at most."""
-        array = self.held
+        array = self._held
         shown = ", ".join(_element(value, self._type) for value in array.reshape(-1)[:SHOWN])
         more = "..." if array.size > SHOWN else ""
         return f"Tensor({','.join(map(str, array.shape))},{self._type} {shown}{more})"
@@ -125,14 +172,23 @@ class Tensor(Handle[Array]):
     __str__ = dump
     __repr__ = dump
 
+    def _repr_html_(self) -> str:
+        """The fact and the first and last elements of every axis, for notebooks."""
+        if self.is_consumed:
+            return "<b>Tensor</b> (consumed)"
+        shown = np.array2string(self._held, threshold=200, edgeitems=3, max_line_width=100)
+        return (
+            f"<b>Tensor</b> <code>{escape(str(TypedFact.of(self._type, self.shape)))}</code><pre>{escape(shown)}</pre>"
+        )
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tensor):
             return NotImplemented
-        mine, others = self.held, other.held
-        return self._type == other._type and Constant(mine) == Constant(others)
+        mine, others = self._held, other._held
+        return bool(self._type == other._type) and Constant(mine) == Constant(others)
 
     def __hash__(self) -> int:
-        return hash((self._type, self.held.shape))
+        return hash((self._type, self._held.shape))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         view = self.view()
@@ -170,7 +226,7 @@ class Tensor(Handle[Array]):
         return _capsule(self.view(), max_version=max_version)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Tensor, (self.to_numpy(), self._type)
+        return Tensor.around, (self.to_numpy(), self._type)
 
 
 def array_of_strings(array: Array, where: str) -> Array:

@@ -1,23 +1,17 @@
-"""Which frontend reads a file: by its ending, by what a folder holds, or by ``--format``; and frontends' flags."""
+"""The flags of the formats that are installed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from inspect import signature
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from tract_core.cli.command import Flag
 from tract_core.errors import InputError
-from tract_core.lookalikes import HEAD, recognise
 from tract_core.plugins import default_registry
-from tract_core.plugins.missing import not_installed
 
 if TYPE_CHECKING:
     from tract_core.limits import LoadLimits
-    from tract_core.plugins.descriptor import Frontend
-
-_TO_INSTALL: Final = {".onnx": "tract-onnx", ".nnef": "tract-nnef", ".tgz": "tract-nnef", ".tar": "tract-nnef"}
 
 
 class FrontendFlag(Flag):
@@ -49,23 +43,6 @@ def _written(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def find_format(name: str, format_name: str | None) -> tuple[str, Path]:
-    """The format of a model, and the path of it: for a folder, that of the model in it. Raises InputError."""
-    from tract_core.api.frontends import missing_file
-
-    path = Path(name)
-    frontends = default_registry().frontends()
-    if format_name is not None and format_name not in frontends:
-        raise not_installed("format", format_name, frontends)
-    if not name:
-        raise InputError("the path of MODEL is empty")
-    if not path.exists():
-        raise missing_file(path)
-    if path.is_dir():
-        path = _model_in(path, frontends, format_name)
-    return format_name or _fitting(path, frontends).name, path
-
-
 def loader_of(format_name: str, flags: Iterable[FrontendFlag], limits: LoadLimits | None = None) -> Any:
     """What loads a format, with the flags that are on, and within ``limits``.
 
@@ -81,28 +58,3 @@ def loader_of(format_name: str, flags: Iterable[FrontendFlag], limits: LoadLimit
             raise InputError(f"--limit: the format {format_name} has no limits")
         wishes["limits"] = limits
     return make(**wishes)
-
-
-def _fitting(path: Path, frontends: Mapping[str, Frontend]) -> Frontend:
-    for frontend in frontends.values():
-        if path.name.lower().endswith(frontend.extensions):
-            return frontend
-    known = ", ".join(f"{one.name} ({' '.join(one.extensions)})" for one in frontends.values()) or "none"
-    problem = f"no installed format takes files named *{path.suffix or path.name}; installed: {known}"
-    if path.suffix in _TO_INSTALL:
-        raise InputError(problem, where=str(path), hint=f"pip install {_TO_INSTALL[path.suffix]}")
-    with path.open("rb") as file:
-        found = recognise(file.read(HEAD), path.name)
-    if found is not None:
-        raise InputError(f"it is {found.what}; {problem}", where=str(path), hint=found.advice)
-    raise InputError(problem, where=str(path), hint="if it is a model all the same, name its format with --format")
-
-
-def _model_in(folder: Path, frontends: Mapping[str, Frontend], format_name: str | None) -> Path:
-    """The file ``model.onnx`` (or with another format's ending) in a folder."""
-    wanted = [one for one in frontends.values() if format_name in (None, one.name)]
-    names = [f"model{ending}" for one in wanted for ending in one.extensions]
-    for name in names:
-        if (folder / name).is_file():
-            return folder / name
-    raise InputError(f"the folder holds none of {', '.join(names)}", where=str(folder), hint="name the file itself")

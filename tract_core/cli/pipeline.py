@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tract_core.analysis.findings import Examination
+from tract_core.api.formats import find_format
 from tract_core.api.frontends import load_with
-from tract_core.cli.formats import find_format, loader_of
+from tract_core.cli.formats import loader_of
 from tract_core.cli.limits import limits_from
 from tract_core.cli.options import STAGES
 from tract_core.data import Constant, DatumType
@@ -51,7 +52,9 @@ class Pipeline:
 
     @cached_property
     def _found(self) -> tuple[str, Path]:
-        return find_format(self.request.model or "", self.request.format_name)
+        if not self.request.model:
+            raise InputError("the path of MODEL is empty")
+        return find_format(Path(self.request.model), self.request.format_name)
 
     def _loader(self) -> Any:
         """What loads the format, as the flags say. Raises InputError."""

@@ -107,7 +107,9 @@ class Request:
 
     def prepare(self, model: TypedModel) -> Plan:
         """A model made ready to run on the runtime of ``-r``. Raises Unsupported, or PluginError."""
-        with self.progress("preparing"), self._chosen.calling("prepare"):
+        from tract_core.api.runtime import calling
+
+        with self.progress("preparing"), calling(self._chosen, "prepare"):
             return self.chosen_runtime.prepare(model)
 
     @cached_property

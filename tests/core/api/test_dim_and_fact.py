@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tract_core import DatumType, Dim, Fact, InferenceFact, Model
+from tract_core import DatumType, Dim, Fact, InferenceFact, InferenceModel, Model
 from tract_core.dims import symbol
 from tract_core.errors import ConsumedError, DimError, FactError, InputError
+from tract_core.model import inference
 from tract_core.model.spec import parse_inference_fact
 
 
@@ -129,3 +130,22 @@ def test_the_empty_inference_fact() -> None:
 def test_an_empty_entry_is_a_mistake(text: str) -> None:
     with pytest.raises(FactError, match=f"'{text}' has an empty entry"):
         parse_inference_fact(text)
+
+
+def test_single_sizes_of_partial_facts() -> None:
+    known = InferenceModel(inference.InferenceModel()).fact("B,3,_,f32")
+    assert [known.dim(axis) for axis in range(3)] == known.dims() == [Dim("B"), Dim(3), None]
+    for axis in (3, -1, "x", None):
+        with pytest.raises(FactError, match=r"there is no axis .*: B,3,\?,f32 has 3, counted from 0"):
+            known.dim(axis)  # pyright: ignore[reportArgumentType]: what is tested
+    with pytest.raises(FactError, match=r"..,\? does not say how many axes there are"):
+        InferenceFact().dim(0)
+
+
+def test_facts_are_made_by_models() -> None:
+    with pytest.raises(FactError, match=r"Fact\(...\) takes no str") as caught:
+        Fact("1,3,f32")  # pyright: ignore[reportArgumentType]: what is tested
+    assert "model.parse_fact('1,3,S,f32')" in str(caught.value.hint)
+    with pytest.raises(FactError, match=r"InferenceFact\(...\) takes no str") as caught:
+        InferenceFact("1,3,f32")  # pyright: ignore[reportArgumentType]: what is tested
+    assert "model.fact('B,3,_,f32')" in str(caught.value.hint)

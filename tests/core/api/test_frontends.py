@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tract_core
-from tract_core import InferenceModel, Nnef, Onnx
+from tract_core import InferenceModel, Model, Nnef, Onnx
 from tract_core.errors import ContradictoryFacts, CorruptModel, InputError, MissingFile, ModelError, PluginError
 from tract_core.model import TypedModel
 from tract_core.model import inference as core
@@ -158,3 +158,41 @@ def test_what_the_file_says_is_ignored_on_demand(tmp_path: Path) -> None:
         with pytest.raises(ContradictoryFacts, match=r"the model says .*, its operators give 2,f32"):
             Onnx().load(path).into_model()
         assert Onnx().load(path, **{flag: True}).into_model().output_fact(0).dump() == "2,f32"
+
+
+@pytest.fixture
+def toys(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The formats of `Plugin` are those that are installed."""
+    for module in ("formats", "frontends"):
+        monkeypatch.setattr(f"tract_core.api.{module}.default_registry", lambda: registry)
+
+
+@pytest.mark.usefixtures("toys")
+def test_load_takes_any_format(tmp_path: Path) -> None:
+    for name in ("a.onnx", "typed.NNEF"):
+        (tmp_path / name).write_text("")
+    model = tract_core.load(tmp_path / "a.onnx", inputs={"x": "B,3,f32"})
+    assert str(model) == "Model(x: B,3,f32 -> x: B,3,f32; 1 nodes)"
+    assert isinstance(tract_core.load(str(tmp_path / "typed.NNEF")), Model)
+
+
+@pytest.mark.usefixtures("toys")
+def test_load_says_what_is_wrong(tmp_path: Path) -> None:
+    for name in ("a.onnx", "typed.nnef", "a.bin"):
+        (tmp_path / name).write_bytes(b"\x00")
+    with pytest.raises(ModelError, match="the rank or the element type of 'x' is not known"):
+        tract_core.load(tmp_path / "a.onnx")
+    with pytest.raises(InputError, match="there is no input 'y'"):
+        tract_core.load(tmp_path / "a.onnx", inputs={"y": "B,3,f32"})
+    with pytest.raises(InputError, match="the inputs of a model of format nnef are what the file says"):
+        tract_core.load(tmp_path / "typed.nnef", inputs={"y": "B,3,f32"})
+    with pytest.raises(InputError, match=r"no installed format takes files named \*\.bin; installed: onnx"):
+        tract_core.load(tmp_path / "a.bin")
+    assert tract_core.load(tmp_path / "a.bin", inputs={0: "f32"}, format_name="onnx").input_count() == 1
+    with pytest.raises(PluginError, match="format 'tflite' is not installed"):
+        tract_core.load(tmp_path / "a.bin", format_name="tflite")
+    with pytest.raises(MissingFile, match="there is no such file"):
+        tract_core.load(tmp_path / "b.onnx")
+    for path in ("", 3, None):
+        with pytest.raises(InputError, match=r"the path is empty|a path is a text or a pathlib\.Path"):
+            tract_core.load(path)  # pyright: ignore[reportArgumentType]: what is tested

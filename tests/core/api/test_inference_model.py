@@ -46,7 +46,7 @@ def test_interface(model: InferenceModel) -> None:
     assert str(model.input_fact(0)) == str(model.output_fact(0)) == "..,?"
 
 
-@pytest.mark.parametrize("number", [1, -1, "x", None])
+@pytest.mark.parametrize("number", [1, -1, "z", None])
 @pytest.mark.parametrize("method", ["input_name", "output_name", "input_fact", "output_fact"])
 def test_positions_that_are_not_there(model: InferenceModel, method: str, number: Any) -> None:
     with pytest.raises(InputError, match=r"there is no .*put"):

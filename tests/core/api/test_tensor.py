@@ -117,9 +117,9 @@ def test_equality_is_type_shape_and_content() -> None:
 def test_quantised_tensors_differ_by_their_parameters() -> None:
     kind = QuantizedType(DatumType.U8, 5, 0.5)
     stored = np.array([5, 7], np.uint8)
-    assert Tensor(stored, kind) == Tensor(stored, QuantizedType(DatumType.U8, 5, 0.5))
-    assert Tensor(stored, kind) != Tensor(stored, QuantizedType(DatumType.U8, 4, 0.5))
-    assert str(Tensor(stored, kind)) == "Tensor(2,QU8(Z:5 S:0.5) [5](0), [7](1))"
+    assert Tensor.from_numpy(stored, kind) == Tensor.from_numpy(stored, QuantizedType(DatumType.U8, 5, 0.5))
+    assert Tensor.from_numpy(stored, kind) != Tensor.from_numpy(stored, QuantizedType(DatumType.U8, 4, 0.5))
+    assert str(Tensor.from_numpy(stored, kind)) == "Tensor(2,QU8(Z:5 S:0.5) [5](0), [7](1))"
 
 
 @pytest.mark.parametrize(
@@ -313,3 +313,65 @@ def test_several_elements_are_no_truth_and_no_number() -> None:
         for ask in (bool, float, int, Tensor.item):
             with pytest.raises(InputError, match="is no single value: its shape is"):
                 ask(tensor)
+
+
+def test_tensors_are_made_by_from_numpy() -> None:
+    for values in ([1, 2], np.zeros(3), (), 1.5):
+        with pytest.raises(InputError, match=r"Tensor\(...\) takes no elements, got") as caught:
+            Tensor(values)
+        assert "Tensor.from_numpy([[1.0, 2.0]]) makes a tensor" in str(caught.value.hint)
+    assert Tensor.from_numpy([[1.0, 2.0]]).to_numpy().tolist() == [[1, 2]]
+
+
+def test_a_quantised_tensor_from_what_it_stores() -> None:
+    kind = QuantizedType(DatumType.U8, 5, 0.5)
+    tensor = Tensor.from_numpy(np.array([5, 7], np.uint8), kind)
+    assert tensor.datum_type() == kind
+    assert tensor.convert_to("f32").to_numpy().tolist() == [0, 1]
+    with pytest.raises(FactError, match=r"QU8\(Z:5 S:0.5\) is not stored as i8, the type of the array"):
+        Tensor.from_numpy(np.array([5, 7], np.int8), kind)
+
+
+def test_length_elements_and_iteration_are_those_of_numpy() -> None:
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    tensor = Tensor.from_numpy(array)
+    assert (tensor.dtype, tensor.size, len(tensor)) == (np.dtype(np.float32), 12, 3)
+    assert tensor[1, 2] == np.float32(6)
+    assert tensor[-1].argmax() == 3
+    assert tensor[:, 1:3].tolist() == array[:, 1:3].tolist()
+    assert tensor[tensor.view() > 10].tolist() == [11]
+    assert [row.tolist() for row in tensor] == array.tolist()
+    assert np.shares_memory(tensor[0], tensor.view())
+    with pytest.raises(ValueError, match="read-only"):
+        tensor[0][0] = 5
+    with pytest.raises(TypeError):
+        tensor[0] = 5  # pyright: ignore[reportIndexIssue]: what is tested
+
+
+def test_elements_that_are_not_there() -> None:
+    tensor = Tensor.from_numpy(np.zeros((2, 3)))
+    for key in (2, (0, 3), (0, 0, 0), "a"):
+        with pytest.raises(InputError, match=r"the shape of the tensor is \(2, 3\)") as caught:
+            tensor[key]
+        assert isinstance(caught.value, IndexError)
+
+
+def test_a_tensor_without_axes_has_no_length() -> None:
+    tensor = Tensor.from_numpy(5)
+    for use in (lambda: len(tensor), lambda: list(tensor)):
+        with pytest.raises(TypeError, match="a tensor without axes has no length"):
+            use()
+    assert tensor[()] == 5
+
+
+def test_tensors_in_notebooks() -> None:
+    shown = Tensor.from_numpy(np.array([["<b>", "&"]]))._repr_html_()
+    assert "<code>1,2,string</code>" in shown
+    assert "&lt;b&gt;" in shown
+    assert "'<b>" not in shown
+    large = Tensor.from_numpy(np.zeros((1000, 1000), np.float32))._repr_html_()
+    assert "1000,1000,f32" in large
+    assert len(large) < 1000
+    consumed = Tensor.from_numpy(np.zeros(1))
+    consumed.into_numpy()
+    assert consumed._repr_html_() == "<b>Tensor</b> (consumed)"

@@ -1,0 +1,83 @@
+"""Which format a file has: by its name, by what a folder holds, or as the caller says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tract_core.errors import InputError, MissingFile
+from tract_core.lookalikes import HEAD, recognise
+from tract_core.plugins import default_registry
+from tract_core.plugins.missing import not_installed
+
+if TYPE_CHECKING:
+    from tract_core.plugins.descriptor import Frontend
+
+MOST_NAMES: Final = 10_000
+"""Files of a folder that are looked at for a name like that of one that is not there."""
+
+ALIKE: Final = 0.75
+"""How alike two names are, from 0 to 1, when one may be a misspelling of the other."""
+
+_TO_INSTALL: Final = {".onnx": "tract-onnx", ".nnef": "tract-nnef", ".tgz": "tract-nnef", ".tar": "tract-nnef"}
+
+
+def find_format(path: Path, format_name: str | None = None) -> tuple[str, Path]:
+    """The format of a model, and the path of it: for a folder, that of the model in it.
+
+    Raises InputError where no installed format takes the file, MissingFile for one that is not there.
+    """
+    frontends = default_registry().frontends()
+    if format_name is not None and format_name not in frontends:
+        raise not_installed("format", format_name, frontends)
+    if not path.exists():
+        raise missing_file(path)
+    if path.is_dir():
+        path = _model_in(path, frontends, format_name)
+    return format_name or _fitting(path, frontends).name, path
+
+
+def _fitting(path: Path, frontends: Mapping[str, Frontend]) -> Frontend:
+    for frontend in frontends.values():
+        if path.name.lower().endswith(frontend.extensions):
+            return frontend
+    known = ", ".join(f"{one.name} ({' '.join(one.extensions)})" for one in frontends.values()) or "none"
+    problem = f"no installed format takes files named *{path.suffix or path.name}; installed: {known}"
+    if path.suffix in _TO_INSTALL:
+        raise InputError(problem, where=str(path), hint=f"pip install {_TO_INSTALL[path.suffix]}")
+    with path.open("rb") as file:
+        found = recognise(file.read(HEAD), path.name)
+    if found is not None:
+        raise InputError(f"it is {found.what}; {problem}", where=str(path), hint=found.advice)
+    advice = "if it is a model all the same, say which format it has (--format on the command line)"
+    raise InputError(problem, where=str(path), hint=advice)
+
+
+def _model_in(folder: Path, frontends: Mapping[str, Frontend], format_name: str | None) -> Path:
+    """The file ``model.onnx`` (or with another format's ending) in a folder."""
+    wanted = [one for one in frontends.values() if format_name in (None, one.name)]
+    names = [f"model{ending}" for one in wanted for ending in one.extensions]
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise InputError(f"the folder holds none of {', '.join(names)}", where=str(folder), hint="name the file itself")
+
+
+def missing_file(path: Path) -> MissingFile:
+    """The error for a file that is not there, with what may have been meant."""
+    return MissingFile("there is no such file", where=str(path), hint=_similar(path))
+
+
+def _similar(path: Path) -> str | None:
+    try:
+        there = [one.name for one in islice(path.parent.iterdir(), MOST_NAMES)]
+    except (OSError, ValueError):  # ValueError: a path that no system call takes
+        return f"there is no folder {str(path.parent)!r}"
+    alike = get_close_matches(path.name, [name for name in there if Path(name).suffix == path.suffix], 1, ALIKE)
+    near = alike or get_close_matches(path.name, there, 1, ALIKE)
+    if near:
+        return f"did you mean {str(path.parent / near[0])!r}?"
+    return None if path.is_absolute() else f"check the path; a relative one begins at {str(Path.cwd())!r}"
