@@ -122,6 +122,7 @@ class TestListing:
             ("broken-hook", "hook tract_commands"): "KeyError: 'commands'",
             ("broken-rows", "rows in broken_rows.clash"): (
                 "table 'reference': both tract-core and tract-broken-rows have a row for tract_core.ops.elementwise:Exp"
+                "; that of tract-core is used"
             ),
             ("broken-runtime", "load runtime 'broken-import'"): "OSError: libdevice.so.7: undefined symbol",
             ("broken-runtime", "set-up of runtime 'broken-construction'"): "MemoryError: no room for a device",

@@ -26,8 +26,13 @@ class Found:
 
 
 def installed_plugins() -> list[Found]:
-    """Every installed plugin, by name, then by distribution."""
-    return sorted(_all(distributions()), key=lambda found: (found.record.name, found.record.distribution))
+    """Every installed plugin, by name; of several of one name, that of the distribution ``tract-NAME`` first."""
+    return sorted(_all(distributions()), key=_place)
+
+
+def _place(found: Found) -> tuple[str, bool, str]:
+    name, distribution = found.record.name, found.record.distribution
+    return name, normal_name(distribution) != normal_name(f"tract-{name}"), distribution
 
 
 def _all(installed: Iterable[Distribution]) -> Iterator[Found]:

@@ -2,7 +2,7 @@
 
 Hooks take no arguments and return data: names, and texts ``"module:attribute"`` that lead to the code. The code behind
 a text is imported when it is first used. A plugin module imports nothing heavy, opens no device, reads no file, and
-asks no registry. An answer is taken whole or not at all.
+asks no registry. An answer that is not what its hook wants is left out whole.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ def tract_api_version() -> str:  # pyright: ignore[reportReturnType]: a specific
 def tract_tables() -> Mapping[str, str]:  # pyright: ignore[reportReturnType]: a specification has no body
     """The tables that the plugin itself asks: ``{"onnx": "my_plugin.registry:ONNX"}``, each a `TableKey`.
 
-    Asked when everything is verified (``tract plugins --check``): only the rows of tables that somebody asks are
-    loaded then.
+    Asked at the first question to any table: the rows of the distribution that declares a table come first in it, and
+    nobody replaces them. When everything is verified (``tract plugins --check``), only the rows of tables that somebody
+    asks are loaded.
     """
 
 
@@ -45,7 +46,8 @@ def tract_operators() -> Mapping[str, Sequence[str]]:  # pyright: ignore[reportR
     """Which modules hold rows of which table: ``{"reference": ["my_plugin.ops.norm"], ...}``.
 
     Each module has a ``ROWS`` of type `Rows`. Asked at the first question to any table; a module is imported at the
-    first question to a table that it is listed for, and its rows for that table are taken all or none.
+    first question to a table that it is listed for. When one of its rows does not fit the table, none is taken; when
+    somebody else was first with one, the others are.
     """
 
 

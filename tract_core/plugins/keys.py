@@ -44,7 +44,7 @@ REFERENCE: TableKey[type[TypedOp], ReferenceFn] = TableKey(
     "reference", "what the operator computes, in plain NumPy", function_row
 )
 STATE: TableKey[type[TypedOp], StateFn] = TableKey(
-    "state", "how an operator that keeps state, or runs a body, runs", function_row
+    "state", "how an operator that keeps state, or runs a body, runs", function_row, rival=REFERENCE
 )
 SYMBOLIC: TableKey[type[TypedOp], SymbolicFn] = TableKey(
     "symbolic", "what the operator does to arrays of sizes", function_row

@@ -18,6 +18,7 @@ import pluggy
 
 from tract_core.errors import PluginError, RegistrationError, TractError
 from tract_core.plugins import builtin, hookspecs
+from tract_core.plugins.claims import Brought, Offers, take_offers, take_rows
 from tract_core.plugins.descriptor import Frontend, PluginRecord, PluginState, load_object
 from tract_core.plugins.discovery import installed_plugins, normal_name
 from tract_core.plugins.offers import CHECKS, Offer
@@ -63,7 +64,7 @@ class Registry:
         self._records: dict[str, PluginRecord] = {}
         self._managers: dict[str, pluggy.PluginManager] = {}
         self._answers: dict[str, list[tuple[PluginRecord, Offer]]] = {}
-        self._names: dict[str, dict[str, tuple[Any, PluginRecord]]] = {}
+        self._names: dict[str, Offers] = {}
         self._rows: dict[tuple[str, str], Rows | None] = {}
         self._tables: dict[str, Table[Any, Any]] = {}
         self._unreported: list[str] = []
@@ -84,14 +85,27 @@ class Registry:
         return cast("Table[K, V]", table)
 
     def _fill(self, key: TableKey[K, V]) -> Table[K, V]:
-        table: Table[K, V] = Table(key)
+        rival = None if key.rival is None else self[key.rival]
+        table: Table[K, V] = Table(key, rival, self._overruled)
         with self._once(f"table {key.name!r}"):
-            for record, module in self._modules_for(key.name):
-                rows = self._rows_of(record, module)
-                wanted = [row for row in rows or () if row.table == key.name]
-                self._guard(record, f"rows in {module}", table.insert, wanted, record.distribution)
+            brought = [self._brought(table, record, module) for record, module in self._modules_for(key.name)]
+            owner = self._offers("tract_tables").get(key.name)
+            for one, error in take_rows(table, filter(None, brought), owner and owner[1]):
+                self._guard(one.record, f"rows in {one.module}", _raise, error)
         self._tables[key.name] = table
         return table
+
+    def _brought(self, table: Table[Any, Any], record: PluginRecord, module: str) -> Brought | None:
+        """The rows of a module for a table; ``None`` when it cannot be imported, or one of them does not fit."""
+        rows = [row for row in self._rows_of(record, module) or () if row.table == table.key.name]
+        doing = f"rows in {module}"
+        return self._guard(record, doing, _checked, table, Brought(record, module, rows))
+
+    def _overruled(self, distribution: str, error: RegistrationError) -> None:
+        """Record that a row is not used, as somebody else answers the question for that operator already."""
+        record = next(one for one in self._records.values() if one.distribution == distribution)
+        with self._asking():
+            self._guard(record, "rows", _raise, error)
 
     def _modules_for(self, table: str) -> list[tuple[PluginRecord, str]]:
         offers = [(record, offer.get(table, ())) for hook in _ROW_HOOKS for record, offer in self._ask(hook)]
@@ -168,13 +182,19 @@ class Registry:
     def _named(self, hook: str) -> dict[str, Any]:
         return {name: offer for name, (offer, _) in self._offered(hook).items()}
 
-    def _offered(self, hook: str) -> dict[str, tuple[Any, PluginRecord]]:
+    def _offered(self, hook: str) -> Offers:
         if hook not in self._names:
             with self._asking():
-                merged: dict[str, tuple[Any, PluginRecord]] = {}
-                for record, offer in self._ask(hook):
-                    self._guard(record, f"hook {hook}", _merge, merged, offer, record)
-                self._names.setdefault(hook, merged)
+                self._offers(hook)
+        return self._names[hook]
+
+    def _offers(self, hook: str) -> Offers:
+        """As `_offered`; the lock is held."""
+        if hook not in self._names:
+            taken, refused = take_offers(hook, self._ask(hook))
+            for record, error in refused:
+                self._guard(record, f"hook {hook}", _raise, error)
+            self._names[hook] = taken
         return self._names[hook]
 
     # -- plugins ---------------------------------------------------------------------------------------------------
@@ -359,20 +379,14 @@ def _load_rows(module: str) -> Rows:
     return rows
 
 
+def _checked(table: Table[Any, Any], brought: Brought) -> Brought:
+    table.check(brought.rows, brought.record.distribution)
+    return brought
+
+
 def _call(manager: pluggy.PluginManager, hook: str) -> Offer:
     answers: list[object] = getattr(manager.hook, hook)()
     return CHECKS[hook](answers[0]) if answers else {}
-
-
-def _merge(merged: dict[str, tuple[Any, PluginRecord]], offer: Offer, record: PluginRecord) -> None:
-    for name in offer:
-        if name in merged:
-            first = merged[name][1].distribution
-            raise RegistrationError(
-                f"both {first} and {record.distribution} offer {name!r}",
-                hint=f"leave one of them out, as with TRACT_PLUGINS_BLOCK={record.name}",
-            )
-    merged.update({name: (value, record) for name, value in offer.items()})
 
 
 def _api_refusal(plugin: object, distribution: str) -> PluginError | None:

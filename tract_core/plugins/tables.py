@@ -7,9 +7,10 @@ A `TableKey` names a table and says what its rows are. A module offers rows in a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from enum import IntEnum
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from tract_core.errors import RegistrationError, Unsupported
 
@@ -32,17 +33,27 @@ def function_row(key: str, value: Any) -> str | None:
     return None if callable(value) else f"is a {type(value).__name__}, wanted a function"
 
 
+def whole_key(key: str) -> str:
+    """Every key is about something of its own."""
+    return key
+
+
 @dataclass(frozen=True, slots=True)
 class TableKey(Generic[K, V]):
     """The name of a table, in one sentence what a row of it says, and how to tell a right row from a wrong one.
 
     A table whose keys are operator types accepts the type itself or its text ``"module:Class"``; the text form is for
     types of a distribution that may not be installed.
+
+    ``subject``: what a key is about; all rows about one subject come from one distribution. ``rival``: a table whose
+    rows answer the same question; nobody adds a row here for an operator of somebody else that has one there.
     """
 
     name: str
     meaning: str
     check: RowCheck = any_row
+    subject: Callable[[str], str] = whole_key
+    rival: TableKey[Any, Any] | None = None
 
 
 class Row(NamedTuple):
@@ -87,59 +98,112 @@ class Rows:
         return len(self._rows)
 
 
+class Standing(IntEnum):
+    """Who comes first where several distributions bring a row about one thing."""
+
+    OWNER = 0
+    """The distribution that declares the table."""
+    HOME = 1
+    """The distribution whose operator the row is about."""
+    NEWCOMER = 2
+    """Anybody else."""
+
+
+class Entry(NamedTuple):
+    """A row that was taken: its value, the distribution that brought it, and how that stands to it."""
+
+    value: Any
+    owner: str
+    standing: Standing
+
+
+Report = Callable[[str, RegistrationError], None]
+"""``(distribution, error)``: told of a row that is not used, when that shows only in a look-up."""
+
+
 class Table(Generic[K, V]):
-    """The rows of one table, from all distributions. Look-ups by operator type also try the type's base classes."""
+    """The rows of one table, from all distributions. Look-ups by operator type also try the type's base classes.
 
-    def __init__(self, key: TableKey[K, V]) -> None:
+    ``rival``: a table whose rows answer the same question. ``report``: see `find`.
+    """
+
+    def __init__(self, key: TableKey[K, V], rival: Table[K, Any] | None = None, report: Report | None = None) -> None:
         self.key = key
-        self._rows: dict[str, V] = {}
-        self._owners: dict[str, str] = {}
-        self._found: dict[object, V | None] = {}
+        self._rival = rival
+        self._report = report
+        self._entries: dict[str, Entry] = {}
+        self._subjects: dict[str, Entry] = {}
+        self._found: dict[object, Entry | None] = {}
 
-    def insert(self, rows: Iterable[Row], owner: str) -> None:
-        """Add the rows of ``owner``, the name of a distribution: all of them, or, when one is refused, none.
-
-        Raises RegistrationError, naming both distributions, when a key is taken, and when a row does not fit the table.
-        """
-        checked: dict[str, Any] = {}
+    def check(self, rows: Iterable[Row], owner: str) -> None:
+        """Raises RegistrationError when a row of a module of ``owner`` does not fit, or two of them have one key."""
+        place, seen = f"table {self.key.name!r}", set[str]()
         for row in rows:
-            self._check(row, owner, checked)
-            checked[row.key] = row.value
-        self._rows.update(checked)
-        self._owners.update(dict.fromkeys(checked, owner))
-        self._found.clear()
+            if row.key in seen:
+                raise RegistrationError(f"{place}: {owner} has two rows for {row.key} in one module")
+            seen.add(row.key)
+            wrong = self.key.check(row.key, row.value)
+            if wrong is not None:
+                raise RegistrationError(
+                    f"{place}: the row of {owner} for {row.key} {wrong}", hint=f"a row says {self.key.meaning}"
+                )
 
-    def _check(self, row: Row, owner: str, before: Mapping[str, Any]) -> None:
-        place = f"table {self.key.name!r}"
-        if row.key in before:
-            raise RegistrationError(f"{place}: {owner} has two rows for {row.key} in one module")
-        if row.key in self._owners:
-            raise RegistrationError(
-                f"{place}: both {self._owners[row.key]} and {owner} have a row for {row.key}",
-                hint=f"leave one of them out, as with TRACT_PLUGINS_BLOCK={owner}",
-            )
-        wrong = self.key.check(row.key, row.value)
-        if wrong is not None:
-            raise RegistrationError(
-                f"{place}: the row of {owner} for {row.key} {wrong}", hint=f"a row says {self.key.meaning}"
-            )
+    def add(self, row: Row, owner: str, standing: Standing = Standing.NEWCOMER) -> str | None:
+        """Take a row of ``owner``, the name of a distribution. Returns the distribution that was there first, if any.
+
+        Rows are added in the order of their standing.
+        """
+        subject = self.key.subject(row.key)
+        first = self._entries.get(row.key) or self._subjects.get(subject)
+        if first is not None and (first.owner != owner or row.key in self._entries):
+            return first.owner
+        entry = Entry(row.value, owner, standing)
+        self._entries[row.key] = entry
+        self._subjects.setdefault(subject, entry)
+        self._found.clear()
+        return None
 
     def find(self, key: object) -> V | None:
-        """The row for a name, for an operator type, or for the nearest base class of it that has one; else ``None``."""
+        """The row for a name, for an operator type, or for the nearest base class of it that has one; else ``None``.
+
+        A newcomer's row for somebody else's operator, which already has an answer by a base class or in the rival
+        table, is reported and not used.
+        """
+        found = self._find(key)
+        return None if found is None else found.value
+
+    def _find(self, key: object) -> Entry | None:
         try:
             return self._found[key]
         except KeyError:
             pass
+        hits = self._hits(key)
+        nearest = next(iter(hits.values()), None)
+        if nearest is None or nearest.standing is not Standing.NEWCOMER or not isinstance(key, type):
+            self._found[key] = nearest
+            return nearest
+        return self._elder(key, hits)
+
+    def _hits(self, key: object) -> dict[str, Entry]:
+        """The rows of a key, and of the bases of a type, the nearest first."""
         names = [key_text(base) for base in key.__mro__] if isinstance(key, type) else [key_text(key)]
-        result = next((self._rows[name] for name in names if name in self._rows), None)
-        self._found[key] = result
-        return result
+        return {name: self._entries[name] for name in names if name in self._entries}
+
+    def _elder(self, kind: type, hits: Mapping[str, Entry]) -> Entry | None:
+        """The entry to use for a type whose nearest row is a newcomer's."""
+        name, nearest = next(iter(hits.items()))
+        answers = [*hits.values(), *(self._rival._hits(kind).values() if self._rival is not None else ())]
+        first = next((entry for entry in answers if entry.standing is not Standing.NEWCOMER), None)
+        self._found[kind] = nearest if first is None else first if first in hits.values() else None
+        if first is not None and self._report is not None:
+            self._report(nearest.owner, clash(self.key, [name], first.owner, nearest.owner))
+        return self._found[kind]
 
     def __getitem__(self, key: object) -> V:
         result = self.find(key)
         if result is None:
             wanted = key.__name__ if isinstance(key, type) else key
-            known = ", ".join(sorted(name.rpartition(":")[2] for name in self._rows)) or "none"
+            known = ", ".join(sorted(name.rpartition(":")[2] for name in self._entries)) or "none"
             raise Unsupported(f"table {self.key.name!r} has no row for {wanted}; it has: {known}")
         return result
 
@@ -147,12 +211,32 @@ class Table(Generic[K, V]):
         return self.find(key) is not None
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._entries)
 
     def rows(self) -> Mapping[str, V]:
         """All rows by the text of their key."""
-        return dict(self._rows)
+        return {name: entry.value for name, entry in self._entries.items()}
 
     def owner(self, key: object) -> str | None:
-        """The distribution that brought the row of a key."""
-        return self._owners.get(key_text(key))
+        """The distribution that brought the row which a look-up of ``key`` gives."""
+        found = self._find(key)
+        return None if found is None else found.owner
+
+
+NAMED_IN_CLASH: Final = 5
+"""Rows that the error about a clash lists; it counts the others."""
+
+
+def clash(table: TableKey[Any, Any], keys: Sequence[str], first: str, second: str) -> RegistrationError:
+    """The error for rows of ``second`` that are not used, as ``first`` has rows about the same."""
+    listed = ", ".join(keys[:NAMED_IN_CLASH])
+    more = f" and {len(keys) - NAMED_IN_CLASH} more" if len(keys) > NAMED_IN_CLASH else ""
+    rows, those = ("a row", "that") if len(keys) == 1 else ("rows", "those")
+    if first == second:
+        problem = f"{second} has {rows} for {listed}{more} in two modules; the first is used"
+        return RegistrationError(f"table {table.name!r}: {problem}", hint="remove one of them")
+    problem = f"both {first} and {second} have {rows} for {listed}{more}; {those} of {first} is used"
+    if len(keys) > 1:
+        problem = problem.removesuffix("is used") + "are used"
+    hint = f"take {those} of {second} out; or leave one of the two out, as with TRACT_PLUGINS_BLOCK={second}"
+    return RegistrationError(f"table {table.name!r}: {problem}", hint=hint)

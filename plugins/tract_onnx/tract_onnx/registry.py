@@ -30,7 +30,14 @@ def _row(key: str, value: object) -> str | None:
     return function_row(key, value)
 
 
-ONNX: TableKey[str, OnnxFn] = TableKey("onnx", "how an ONNX operator is wired, by domain, name and first version", _row)
+def _operator(key: str) -> str:
+    """The versions of one operator come from one distribution: a version in between would take over from the others."""
+    return key.rpartition("/")[0]
+
+
+ONNX: TableKey[str, OnnxFn] = TableKey(
+    "onnx", "how an ONNX operator is wired, by domain, name and first version", _row, _operator
+)
 
 DEFAULT_DOMAIN: Final = "ai.onnx"
 ML_DOMAIN: Final = "ai.onnx.ml"
@@ -44,8 +51,8 @@ MOST_GUESSES: Final = 50
 
 
 def row_key(op_type: str, since: int, domain: str = DEFAULT_DOMAIN) -> str:
-    """The key of an operator's row, as ``"ai.onnx/Softmax/13"``."""
-    return f"{domain}/{op_type}/{since}"
+    """The key of an operator's row, as ``"ai.onnx/Softmax/13"``; the empty domain is the default one, as in files."""
+    return f"{domain or DEFAULT_DOMAIN}/{op_type}/{since}"
 
 
 def onnx_op(rows: Rows, *op_types: str, since: int = 1, domain: str = DEFAULT_DOMAIN) -> Callable[[OnnxFn], OnnxFn]:

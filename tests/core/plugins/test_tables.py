@@ -21,7 +21,8 @@ class Cat(Animal): ...
 
 def table(*rows: tuple[object, str]) -> Table[type, str]:
     filled = Table(SOUNDS)
-    filled.insert([Row("sounds", key_text(key), sound) for key, sound in rows], "zoo")
+    for key, sound in rows:
+        assert filled.add(Row("sounds", key_text(key), sound), "zoo") is None
     return filled
 
 
@@ -35,7 +36,7 @@ def test_the_row_of_the_nearest_base_is_taken():
 def test_a_new_row_is_seen_after_a_question():
     sounds = table((Animal, "?"))
     assert sounds[Cat] == "?"
-    sounds.insert([Row("sounds", key_text(Cat), "meow")], "zoo")
+    sounds.add(Row("sounds", key_text(Cat), "meow"), "zoo")
     assert sounds[Cat] == "meow"
 
 
@@ -52,23 +53,32 @@ def test_a_missing_row_lists_what_there_is():
         table()[int]
 
 
-def test_a_taken_key_names_both():
-    with pytest.raises(RegistrationError, match=r"both zoo and farm have a row for .*:Dog"):
-        table((Dog, "woof")).insert([Row("sounds", key_text(Dog), "wuff")], "farm")
-
-
-def test_one_refused_row_refuses_all():
+def test_a_key_that_is_taken_stays_with_who_was_first():
     sounds = table((Dog, "woof"))
-    with pytest.raises(RegistrationError):
-        sounds.insert([Row("sounds", "cow", "moo"), Row("sounds", key_text(Dog), "wuff")], "farm")
-    assert "cow" not in sounds
-    assert len(sounds) == 1
+    assert sounds.add(Row("sounds", key_text(Dog), "wuff"), "farm") == "zoo"
+    assert sounds.add(Row("sounds", "cow", "moo"), "farm") is None
+    assert (sounds[Dog], sounds["cow"]) == ("woof", "moo")
+    assert (sounds.owner(Dog), sounds.owner("cow")) == ("zoo", "farm")
+
+
+def test_the_owner_is_told_of_what_a_look_up_gives():
+    sounds = table((Animal, "?"))
+    assert sounds.owner(Cat) == "zoo"
+    assert sounds.owner("cow") is None
+
+
+def test_rows_about_one_subject_come_from_one_distribution():
+    versions = Table(TableKey("versions", "a version", subject=lambda key: key.partition("/")[0]))
+    assert versions.add(Row("versions", "relu/1", "old"), "standard") is None
+    assert versions.add(Row("versions", "relu/6", "new"), "standard") is None
+    assert versions.add(Row("versions", "relu/3", "mine"), "newcomer") == "standard"
+    assert versions.add(Row("versions", "gelu/3", "mine"), "newcomer") is None
 
 
 def test_a_row_that_does_not_fit_says_what_a_row_is():
     functions = Table(TableKey("functions", "what it computes", function_row))
     with pytest.raises(RegistrationError, match="the row of zoo for dog is a str, wanted a function") as caught:
-        functions.insert([Row("functions", "dog", "woof")], "zoo")
+        functions.check([Row("functions", "dog", "woof")], "zoo")
     assert caught.value.hint == "a row says what it computes"
 
 

@@ -170,4 +170,4 @@ class TestGaps:
     @pytest.mark.parametrize("row", ["Conv-*", ["Conv-*"], 3])
     def test_a_list_of_something_else_is_refused(self, row):
         with pytest.raises(RegistrationError, match="wanted a list of Gap"):
-            Table(KNOWN_GAPS).insert([Row("known_gaps", "toy", row)], "tract-toy")
+            Table(KNOWN_GAPS).check([Row("known_gaps", "toy", row)], "tract-toy")

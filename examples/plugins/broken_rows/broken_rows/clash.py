@@ -1,4 +1,4 @@
-"""A good row, then one for an operator that the core already has: neither is taken."""
+"""A good row, then one for an operator that the core already has: only the first is taken."""
 
 from tract_core.ops.elementwise import Exp
 from tract_core.plugins.keys import REFERENCE

@@ -1,0 +1,81 @@
+"""Rows that other distributions bring for the table of this one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from tract_onnx import plugin as own
+from tract_onnx.frontend import Onnx
+from tract_onnx.registry import onnx_op
+
+from tract_core.plugins import PluginWarning, Registry, Rows, hookimpl
+from tract_core.runtime.plan import TypedSimplePlan
+
+Newcomer = Callable[[Rows], Registry]
+
+
+@pytest.fixture
+def newcomer(monkeypatch: pytest.MonkeyPatch) -> Newcomer:
+    """``newcomer(rows)``: a registry in which the plugin ``aaa``, asked before that of this distribution, has rows."""
+
+    class Plugin:
+        @hookimpl
+        def tract_api_version(self) -> str:
+            return "1.0"
+
+        @hookimpl
+        def tract_importers(self) -> dict[str, list[str]]:
+            return {"onnx": ["aaa_rows"]}
+
+    def make(rows: Rows) -> Registry:
+        module: Any = ModuleType("aaa_rows")
+        module.ROWS = rows
+        monkeypatch.setitem(sys.modules, "aaa_rows", module)
+        return Registry({"aaa": Plugin(), "onnx": own}, discover=False)
+
+    return make
+
+
+def run(registry: Registry, op: str, x: list[float], *, domain: str = "", version: int = 14) -> list[float]:
+    """``op(x)``, in a model of that version of the standard."""
+    value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [len(x)]) for name in "xy"]
+    domains = [helper.make_opsetid("", version), *([helper.make_opsetid(domain, 1)] if domain else [])]
+    node = helper.make_node(op, ["x"], ["y"], name="mine", domain=domain)
+    graph = helper.make_graph([node], "one", value[:1], value[1:])
+    model = onnx.ModelProto.SerializeToString(helper.make_model(graph, opset_imports=domains))
+    typed = Onnx(registry=registry).load_bytes(model).into_typed()
+    (y,) = TypedSimplePlan(typed).run([np.array(x, np.float32)])
+    return y.tolist()
+
+
+@pytest.mark.parametrize("since", [1, 14, 29])
+def test_an_operator_of_the_standard_stays_what_it_is(newcomer, since):
+    """Also where the newcomer brings a version that the standard does not have."""
+    rows = Rows()
+
+    @onnx_op(rows, "Relu", since=since)
+    def relu(node, wire):
+        return wire.input(0)
+
+    @onnx_op(rows, "Twice", domain="org.example")
+    def twice(node, wire):
+        from tract_core.ops.binary import Add
+
+        return wire.binary(Add(), wire.input(0), wire.input(0))
+
+    registry = newcomer(rows)
+    problem = (
+        f"rows in aaa_rows: table 'onnx': both onnx and aaa have a row for ai.onnx/Relu/{since}; that of onnx is used"
+    )
+    with pytest.warns(PluginWarning, match=problem):
+        assert run(registry, "Relu", [-1, 2]) == [0, 2]
+    assert run(registry, "Relu", [-1, 2], version=22) == [0, 2]
+    assert run(registry, "Twice", [-1, 2], domain="org.example") == [-2, 4]
+    assert run(registry, "Abs", [-1, 2]) == [1, 2]
