@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from tract_core.errors import InputError, MissingFile
 from tract_core.lookalikes import HEAD, recognise
 from tract_core.plugins import default_registry
-from tract_core.plugins.missing import not_installed
+from tract_core.plugins.missing import ENDINGS, how_to_get, not_installed
 
 if TYPE_CHECKING:
     from tract_core.plugins.descriptor import Frontend
@@ -21,8 +21,6 @@ MOST_NAMES: Final = 10_000
 
 ALIKE: Final = 0.75
 """How alike two names are, from 0 to 1, when one may be a misspelling of the other."""
-
-_TO_INSTALL: Final = {".onnx": "tract-onnx", ".nnef": "tract-nnef", ".tgz": "tract-nnef", ".tar": "tract-nnef"}
 
 
 def find_format(path: Path, format_name: str | None = None) -> tuple[str, Path]:
@@ -41,19 +39,33 @@ def find_format(path: Path, format_name: str | None = None) -> tuple[str, Path]:
 
 
 def _fitting(path: Path, frontends: Mapping[str, Frontend]) -> Frontend:
-    for frontend in frontends.values():
-        if path.name.lower().endswith(frontend.extensions):
-            return frontend
+    fitting = _readers(path, frontends)
+    if len(fitting) > 1:
+        hint = "say which one it has (--format on the command line)"
+        raise InputError(f"the formats {' and '.join(fitting)} all take files named so", where=str(path), hint=hint)
+    if fitting:
+        return frontends[fitting[0]]
     known = ", ".join(f"{one.name} ({' '.join(one.extensions)})" for one in frontends.values()) or "none"
     problem = f"no installed format takes files named *{path.suffix or path.name}; installed: {known}"
-    if path.suffix in _TO_INSTALL:
-        raise InputError(problem, where=str(path), hint=f"pip install {_TO_INSTALL[path.suffix]}")
+    if path.suffix in ENDINGS:
+        raise InputError(problem, where=str(path), hint=how_to_get(ENDINGS[path.suffix]))
     with path.open("rb") as file:
         found = recognise(file.read(HEAD), path.name)
     if found is not None:
         raise InputError(f"it is {found.what}; {problem}", where=str(path), hint=found.advice)
     advice = "if it is a model all the same, say which format it has (--format on the command line)"
     raise InputError(problem, where=str(path), hint=advice)
+
+
+def _readers(path: Path, frontends: Mapping[str, Frontend]) -> list[str]:
+    """The formats whose ending fits best; the one that the ending is reserved for, where it is among several."""
+    name = path.name.lower()
+    ends = {one.name: [len(end) for end in one.extensions if name.endswith(end)] for one in frontends.values()}
+    longest = max(max(lengths, default=0) for lengths in ends.values()) if ends else 0
+    fitting = [one for one, lengths in ends.items() if longest and longest in lengths]
+    owner = ENDINGS.get(path.suffix.lower())
+    owned = [one for one in fitting if default_registry().owner("tract_frontends", one) == owner]
+    return owned or fitting
 
 
 def _model_in(folder: Path, frontends: Mapping[str, Frontend], format_name: str | None) -> Path:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from tract_core.errors import RegistrationError
 from tract_core.plugins.descriptor import PluginRecord
 from tract_core.plugins.discovery import normal_name
-from tract_core.plugins.missing import DISTRIBUTIONS
+from tract_core.plugins.missing import RESERVED
 from tract_core.plugins.offers import Offer
 from tract_core.plugins.tables import Row, Standing, Table, clash
 
@@ -75,8 +75,8 @@ def take_offers(
 def _rank(hook: str, name: str, value: Any, record: PluginRecord) -> int:
     if hook == "tract_tables":
         return not at_home(value, record)
-    reserved = DISTRIBUTIONS.get(_KINDS.get(hook, ""), {}).get(name)
-    return reserved is not None and reserved != normal_name(record.distribution)
+    reserved = RESERVED.get(_KINDS.get(hook, ""), {}).get(name)
+    return reserved is not None and normal_name(record.distribution) not in reserved
 
 
 def at_home(reference: str, record: PluginRecord) -> bool:

@@ -8,30 +8,37 @@ from typing import Final
 
 from tract_core.errors import PluginError
 
-DISTRIBUTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "runtime": {
-        "cpu": "tract-cpu",
-        "cuda": "tract-cuda",
-        "metal": "tract-metal",
-        "gpu": "tract-cuda (NVIDIA) or tract-metal (Apple)",
-        "gpu-or-cpu": "tract-cuda (NVIDIA) or tract-metal (Apple)",
+        "cpu": ("tract-cpu",),
+        "cuda": ("tract-cuda",),
+        "metal": ("tract-metal",),
+        "gpu": ("tract-cuda", "tract-metal"),
+        "gpu-or-cpu": ("tract-cuda", "tract-metal"),
     },
-    "format": {"onnx": "tract-onnx", "nnef": "tract-nnef"},
+    "format": {"onnx": ("tract-onnx",), "nnef": ("tract-nnef",)},
     "transform": {
-        "pulse": "tract-pulse",
-        "blockify": "tract-pulse",
-        "patch": "tract-nnef",
-        "transformers_detect_all": "tract-transformers",
-        "detect_apply_rope": "tract-transformers",
-        "detect_diag_gather": "tract-transformers",
-        "detect_kv_cache": "tract-transformers",
-        "detect_scaled_masked_softmax": "tract-transformers",
-        "detect_sdpa_kv_cache_broadcast": "tract-transformers",
-        "unfold_kv_cache": "tract-transformers",
+        "pulse": ("tract-pulse",),
+        "blockify": ("tract-pulse",),
+        "patch": ("tract-nnef",),
+        "transformers_detect_all": ("tract-transformers",),
+        "detect_apply_rope": ("tract-transformers",),
+        "detect_diag_gather": ("tract-transformers",),
+        "detect_kv_cache": ("tract-transformers",),
+        "detect_scaled_masked_softmax": ("tract-transformers",),
+        "detect_sdpa_kv_cache_broadcast": ("tract-transformers",),
+        "unfold_kv_cache": ("tract-transformers",),
     },
 }
-"""Which distribution of this project brings what, by kind and name."""
+"""The names that are reserved for distributions of this project, by kind; any of the distributions may bring it."""
 
+ENDINGS: Final = {".onnx": "tract-onnx", ".nnef": "tract-nnef", ".tgz": "tract-nnef", ".tar": "tract-nnef"}
+"""The distributions that files are meant for, by the end of their names."""
+
+PLANNED: Final = frozenset(
+    {"tract-cpu", "tract-cuda", "tract-metal", "tract-nnef", "tract-pulse", "tract-transformers"}
+)
+"""The distributions that do not exist yet: nobody is told to install them, as what bears the name may be anybody's."""
 
 _OTHERWISE: Final[Mapping[str, str]] = {
     "runtime": "'default' is the best CPU runtime that is installed",
@@ -44,9 +51,18 @@ _OTHERWISE: Final[Mapping[str, str]] = {
 def not_installed(kind: str, name: str, installed: Iterable[str]) -> PluginError:
     """The error for a runtime, format or transform that is not there: what is, and what to install."""
     there = list(installed)
-    distribution = DISTRIBUTIONS[kind].get(name)
+    distributions = RESERVED[kind].get(name)
     problem = f"{kind} {name!r} is not installed; installed {kind}s: {', '.join(there) or 'none'}"
-    if distribution is not None:
-        return PluginError(problem, hint=f"pip install {distribution}")
+    if distributions is not None:
+        return PluginError(problem, hint=how_to_get(*distributions))
     near = get_close_matches(name.lower(), there, n=1)
     return PluginError(problem, hint=f"did you mean {near[0]!r}?" if near else _OTHERWISE[kind])
+
+
+def how_to_get(*distributions: str) -> str:
+    """What to do for something that any of these distributions brings: the ``pip install``, once there is one."""
+    there = [name for name in distributions if name not in PLANNED]
+    if there:
+        return f"pip install {' or '.join(there)}"
+    which = "which is planned" if len(distributions) == 1 else "which are planned"
+    return f"it will come with {' or '.join(distributions)}, {which} and cannot be installed yet"

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from tract_core.errors import TransformError
-from tract_core.plugins.missing import DISTRIBUTIONS, not_installed
+from tract_core.plugins.missing import RESERVED, not_installed
 from tract_core.plugins.registry import Registry
 from tract_core.transforms import Transform
 from tract_core.transforms.parameters import build
@@ -48,7 +48,7 @@ def transform_class(name: str, registry: Registry) -> type[Any]:
     offered = registry.transforms()
     if name in offered:
         return registry.load("tract_transforms", name)
-    if name in DISTRIBUTIONS["transform"]:
+    if name in RESERVED["transform"]:
         raise not_installed("transform", name, sorted(offered))
     near = get_close_matches(name, offered, n=1)
     raise TransformError(

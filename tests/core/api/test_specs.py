@@ -68,7 +68,8 @@ def test_pulse_until_it_is_installed(affine: Callable[[], Model]) -> None:
     if "pulse" in default_registry().transforms():
         pytest.skip("it is installed")
     problem = (
-        r"transform 'pulse' is not installed; installed transforms: .*set_symbols.*\n  hint: pip install tract-pulse"
+        r"transform 'pulse' is not installed; installed transforms: .*set_symbols.*"
+        r"\n  hint: it will come with tract-pulse, which is planned"
     )
     for way in (Pulse(4), "pulse", '{"name": "pulse", "pulse": "4"}'):
         with pytest.raises(PluginError, match=problem):

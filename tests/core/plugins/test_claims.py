@@ -7,7 +7,8 @@ import warnings
 
 import pytest
 
-from tract_core.errors import RegistrationError
+from tract_core.api.formats import find_format
+from tract_core.errors import InputError, RegistrationError
 from tract_core.ops.conv import Conv
 from tract_core.ops.elementwise import ElementWise, Exp
 from tract_core.ops.reduce import Reduce
@@ -234,3 +235,30 @@ class TestNames:
         with pytest.warns(PluginWarning, match="tract-demo and tract-aaa both have a plugin named 'demo'"):
             states = {record.distribution: record.state for record in registry.plugins()}
         assert (states["tract-demo"], states["tract-aaa"]) == (PluginState.AVAILABLE, PluginState.FAILED)
+
+
+class TestEndings:
+    """Several formats that take files of one name."""
+
+    def asked(self, install, monkeypatch, tmp_path, name: str, **plugins: str) -> str:
+        for plugin, frontends in plugins.items():
+            hook = f"@hookimpl\ndef tract_frontends(): return [{frontends}]"
+            install(plugin, plugin="from tract_core.plugins import Frontend\n" + hook)
+        registry = Registry(only=list(plugins))
+        monkeypatch.setattr("tract_core.api.formats.default_registry", lambda: registry)
+        (tmp_path / name).write_bytes(b"?")
+        return find_format(tmp_path / name)[0]
+
+    def test_a_reserved_ending_belongs_to_the_distribution_it_is_reserved_for(self, install, monkeypatch, tmp_path):
+        newcomer, owner = "Frontend('new', ('.nnef',), 'a:b')", "Frontend('nnef', ('.nnef',), 'a:b')"
+        assert self.asked(install, monkeypatch, tmp_path, "m.nnef", aaa=newcomer, nnef=owner) == "nnef"
+
+    def test_the_longest_ending_fits_best(self, install, monkeypatch, tmp_path):
+        one, two = "Frontend('packed', ('.gz',), 'a:b')", "Frontend('exact', ('.abc.gz',), 'a:b')"
+        assert self.asked(install, monkeypatch, tmp_path, "m.abc.gz", aaa=one, bbb=two) == "exact"
+
+    def test_of_two_newcomers_none_is_taken_unasked(self, install, monkeypatch, tmp_path):
+        one, two = "Frontend('one', ('.abc',), 'a:b')", "Frontend('two', ('.abc',), 'a:b')"
+        with pytest.raises(InputError, match="the formats one and two all take files named so") as caught:
+            self.asked(install, monkeypatch, tmp_path, "m.abc", aaa=one, bbb=two)
+        assert "--format" in str(caught.value.hint)
