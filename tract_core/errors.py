@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from tract_core.texts import printable_lines
+
 
 class TractError(Exception):
     """Anything that this project refuses or cannot do.
 
     ``problem``: what was found and what was wanted. ``where``: the node, file, tensor or argument concerned.
-    ``hint``: what the reader can do about it.
+    ``hint``: what the reader can do about it. None of them steers a terminal, whatever a file's texts in them hold.
     """
 
     advice: ClassVar[str | None] = None
     """The hint of errors that are given none."""
 
     def __init__(self, problem: str, *, where: str | None = None, hint: str | None = None) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.where = where
-        self.hint = self.advice if hint is None else hint
+        self.problem = printable_lines(problem)
+        super().__init__(self.problem)
+        self.where = where and printable_lines(where)
+        self.hint = self.advice if hint is None else printable_lines(hint)
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.problem}" if self.where else self.problem
@@ -34,7 +36,7 @@ class TractError(Exception):
 
     def at(self, where: str) -> TractError:
         """The same error, with ``where`` put in front of the place it already names."""
-        self.where = f"{where}: {self.where}" if self.where else where
+        self.where = printable_lines(f"{where}: {self.where}" if self.where else where)
         return self
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from click.testing import CliRunner, Result
 from onnx import TensorProto, helper, numpy_helper
 
 from tract_core.cli.frame import app
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3) / 10
 

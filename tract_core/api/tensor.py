@@ -15,6 +15,7 @@ from tract_core.data import Constant, DatumType, DType, QuantizedType
 from tract_core.errors import FactError, InputError
 from tract_core.model.fact import TypedFact
 from tract_core.plugins.keys import Array
+from tract_core.texts import printable
 
 SHOWN = 12
 """Elements that the text form shows."""
@@ -268,7 +269,7 @@ def _element(value: Any, kind: DType) -> str:
         return "true" if value else "false"
     if kind.is_float():
         return _number(float(value), value)
-    return str(value)
+    return printable(str(value))
 
 
 def _number(number: float, exact: Any = None) -> str:

@@ -39,8 +39,9 @@ class PatientPipe(io.FileIO):
 
 def main() -> None:
     """Entry point of the ``tract`` script. Exits with 0 only when all that was asked and asserted held."""
-    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]: it was closed, as by `>&-`
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the process ends)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed, as by `>&-`
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (open until the process ends)
     if not sys.stdout.isatty():
         pipe = io.BufferedWriter(PatientPipe(sys.stdout.fileno(), "w", closefd=False))
         sys.stdout = io.TextIOWrapper(pipe, encoding=sys.stdout.encoding, errors=sys.stdout.errors)

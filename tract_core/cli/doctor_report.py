@@ -14,7 +14,7 @@ from rich.text import Text
 from tract_core.analysis.findings import Finding
 from tract_core.cli.console import print_table
 from tract_core.cli.diagnosis import LARGEST, Diagnosis
-from tract_core.cli.show import printable
+from tract_core.texts import printable
 
 _TITLES: Final = {
     "operator": "missing operator: ",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from tract_core.cli.dump import audit, check_assertions, check_outputs
 from tract_core.cli.render import Show, print_graph
-from tract_core.cli.show import printable
 from tract_core.errors import InputError
 from tract_core.model.graph import Graph
 from tract_core.model.typed import TypedModel
+from tract_core.texts import printable
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request

@@ -231,6 +231,13 @@ class Frame(click.Group):
 
     # -- running ---------------------------------------------------------------------------------------------------
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Parse and run a command line. Whatever is printed steers no terminal."""
+        from tract_core.cli.guard import guarded_output
+
+        with guarded_output():
+            return super().main(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand. An error is one message on standard error and exit status 1."""
         request: Request | None = None

@@ -61,9 +61,10 @@ class Progress:
                 self._bar.update(self._bar.task_ids[0], description=text)
 
     def _show(self) -> None:
-        from rich.console import Console
         from rich.progress import Progress as Bar
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        from tract_core.cli.console import make_console
 
         columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
         with self._lock:
@@ -71,7 +72,7 @@ class Progress:
                 # What is printed goes to standard output, which may be a file.
                 bar = Bar(
                     *columns,
-                    console=Console(stderr=True),
+                    console=make_console(stderr=True),
                     transient=True,
                     redirect_stdout=False,
                     redirect_stderr=False,
@@ -85,6 +86,8 @@ class Progress:
 
 def restore_terminal() -> None:
     """Take the line away and show the cursor again, before the process ends at once."""
+    from tract_core.cli.guard import unguarded
+
     if sys.stderr.isatty():
-        sys.stderr.write(CLEAR_LINE + SHOW_CURSOR)
+        unguarded(sys.stderr).write(CLEAR_LINE + SHOW_CURSOR)
         sys.stderr.flush()

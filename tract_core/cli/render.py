@@ -17,6 +17,7 @@ from tract_core.data import Constant
 from tract_core.model.graph import Graph, Node, OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.const import Const
+from tract_core.texts import printable
 
 CONSTANT_COLOUR: Final = "bright_black"
 
@@ -124,7 +125,7 @@ def _source(model: Graph[Any, Any], outlet: OutletId, show: Show) -> str:
     op = model.nodes[outlet.node].op
     if isinstance(op, Const) and not show.constants:
         if isinstance(op.value, Constant) and op.value.array.size == 1:
-            return f"{op.value.array.reshape(-1)[0]!s}"
+            return printable(f"{op.value.array.reshape(-1)[0]!s}")
         return f"({_fact(model, outlet)})"
     return str(outlet.node) if outlet.slot == 0 else str(outlet)
 
@@ -151,5 +152,5 @@ def _short(value: Any) -> str:
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
     if is_dataclass(value) and not isinstance(value, type) and type(value).__str__ is object.__str__:
         return f"{type(value).__name__}({describe(value)})"
-    text = str(value)
+    text = printable(str(value))
     return text if len(text) <= 120 else f"{text[:117]}..."

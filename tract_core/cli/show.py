@@ -12,16 +12,12 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.data.boxes import from_tensor, to_tensor
 from tract_core.errors import InputError
+from tract_core.texts import printable
 
 Array = np.ndarray[Any, Any]
 
 FIRST: Final = 8
 """How many elements a line shows."""
-
-
-def printable(text: str) -> str:
-    """A text of a file, fit for a terminal: what steers one, or turns the writing direction, is shown escaped."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def summary(array: Array) -> str:
@@ -30,7 +26,9 @@ def summary(array: Array) -> str:
     if not isinstance(value, np.ndarray):
         return _container(value)
     flat = array.reshape(-1)[:FIRST]
-    values = " ".join(f"{element:.6g}" if array.dtype.kind == "f" else str(element) for element in flat.tolist())
+    values = " ".join(
+        f"{element:.6g}" if array.dtype.kind == "f" else printable(str(element)) for element in flat.tolist()
+    )
     return f"{fact_of(array)}  {values}{' ...' if array.size > FIRST else ''}"
 
 
@@ -46,7 +44,7 @@ def _container(value: Any) -> str:
     if value is None:
         return "nothing"
     items = list(_items(value))
-    shown = "; ".join(f"{key}: {summary(to_tensor(item))}" for key, item in items[:3])
+    shown = "; ".join(f"{printable(str(key))}: {summary(to_tensor(item))}" for key, item in items[:3])
     return f"{fact_of(to_tensor(value))} of {len(items)}  {shown}{' ...' if len(items) > 3 else ''}"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from tract_core.dims import SymbolScope
 from tract_core.errors import GraphError
 from tract_core.limits import DEFAULT_LIMITS, count_node
-from tract_core.model.names import Names
+from tract_core.model.names import Names, checked_name
 from tract_core.model.op import Op
 
 FactT = TypeVar("FactT")
@@ -104,7 +104,10 @@ class Graph(Generic[FactT, OpT]):
     # -- building --------------------------------------------------------------------------------------------------
 
     def add_node(self, name: str, op: OpT, facts: Iterable[FactT], inputs: Sequence[OutletId] = ()) -> Node[FactT, OpT]:
-        """Append a node. A name that is taken gets a numbered suffix. Raises GraphError for an unknown input."""
+        """Append a node. A name that is taken gets a numbered suffix.
+
+        Raises GraphError for an unknown input, and for a name that cannot be shown (`tract_core.texts`).
+        """
         count_node()
         node = Node(len(self.nodes), self.unique_name(name), op, list(inputs), [Outlet(fact) for fact in facts])
         for slot, outlet in enumerate(node.inputs):
@@ -114,8 +117,11 @@ class Graph(Generic[FactT, OpT]):
         return node
 
     def unique_name(self, name: str) -> str:
-        """``name`` if no node has it, else ``name.1``, ``name.2`` ..., the first that is free."""
-        return self._ids.free(name)
+        """``name`` if no node has it, else ``name.1``, ``name.2`` ..., the first that is free.
+
+        Raises GraphError for a name that cannot be shown.
+        """
+        return self._ids.free(checked_name(name))
 
     def rename(self, node_id: int, name: str) -> None:
         """Give a node another name, made unique."""
@@ -136,8 +142,8 @@ class Graph(Generic[FactT, OpT]):
         self.outputs = list(outlets)
 
     def set_label(self, outlet: OutletId, label: str) -> None:
-        """Give an outlet a name of its own."""
-        self.outlet_labels[outlet] = label
+        """Give an outlet a name of its own. Raises GraphError for one that cannot be shown."""
+        self.outlet_labels[outlet] = checked_name(label)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 

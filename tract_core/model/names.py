@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from tract_core.errors import GraphError
+from tract_core.texts import steers
+
+
+def checked_name(name: str) -> str:
+    """``name``, which may be shown as it is. Raises GraphError where it holds a character that steers a terminal."""
+    if steers(name):
+        raise GraphError(
+            f"the name {name[:80]!r} has a character that cannot be shown",
+            hint="names are letters, digits and signs; tract_core.texts.printable escapes the others",
+        )
+    return name
+
 
 class Names(Mapping[str, int]):
     """Ids of nodes by name. `free` gives a name that no node has, however many names like it are taken."""

@@ -10,6 +10,7 @@ from tract_core.dims import Dim, SymbolScope, parse_dim, symbol, symbols_of
 from tract_core.errors import CorruptModel, DimError, TractError
 from tract_core.limits import limits_now
 from tract_core.model.fact import InferenceFact
+from tract_core.texts import printable
 from tract_onnx.containers import container_type
 from tract_onnx.tensors import check_rank, checked_shape, element_type
 
@@ -23,7 +24,10 @@ class FactReader:
     def __init__(self, scope: SymbolScope, inputs: Iterable[onnx.ValueInfoProto]) -> None:
         self._scope = scope
         self._names = {
-            dim.dim_param for info in inputs for dim in info.type.tensor_type.shape.dim if dim.HasField("dim_param")
+            printable(dim.dim_param)
+            for info in inputs
+            for dim in info.type.tensor_type.shape.dim
+            if dim.HasField("dim_param")
         } - UNKNOWN_SIZES
 
     def input_fact(self, info: onnx.ValueInfoProto) -> InferenceFact:
@@ -73,12 +77,15 @@ class FactReader:
                 raise CorruptModel(f"a size is {dim.dim_value}")
             return None if dim.dim_value == -1 else dim.dim_value
         try:
-            return None if dim.dim_param in UNKNOWN_SIZES else self._named(dim.dim_param)
+            return None if dim.dim_param in UNKNOWN_SIZES else self._named(printable(dim.dim_param))
         except DimError as error:
             raise CorruptModel(error.problem, hint="rename the size when exporting") from None
 
     def _named(self, name: str) -> Dim:
-        """The size of that name: an expression, as ``past + new``, where the inputs have sizes ``past`` and ``new``."""
+        """The size of that name: an expression, as ``past + new``, where the inputs have sizes ``past`` and ``new``.
+
+        Any text is a name. What steers a terminal in it was escaped, so that the symbol can be shown wherever it goes.
+        """
         if name.isidentifier():
             return symbol(name)
         try:

@@ -1,18 +1,18 @@
 """Texts of a file are UTF-8, and its names can be shown: whatever reads the parsed file may rely on that.
 
 The parser hands a text that is not UTF-8 over as bytes, and says nothing. A name with a character that steers a
-terminal, breaks a line or turns the writing direction would make a report say something else than it does.
+terminal (`tract_core.texts`) is refused.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from tract_core.errors import CorruptModel
+from tract_core.texts import steers
 
 _TEXT: Final = FieldDescriptor.TYPE_STRING
 _MESSAGE: Final = FieldDescriptor.TYPE_MESSAGE
@@ -34,7 +34,7 @@ def _check(value: Any, field: str, message: str) -> None:
     for text in (value,) if isinstance(value, (str, bytes)) else value:
         if isinstance(text, bytes):
             raise CorruptModel(f"a text is not UTF-8: {field}", where=message)
-        if not text.isprintable() and message not in _FREE and field not in _FREE and _STEERING.search(text):
+        if steers(text) and message not in _FREE and field not in _FREE:
             raise CorruptModel(
                 f"the {field.replace('_', ' ')} {text[:80]!r} has a character that cannot be shown",
                 where=message,
@@ -44,6 +44,3 @@ def _check(value: Any, field: str, message: str) -> None:
 
 _FREE: Final = frozenset({"StringStringEntryProto", "doc_string", "producer_name", "producer_version", "dim_param"})
 """Messages and fields that hold texts for people, or paths and sizes, which have rules of their own."""
-
-_STEERING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters, line separators and what turns the writing direction."""

@@ -1,0 +1,40 @@
+"""Texts that somebody else wrote, made fit for people to read.
+
+A character *steers* when a terminal or a browser does something else than show it: control characters (which move the
+cursor, change colours or set the title), line separators, and marks that turn the writing direction. A report with one
+in it can say something else than it does. Names of nodes and tensors never hold one; every other text of a file is
+shown with its steering characters escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_MARKS: Final = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
+"""Line separators, and marks that turn the writing direction."""
+_STEERING: Final = re.compile(f"[\x00-\x1f\x7f-\x9f{_MARKS}\ud800-\udfff]")
+"""Control characters and marks; halves of characters, which no terminal can be sent, too."""
+_STEERING_IN_LINES: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MARKS}\ud800-\udfff]")
+"""The same without the tabulator and the end of a line."""
+
+_LETTERS: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def steers(text: str) -> bool:
+    """Whether a character of ``text`` does something else than to be shown."""
+    return not text.isprintable() and _STEERING.search(text) is not None
+
+
+def printable(text: str) -> str:
+    r"""``text`` in one line, with the characters that steer escaped as JSON has it, as in ``\n`` and ``\u001b``."""
+    return text if text.isprintable() else _STEERING.sub(_escaped, text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines, whose ends and tabulators stay."""
+    return text if text.isprintable() else _STEERING_IN_LINES.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return _LETTERS.get(found.group(), f"\\u{ord(found.group()):04x}")
