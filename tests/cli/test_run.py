@@ -5,8 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import Result
+from onnx import TensorProto, helper
 
 Call = Callable[..., Result]
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3) / 10
@@ -162,6 +164,41 @@ def test_a_file_that_cannot_be_written(tract: Call, model: Path, tmp_path: Path)
     assert result.exit_code == 1
     assert "cannot be written" in result.output
     assert list(tmp_path.glob(".*")) == []
+
+
+@pytest.mark.parametrize("flag", ["--save-outputs", "--save-outputs-npz", "--save-steps"])
+def test_only_regular_files_are_written_over(tract: Call, model: Path, tmp_path: Path, flag: str) -> None:
+    (tmp_path / "link.npz").symlink_to("elsewhere.npz")
+    run = ("run", "-R", "--set", "B=1", flag)
+    result = tract(model, *run, tmp_path / "link.npz")
+    assert result.exit_code == 1
+    assert "link.npz: it is a link, which is not written over" in result.output
+    assert "it is a device" in tract(model, *run, "/dev/null").output
+    assert (tmp_path / "link.npz").is_symlink()
+    assert not (tmp_path / "elsewhere.npz").exists()
+
+
+@pytest.mark.parametrize("name", ["file", "allow_pickle", "x.npy", "a/b:0", "../y", "arr_0"])
+def test_tensors_of_any_name_are_saved_and_read(tract: Call, tmp_path: Path, name: str) -> None:
+    values = [helper.make_tensor_value_info(one, TensorProto.STRING, [3]) for one in ("x", name, "f16")]
+    nodes = [
+        helper.make_node("Identity", ["x"], [name]),
+        helper.make_node("Cast", ["n"], ["f16"], to=TensorProto.BFLOAT16),
+    ]
+    values[2] = helper.make_tensor_value_info("f16", TensorProto.BFLOAT16, [2])
+    number = helper.make_tensor_value_info("n", TensorProto.FLOAT, [2])
+    graph = helper.make_graph(nodes, "g", [values[0], number], values[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
+    given, saved = tmp_path / "given.npz", tmp_path / "saved.npz"
+    np.savez(given, x=np.array(["é", "", "b\n"]), n=np.array([1.5, -2], np.float32))
+    run = (tmp_path / "m.onnx", "run", "--input-from-npz", given)
+    assert tract(*run, "--save-outputs", saved).exit_code == 0
+    assert tract(*run, "--assert-output-bundle", saved).exit_code == 0
+    np.savez(given, x=np.array(["é", "", "c\n"]), n=np.array([1.5, -3], np.float32))
+    failed = tract(*run, "--assert-output-bundle", saved)
+    assert failed.exit_code == 1
+    assert f"output {name!r}: 1 of 3 elements differ" in failed.output
+    assert "output 'f16': 1 of 2 elements differ" in failed.output
 
 
 def test_what_was_assumed_must_hold(tract: Call, model: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tract_core.cli.values import literal, read_bundle
+from tract_core.cli.values import literal, of_type, read_bundle
 from tract_core.data import DatumType
 from tract_core.errors import InputError, TractError
 from tract_core.model.cut import outlet_named
@@ -112,7 +112,7 @@ class Assertions:
         return [
             f"output {name!r}: {problem}"
             for name, wanted in expected.items()
-            if (problem := self._compare(outputs[name], wanted)) is not None
+            if (problem := self.difference(outputs[name], wanted)) is not None
         ]
 
     def _literal(self, model: TypedModel, names: Sequence[str], slot: int, spec: str) -> tuple[str, Array]:
@@ -125,10 +125,12 @@ class Assertions:
             outlet_named(model, head)
         return head or names[slot], literal(fact, values)
 
-    def _compare(self, found: Array, wanted: Array) -> str | None:
+    def difference(self, found: Array, wanted: Array) -> str | None:
+        """How a value differs from the one that is wanted; ``None`` where they agree."""
+        wanted = of_type(wanted, found.dtype)
         if found.dtype != wanted.dtype:
             return f"element type is {found.dtype}, wanted {wanted.dtype}"
-        return mismatch(found, wanted, self.tolerance(DatumType.from_numpy(found.dtype)))
+        return mismatch(np.asarray(found), wanted, self.tolerance(DatumType.from_numpy(found.dtype)))
 
 
 def _report(problems: Sequence[str]) -> None:

@@ -17,14 +17,12 @@ from tract_core.cli.assertions import AssertionFailed, Assertions
 from tract_core.cli.dump import check_assertions, check_outputs
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.values import read_bundle
-from tract_core.data import DatumType
 from tract_core.errors import InputError, PluginError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.const import Const
 from tract_core.ops.source import TypedSource
 from tract_core.runtime.plan import Step, TypedSimplePlan
-from tract_core.testing.tolerance import mismatch
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -175,7 +173,7 @@ def judge(
 
     def verdict(name: str, op: str, found: Array) -> None:
         wanted = reference.get(name)
-        problem = None if wanted is None else _difference(found, wanted, assertions)
+        problem = None if wanted is None else assertions.difference(found, wanted)
         verdicts.append(Verdict(name, op, wanted is not None, problem))
 
     def look(step: Step, outputs: tuple[Array, ...]) -> tuple[Array, ...] | None:
@@ -200,12 +198,6 @@ def _corrected(names: list[str], outputs: tuple[Array, ...], reference: Mapping[
         found if good is None or good.dtype != found.dtype or good.shape != found.shape else good
         for found, good in zip(outputs, wanted, strict=True)
     )
-
-
-def _difference(found: Array, wanted: Array, assertions: Assertions) -> str | None:
-    if found.dtype != wanted.dtype:
-        return f"element type is {found.dtype}, wanted {wanted.dtype}"
-    return mismatch(np.asarray(found), wanted, assertions.tolerance(DatumType.from_numpy(found.dtype)))
 
 
 def _print(request: Request, reference: Reference, verdicts: Sequence[Verdict], flags: Flags) -> None:

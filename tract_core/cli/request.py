@@ -14,6 +14,7 @@ import click
 
 from tract_core.cli.progress import Progress, restore_terminal
 from tract_core.errors import InputError
+from tract_core.saving import discard_unfinished
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -141,6 +142,7 @@ class Request:
             return
 
         def stop() -> None:
+            discard_unfinished()
             restore_terminal()
             click.echo(f"Error: not done after {self.timeout:g} s (--timeout)", err=True)
             os._exit(TIMED_OUT)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import zipfile
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.data.boxes import from_tensor, to_tensor
 from tract_core.errors import InputError
+from tract_core.saving import whole_file
 from tract_core.texts import printable
 
 Array = np.ndarray[Any, Any]
@@ -83,19 +83,22 @@ def holds_arrays_only(array: Array) -> bool:
 
 
 def save_npz(path: str, arrays: Mapping[str, Array]) -> None:
-    """Write an .npz file whole or not at all. Raises InputError when that fails, and for what is no tensor."""
+    """Write an .npz file, see `whole_file`. Raises InputError when that fails, and for what is no tensor."""
     wrong = [name for name, array in arrays.items() if not holds_arrays_only(array)]
     if wrong:
         raise InputError(f"an .npz file holds tensors only; {', '.join(wrong)} is none", where=path)
-    target = Path(path)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    # Texts without Python objects, which nobody would read back.
-    written = {name: array.astype(str) if array.dtype.kind == "O" else array for name, array in arrays.items()}
-    try:
-        with unfinished.open("xb") as file:
-            np.savez(file, **written)  # pyright: ignore[reportArgumentType]: keywords are arrays
-        unfinished.replace(target)
-    except OSError as error:
-        raise InputError(f"it cannot be written: {error.strerror or error}", where=path) from None
-    finally:
-        unfinished.unlink(missing_ok=True)
+    # Not by numpy.savez, which takes the names of its own arguments for itself.
+    with whole_file(path) as file, zipfile.ZipFile(file, "w") as bundle:
+        for name, array in arrays.items():
+            with bundle.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, _without_objects(name, array, path), allow_pickle=False)
+
+
+def _without_objects(name: str, array: Array, path: str) -> Array:
+    """The array without Python objects, which nobody would read back: texts as NumPy has them."""
+    if array.dtype.kind != "O":
+        return array
+    texts = [text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text for text in array.flat]
+    if any(text.endswith("\0") for text in texts):
+        raise InputError(f"{name!r} has a text with a zero at its end, which an .npz file cannot hold", where=path)
+    return np.array(texts, dtype=str).reshape(array.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -29,16 +30,28 @@ def read_bundle(path: str) -> dict[str, Array]:
             raise InputError(
                 "it is no .npz file", where=path, hint="numpy.savez('inputs.npz', NAME=array, ...) writes one"
             )
-        with np.load(path, allow_pickle=False) as bundle:
-            return {name.removesuffix(".npy"): _texts_as_objects(bundle[name]) for name in bundle.files}
-    except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+        arrays: dict[str, Array] = {}
+        with zipfile.ZipFile(path) as bundle:
+            for entry in bundle.namelist():
+                name = entry.removesuffix(".npy")
+                if name in arrays:
+                    raise InputError(f"there are two arrays of the name {name!r} in it", where=path)
+                with bundle.open(entry) as file:
+                    arrays[name] = _texts_as_objects(np.lib.format.read_array(file, allow_pickle=False))
+    except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         if "allow_pickle" in str(error):  # NumPy's own message says how to trust it
             raise InputError("an array in it holds Python objects, which are not read", where=path) from None
         raise InputError(f"not a readable .npz file: {error}", where=path) from None
+    return arrays
 
 
 def _texts_as_objects(array: Array) -> Array:
     return array.astype(object) if array.dtype.kind == "U" else array
+
+
+def of_type(array: Array, wanted: np.dtype[Any]) -> Array:
+    """An array of a bundle, whose bytes are taken as wanted where .npz files do not know the type, as bf16."""
+    return array.view(wanted) if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize else array
 
 
 def literal(fact: TypedFact, text: str) -> Array:
@@ -67,14 +80,14 @@ def make_inputs(
     without a value, for a symbol whose size cannot be told or that no input has, and for arrays that do not fit.
     """
     fact_of = {name: fact for name, fact in zip(names, facts, strict=True) if name in bundle}
-    given = [np.asarray(bundle[name]) for name in fact_of]
-    symbols = bind_inputs(list(fact_of), list(fact_of.values()), given, _bindings(bindings, facts))
+    given = {name: of_type(bundle[name], fact.datum_type.storage.numpy) for name, fact in fact_of.items()}
+    symbols = bind_inputs(list(fact_of), list(fact_of.values()), list(given.values()), _bindings(bindings, facts))
     generator = np.random.default_rng(SEED)
     limits = _ranges(ranges, names)
     arrays: list[Array] = []
     for name, fact in zip(names, facts, strict=True):
         if name in bundle:
-            arrays.append(np.asarray(bundle[name]))
+            arrays.append(given[name])
         elif random:
             arrays.append(random_array(generator, name, fact, symbols, limits.get(name) or limits.get("")))
         else:

@@ -1,0 +1,94 @@
+"""Writers replace regular files only, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from tract_core.errors import InputError
+from tract_core.saving import discard_unfinished, whole_file
+
+
+def write(path: Path, content: bytes = b"new") -> None:
+    with whole_file(path) as file:
+        file.write(content)
+
+
+def test_a_new_file_and_one_in_place_of_another(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    write(path, b"old")
+    assert path.stat().st_mode & 0o777 == 0o666 & ~current_umask()
+    path.chmod(0o640)
+    write(path)
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(tmp_path) == ["f"]
+
+
+def current_umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    for before in (None, b"old"):
+        if before is not None:
+            path.write_bytes(before)
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(path)
+        assert [one.read_bytes() for one in tmp_path.iterdir()] == ([] if before is None else [before])
+
+
+def interrupted(path: Path) -> None:
+    with whole_file(path) as file:
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+
+def test_what_is_no_regular_file_stays(tmp_path: Path) -> None:
+    """Whatever it leads to: as root, a rename would put a file in place of /dev/null."""
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "dangling").symlink_to("absent")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        kinds = {"link": "a link", "dangling": "a link", "loop": "a link", "folder": "a folder", "pipe": "a pipe"}
+        before = sorted(os.listdir(tmp_path))
+        for path, kind in {**kinds, "socket": "a socket", "/dev/null": "a device"}.items():
+            with pytest.raises(InputError, match=f"{path}: it is {kind}, which is not written over") as caught:
+                write(tmp_path / path)
+            assert caught.value.hint
+    assert sorted(os.listdir(tmp_path)) == before
+    assert (tmp_path / "file").read_bytes() == b"old"
+    assert not Path("/dev/null").is_file()
+
+
+def test_a_link_that_is_put_there_meanwhile(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="it is a link"), whole_file(tmp_path / "f"):
+        (tmp_path / "f").symlink_to("absent")
+    assert os.listdir(tmp_path) == ["f"]
+
+
+@pytest.mark.parametrize("path", ["absent/f", "file/f", "x" * 300, ""])
+def test_places_where_no_file_can_be(tmp_path: Path, path: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"it cannot be written|it is a folder"):
+        write(tmp_path / path)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_process_that_ends_at_once_leaves_nothing(tmp_path: Path) -> None:
+    writing = whole_file(tmp_path / "f")
+    writing.__enter__().write(b"half")
+    discard_unfinished()
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(InputError, match="it cannot be written"):
+        writing.__exit__(None, None, None)

@@ -1,0 +1,76 @@
+"""Files are written whole or not at all, and take the place of regular files only."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
+from typing import IO, Final
+
+from tract_core.errors import InputError
+
+_unfinished: Final[set[Path]] = set()
+
+_KINDS: Final = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Generator[IO[bytes]]:
+    """A binary file to write to, which is found at ``path`` once the block has ended, and nowhere when it raises.
+
+    What is written lies beside it until then, under another name. A file that is there already is replaced, and its
+    permissions stay. Raises InputError where ``path`` leads to anything but a regular file (also to a link, whatever is
+    behind it), and where it cannot be written.
+    """
+    target = Path(path)
+    unfinished = target.parent / f".{token_hex(8)}.unfinished"
+    try:
+        mode = _mode_of(target)
+        _unfinished.add(unfinished)
+        with unfinished.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            unfinished.chmod(mode)
+        _mode_of(target)
+        unfinished.replace(target)
+    except OSError as error:
+        raise InputError(f"it cannot be written: {error.strerror or error}", where=str(path)) from None
+    finally:
+        with suppress(OSError):
+            unfinished.unlink()
+        _unfinished.discard(unfinished)
+
+
+def discard_unfinished() -> None:
+    """Remove what is being written, before the process ends at once."""
+    for path in tuple(_unfinished):
+        with suppress(OSError):
+            path.unlink()
+
+
+def _mode_of(target: Path) -> int | None:
+    """The permissions of the file that is there; ``None`` where nothing is. Raises InputError where it is no file."""
+    try:
+        found = target.lstat().st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found):
+        kind = _KINDS.get(stat.S_IFMT(found), "no regular file")
+        raise InputError(
+            f"it is {kind}, which is not written over",
+            where=str(target),
+            hint="name a file that is not there yet, or a regular one",
+        )
+    return stat.S_IMODE(found)
