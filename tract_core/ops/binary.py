@@ -14,6 +14,7 @@ from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
+from tract_core.ops.elementwise import power
 from tract_core.ops.expect import arity, broadcast_shapes, is_one, same_rank, same_type, wide
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
@@ -234,7 +235,7 @@ def _divide(a: Array, b: Array) -> Array:
 def _power(a: Array, b: Array) -> Array:
     """Of integers, a negative power is one divided by the positive one, cut off at the point as divisions are."""
     if a.dtype.kind not in "iu":
-        return np.power(a, b)
+        return power(a, b)
     inverse = np.where(np.abs(a) == 1, np.power(a, b & 1), 0)
     return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0)))
 

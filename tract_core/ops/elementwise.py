@@ -315,6 +315,14 @@ _MEANING: dict[type[ElementWise], Callable[[Array], Array]] = {
 }
 
 
+def power(a: Array, b: Array) -> Array:
+    """``pow`` of C: NumPy takes a root where all exponents are one half, but of -inf and -0.0 the power is no root."""
+    found = np.power(a, b)
+    if a.dtype.kind != "f" or not np.any(b == 0.5):
+        return found
+    return np.where((b == 0.5) & ((a == -np.inf) | (a == 0)), np.abs(a), found)
+
+
 def _in_wide(function: Callable[[Array], Array], x: Array) -> Array:
     """``function`` computed in f32 for narrower floats, and rounded once."""
     return np.asarray(function(x.astype(wide(x.dtype), copy=False)))
@@ -330,7 +338,7 @@ def reference(op: ElementWise, x: Array) -> Array:
 @ROWS.row(REFERENCE, PowConst)
 def pow_const(op: PowConst, x: Array) -> Array:
     """X ** exponent"""
-    return _in_wide(lambda wide_x: wide_x**op.exponent, x).astype(x.dtype)
+    return _in_wide(lambda wide_x: power(wide_x, wide_x.dtype.type(op.exponent)), x).astype(x.dtype)
 
 
 @ROWS.row(REFERENCE, LeakyRelu)

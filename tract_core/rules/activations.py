@@ -1,7 +1,11 @@
-"""Recognise activation functions that a file spells out: GELU in both forms, SiLU, hard swish.
+"""Recognise activation functions that a file spells out: GELU in both forms, SiLU.
 
 All of them are a product of ``x`` and a *gate*, a function of ``x``. Constant factors may stand anywhere in the
 product; what is left of them after the pattern stays behind as a factor.
+
+The gates hold an error function, a hyperbolic tangent or a sigmoid, whose last digits depend on who computes them, so
+that nobody can rely on the last digits of the product. What consists of sums and products alone (hard swish) has one
+right result, and is left as it is spelled.
 """
 
 from __future__ import annotations
@@ -9,21 +13,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, cast
 
-from tract_core.data import Constant
+import ml_dtypes
+
+from tract_core.data import Constant, DatumType
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.binary import Add, Div, Max, Min, Mul
+from tract_core.ops.binary import Add, Div, Mul
 from tract_core.ops.elementwise import (
     ElementWise,
     Erf,
     GeluApproximate,
     GeluExact,
-    HardSwish,
     PowConst,
     Sigmoid,
     Silu,
@@ -33,12 +38,9 @@ from tract_core.ops.elementwise import (
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
-from tract_core.rules.pattern import op_of, produced_by, uniform, uniform_operand
+from tract_core.rules.pattern import op_of, produced_by, rounds_late, uniform, uniform_operand
 
 ROWS = Rows()
-
-RELATIVE: Final = 1e-3
-"""How far a constant of a pattern may be off: files hold them rounded to half precision, or to a few decimals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +52,29 @@ class Product:
 
 
 def product_of(model: TypedModel, root: OutletId) -> Product:
-    """The factors of ``root``, through multiplications (and divisions by a number) that nothing else reads."""
+    """The factors of ``root``, through multiplications (and divisions by a number) that nothing else reads.
+
+    Numbers are powers of two, which may stand anywhere in a product without changing a digit of it.
+    """
     coefficient, factors, pending = 1.0, list[OutletId](), [root]
     while pending and len(factors) <= 2:
         outlet = pending.pop()
         node = model.nodes[outlet.node]
         known = uniform(model, outlet)
-        if known is not None:
+        if known is not None and _is_power_of_two(known):
             coefficient *= known
         elif isinstance(node.op, Mul) and (outlet == root or model.single_reader(outlet) is not None):
             pending.extend(node.inputs)
-        elif isinstance(node.op, Div) and (divisor := uniform(model, node.inputs[1])):
+        elif isinstance(node.op, Div) and _is_power_of_two(divisor := uniform(model, node.inputs[1]) or 0.0):
             coefficient /= divisor
             pending.append(node.inputs[0])
         else:
             factors.append(outlet)
     return Product(coefficient, (*factors, *pending))
+
+
+def _is_power_of_two(number: float) -> bool:
+    return abs(math.frexp(number)[0]) == 0.5
 
 
 Polynomial = dict[int, float]
@@ -129,12 +138,20 @@ _POLYNOMIALS: Final[dict[type, Callable[[TypedOp, list[Polynomial]], Polynomial 
 }
 
 
-def near(found: Polynomial | None, wanted: Polynomial) -> bool:
-    """Whether a polynomial is the wanted one, but for rounding of its coefficients."""
+def near(found: Polynomial | None, wanted: Polynomial, kind: DatumType) -> bool:
+    """Whether a polynomial is the wanted one, its coefficients being products of up to two constants of type ``kind``.
+
+    Each constant is the nearest number of its type, so a coefficient is off by one unit in the last place at most.
+    """
     if found is None:
         return False
     powers = {power for power, factor in found.items() if factor}
-    return powers == wanted.keys() and all(math.isclose(found[p], wanted[p], rel_tol=RELATIVE) for p in powers)
+    return powers == wanted.keys() and all(math.isclose(found[p], wanted[p], rel_tol=_unit(kind)) for p in powers)
+
+
+def _unit(kind: DatumType) -> float:
+    """What the numbers 1 and next after 1 of a type differ by."""
+    return float(cast("Any", ml_dtypes.finfo(kind.numpy)).eps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +166,6 @@ _ROOT: Final = math.sqrt(2 / math.pi)
 _EXACT: Final = {1: math.sqrt(0.5)}
 _CUBIC: Final = {1: _ROOT, 3: _ROOT * 0.044715}
 _SQUARED: Final = {1: _ROOT, 2: _ROOT * 0.044715}
-_RAMP: Final = {0: 0.5, 1: 1 / 6}
 
 
 def _gelu_gate(model: TypedModel, gate: TypedNode, x: OutletId) -> Gate | None:
@@ -160,12 +176,12 @@ def _gelu_gate(model: TypedModel, gate: TypedNode, x: OutletId) -> Gate | None:
     inner = produced_by(model, gate.inputs[found[0]], Erf, Tanh)
     if inner is None:
         return None
-    inside = polynomial_in(model, inner.inputs[0], x)
+    inside, kind = polynomial_in(model, inner.inputs[0], x), model.outlet_fact(x).datum_type.storage
     if isinstance(inner.op, Erf):
-        return Gate(GeluExact(), 2.0) if near(inside, _EXACT) else None
-    if near(inside, _CUBIC):
+        return Gate(GeluExact(), 2.0) if near(inside, _EXACT, kind) else None
+    if near(inside, _CUBIC, kind):
         return Gate(GeluApproximate(), 2.0)
-    return Gate(GeluApproximate(fast_impl=True), 2.0) if near(inside, _SQUARED) else None
+    return Gate(GeluApproximate(fast_impl=True), 2.0) if near(inside, _SQUARED, kind) else None
 
 
 def _silu_gate(model: TypedModel, gate: TypedNode, x: OutletId) -> Gate | None:
@@ -173,48 +189,43 @@ def _silu_gate(model: TypedModel, gate: TypedNode, x: OutletId) -> Gate | None:
     return Gate(Silu(), 1.0) if gate.inputs[0] == x else None
 
 
-def _hard_gate(model: TypedModel, gate: TypedNode, x: OutletId) -> Gate | None:
-    """clip(x/6 + 1/2, 0, 1) times any positive number"""
-    outer = uniform_operand(model, gate)
-    inner = outer and produced_by(model, gate.inputs[outer[0]], Max if isinstance(gate.op, Min) else Min)
-    inside = inner and uniform_operand(model, inner)
-    if not outer or not inner or not inside:
-        return None
-    low, high = sorted((float(outer[1]), float(inside[1])))
-    upper = outer[1] if isinstance(gate.op, Min) else inside[1]
-    ramp = polynomial_in(model, inner.inputs[inside[0]], x)
-    if low != 0 or high <= 0 or upper != high or ramp is None:
-        return None
-    return Gate(HardSwish(), high) if near({p: f / high for p, f in ramp.items()}, _RAMP) else None
-
-
 _GATES: Final[dict[type, Callable[[TypedModel, TypedNode, OutletId], Gate | None]]] = {
     Add: _gelu_gate,
     Sigmoid: _silu_gate,
-    Min: _hard_gate,
-    Max: _hard_gate,
 }
 
 
 @rewrites(Mul)
 def spelled_out_activation(model: TypedModel, node: TypedNode, op: Mul) -> ModelPatch | None:
-    """GELU, SiLU or hard swish, spelled out -> the one operator, times what is left of constant factors
+    """GELU or SiLU, spelled out -> the one operator, times what is left of constant factors
 
     ``x/2 * (1 + erf(x/sqrt(2)))`` -> ``GeluExact(x)``; its tanh form -> ``GeluApproximate(x)``; ``x * sigmoid(x)`` ->
-    ``Silu(x)``; ``x * clip(x/6 + 1/2, 0, 1)`` -> ``HardSwish(x)``
+    ``Silu(x)``; each where the constants are these numbers to the last place of their type, and not in f16 and bf16,
+    where each operator of the spelled form rounds. What that form multiplies in another order may overflow beyond half
+    of the largest number; the operator does not.
     """
     fact = node.outputs[0].fact
-    if not fact.datum_type.is_float() or not _may_have_gate(model, node):
+    if not fact.datum_type.is_float() or rounds_late(fact) or not _may_have_gate(model, node):
         return None
+    if _is_scaled(model, node):
+        return None  # the product that holds this one takes in its factor as well
     product = product_of(model, OutletId(node.id))
     for gate, x in _pairs(product):
         recognise = _GATES.get(type(op_of(model, gate)))
         found = recognise(model, model.nodes[gate.node], x) if recognise else None
         if found is None or model.outlet_fact(x).shape != fact.shape:
             continue
-        factor = product.coefficient * found.scale
-        return _activation(model, node, x, found.op, 1.0 if math.isclose(factor, 1.0, rel_tol=1e-6) else factor)
+        return _activation(model, node, x, found.op, product.coefficient * found.scale)
     return None
+
+
+def _is_scaled(model: TypedModel, node: TypedNode) -> bool:
+    """Whether all that is done with a product is to multiply it with a power of two."""
+    reader = model.single_reader(OutletId(node.id))
+    if reader is None or not isinstance(reader.op, (Mul, Div)):
+        return False
+    found = uniform_operand(model, reader)
+    return found is not None and _is_power_of_two(found[1]) and (found[0] == 0 or isinstance(reader.op, Mul))
 
 
 def _may_have_gate(model: TypedModel, node: TypedNode) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
+import ml_dtypes
 import numpy as np
 
 from tract_core.data import Constant
@@ -16,19 +17,16 @@ from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops import binary as ops
-from tract_core.ops.axis import AxisOp
-from tract_core.ops.binary import Binary, Comparison, Div, Mul, Pow, ShiftLeft, ShiftRight
+from tract_core.ops.binary import Binary, Div, Mul, Pow, ShiftLeft, ShiftRight
 from tract_core.ops.broadcast import MultiBroadcastTo
-from tract_core.ops.cast import Cast
-from tract_core.ops.elementwise import Ceil, Floor, PowConst, Recip, Round, RoundHalfToEven, Rsqrt, Sign, Sqrt, Square
+from tract_core.ops.elementwise import PowConst, Recip, Rsqrt, Sqrt, Square
 from tract_core.ops.expect import is_one
-from tract_core.ops.iff import Iff
-from tract_core.ops.quantize import QuantizeLinear
 from tract_core.ops.rounding import limits
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
 from tract_core.rules.pattern import alone_by, is_known, uniform, uniform_operand
+from tract_core.rules.signs import never_negative, zeros_without_sign
 
 ROWS = Rows()
 
@@ -65,19 +63,28 @@ _ABSORBING: Final[dict[type, Any]] = {ops.Mul: 0, ops.And: False, ops.Or: True, 
 def neutral_element(model: TypedModel, node: TypedNode, op: Binary) -> ModelPatch | None:
     """``x + 0``, ``x * 1``, ``x and true``, ``max(x, -inf)`` ... -> ``x``, when x has the shape of the result
 
-    Numbers stay the same; that ``-0.0 + 0.0`` is ``0.0``, and no ``-0.0``, is given up.
+    As ``-0.0 + 0.0`` is ``0.0``, the neutral element of a sum of floats is ``-0.0``; ``0.0`` is one where ``x`` has no
+    ``-0.0``, or promises no sign for its zeros, as matrix products and other sums do not.
     """
     found = uniform_operand(model, node)
     if found is None:
         return None
     slot, element = found
     fact = model.outlet_fact(node.inputs[slot])
-    if fact.shape != node.outputs[0].fact.shape or fact.datum_type.is_quantized():
+    if fact.shape != node.outputs[0].fact.shape or fact.datum_type.is_quantized() or fact.datum_type.is_complex():
         return None
     neutral = _neutral(op, slot, fact)
     if neutral is None or element != neutral:
         return None
+    if fact.datum_type.is_float() and neutral == 0 and not _keeps_zeros(model, op, node.inputs[slot], float(element)):
+        return None
     return ModelPatch.shunt_one(model, node, node.inputs[slot])
+
+
+def _keeps_zeros(model: TypedModel, op: Binary, x: OutletId, zero: float) -> bool:
+    """Whether a zero that is added to floats, or taken from them, leaves the sign of their zeros as it is."""
+    added = isinstance(op, ops.Add) == (math.copysign(1.0, zero) > 0)
+    return not added or zeros_without_sign(model, x)
 
 
 def _neutral(op: Binary, slot: int, fact: TypedFact) -> Any:
@@ -154,7 +161,11 @@ def _narrower(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
 
 @rewrites(Mul)
 def merge_factors(model: TypedModel, node: TypedNode, op: Mul) -> ModelPatch | None:
-    """(x * c) * d -> x * (c * d), for constants, when nothing else reads the inner product"""
+    """(x * c) * d -> x * (c * d), for constants, when nothing else reads the inner product and all x give the same
+
+    For integers they always do. For floats they do where ``c`` or ``d`` is 1 or -1, and where ``c`` is a power of two
+    of 1 or more and ``d`` is not below 1: then the inner product is exact, or as infinite as the outer one.
+    """
     outer = model.outlet_fact(node.inputs[1]).value
     inner = alone_by(model, node.inputs[0], Mul)
     if inner is None or not isinstance(outer, Constant):
@@ -163,24 +174,27 @@ def merge_factors(model: TypedModel, node: TypedNode, op: Mul) -> ModelPatch | N
     x = model.outlet_fact(inner.inputs[0])
     if not isinstance(first, Constant) or x.value is not None or max(first.array.size, outer.array.size) > 1 << 20:
         return None
-    merged = _exact_enough(first.array, outer.array, x)
-    if merged is None or x.shape != node.outputs[0].fact.shape:
+    if x.shape != node.outputs[0].fact.shape or not _merge_exactly(first.array, outer.array, x):
         return None
     patch = ModelPatch(model)
-    factor = patch.model.add_const(f"{node.name}.factor", Constant(merged))
+    with np.errstate(over="ignore"):
+        factor = patch.model.add_const(f"{node.name}.factor", Constant(first.array * outer.array))
     patch.shunt(OutletId(node.id), wire_one(patch.model, node.name, Mul(), patch.tap(inner.inputs[0]), factor))
     return patch
 
 
-def _exact_enough(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], x: TypedFact) -> np.ndarray[Any, Any] | None:
-    """The product in the type of ``x``; ``None`` when it leaves the range in which that type has all of its digits."""
+def _merge_exactly(c: np.ndarray[Any, Any], d: np.ndarray[Any, Any], x: TypedFact) -> bool:
+    """Whether ``(x * c) * d`` and ``x * (c * d)`` are the same for every ``x``, bit by bit."""
     if not x.datum_type.is_float():
-        return a * b if x.datum_type.is_integer() else None
-    product = a.astype(np.float64) * b.astype(np.float64)
-    with np.errstate(over="ignore", under="ignore"):
-        result = product.astype(x.datum_type.numpy)
-    back = result.astype(np.float64)
-    return result if np.allclose(back, product, rtol=1e-2, atol=0) else None
+        return x.datum_type.is_integer()
+    c, d = c.astype(np.float64), d.astype(np.float64)
+    inside = np.abs(c * d) <= float(cast("Any", ml_dtypes.finfo(x.datum_type.numpy)).max)
+    return bool(np.all((np.abs(c) == 1) | (np.abs(d) == 1) | (inside & _doubles(c) & (np.abs(d) >= 1))))
+
+
+def _doubles(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where finite numbers are 1, 2, 4, 8 ..., of either sign."""
+    return (np.abs(np.frexp(values)[0]) == 0.5) & (np.abs(values) >= 1)
 
 
 @rewrites(Mul)
@@ -228,47 +242,29 @@ def _shifted(model: TypedModel, node: TypedNode, op: Binary, bits: int) -> Model
     return patch
 
 
-_JUMPS: Final = (Floor, Ceil, Round, RoundHalfToEven, Sign, Comparison, ops.Rem, ops.FloorRem, QuantizeLinear)
-
-_CARRIERS: Final = (Iff, AxisOp)
-"""Operators that hand elements on as they are."""
-
-
 @rewrites(Div)
 def multiply_by_reciprocal(model: TypedModel, node: TypedNode, op: Div) -> ModelPatch | None:
-    """``x / c`` -> x * (1/c), for floats; if the reciprocal is rounded, only when no reader turns that into a jump"""
-    fact = model.outlet_fact(node.inputs[1])
-    value = fact.value
-    if not isinstance(value, Constant) or not fact.datum_type.is_float() or value.array.size > 1 << 20:
+    """``x / c`` -> x * (1/c), for floats and powers of two: their reciprocals are exact, so no result changes"""
+    value = model.outlet_fact(node.inputs[1]).value
+    if not isinstance(value, Constant) or not value.datum_type.is_float() or value.array.size > 1 << 20:
         return None
-    if is_known(model, node.inputs[0]):
-        return None
-    divisor = value.array.astype(np.float64)
-    with np.errstate(all="ignore"):
-        exact = 1 / divisor
-        reciprocal = exact.astype(value.array.dtype)
-    if not np.all(np.isfinite(exact)) or not np.allclose(reciprocal.astype(np.float64), exact, rtol=1e-2, atol=0):
-        return None
-    rounded = bool(np.any(reciprocal.astype(np.float64) != exact))
-    if rounded and (value.array.dtype.itemsize < 4 or _jumps(model, node)):
+    if is_known(model, node.inputs[0]) or not _has_reciprocals(value):
         return None
     patch = ModelPatch(model)
-    factor = patch.model.add_const(f"{node.name}.reciprocal", Constant(reciprocal))
+    inverse = Constant((1 / value.array.astype(np.float64)).astype(value.array.dtype))
+    factor = patch.model.add_const(f"{node.name}.reciprocal", inverse)
     patch.shunt(OutletId(node.id), wire_one(patch.model, node.name, Mul(), patch.tap(node.inputs[0]), factor))
     return patch
 
 
-def _jumps(model: TypedModel, node: TypedNode) -> bool:
-    open_nodes, seen = [node.id], {node.id}
-    while open_nodes:
-        for reader in model.outlet(OutletId(open_nodes.pop())).successors:
-            op: Any = model.nodes[reader.node].op
-            if isinstance(op, _JUMPS) or (isinstance(op, Cast) and not op.to.is_float()):
-                return True
-            if isinstance(op, _CARRIERS) and reader.node not in seen:
-                seen.add(reader.node)
-                open_nodes.append(reader.node)
-    return False
+def _has_reciprocals(value: Constant) -> bool:
+    """Whether every element is a power of two whose reciprocal the type holds in full, and not as a subnormal."""
+    kind = cast("Any", ml_dtypes.finfo(value.array.dtype))
+    divisor = value.array.astype(np.float64)
+    exact = np.abs(np.frexp(divisor)[0]) == 0.5
+    return bool(
+        np.all(exact & (np.abs(divisor) <= 1 / float(kind.smallest_normal)) & (np.abs(divisor) >= 1 / float(kind.max)))
+    )
 
 
 @rewrites(Div)
@@ -280,19 +276,25 @@ def reciprocal(model: TypedModel, node: TypedNode, op: Div) -> ModelPatch | None
     return ModelPatch.replace_op(model, node, Recip(), node.inputs[1:]) if uniform(model, node.inputs[0]) == 1 else None
 
 
-_POWERS: Final[dict[float, Callable[[], TypedOp]]] = {2.0: Square, 0.5: Sqrt, -1.0: Recip, -0.5: Rsqrt}
+_POWERS: Final[dict[float, Callable[[], TypedOp]]] = {2.0: Square, -1.0: Recip}
+
+_ROOTS: Final[dict[float, Callable[[], TypedOp]]] = {0.5: Sqrt, -0.5: Rsqrt}
+"""Powers of what is never negative: of -inf and -0.0, a power is inf or 0.0, and a root is not."""
 
 
 @rewrites(Pow)
 def constant_power(model: TypedModel, node: TypedNode, op: Pow) -> ModelPatch | None:
-    """``x ** 2`` -> Square(x); ** 0.5 -> Sqrt(x); ** -1 -> Recip(x); ** -0.5 -> Rsqrt(x); ** c -> PowConst(c)(x)"""
+    """``x ** 2`` -> Square(x); ** -1 -> Recip(x); ** c -> PowConst(c)(x); of what is never negative, ** 0.5 -> Sqrt(x)
+
+    and ** -0.5 -> Rsqrt(x). Powers are only as exact as the library that computes them; these are, to the last digit.
+    """
     exponent = uniform(model, node.inputs[1])
     fact = model.outlet_fact(node.inputs[0])
     if exponent is None or fact.shape != node.outputs[0].fact.shape:
         return None
     if fact.datum_type.is_float():
-        simple = _POWERS.get(float(exponent))
-        return ModelPatch.replace_op(model, node, simple() if simple else PowConst(float(exponent)), node.inputs[:1])
+        simple = _simple_power(model, node.inputs[0], float(exponent))
+        return ModelPatch.replace_op(model, node, simple or PowConst(float(exponent)), node.inputs[:1])
     if fact.datum_type.is_integer() and exponent == 2:
         return ModelPatch.replace_op(model, node, Square(), node.inputs[:1])
     return None
@@ -300,11 +302,18 @@ def constant_power(model: TypedModel, node: TypedNode, op: Pow) -> ModelPatch | 
 
 @rewrites(PowConst)
 def simple_power(model: TypedModel, node: TypedNode, op: PowConst) -> ModelPatch | None:
-    """PowConst(2)(x) -> Square(x), and so on; PowConst(1)(x) -> x"""
+    """PowConst(2)(x) -> Square(x), and so on, as for `constant_power`; PowConst(1)(x) -> x"""
     if op.exponent == 1.0:
         return ModelPatch.shunt_one(model, node)
-    simple = _POWERS.get(op.exponent)
-    return None if simple is None else ModelPatch.replace_op(model, node, simple())
+    simple = _simple_power(model, node.inputs[0], op.exponent)
+    return None if simple is None else ModelPatch.replace_op(model, node, simple)
+
+
+def _simple_power(model: TypedModel, x: OutletId, exponent: float) -> TypedOp | None:
+    simple = _POWERS.get(exponent)
+    if simple is None and exponent in _ROOTS and never_negative(model, x):
+        simple = _ROOTS[exponent]
+    return None if simple is None else simple()
 
 
 for rule in (

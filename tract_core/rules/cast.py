@@ -41,9 +41,12 @@ def remove_cast(model: TypedModel, node: TypedNode, op: Cast) -> ModelPatch | No
 
 @rewrites(Cast)
 def merge_casts(model: TypedModel, node: TypedNode, op: Cast) -> ModelPatch | None:
-    """Cast(Cast(x)) -> Cast(x), when the first one goes into a wider type of the same kind and so loses nothing"""
+    """Cast(Cast(x)) -> Cast(x), when the first one goes into a wider type of the same kind and so loses nothing
+
+    Not into texts, which have as many digits as tell a number from the others of its type.
+    """
     first = produced_by(model, node.inputs[0], Cast)
-    if first is None:
+    if first is None or op.to is DatumType.STRING:
         return None
     if not holds(model.outlet_fact(node.inputs[0]).datum_type, model.outlet_fact(first.inputs[0]).datum_type):
         return None

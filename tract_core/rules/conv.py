@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
+
 from tract_core.dims import Dim
 from tract_core.model.axes import AxesMapping, letters
 from tract_core.model.graph import OutletId
@@ -23,17 +25,25 @@ from tract_core.ops.pool_spec import Explicit, PoolSpec, Valid
 from tract_core.ops.wiring import wire_one, wire_squeeze, wire_unsqueeze
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
+from tract_core.rules.jumps import feeds_jump
 from tract_core.rules.pattern import alone_by, is_known, produced_by, uniform
 
 ROWS = Rows()
 
 _SHIFTS: Final = (Add, Sub)
 _FACTORS: Final = (Mul, Div)
+_MEANING: Final[dict[type, np.ufunc]] = {Add: np.add, Sub: np.subtract, Mul: np.multiply, Div: np.divide}
 
 
 @rewrites(*_SHIFTS, *_FACTORS)
 def channelwise_into_conv(model: TypedModel, node: TypedNode, op: Binary) -> ModelPatch | None:
-    """Conv(x, k, b) + c, - c, * c or / c, with one number c per channel -> Conv(x, k * c, b * c), or with b + c"""
+    """Conv(x, k, b) + c, - c, * c or / c, with one number c per channel -> Conv(x, k * c, b * c), or with b + c
+
+    For floats of f32 or wider. With ``u`` half a unit in the last place, the new kernel and bias are off by ``u`` times
+    the largest element of their channel at most, so the result by ``u * max|k * c| * sum|x| + u * |b * c|``: that is
+    what a sum of so many products may be off by anyway, as long as it does not overflow. Where that could be seen,
+    because something behind it jumps, the operators stay apart.
+    """
     conv = _conv_before(model, node)
     if conv is None or not isinstance(conv.op, Conv):
         return None
@@ -74,7 +84,27 @@ def _conv_before(model: TypedModel, node: TypedNode) -> TypedNode | None:
     if conv.outputs[0].fact.shape != fact.shape:
         return None
     c_axis = _c_axis(conv)
-    return conv if all(is_one(size) for axis, size in enumerate(operand) if axis != c_axis) else None
+    if not all(is_one(size) for axis, size in enumerate(operand) if axis != c_axis):
+        return None
+    return conv if not fact.datum_type.is_float() or _unseen(model, node, conv) else None
+
+
+def _unseen(model: TypedModel, node: TypedNode, conv: TypedNode) -> bool:
+    """Whether taking the numbers of ``node`` into kernel and bias of floats changes last digits only, and unseen."""
+    known = [model.constant(outlet) for outlet in (*conv.inputs[1:3], node.inputs[1])]
+    if any(one is None or one.dtype.itemsize < 4 for one in known) or feeds_jump(model, OutletId(node.id)):
+        return False
+    assert isinstance(conv.op, Conv)  # the caller asked
+    kernel, bias, number = (np.asarray(one, np.float64) for one in known)
+    kind = np.finfo(conv.outputs[0].fact.datum_type.numpy)
+    if isinstance(node.op, _SHIFTS):
+        return bool(np.all(np.abs(_MEANING[type(node.op)](bias.reshape(-1), number.reshape(-1))) <= kind.max))
+    rows = np.moveaxis(kernel, conv.op.kernel_format.o_axis(kernel.ndim), 0).reshape(len(kernel), -1)
+    with np.errstate(all="ignore"):
+        factor = _MEANING[type(node.op)](1.0, np.abs(number.reshape(-1)))
+        largest, bias = np.abs(rows).max(axis=1, initial=0) * factor, np.abs(bias.reshape(-1)) * factor
+    in_full = (largest == 0) | ((largest >= kind.smallest_normal) & (largest <= kind.max))
+    return bool(np.all(in_full) and np.all(bias <= kind.max))
 
 
 def _c_axis(conv: TypedNode) -> int:

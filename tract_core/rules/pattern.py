@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from tract_core.data import Constant
+from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel, TypedNode
@@ -78,3 +79,8 @@ def same_tensor(model: TypedModel, a: OutletId, b: OutletId) -> bool:
 def op_of(model: TypedModel, outlet: OutletId) -> TypedOp:
     """The operator that makes an outlet."""
     return model.nodes[outlet.node].op
+
+
+def rounds_late(fact: TypedFact) -> bool:
+    """Whether operators compute floats of a type in a wider one, and round them when they are done."""
+    return fact.datum_type.is_float() and fact.datum_type.itemsize < 4

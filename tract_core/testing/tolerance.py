@@ -87,6 +87,21 @@ def mismatch(found: Array, wanted: Array, tolerance: Tolerance) -> str | None:
         return _worst(found, wanted, np.abs(a - b), bad)
 
 
+def bit_mismatch(found: Array, wanted: Array) -> str | None:
+    """``None`` when two arrays agree in type, shape and every bit, the signs of zeros included; else one sentence.
+
+    Whatever is not a number agrees with whatever else is not.
+    """
+    if found.dtype != wanted.dtype:
+        return f"type is {found.dtype}, wanted {wanted.dtype}"
+    problem = mismatch(found, wanted, EXACT)
+    if problem is not None or found.dtype.kind in "OSUbiuc":
+        return problem
+    signs = (np.signbit(array.astype(np.float64)) for array in (found, wanted))
+    bad = np.not_equal(*signs) & ~np.isnan(wanted.astype(np.float64))
+    return _first(found, wanted, bad) if bad.any() else None
+
+
 def _holds_values(array: Array) -> bool:
     """Whether it is a container: a sequence, an optional or a map."""
     return array.dtype.kind == "O" and array.ndim == 0 and from_tensor(array) is not array

@@ -78,8 +78,6 @@ FOUND: list[tuple[Build, list[str]]] = [
     (_gelu_new, ["GeluApproximate"]),
     (_gelu_fast, ["GeluApproximate"]),
     (_silu, ["Silu"]),
-    (_hard_swish, ["HardSwish"]),
-    (_hard_swish_torch, ["HardSwish"]),
 ]
 
 
@@ -91,6 +89,22 @@ def test_spelled_out_activations_are_recognised(build: Build, wanted: list[str])
     simple = checked_declutter(model, {"B": 2})
     assert operators(simple) == wanted
     assert simple.outlet_name(simple.outputs[0]) == model.outlet_name(result)
+
+
+def test_in_half_precision_every_operator_of_the_spelled_form_rounds() -> None:
+    model, (x,) = sources("B,64,f16")
+    model.set_outputs([wire_one(model, "out", Mul(), x, wire_one(model, "sigmoid", Sigmoid(), x))])
+    assert operators(checked_declutter(model, {"B": 2})) == ["Sigmoid", "Mul"]
+
+
+@pytest.mark.parametrize(("root", "found"), [(math.sqrt(2), True), (float(np.float32(math.sqrt(2))), False)])
+def test_constants_in_double_precision_must_be_as_exact(root: float, found: bool) -> None:
+    model, (x,) = sources("B,64,f64")
+    inner = wire_binary(model, "inner", Div(), x, model.add_const("root", np.array(root)))
+    gate = wire_binary(model, "gate", Add(), wire_one(model, "erf", Erf(), inner), model.add_const("one", 1.0))
+    half = wire_binary(model, "half", Mul(), x, model.add_const("number", 0.5))
+    model.set_outputs([wire_one(model, "out", Mul(), half, gate)])
+    assert (operators(checked_declutter(model, {"B": 2})) == ["GeluExact"]) is found
 
 
 def _other_argument(model: TypedModel, x: OutletId) -> OutletId:
@@ -107,7 +121,21 @@ def _other_limits(model: TypedModel, x: OutletId) -> OutletId:
     return _binary(model, Mul, x, clipped)
 
 
-@pytest.mark.parametrize("build", [_other_argument, _other_slope, _other_limits])
+def _rounded_slope(model: TypedModel, x: OutletId) -> OutletId:
+    gate = _binary(model, Add, 1.0, wire_one(model, "erf", Erf(), _binary(model, Div, x, 1.4142)))
+    return _binary(model, Mul, _binary(model, Mul, x, gate), 0.5)
+
+
+def _rounded_cube(model: TypedModel, x: OutletId) -> OutletId:
+    cube = _binary(model, Mul, _binary(model, Pow, x, 3.0), 0.04471)
+    inside = _binary(model, Mul, _binary(model, Add, x, cube), math.sqrt(2 / math.pi))
+    return _binary(model, Mul, _binary(model, Mul, x, 0.5), _tanh_gate(model, inside))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [_other_argument, _other_slope, _other_limits, _rounded_slope, _rounded_cube, _hard_swish, _hard_swish_torch],
+)
 def test_what_only_looks_alike_stays(build: Build) -> None:
     model, (x,) = sources("B,64,f32")
     model.set_outputs([build(model, x)])

@@ -22,6 +22,7 @@ T = DatumType
         ("B,3,f32", [T.F16, T.F32], ["Cast", "Cast"]),
         ("B,3,i32", [T.U32, T.I64], ["Cast", "Cast"]),
         ("B,3,f32", [T.I32, T.F32], ["Cast", "Cast"]),
+        ("B,3,f32", [T.F64, T.STRING], ["Cast", "Cast"]),
     ],
     ids=str,
 )

@@ -7,15 +7,18 @@ import pytest
 
 from tract_core.data import Constant
 from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
-from tract_core.ops.axis import AddAxis, RmAxis
+from tract_core.ops.axis import AddAxis, MoveAxis, RmAxis
 from tract_core.ops.binary import Add, Binary, Div, Mul, Sub
 from tract_core.ops.conv import Conv, KernelFormat
 from tract_core.ops.downsample import Downsample
-from tract_core.ops.elementwise import Exp
+from tract_core.ops.elementwise import Exp, Floor
 from tract_core.ops.norm import wire_batch_norm
 from tract_core.ops.pad import Pad, PadConstant, PadEdge
 from tract_core.ops.pool_spec import DataFormat, Explicit, Padding, PoolSpec, SameUpper, Valid
+from tract_core.ops.reduce import Reduce, Reducer
+from tract_core.ops.softmax import Softmax
 from tract_core.ops.wiring import wire_one
 from tract_core.testing.declutter import checked_declutter, operators, sources
 from tract_core.testing.tolerance import Tolerance
@@ -69,6 +72,46 @@ def test_batch_normalisation_disappears() -> None:
     parameters = {label: model.add_const(label, _random(4) + 2) for label in ("scale", "bias", "mean", "variance")}
     model.set_outputs([wire_batch_norm(model, "out", y, eps=1e-5, **parameters)])
     assert operators(checked_declutter(model, {"B": 2, "H": 5, "W": 6}, tolerance=CLOSE)) == ["Conv"]
+
+
+def _mean_of_nine(model: TypedModel, x: OutletId, kind: type = np.float32) -> OutletId:
+    """The sum over 3 x 3 whole numbers, divided by 9."""
+    pool = PoolSpec(DataFormat.NCHW, (3, 3))
+    kernel, bias = model.add_const("ones", np.ones((1, 1, 3, 3), kind)), model.add_const("none", np.zeros((), kind))
+    total = wire_one(model, "conv", Conv(pool), x, kernel, bias)
+    return wire_one(model, "mean", Div(), total, model.add_const("nine", np.full((1, 1, 1, 1), 9, kind)))
+
+
+def test_numbers_stay_outside_where_a_jump_would_show_their_rounding() -> None:
+    model, (x,) = sources("1,1,H,W,f32")
+    y = wire_one(model, "turned", MoveAxis(2, 3), _mean_of_nine(model, x))
+    shift = model.add_const("shift", np.full((1, 1, 1, 1), 2, np.float32))
+    model.set_outputs([wire_one(model, "out", Floor(), wire_one(model, "moved", Add(), y, shift))])
+    image = RANDOM.integers(0, 256, (1, 1, 40, 40)).astype(np.float32)
+    simple = checked_declutter(model, inputs=[image], tolerance=Tolerance(0, 0))
+    assert "Div" in operators(simple)
+
+
+@pytest.mark.parametrize("blur", [Exp(), Softmax((1,)), Reduce((2,), Reducer.SUM)], ids=str)
+def test_what_stands_behind_a_sum_or_an_exponential_shows_no_rounding(blur: TypedOp) -> None:
+    model, (x,) = sources("1,1,H,W,f32")
+    model.set_outputs([wire_one(model, "out", Floor(), wire_one(model, "blur", blur, _mean_of_nine(model, x)))])
+    assert "Div" not in operators(checked_declutter(model, {"H": 5, "W": 6}))
+
+
+def test_half_floats_stay_outside_as_the_sum_is_rounded() -> None:
+    model, (x,) = sources("1,1,H,W,f16")
+    model.set_outputs([_mean_of_nine(model, x, np.float16)])
+    assert operators(checked_declutter(model, {"H": 5, "W": 6})) == ["Conv", "Div"]
+
+
+@pytest.mark.parametrize(("number", "folded"), [(0.0, True), (1e-30, True), (1e-44, False), (np.inf, False)])
+def test_a_kernel_keeps_all_of_its_digits(number: float, folded: bool) -> None:
+    model, (x,) = sources("B,3,H,W,f32")
+    factor = model.add_const("c", np.full((1, 1, 1, 1), number, np.float32))
+    model.set_outputs([wire_one(model, "out", Mul(), _conv(model, x), factor)])
+    simple = checked_declutter(model, {"B": 2, "H": 5, "W": 6}, tolerance=Tolerance(1e-44, 1e-4))
+    assert (operators(simple) == ["Conv"]) == folded
 
 
 def test_numbers_per_place_stay_outside() -> None:

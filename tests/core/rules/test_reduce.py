@@ -8,7 +8,7 @@ import pytest
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Div, Mul
-from tract_core.ops.elementwise import Exp, Recip, Rsqrt, Sqrt, Square
+from tract_core.ops.elementwise import Exp, Floor, Recip, Rsqrt, Sqrt, Square
 from tract_core.ops.norm import wire_standardize
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.ops.wiring import wire_binary, wire_one
@@ -34,25 +34,36 @@ def test_reductions_of_one_kind_are_merged(reducer: Reducer, count: int) -> None
     assert operators(checked_declutter(model, {"B": 2})) == ["Reduce"] * count
 
 
-def test_a_factor_waits_for_the_sum() -> None:
-    model, (x,) = sources("B,S,f32")
-    y = wire_binary(model, "product", Mul(), x, _number(model, 3))
+def test_sums_in_half_precision_are_rounded_one_after_the_other() -> None:
+    model, (x,) = sources("B,3,4,f16")
+    y = wire_one(model, "a", Reduce((2,), Reducer.SUM), x)
     model.set_outputs([wire_one(model, "out", Reduce((1,), Reducer.SUM), y)])
-    assert operators(checked_declutter(model, {"B": 2, "S": 3})) == ["Reduce", "Mul"]
+    assert operators(checked_declutter(model, {"B": 2})) == ["Reduce", "Reduce"]
 
 
-def test_factors_that_differ_do_not_wait() -> None:
-    model, (x,) = sources("B,3,f32")
-    y = wire_binary(model, "product", Mul(), x, _number(model, [1, 2, 3]))
-    model.set_outputs([wire_one(model, "out", Reduce((1,), Reducer.SUM), y)])
-    assert operators(checked_declutter(model, {"B": 2})) == ["Mul", "Reduce"]
+@pytest.mark.parametrize("value", [3.4e38, np.inf, np.nan], ids=str)
+def test_a_factor_does_not_wait_for_the_sum(value: float) -> None:
+    model, (x,) = sources("4,f32")
+    products = [wire_binary(model, f"p{factor}", Mul(), x, _number(model, factor)) for factor in (0, 0.25, 2)]
+    model.set_outputs([wire_one(model, f"sum{n}", Reduce((0,), Reducer.SUM), p) for n, p in enumerate(products)])
+    checked_declutter(model, inputs=[np.full(4, value, np.float32)])
 
 
-@pytest.mark.parametrize(("op", "number", "found"), [(Mul(), 1 / 12, True), (Div(), 12, True), (Div(), 11, False)])
-def test_the_mean_of_squares(op: Mul | Div, number: float, found: bool) -> None:
-    model, (x,) = sources("B,3,4,f32")
+@pytest.mark.parametrize(
+    ("fact", "op", "number", "found"),
+    [
+        ("B,3,4,f32", Div(), 12, True),
+        ("B,2,4,f32", Mul(), 1 / 8, True),
+        ("B,3,4,f32", Mul(), 1 / 12, False),  # which is rounded
+        ("B,3,4,f32", Div(), 11, False),
+        ("B,3,4,f16", Div(), 12, False),  # as the sum is rounded
+    ],
+)
+def test_the_mean_of_squares(fact: str, op: Mul | Div, number: float, found: bool) -> None:
+    model, (x,) = sources(fact)
+    kind = model.outlet_fact(x).datum_type.numpy
     total = wire_one(model, "sum", Reduce((1, 2), Reducer.SUM), wire_one(model, "square", Square(), x))
-    model.set_outputs([wire_binary(model, "out", op, total, _number(model, number))])
+    model.set_outputs([wire_binary(model, "out", op, total, model.add_const("n", np.array(number, kind)))])
     simple = checked_declutter(model, {"B": 2})
     assert (operators(simple) == ["Reduce"]) == found
 
@@ -81,6 +92,20 @@ def test_rms_norm(form: str) -> None:
     model, (x,) = sources("B,S,8,f32")
     model.set_outputs([_rms(model, x, form)])
     assert operators(checked_declutter(model, {"B": 2, "S": 3})) == ["RmsNorm"]
+
+
+def test_a_product_with_a_reciprocal_root_stays_where_a_jump_would_show_its_rounding() -> None:
+    model, (x,) = sources("B,S,8,f32")
+    model.set_outputs([wire_one(model, "floor", Floor(), _rms(model, x, "rsqrt"))])
+    assert "RmsNorm" not in operators(checked_declutter(model, {"B": 2, "S": 3}))
+
+
+def test_in_half_precision_a_norm_stays_spelled_out() -> None:
+    model, (x,) = sources("B,8,f16")
+    mean = wire_one(model, "mean", Reduce((1,), Reducer.MEAN_OF_SQUARES), x)
+    model.set_outputs([wire_one(model, "out", Mul(), x, wire_one(model, "root", Rsqrt(), mean))])
+    plain = np.full((1, 8), 300, np.float16)
+    checked_declutter(model, inputs=[plain])
 
 
 def test_a_norm_of_something_else_is_none() -> None:
