@@ -19,7 +19,7 @@ def offers(*line: object) -> list[str]:
 
 
 def test_before_the_model() -> None:
-    assert offers("") == ["list-ops", "list-runtimes", "list-transforms", "plugins", "FILES"]
+    assert offers("") == ["list-ops", "list-runtimes", "list-transforms", "plugins", "help", "FILES"]
     assert offers("list-o") == ["list-ops", "FILES"]
     assert "--runtime" in offers("--")
 
@@ -37,12 +37,15 @@ def test_flags(model: Path) -> None:
     assert {"--const", "--constantize"} <= set(offers(model, "--cons"))
     assert offers(model, "run", "--save-o") == ["--save-outputs-npz", "--save-outputs"]
     assert offers(model, "run", "--stag") == []
+    assert offers(model, "run", "--machine") == ["--machine-friendly"]
 
 
 def test_values(model: Path) -> None:
     assert offers(model, "--pass", "de") == ["declutter"]
     assert offers("--pass", "de") == ["declutter"]
     assert offers(model, "-r", "ref") == ["reference"]
+    assert offers(model, "run", "-r", "ref") == ["reference"]
+    assert offers("help", "do") == ["doctor"]
     assert offers(model, "-t", "f32") == ["f32_to_f16"]
     assert offers("-f", "") == ["onnx"]
     assert offers(model, "compare", "--with", "") == ["onnxruntime"]

@@ -135,7 +135,7 @@ def test_limits(tract: Call, model: Path) -> None:
 )
 def test_limits_that_make_no_sense(tract: Call, model: Path, limit: str, message: str) -> None:
     result = tract(model, "--limit", limit, "-q")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert message in result.output
 
 
@@ -150,10 +150,22 @@ def test_unknown_runtime(tract: Call, model: Path) -> None:
     assert "reference" in result.output
 
 
-def test_a_global_flag_after_the_subcommand_says_where_it_stands(tract: Call, model: Path) -> None:
-    result = tract(model, "dump", "-O")
-    assert result.exit_code == 2
-    assert "-O is a global flag: it stands before 'dump'" in result.output
+def test_global_flags_may_stand_behind_the_subcommand(tract: Call, model: Path) -> None:
+    before = tract(model, "-r", "reference", "--pass", "type", "dump", "--info")
+    assert tract(model, "dump", "-r", "reference", "--info", "--pass=type").output == before.output
+    assert tract(model, "dump", "-qO").exit_code == 0
+    assert "'quantum' is not installed" in tract(model, "run", "-R", "-r", "quantum").output
+
+
+def test_behind_a_subcommand_a_flag_that_both_have_is_its_own(tract: Call, model: Path) -> None:
+    assert "2,3,f32" in tract(model, "run", "-R", "--set", "B=2").output
+    assert "B,3,f32" in tract(model, "dump", "--set", "B=2").output
+    assert tract(model, "compare", "--twice", "-R", "--set", "B=1", "--runtime", "reference").exit_code == 0
+
+
+def test_what_follows_a_flag_is_its_value(tract: Call, model: Path) -> None:
+    assert "no node fits" in tract(model, "--node-name", "run").output
+    assert "no node fits" in tract(model, "dump", "--node-name", "-O").output
 
 
 def test_a_flag_of_a_subcommand_before_it_says_where_it_stands(tract: Call, model: Path) -> None:
@@ -191,6 +203,26 @@ def test_a_misspelt_file_is_guessed(tract: Call, model: Path) -> None:
     assert f"did you mean {str(model)!r}?" in result.output
 
 
+def test_a_folder_lists_the_models_in_it(tract: Call, model: Path) -> None:
+    for name in ("deep/er/other.ONNX", ".hidden/no.onnx", "b.txt"):
+        path = model.parent / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    result = tract(model.parent)
+    assert result.exit_code == 1
+    assert f"  {model}  {model.stat().st_size} bytes\n" in result.output
+    assert f"  {model.parent / 'deep' / 'er' / 'other.ONNX'}  0 bytes\n" in result.output
+    assert "no.onnx" not in result.output
+    assert "b.txt" not in result.output
+    for number in range(30):
+        (model.parent / f"{number}.onnx").touch()
+    assert "and 12 more" in tract(model.parent, "run").output
+
+
+def test_a_folder_without_a_model(tract: Call, tmp_path: Path) -> None:
+    assert "nor any other model" in tract(tmp_path).output
+
+
 def test_a_folder_with_a_model(tract: Call, model: Path) -> None:
     assert "none of model.onnx" in tract(model.parent).output
     model.rename(model.with_name("model.onnx"))
@@ -203,14 +235,25 @@ def test_a_runtime_that_is_not_there_is_told_though_nothing_runs(tract: Call, mo
     assert "'cpux' is not installed" in result.output
 
 
-def test_help_of_a_subcommand_needs_no_model(tract: Call) -> None:
-    assert "MODEL run [FLAGS]" in tract("run", "--help").output
+@pytest.mark.parametrize("line", ["run --help", "--help run", "help run", "m.onnx -h run", "-r cpu --help run"])
+def test_help_of_a_subcommand_needs_no_model(tract: Call, line: str) -> None:
+    result = tract(*line.split())
+    assert result.exit_code == 0
+    assert "MODEL run [FLAGS]" in result.output
+
+
+def test_help_is_a_word_too(tract: Call) -> None:
+    assert tract("help").output == tract("--help").output
+    assert "Usage: tract list-ops" in tract("help", "list-ops").output
+    wrong = tract("help", "rnu")
+    assert wrong.exit_code == 2
+    assert "did you mean 'run'" in wrong.output
 
 
 @pytest.mark.parametrize("spec", ["1,4,f33", "1,4,float32"])
 def test_a_misspelt_element_type_is_no_size(tract: Call, model: Path, spec: str) -> None:
     result = tract(model, "-i", spec)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "is no element type" in result.output
 
 

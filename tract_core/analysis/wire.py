@@ -105,7 +105,8 @@ def _wire_node(model: InferenceModel, node: InferenceNode, analysis: Analysis) -
 
 def _place(error: TractError, node: InferenceNode) -> None:
     """Say where it was: at the file's node, in place of the one that it became, whose name begins with its own."""
-    place, where = f"node {node.name!r} ({node.op.name})", error.where or ""
+    own_name = node.op.node_name if isinstance(node.op, Unknown) else ""
+    place, where = f"node {own_name or node.name!r} ({node.op.name})", error.where or ""
     if not where.startswith(f"node {node.name!r}"[:-1]):
         error.at(place)
     elif not where.startswith(place):

@@ -41,6 +41,14 @@ def html_of(kind: str, graph: Graph[Any, Any] | None) -> str:
     return f"<b>{escape(kind)}</b>, {nodes} nodes<table>{''.join(rows)}</table>"
 
 
+def size(count: int) -> str:
+    """A number of bytes, for people."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 1000)):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count} bytes"
+
+
 def _pairs(graph: Graph[Any, Any], outlets: Sequence[OutletId]) -> list[tuple[str, str]]:
     pairs = [(graph.outlet_name(outlet), str(graph.outlet_fact(outlet))) for outlet in outlets[:SHOWN]]
     return [*pairs, ("...", f"{len(outlets) - SHOWN} more")] if len(outlets) > SHOWN else pairs

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tract_core.api.display import size
 from tract_core.errors import InputError, MissingFile
 from tract_core.lookalikes import HEAD, recognise
 from tract_core.plugins import default_registry
@@ -17,7 +19,13 @@ if TYPE_CHECKING:
     from tract_core.plugins.descriptor import Frontend
 
 MOST_NAMES: Final = 10_000
-"""Files of a folder that are looked at for a name like that of one that is not there."""
+"""Files that are looked at, for models, or for a name like that of one that is not there."""
+
+LISTED: Final = 20
+"""How many models of a folder are named."""
+
+DEPTH: Final = 4
+"""How many levels of folders are looked through for models."""
 
 ALIKE: Final = 0.75
 """How alike two names are, from 0 to 1, when one may be a misspelling of the other."""
@@ -69,13 +77,44 @@ def _readers(path: Path, frontends: Mapping[str, Frontend]) -> list[str]:
 
 
 def _model_in(folder: Path, frontends: Mapping[str, Frontend], format_name: str | None) -> Path:
-    """The file ``model.onnx`` (or with another format's ending) in a folder."""
+    """The file ``model.onnx`` (or with another format's ending) in a folder. Raises InputError, listing others."""
     wanted = [one for one in frontends.values() if format_name in (None, one.name)]
-    names = [f"model{ending}" for one in wanted for ending in one.extensions]
-    for name in names:
-        if (folder / name).is_file():
-            return folder / name
-    raise InputError(f"the folder holds none of {', '.join(names)}", where=str(folder), hint="name the file itself")
+    endings = tuple(ending for one in wanted for ending in one.extensions)
+    for ending in endings:
+        if (folder / f"model{ending}").is_file():
+            return folder / f"model{ending}"
+    models = models_in(folder, endings)
+    problem = f"it is a folder, which holds none of {', '.join(f'model{ending}' for ending in endings)}"
+    if not models:
+        raise InputError(f"{problem}, nor any other model", where=str(folder), hint="give the path of a model")
+    listed = "\n".join(f"  {path}  {size(path.stat().st_size)}" for path in models[:LISTED])
+    more = f"\n  and {len(models) - LISTED} more" if len(models) > LISTED else ""
+    problem = f"{problem}; the models in it are\n{listed}{more}"
+    raise InputError(problem, where=str(folder), hint="give the path of one of them")
+
+
+def models_in(folder: Path, endings: tuple[str, ...], depth: int = DEPTH) -> list[Path]:
+    """The models in a folder and in those below it, by their endings, nearest first; hidden folders are left out.
+
+    ``depth``: how many levels of folders are looked through.
+    """
+    found: list[Path] = []
+    level, seen = [folder], 0
+    for _ in range(depth):
+        entries = [entry for place in level for entry in islice(_entries(place), MOST_NAMES)]
+        seen += len(entries)
+        found += [Path(entry.path) for entry in entries if entry.name.lower().endswith(endings) and entry.is_file()]
+        folders = (entry for entry in entries if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False))
+        level = [Path(entry.path) for entry in folders] if seen < MOST_NAMES else []
+    return found
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []  # a folder that may not be read
 
 
 def missing_file(path: Path) -> MissingFile:

@@ -29,7 +29,7 @@ def command(request: Request, as_json: bool, **flags: Any) -> None:
 
     model = request.typed_model()
     check_assertions(model, flags)
-    arrays = inputs_for(model, {**flags, "random": True})
+    arrays = inputs_for(request, model, {**flags, "random": True})
     state = request.prepare(model).spawn()
     with request.progress("measuring"):
         warm_up(state, arrays, flags["warmup_time"], flags["warmup_loops"])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from typing import Any, Final
 
 import click
 
 FLAGS: Final = "Flags"
+WIDTH: Final = 80
+"""Characters in a line of text where no terminal says otherwise."""
 GLOBAL_USAGE: Final = "[GLOBAL FLAGS] MODEL"
 
 
@@ -35,6 +39,12 @@ def write_flags(
             formatter.write_dl(records)
 
 
+def print_wrapped(text: str, *, indent: str = "", hanging: str = "") -> None:
+    """A paragraph on standard output, as wide as the terminal. ``hanging`` begins the lines after the first."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
+    click.echo(click.wrap_text(text, width=width, initial_indent=indent, subsequent_indent=hanging))
+
+
 class ModelCommand(click.Command):
     """A subcommand that works on MODEL; its function gets the `Request` through ``click.pass_obj``."""
 
@@ -47,18 +57,13 @@ class ModelCommand(click.Command):
         """The flags, in groups, and where the others are."""
         write_flags(self, ctx, formatter)
         formatter.write_paragraph()
-        formatter.write_text("The global flags, before the subcommand, are listed by 'tract --help'.")
+        formatter.write_text("The global flags are listed by 'tract --help'.")
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the flags. A global one gets a message that says where it stands."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            root = ctx.find_root()
-            if any(error.option_name in option.opts for option in root.command.get_params(root)):
-                raise click.UsageError(
-                    f"{error.option_name} is a global flag: it stands before '{ctx.info_name}', as in "
-                    f"'tract MODEL {error.option_name} ... {ctx.info_name}'",
-                    ctx,
-                ) from None
-            raise
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Its own flags; in completion, the global ones too, which may stand among them."""
+        own = super().get_params(ctx)
+        root = ctx.find_root()
+        if not ctx.resilient_parsing or root is ctx:
+            return own
+        taken = {name for option in own for name in option.opts}
+        return [*own, *(one for one in root.command.get_params(root) if not taken & {*one.opts})]

@@ -55,7 +55,7 @@ def compare(request: Request, flags: dict[str, Any]) -> None:
         request = replace(request, runtime=flags["runtime"])
     model = request.typed_model()
     check_assertions(model, flags)
-    arrays = inputs_for(model, flags)
+    arrays = inputs_for(request, model, flags)
     reference = _reference(request, model, arrays, flags)
     assertions = Assertions.of(flags)
     with request.progress("comparing"):

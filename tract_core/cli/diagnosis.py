@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.analysis import look_at_all, typed_from
 from tract_core.analysis.findings import Finding, finding_of, findings_of, merged
+from tract_core.cli.wording import on_the_line
 from tract_core.data import Constant
 from tract_core.dims import bind, evaluate, symbols_of
 from tract_core.errors import DimError, TractError
@@ -71,7 +72,7 @@ def diagnose(request: Request) -> Diagnosis:
         diagnosis.outputs = {typed.outlet_name(outlet): str(typed.outlet_fact(outlet)) for outlet in typed.outputs}
         if diagnosis.loads:
             _prepare(request, typed, diagnosis, findings)
-    diagnosis.findings = merged(_with_flags(request, finding) for finding in _without_echoes(findings))
+    diagnosis.findings = merged(_worded(request, finding) for finding in _without_echoes(findings))
     return diagnosis
 
 
@@ -164,11 +165,6 @@ def _without_echoes(findings: list[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.kind != "unknown" or not set(finding.places) <= named]
 
 
-def _with_flags(request: Request, finding: Finding) -> Finding:
-    """What to do about a finding, with the options of the loader as the command line spells them."""
-    from tract_core.cli.formats import flags_of
-
-    hint = finding.hint
-    for keyword, flag in flags_of(request.pipeline.format_name, "ignore_").items():
-        hint = hint and hint.replace(f"{keyword}=True", flag)
-    return replace(finding, hint=hint)
+def _worded(request: Request, finding: Finding) -> Finding:
+    """What to do about a finding, as the command line spells it."""
+    return replace(finding, hint=finding.hint and on_the_line(finding.hint, request))

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tract_core.analysis.findings import Finding
+from tract_core.api.display import size
 from tract_core.cli.console import print_table
 from tract_core.cli.diagnosis import LARGEST, Diagnosis
 from tract_core.texts import printable
@@ -104,11 +105,3 @@ def _print_findings(console: Console, title: str, findings: Sequence[Finding], c
         if finding.hint:
             table.add_row("", Text(f"to do: {finding.hint}", style="cyan"))
         print_table(console, table)
-
-
-def size(count: int) -> str:
-    """A number of bytes, for people."""
-    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 1000)):
-        if count >= factor:
-            return f"{count / factor:.1f} {unit}"
-    return f"{count} bytes"

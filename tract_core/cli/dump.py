@@ -51,7 +51,7 @@ def check_outputs(request: Request, model: TypedModel, flags: dict[str, Any], ar
 
     assertions = Assertions.of(flags)
     if assertions.wants_outputs:
-        given = inputs_for(model, flags) if arrays is None else arrays
+        given = inputs_for(request, model, flags) if arrays is None else arrays
         plan = request.prepare(model)
         with request.progress("running"):
             outputs = plan.spawn().run(given)

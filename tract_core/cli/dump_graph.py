@@ -130,7 +130,7 @@ def _profile(request: Request, model: TypedModel, flags: Flags) -> str:
     from tract_core.runtime.profile import profile
 
     plan = request.prepare(model)
-    arrays = inputs_for(model, {**flags, "random": True}) if flags["profile"] else None
+    arrays = inputs_for(request, model, {**flags, "random": True}) if flags["profile"] else None
     with request.progress("profiling"):
         if arrays is not None:
             warm_up(plan.spawn(), arrays, flags["warmup_time"], flags["warmup_loops"])

@@ -33,10 +33,10 @@ def frontend_flags() -> list[FrontendFlag]:
     ]
 
 
-def flags_of(format_name: str, prefix: str) -> dict[str, str]:
-    """The flags of one format whose keywords begin with ``prefix``: for each keyword, how it is written."""
+def flags_of(format_name: str) -> dict[str, str]:
+    """The flags of one format: for each keyword of its loader, how the flag is written."""
     flags = default_registry().frontends()[format_name].flags
-    return {keyword: _written(f"{format_name}_{keyword}") for keyword in flags if keyword.startswith(prefix)}
+    return {keyword: _written(f"{format_name}_{keyword}") for keyword in flags}
 
 
 def _written(name: str) -> str:

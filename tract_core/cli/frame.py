@@ -1,23 +1,20 @@
-"""The frame of the command: ``tract [global flags] MODEL [global flags] SUBCOMMAND [flags]``.
+"""The frame of the command: ``tract MODEL SUBCOMMAND``, with flags as `tract_core.cli.line` says.
 
-Global flags may stand before or after MODEL. Without a subcommand, ``dump`` runs, and takes the flags that are not
-global. A subcommand that is no `ModelCommand` (``tract plugins``) stands where MODEL would.
+A subcommand that is no `ModelCommand` (``tract plugins``) stands where MODEL would.
 """
 
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import traceback
-from difflib import get_close_matches
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from tract_core.cli.command import GLOBAL_USAGE, ModelCommand, write_flags
+from tract_core.cli.line import DEFAULT, HELP, Splitter, line_with
 from tract_core.cli.options import LOADING, MANNERS, global_options
 from tract_core.errors import CorruptModel, MissingFile, ModelError, TractError, VersionError
 
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
     from tract_core.cli.formats import FrontendFlag
     from tract_core.cli.request import Request
 
-DEFAULT: Final = "dump"
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C: 128 and the number of the signal, as shells have it."""
 
@@ -35,25 +31,16 @@ EPILOG: Final = """\
 Examples:
 
 \b
-  tract model.onnx                          print the decluttered graph
-  tract model.onnx --pass load dump         print it as it is in the file
-  tract model.onnx -i 1,3,224,224,f32 bench time it on random inputs
-  tract model.onnx run -R --steps           run it, print every tensor
-  tract model.onnx doctor                   what keeps it from running, and what to do
-  tract plugins                             what is installed, and how it is doing
+  tract model.onnx                     print the decluttered graph
+  tract model.onnx --pass load         print it as it is in the file
+  tract model.onnx -i 1,3,S,f32 bench  time it on random inputs
+  tract model.onnx run -R --steps      run it, print every tensor
+  tract model.onnx doctor              what is wrong, what to do about it
+  tract plugins                        what is installed, how it is doing
 
-\b
 Exit status: 0 when all that was asked and asserted held, 1 for errors and assertions that failed,
 2 for a command line that is wrong, 124 when --timeout is over.
 """
-
-
-class Line(NamedTuple):
-    """A command line, split: the global flags, MODEL, the subcommand with its own arguments."""
-
-    flags: list[str]
-    model: str | None
-    command: list[str]
 
 
 class Frame(click.Group):
@@ -136,8 +123,8 @@ class Frame(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Split the line at the subcommand; the part before it holds MODEL and the global flags."""
-        line = self._split(ctx, list(args))
-        asked = {"-h", "--help", "--version"} & set(line.flags)
+        line = Splitter(self, ctx).split(args)
+        asked = {*HELP, "--version"} & set(line.flags)
         if not ctx.resilient_parsing and line.model is None and not line.command and not asked:
             if line.flags:
                 raise click.UsageError("no MODEL and no subcommand is named", ctx)
@@ -145,89 +132,10 @@ class Frame(click.Group):
             ctx.exit(0)
         remaining = super().parse_args(ctx, [*line.flags, *line.command])
         ctx.params["model"] = line.model
+        ctx.params["given"] = tuple(line.flags)
         if ctx.params.get("machine_friendly") or os.environ.get("NO_COLOR"):
             ctx.color = False
         return remaining
-
-    def _split(self, ctx: click.Context, args: list[str]) -> Line:
-        flags: list[str] = []
-        model: str | None = None
-        while args:
-            token = args.pop(0)
-            if token.startswith("-") and len(token) > 1:
-                taken = self._global_flag(ctx, token, args)
-                if taken is None:
-                    return self._default(ctx, Line(flags, model, [token, *args]))
-                flags += taken
-            elif model is None and self._is_model(ctx, token, args):
-                model = token
-            else:
-                return Line(flags, model, [self._known(ctx, token), *args])
-        if model is None or ctx.resilient_parsing:
-            return Line(flags, model, [])
-        self._check_spelling(ctx, model)
-        return Line(flags, model, [DEFAULT])
-
-    def _default(self, ctx: click.Context, line: Line) -> Line:
-        """The line of the default subcommand, which was not named: global flags may stand among its own."""
-        if line.model is None and not ctx.resilient_parsing:
-            raise click.UsageError(f"no MODEL is named before {line.command[0]}", ctx)
-        first, later = line.command[0], line.command[1:]
-        default = self.get_command(ctx, DEFAULT)
-        own = {name for option in default.params for name in option.opts} if default is not None else set[str]()
-        named = next((token for token in later if isinstance(self.get_command(ctx, token), ModelCommand)), None)
-        if named is not None and first.partition("=")[0] not in own and not ctx.resilient_parsing:
-            raise click.UsageError(
-                f"{first} is no global flag: flags of a subcommand stand after it, as in 'tract MODEL {named} {first}'",
-                ctx,
-            )
-        flags, command, rest = list(line.flags), [DEFAULT], [first, *later]
-        while rest:
-            token = rest.pop(0)
-            taken = self._global_flag(ctx, token, rest) if token.startswith("-") and len(token) > 1 else None
-            if taken is None:
-                command.append(token)
-            else:
-                flags += taken
-        return Line(flags, line.model, command)
-
-    def _global_flag(self, ctx: click.Context, token: str, later: list[str]) -> list[str] | None:
-        """The flag and its value, taken from ``later``, when it is a global one."""
-        name = token.partition("=")[0] if token.startswith("--") else token[:2]
-        for option in self.get_params(ctx):
-            if isinstance(option, click.Option) and name in (*option.opts, *option.secondary_opts):
-                attached = "=" in token if token.startswith("--") else len(token) > 2
-                if option.is_flag or option.count or attached:
-                    return [token]
-                if later:
-                    return [token, later.pop(0)]
-                if ctx.resilient_parsing:
-                    return [token]
-                raise click.UsageError(f"{name} wants a value: {name} {option.make_metavar(ctx)}", ctx)
-        return None
-
-    def _is_model(self, ctx: click.Context, token: str, later: list[str]) -> bool:
-        command = self.get_command(ctx, token)
-        if isinstance(command, ModelCommand) and not {"-h", "--help"} & set(later) and not ctx.resilient_parsing:
-            raise click.UsageError(f"{token} works on a model: write 'tract MODEL {token}'", ctx)
-        return command is None
-
-    def _known(self, ctx: click.Context, token: str) -> str:
-        names = self.list_commands(ctx)
-        if token not in names and not ctx.resilient_parsing:
-            near = get_close_matches(token, names, n=1)
-            raise click.UsageError(
-                f"no subcommand {token!r}"
-                + (f", did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"),
-                ctx,
-            )
-        return token
-
-    def _check_spelling(self, ctx: click.Context, model: str) -> None:
-        """Refuse a word that was meant as a subcommand and taken for MODEL."""
-        near = get_close_matches(model, self.list_commands(ctx), n=1)
-        if near and not Path(model).exists():
-            raise click.UsageError(f"no file and no subcommand is named {model!r}, did you mean {near[0]!r}?", ctx)
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -256,10 +164,12 @@ class Frame(click.Group):
         except Exception as error:
             if request is None or request.debug:
                 traceback.print_exception(error, file=sys.stderr)
-            click.echo(click.style("Error: ", fg="red", bold=True) + _message(error), err=True, color=ctx.color)
-            if _has_more(error) and ctx.invoked_subcommand != "doctor":
-                model = shlex.quote(ctx.params["model"] or "MODEL")
-                click.echo(f"  'tract {model} doctor' lists everything that stands in the way", err=True)
+            has_more = _has_more(error) and ctx.invoked_subcommand != "doctor"
+            message = click.style("Error: ", fg="red", bold=True) + _message(error, request)
+            click.echo(message, err=True, color=ctx.color)
+            if has_more:
+                doctor = line_with(ctx.params["given"], ctx.params["model"], "doctor")
+                click.echo(f"  '{doctor}' lists everything that stands in the way", err=True)
             ctx.exit(1)
 
     def _request(self, ctx: click.Context) -> Request:
@@ -277,8 +187,12 @@ def _has_more(error: Exception) -> bool:
     return isinstance(error, ModelError) and not isinstance(error, nothing_else) and error.hint != ModelError.advice
 
 
-def _message(error: Exception) -> str:
+def _message(error: Exception, request: Request | None) -> str:
     if isinstance(error, TractError):
+        if error.hint and request is not None:
+            from tract_core.cli.wording import on_the_line
+
+            error.hint = on_the_line(error.hint, request)
         return str(error)
     if isinstance(error, MemoryError):
         return f"there is not enough memory{': ' if str(error) else ''}{error}"

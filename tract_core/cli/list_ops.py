@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 
 import click
+
+from tract_core.cli.command import print_wrapped
 
 
 @click.command(short_help="Operators, by format and in the core.")
@@ -30,13 +30,10 @@ def command(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(listing, indent=1))
         return
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
     for title, operators in listing.items():
         click.secho(f"{title} ({len(operators)})", bold=True)
         for group, names in _grouped(operators).items():
-            text = " ".join(names)
-            lead = f"  {group}: " if group else "  "
-            click.echo(click.wrap_text(text, width=width, initial_indent=lead, subsequent_indent="  "))
+            print_wrapped(" ".join(names), indent=f"  {group}: " if group else "  ", hanging="  ")
 
 
 def _grouped(operators: list[str]) -> dict[str, list[str]]:

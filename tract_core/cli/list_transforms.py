@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from tract_core.cli.command import print_wrapped
+
 
 @click.command(short_help="Transforms and their parameters.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
@@ -19,11 +21,11 @@ def command(as_json: bool) -> None:
         click.echo(json.dumps(listed, indent=1, default=str))
         return
     for transform in listed:
-        click.secho(transform["name"], bold=True, nl=False)
-        click.echo(f"  [{transform['distribution']}]  {transform['summary']}")
+        head = click.style(transform["name"], bold=True)
+        print_wrapped(f"{head}  [{transform['distribution']}]  {transform['summary']}", hanging="  ")
         for parameter in transform["parameters"]:
             need = "required" if parameter["required"] else f"default {parameter['default']!r}"
-            click.echo(f"    {parameter['key']} ({need}): {parameter['doc']}")
+            print_wrapped(f"{parameter['key']} ({need}): {parameter['doc']}", indent="    ", hanging="      ")
 
 
 def _describe_all() -> list[dict[str, Any]]:

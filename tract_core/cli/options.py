@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from tract_core.cli import completion
+from tract_core.cli import completion, readings
 from tract_core.cli.command import Flag
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,7 +54,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 def global_options() -> list[click.Parameter]:
     """The flags that say how the model is loaded and brought to the stage that is asked for."""
-    return [*_loading(), *_stages(), *_manners()]
+    return [*_loading(), *_cutting(), *_stages(), *_manners()]
 
 
 def _loading() -> list[click.Parameter]:
@@ -74,7 +74,9 @@ def _loading() -> list[click.Parameter]:
             "--input",
             "inputs",
             metavar="SPEC",
-            help="Override an input's fact: '1,3,S,f32' (inputs in order) or 'NAME:1,3,S,f32'. Repeat per input.",
+            callback=readings.each(readings.input_spec),
+            help="Override an input's fact: '1,3,S,f32' (inputs in order) or 'NAME:1,3,S,f32'; or give its value: "
+            "'NAME=FILE.npy'. Repeat per input.",
         ),
         option(
             "--input-facts-from-bundle",
@@ -84,14 +86,32 @@ def _loading() -> list[click.Parameter]:
             help="Take types and shapes of inputs from the arrays of an .npz file.",
         ),
         many("--constantize", metavar="NAME", help="Make an input with a known value a constant."),
-        many("--override-fact", metavar="NAME:FACT", help="Override the fact of any tensor."),
-        many("--assert", "assertions", metavar="EXPR", help="Assume, as in 'S>=1' or 'P+S<4096'."),
+        many(
+            "--override-fact",
+            metavar="NAME:FACT",
+            callback=readings.each(readings.override_spec),
+            help="Override the fact of any tensor.",
+        ),
+        many(
+            "--assert",
+            "assertions",
+            metavar="EXPR",
+            callback=readings.each(readings.assertion),
+            help="Assume, as in 'S>=1' or 'P+S<4096'.",
+        ),
         many(
             "--limit",
             "limits",
             metavar="NAME=N",
+            callback=readings.whole(readings.limits),
             help="Allow the model more or less than usual, as in 'max_bytes=1e9' or 'run_deadline_s=10'.",
         ),
+    ]
+
+
+def _cutting() -> list[click.Parameter]:
+    many = partial(_option, LOADING, multiple=True)
+    return [
         many(
             "--input-node",
             "input_nodes",
@@ -118,6 +138,7 @@ def _stages() -> list[click.Parameter]:
             "transforms",
             multiple=True,
             metavar="SPEC",
+            callback=readings.each(readings.transform),
             shell_complete=completion.transforms,
             help="Apply a transform: 'NAME', 'NAME(key: value)' or JSON. See 'tract list-transforms'.",
         ),
@@ -126,6 +147,7 @@ def _stages() -> list[click.Parameter]:
             "settings",
             multiple=True,
             metavar="SYM=EXPR",
+            callback=readings.each(readings.setting),
             help="Give a symbol a value or an expression, after declutter.",
         ),
         option("-O", "--optimize", is_flag=True, help="Go on to the stage 'optimize': what the runtime prepared."),
@@ -185,9 +207,17 @@ def run_options(function: F) -> F:
                 "ranges",
                 multiple=True,
                 metavar="[NAME=]A..B",
+                callback=readings.each(readings.random_range),
                 help="Restrict random values to a range.",
             ),
-            option("--set", "bindings", multiple=True, metavar="SYM=INT", help="Value of a symbol, for random inputs."),
+            option(
+                "--set",
+                "bindings",
+                multiple=True,
+                metavar="SYM=INT",
+                callback=readings.whole(readings.bindings),
+                help="Value of a symbol, for random inputs.",
+            ),
         ]
     )(function)
 

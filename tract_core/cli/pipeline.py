@@ -7,12 +7,11 @@ change the model in place.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,8 +19,8 @@ from tract_core.analysis.findings import Examination
 from tract_core.api.formats import find_format
 from tract_core.api.frontends import load_with
 from tract_core.cli.formats import loader_of
-from tract_core.cli.limits import limits_from
 from tract_core.cli.options import STAGES
+from tract_core.cli.readings import array_file
 from tract_core.data import Constant, DatumType
 from tract_core.errors import InputError, TractError
 from tract_core.model.cut import outlet_named, set_inputs
@@ -58,7 +57,7 @@ class Pipeline:
 
     def _loader(self) -> Any:
         """What loads the format, as the flags say. Raises InputError."""
-        return loader_of(self.format_name, self.request.frontend_flags, limits_from(self.request.limits))
+        return loader_of(self.format_name, self.request.frontend_flags, self.request.limits)
 
     @property
     def format_name(self) -> str:
@@ -104,8 +103,8 @@ class Pipeline:
 
     def _overridden(self, model: AnyModel) -> AnyModel:
         """The model as the flags change what the file says."""
-        for text in self.request.assertions:
-            model.symbols.add_assertion(text)
+        for assertion in self.request.assertions:
+            model.symbols.add_assertion(assertion)
         if isinstance(model, InferenceModel):
             self._override(model)
         return model
@@ -117,7 +116,7 @@ class Pipeline:
             set_inputs(model, request.input_nodes)
         if request.output_nodes:
             model.set_outputs(outlet_named(model, name) for name in request.output_nodes)
-        for index, spec in enumerate(request.inputs):
+        for index, spec in enumerate(spec for spec in request.inputs if array_file(spec) is None):
             name, fact = _named_fact(model, spec)
             outlet = _input_named(model, name) if name is not None else _input_at(model, index, spec)
             _set_input(model, outlet, fact, spec)
@@ -125,9 +124,7 @@ class Pipeline:
             _facts_from_bundle(model, request.facts_bundle)
         for spec in request.override_fact:
             name, fact = _named_fact(model, spec)
-            if name is None:
-                raise InputError(f"--override-fact {spec!r} names no tensor", hint="write it as NAME:1,3,S,f32")
-            model.set_outlet_fact(outlet_named(model, name), fact)
+            model.set_outlet_fact(outlet_named(model, name or ""), fact)
         for name in request.constantize:
             _constantize(model, name)
 
@@ -144,7 +141,7 @@ class Pipeline:
         model = _typed(model)
         self._tell(declutter_with_report(model, max_patches=self.request.declutter_step))
         for spec in self.request.transforms:
-            model = apply_transform(model, transform_text(spec))
+            model = apply_transform(model, spec)
         return model
 
     def _tell(self, report: RewriteReport) -> None:
@@ -156,12 +153,11 @@ class Pipeline:
                 click.echo(f"  {count:5} {rule}", err=True)
 
     def _set(self, model: AnyModel) -> AnyModel:
-        from tract_core.dims import parse_dim
         from tract_core.transforms.set_symbols import substitute_in_model
 
         if not self.request.settings:
             return model
-        values = {name: parse_dim(value) for name, value in map(split_setting, self.request.settings)}
+        values = dict(self.request.settings)
         unknown = values.keys() - _symbols_of(_typed(model))
         if unknown:
             known = ", ".join(sorted(_symbols_of(_typed(model)))) or "none"
@@ -174,9 +170,6 @@ class Pipeline:
     def _optimize(self, model: AnyModel) -> AnyModel:
         self.plan = self.request.prepare(_typed(model))
         return getattr(self.plan, "model", model)
-
-
-_BARE_KEY: Final = re.compile(r"((?:^|[{,])\s*)([A-Za-z_]\w*)\s*:")
 
 
 def _typed(model: AnyModel) -> TypedModel:
@@ -192,32 +185,6 @@ def _symbols_of(model: TypedModel) -> set[str]:
 
 
 # -- names and texts ---------------------------------------------------------------------------------------------------
-
-
-def split_setting(text: str) -> tuple[str, str]:
-    """``SYM=EXPR`` in its two halves. Raises InputError."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip() or not value.strip():
-        raise InputError(f"--set {text!r} is not of the form SYM=VALUE")
-    return name.strip(), value.strip()
-
-
-def transform_text(spec: str) -> str:
-    """A transform as the library takes it: JSON. ``NAME(key: value, ...)`` is the other accepted form."""
-    import json
-
-    name, parenthesis, arguments = spec.partition("(")
-    if spec.lstrip().startswith("{") or not parenthesis:
-        return spec
-    if not arguments.rstrip().endswith(")"):
-        raise InputError(f"--transform {spec!r}: the closing parenthesis is missing")
-    quoted = _BARE_KEY.sub(r'\1"\2":', arguments.rstrip()[:-1])
-    try:
-        return json.dumps({"name": name.strip(), **json.loads(f"{{{quoted}}}")})
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"--transform {spec!r}: {error.msg}", hint='write it as in set_symbols(values: {"S": 12})'
-        ) from None
 
 
 def _named_fact(model: InferenceModel, spec: str) -> tuple[str | None, InferenceFact]:

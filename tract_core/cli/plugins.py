@@ -23,7 +23,7 @@ List the installed plugins: distribution, version, state, hooks, and the cause o
 \b
 available     installed, nothing of it was needed yet
 loaded        in use
-failed        something of it failed, as told below the table; the rest of it is in use
+failed        something of it failed, told below the table; the rest works
 blocked       left out by TRACT_PLUGINS or TRACT_PLUGINS_BLOCK
 incompatible  made for another version of tract-core
 """

@@ -65,8 +65,11 @@ class Progress:
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
         from tract_core.cli.console import make_console
+        from tract_core.cli.guard import unguarded
 
-        columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+        encoding: str = getattr(unguarded(sys.stderr), "encoding", "")
+        spinner = "dots" if "utf" in encoding.lower() else "line"
+        columns = SpinnerColumn(spinner), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
         with self._lock:
             if self._text:
                 # What is printed goes to standard output, which may be a file.

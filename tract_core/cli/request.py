@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tract_core.api import runtime as api
     from tract_core.cli.formats import FrontendFlag
     from tract_core.cli.pipeline import Pipeline
+    from tract_core.dims import Dim
+    from tract_core.dims.assertion import Assertion
+    from tract_core.limits import LoadLimits
     from tract_core.model.typed import TypedModel
     from tract_core.runtime.protocol import Plan, Runtime
 
@@ -32,7 +35,10 @@ TIMED_OUT: Final = 124
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The global flags, under the names that `options.global_options` gives them."""
+    """The global flags, under the names that `options.global_options` gives them.
+
+    ``given``: the words of the command line that they were read from.
+    """
 
     model: str | None
     format_name: str | None = None
@@ -40,14 +46,14 @@ class Request:
     facts_bundle: str | None = None
     constantize: tuple[str, ...] = ()
     override_fact: tuple[str, ...] = ()
-    assertions: tuple[str, ...] = ()
-    limits: tuple[str, ...] = ()
+    assertions: tuple[Assertion, ...] = ()
+    limits: LoadLimits | None = None
     input_nodes: tuple[str, ...] = ()
     output_nodes: tuple[str, ...] = ()
     stage: str | None = None
     declutter_step: int | None = None
     transforms: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
+    settings: tuple[tuple[str, Dim], ...] = ()
     optimize: bool = False
     runtime: str = "default"
     check_patches: bool = False
@@ -56,6 +62,7 @@ class Request:
     verbose: int = 0
     debug: bool = False
     frontend_flags: tuple[FrontendFlag, ...] = ()
+    given: tuple[str, ...] = ()
 
     @cached_property
     def pipeline(self) -> Pipeline:

@@ -33,7 +33,7 @@ def run_once(request: Request, flags: dict[str, Any]) -> None:
     """Run, print, save, check; in that order, so that what was computed is seen even when an assertion fails."""
     model = request.typed_model()
     check_assertions(model, flags)
-    arrays = inputs_for(model, flags)
+    arrays = inputs_for(request, model, flags)
     watch = Watch(model, request, flags)
     plan = request.prepare(model)
     if watch.wanted and not isinstance(plan, TypedSimplePlan):

@@ -5,12 +5,17 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from math import ceil
+from pathlib import Path
+from typing import Any, Final, cast
 
+import ml_dtypes
 import numpy as np
 
-from tract_core.dims import evaluate, parse_dim, symbols_of
-from tract_core.errors import DimError, InputError
+from tract_core.cli.readings import Bindings, Range
+from tract_core.data import DatumType
+from tract_core.dims import evaluate, symbols_of
+from tract_core.errors import InputError
 from tract_core.model.fact import TypedFact
 from tract_core.runtime.binding import bind_inputs
 
@@ -19,6 +24,10 @@ Array = np.ndarray[Any, Any]
 SEED: Final = 21242
 """The seed of random inputs, so that two runs see the same values."""
 
+
+LARGEST: Final = np.iinfo(np.int64).max
+
+NO_BINDINGS: Final = Bindings({}, frozenset())
 
 _BOOLEANS: Final = {"1": True, "0": False, "true": True, "false": False}
 
@@ -43,6 +52,20 @@ def read_bundle(path: str) -> dict[str, Array]:
             raise InputError("an array in it holds Python objects, which are not read", where=path) from None
         raise InputError(f"not a readable .npz file: {error}", where=path) from None
     return arrays
+
+
+def read_array(path: Path) -> Array:
+    """The array of an .npy file. Raises InputError for anything else, pickled objects included."""
+    try:
+        array: Any = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        if "allow_pickle" in str(error):  # NumPy's own message says how to trust it
+            problem = "it is no .npy file, or holds Python objects, which are not read"
+            raise InputError(problem, where=str(path), hint=f"numpy.save('{path.name}', array) writes one") from None
+        raise InputError(f"not a readable .npy file: {error}", where=str(path)) from None
+    if not isinstance(array, np.ndarray):
+        raise InputError("it holds several arrays", where=str(path), hint="--input-from-npz reads bundles")
+    return _texts_as_objects(cast("Array", array))
 
 
 def _texts_as_objects(array: Array) -> Array:
@@ -71,8 +94,8 @@ def make_inputs(
     *,
     bundle: Mapping[str, Array],
     random: bool,
-    ranges: Sequence[str] = (),
-    bindings: Sequence[str] = (),
+    ranges: Sequence[Range] = (),
+    bindings: Bindings = NO_BINDINGS,
 ) -> list[Array]:
     """A value for every input: the bundle's, else a random one if that is allowed.
 
@@ -81,9 +104,10 @@ def make_inputs(
     """
     fact_of = {name: fact for name, fact in zip(names, facts, strict=True) if name in bundle}
     given = {name: of_type(bundle[name], fact.datum_type.storage.numpy) for name, fact in fact_of.items()}
-    symbols = bind_inputs(list(fact_of), list(fact_of.values()), list(given.values()), _bindings(bindings, facts))
+    _check_names(names, facts, ranges, bindings)
+    symbols = bind_inputs(list(fact_of), list(fact_of.values()), list(given.values()), bindings.values)
     generator = np.random.default_rng(SEED)
-    limits = _ranges(ranges, names)
+    limits = {one.name: one for one in ranges}
     arrays: list[Array] = []
     for name, fact in zip(names, facts, strict=True):
         if name in bundle:
@@ -91,10 +115,10 @@ def make_inputs(
         elif random:
             arrays.append(random_array(generator, name, fact, symbols, limits.get(name) or limits.get("")))
         else:
-            there = f"the bundle has {', '.join(bundle)}; " if bundle else ""
+            there = f"given are {', '.join(bundle)}; " if bundle else ""
             raise InputError(
                 f"input {name!r} ({fact}) has no value",
-                hint=f"{there}give it with --input-from-npz, or allow random values with -R",
+                hint=f"{there}give it with --input {name}=FILE.npy or --input-from-npz, or allow random values with -R",
             )
     return arrays
 
@@ -104,9 +128,12 @@ def random_array(
     name: str,
     fact: TypedFact,
     symbols: Mapping[str, int],
-    limits: tuple[float, float] | None = None,
+    limits: Range | None = None,
 ) -> Array:
-    """Floats between 0 and 1, integers between 0 and 9, unless ``limits`` say otherwise."""
+    """Floats between 0 and 1, integers between 0 and 9, unless ``limits`` say otherwise.
+
+    Raises InputError for sizes that are not known, and for limits that the element type does not reach.
+    """
     missing = sorted(frozenset[str]().union(*map(symbols_of, fact.shape)) - symbols.keys())
     if missing:
         hint = "give it, as in " + " ".join(f"--set {symbol}=1" for symbol in missing)
@@ -116,48 +143,47 @@ def random_array(
     if kind.is_bool():
         return generator.integers(0, 2, shape).astype(np.bool_)
     if kind.is_integer():
-        low, high = limits or (0, 10)
-        return generator.integers(int(low), max(int(low) + 1, int(high)), shape).astype(kind.numpy)
+        first, end = _integers(kind, limits) if limits else (0, 10)
+        wide = np.uint64 if end > LARGEST else np.int64
+        return generator.integers(first, end, shape, dtype=wide).astype(kind.numpy)
     if not kind.is_float():
         raise InputError(f"there are no random values for {fact}", where=f"input {name!r}")
-    low, high = limits or (0.0, 1.0)
+    if limits and max(abs(limits.low), abs(limits.high)) > _largest(kind):
+        raise _beyond(limits, kind)
+    low, high = limits[1:] if limits else (0.0, 1.0)
     return generator.uniform(low, high, shape).astype(kind.numpy)
 
 
-def _bindings(texts: Sequence[str], facts: Sequence[TypedFact]) -> dict[str, int]:
-    """``SYM=INT`` each; later ones may use earlier ones. Raises InputError for symbols that no input has."""
-    from tract_core.cli.pipeline import split_setting
+def _largest(kind: DatumType) -> float:
+    """The largest number of a float type."""
+    return float(cast("Any", ml_dtypes.finfo(kind.numpy)).max)
 
-    values: dict[str, int] = {}
+
+def _integers(kind: DatumType, limits: Range) -> tuple[int, int]:
+    """The first integer of a range, and the one behind the last. Raises InputError where there is none."""
+    first, end = ceil(limits.low), ceil(limits.high)
+    end = max(end, first + 1) if limits.low == first else end  # A..A is A
+    if first >= end:
+        raise InputError(f"--random-range: there is no integer from {limits.low} to {limits.high}")
+    known = ml_dtypes.iinfo(kind.numpy)
+    if first < known.min or end - 1 > known.max:
+        raise _beyond(limits, kind)
+    return first, end
+
+
+def _beyond(limits: Range, kind: DatumType) -> InputError:
+    where = f"input {limits.name!r}" if limits.name else None
+    problem = f"--random-range {limits.low:g}..{limits.high:g} is more than {kind.short} holds"
+    return InputError(problem, where=where, hint="choose a smaller range")
+
+
+def _check_names(names: Sequence[str], facts: Sequence[TypedFact], ranges: Sequence[Range], bound: Bindings) -> None:
+    """Raises InputError for inputs and symbols that flags name and the model has not."""
     used = frozenset[str]().union(*(fact.shape.symbols() for fact in facts))
-    for name, text in map(split_setting, texts):
-        try:
-            dim = parse_dim(text)
-            values[name] = evaluate(dim, values)
-        except DimError as error:
-            raise InputError(f"--set {name}={text}: {error.problem}", hint="write it as in --set B=1") from None
-        if values[name] < 0:
-            raise InputError(f"--set {name}={text}: a size is not negative")
-        used |= symbols_of(dim)
-    unknown = ", ".join(sorted(values.keys() - used))
+    unknown = ", ".join(sorted(bound.values.keys() - used - bound.helpers))
     if unknown:
         known = ", ".join(sorted(used)) or "none"
         raise InputError(f"--set: no input has a symbol {unknown}; there are: {known}")
-    return values
-
-
-def _ranges(texts: Sequence[str], names: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """``[NAME=]A..B`` each; the empty name stands for all inputs."""
-    limits: dict[str, tuple[float, float]] = {}
-    for text in texts:
-        name, _, interval = text.rpartition("=")
-        low, dots, high = interval.partition("..")
-        try:
-            limits[name] = (float(low), float(high))
-        except ValueError:
-            dots = ""
-        if not dots or (name and name not in names):
-            raise InputError(
-                f"--random-range {text!r} is not of the form [NAME=]A..B", hint=f"inputs: {', '.join(names)}"
-            )
-    return limits
+    wrong = [one.name for one in ranges if one.name and one.name not in names]
+    if wrong:
+        raise InputError(f"--random-range: there is no input {wrong[0]!r}", hint=f"inputs: {', '.join(names)}")

@@ -57,11 +57,15 @@ class Known(InferenceOp):
 
 @dataclass(frozen=True, slots=True)
 class Unknown(InferenceOp):
-    """An operator of the file that nothing here can wire. The analysis reports all of them at once."""
+    """An operator of the file that nothing here can wire. The analysis reports all of them at once.
+
+    ``node_name``: what the file calls the node, where that is not the name of what it computes.
+    """
 
     op_name: str
     reason: str
     hint: str | None = None
+    node_name: str = ""
 
     @property
     def name(self) -> str:

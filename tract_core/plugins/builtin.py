@@ -193,5 +193,6 @@ def tract_runtimes() -> Mapping[str, str]:
 @hookimpl
 def tract_commands() -> Mapping[str, str]:
     """The subcommands of ``tract``."""
-    names = ("dump", "run", "bench", "compare", "doctor", "list-ops", "list-runtimes", "list-transforms", "plugins")
+    with_model = ("dump", "run", "bench", "compare", "doctor")
+    names = (*with_model, "list-ops", "list-runtimes", "list-transforms", "plugins", "help")
     return {name: f"tract_core.cli.{name.replace('-', '_')}:command" for name in names}

@@ -151,7 +151,7 @@ class GraphReader:
     def _op(self, node: OnnxNode, slots: tuple[int | None, ...], outer: tuple[str, ...]) -> InferenceOp:
         if node.version == 0:
             reason = f"the file uses domain {node.domain[:200]!r} and does not say which version of it"
-            return Unknown(node.op_type, reason, "export the model again")
+            return Unknown(node.op_type, reason, "export the model again", node.name)
         function = self._file.ops.find(node.domain, node.op_type, node.version)
         if function is not None:
             return OnnxOp(node, function, slots, outer)
@@ -159,7 +159,7 @@ class GraphReader:
         reason = f"operator {node.op_type[:200]!r} of {node.domain[:200]}, version {node.version}, is not known"
         if known:
             reason += f"; known is {', '.join(known)}"
-        return Unknown(node.op_type, reason, self._file.ops.advice(node.domain, node.op_type))
+        return Unknown(node.op_type, reason, self._file.ops.advice(node.domain, node.op_type), node.name)
 
     # -- what the file says ----------------------------------------------------------------------------------------
 

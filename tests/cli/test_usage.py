@@ -1,0 +1,181 @@
+"""What is wrong whatever the model is: a usage error, in words of its own; and hints in the words of the command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner, Result
+from onnx import TensorProto, helper
+
+from tract_core.cli.frame import app
+from tract_core.plugins.builtin import tract_commands
+
+Call = Callable[..., Result]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("run -R --random-range 5..1", "--random-range '5..1' is empty: 5 is more than 1"),
+        ("run -R --random-range 1..nan", "both ends must be finite"),
+        ("run -R --random-range 5", "is not of the form [NAME=]A..B"),
+        ("run -R --set B=two", "--set B=two: two is no number"),
+        ("run -R --set B=1.5", "--set B=1.5"),
+        ("run -R --set B=-3", "a size is not negative"),
+        ("run -R --set N=3 --set B=N-5", "a size is not negative, and this is -2"),
+        ("run -R --set B", "is not of the form SYM=VALUE"),
+        ("--set B=-1", "a size is not negative"),
+        ("--set =3", "is not of the form SYM=VALUE"),
+        ("--set B=2*", "--set B=2*"),
+        ("-i 1x3x32x32", "sizes have commas between them\n  hint: write '1,3,32,32'"),
+        ("-i x:1x3x32x32,f32", "sizes have commas between them\n  hint: write '1,3,32,32,f32'"),
+        ("-i 1,-4,f32", "size -4"),
+        ("-i 1,,4,f32", "has an empty entry"),
+        ("-i x=absent.npy", "there is no file 'absent.npy'"),
+        ("--override-fact 1,4,f32", "names no tensor"),
+        ("--override-fact sum:1*,f32", "--override-fact 'sum:1*,f32' is no fact"),
+        ("--assert B", "--assert 'B'"),
+        ("-t f32_to_f16(", "the closing parenthesis is missing"),
+        ("-t {name:", "--transform"),
+    ],
+)
+def test_values_that_cannot_be(tract: Call, model: Path, line: str, message: str) -> None:
+    result = tract(model, *line.split())
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("MODEL --machne-friendly", "there is no flag --machne-friendly, did you mean the global flag --machine-fr"),
+        ("MODEL run --machne-friendly", "did you mean the global flag --machine-friendly?"),
+        ("--pas type MODEL dump", "did you mean the global flag --pass?"),
+        ("--runtme=cpu MODEL", "there is no flag --runtme, did you mean the global flag --runtime?"),
+        ("MODEL -runtime cpu", "there is no flag -runtime, did you mean the global flag --runtime?"),
+        ("MODEL run --stpes", "did you mean the flag --steps?"),
+        ("MODEL --qqq", "there is no flag --qqq; 'tract --help' lists the global flags"),
+        ("MODEL bench --steps", "--steps is a flag of 'run', not of 'bench', as in 'tract MODEL run --steps'"),
+        ("MODEL --pass type --steps", "as in 'tract MODEL --pass type run --steps'"),
+        ("run MODEL -R", "write 'tract MODEL run -R'"),
+    ],
+)
+def test_words_that_are_misspelt_or_misplaced(tract: Call, model: Path, line: str, message: str) -> None:
+    result = tract(*(str(model) if word == "MODEL" else word for word in line.split()))
+    assert result.exit_code == 2
+    assert message.replace("tract MODEL run -R", f"tract {model} run -R") in result.output
+
+
+def test_every_global_flag_that_is_misspelt_is_guessed(tract: Call, model: Path) -> None:
+    names = [option.opts[-1] for option in app.params if option.opts[-1].startswith("--")]
+    for name in names:
+        wrong = f"{name}q"
+        result = tract(model, wrong, "x")
+        assert result.exit_code == 2, name
+        assert f"there is no flag {wrong}, did you mean" in result.output
+
+
+def test_hints_name_the_flag_and_repeat_the_global_flags(tract: Call, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    unknown = helper.make_tensor_value_info("x", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "g", [unknown], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    result = tract(path, "--limit", "max_nodes=99", "-r", "reference")
+    assert "hint: give it with -i NAME:1,3,224,224,f32\n" in result.output
+    assert f"'tract {path} --limit max_nodes=99 -r reference doctor' lists everything" in result.output
+    few = tract(path, "--limit", "max_nodes=0", "run")
+    assert "can be loaded with --limit max_nodes=N\n" in few.output
+    assert "LoadLimits" not in few.output
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("load it with ignore_value_info=True; else mend it", "load it with --onnx-ignore-value-info; else mend it"),
+        ("as set_input_fact('x', 'B,3,f32') says", "as -i x:B,3,f32 says"),
+        ('try set_input_fact(0, "B,3,f32")', "try -i B,3,f32"),
+        ("use LoadLimits(max_nodes=...)", "use --limit max_nodes=N"),
+        ("--input-node, or set_input_names in Python", "--input-node"),
+        ("'tract MODEL doctor' lists it", "'tract m.onnx -v doctor' lists it"),
+        ('write {"name": "set_symbols", "values": {}}', 'write {"name": "set_symbols", "values": {}}'),
+    ],
+)
+def test_what_the_library_says_in_python(said: str, told: str) -> None:
+    from tract_core.cli.request import Request
+    from tract_core.cli.wording import on_the_line
+
+    assert on_the_line(said, Request(model="m.onnx", given=("-v",))) == told
+
+
+def test_an_unknown_operator_is_named_with_the_name_of_its_node(tract: Call, tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Foo", ["x"], ["a"], name="encoder/foo_1"),
+        helper.make_node("Foo", ["a"], ["y"]),
+    ]
+    facts = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["B"]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", facts[:1], facts[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
+    for command in ((), ("doctor",)):
+        output = tract(tmp_path / "m.onnx", *command).output
+        assert "node 'encoder/foo_1' (Foo)" in output
+        assert "node 'y' (Foo)" in output
+
+
+def test_arrays_from_files(tract: Call, model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x=1.npy"
+    np.save(path, np.ones((2, 4), np.float32))
+    for line in ((model, "--input", f"x={path}", "run"), (model, "run", "-i", f"x={path}")):
+        result = tract(*line, "--assert-output", "2,3,f32=2.8,3.2,3.6,2.8,3.2,3.6", "--approx", "approximate")
+        assert result.exit_code == 0, result.output
+    assert "there are: x" in tract(model, "-i", f"q={path}", "run").output
+    np.save(path, np.array([object()]), allow_pickle=True)
+    refused = tract(model, "-i", f"x={path}", "run")
+    assert refused.exit_code == 1
+    assert "holds Python objects" in refused.output
+
+
+def test_random_ranges_fit_the_element_type(tract: Call, model: Path) -> None:
+    assert tract(model, "-i", "1,4,f32", "run", "-R", "--random-range", "x=3..3").exit_code == 0
+    result = tract(model, "-i", "1,4,f32", "run", "-R", "--random-range", "0..1e300")
+    assert result.exit_code == 1
+    assert "is more than f32 holds" in result.output
+    assert "there is no input 'q'" in tract(model, "-i", "1,4,f32", "run", "-R", "--random-range", "q=0..1").output
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "latin-1"},
+        {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+    ],
+)
+@pytest.mark.parametrize("line", ["", "run -R --set B=1", "-i nix:1,f32", "--\u7bb1"])
+def test_any_encoding_of_the_terminal(tmp_path: Path, environment: dict[str, str], line: str) -> None:
+    path = tmp_path / "\u7bb1.onnx"
+    x, y = "gr\u00f6\u00dfe\u2192\u7bb1", "\u7d50\u679c"
+    facts = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["B"]) for name in (x, y)]
+    graph = helper.make_graph([helper.make_node("Relu", [x], [y])], "g", facts[:1], facts[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), str(path))
+    given = [sys.executable, "-m", "tract_core", os.fsencode(path), *line.split()]
+    result = subprocess.run(given, env={**os.environ, **environment}, capture_output=True, check=False)
+    for output in (result.stdout, result.stderr):
+        assert b"UnicodeEncodeError" not in output
+        assert b"Traceback" not in output
+        if environment.get("PYTHONIOENCODING") == "ascii":
+            output.decode("ascii")
+    assert result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("name", ["", *tract_commands()])
+def test_help_fits_in_80_columns(name: str) -> None:
+    result = CliRunner().invoke(app, [*name.split(), "--help"], prog_name="tract", terminal_width=80)
+    assert max(map(len, result.output.splitlines())) <= 80

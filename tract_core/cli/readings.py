@@ -1,0 +1,254 @@
+"""How the values of flags are read. What no model could make right is a usage error, in words of its own.
+
+What depends on the model, as whether it has an input of that name, is told when the model is there.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from tract_core.errors import DimError, FactError, InputError, TractError
+
+if TYPE_CHECKING:
+    from tract_core.dims import Dim
+    from tract_core.dims.assertion import Assertion
+    from tract_core.limits import LoadLimits
+
+_WITH_CROSSES: Final = re.compile(r"\w+(x\w+)+", re.ASCII)
+"""Sizes as they are spoken, as in 1x3x32x32."""
+
+
+class Range(NamedTuple):
+    """Between which values random ones are taken. ``name``: that of an input; the empty one stands for all."""
+
+    name: str
+    low: float
+    high: float
+
+
+class Bindings(NamedTuple):
+    """Values of symbols. ``helpers``: those that others were computed from, and that need not be in the model."""
+
+    values: dict[str, int]
+    helpers: frozenset[str]
+
+
+def each(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback of a flag that may be repeated: each of its texts as ``read`` gives it."""
+    return whole(lambda texts: tuple(map(read, texts)))
+
+
+def whole(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback of a flag: its value as ``read`` gives it. What ``read`` refuses is a usage error."""
+
+    def callback(ctx: click.Context, _: click.Parameter, value: Any) -> Any:
+        try:
+            return None if value is None else read(value)
+        except TractError as error:
+            raise click.UsageError(str(error), ctx) from None
+
+    return callback
+
+
+# -- sizes and symbols -------------------------------------------------------------------------------------------------
+
+
+def setting(text: str) -> tuple[str, Dim]:
+    """``SYM=EXPR``: the symbol, and the size that it becomes. Raises InputError."""
+    from tract_core.dims import parse_dim
+    from tract_core.dims.names import check_name
+
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name or not value:
+        raise InputError(f"--set {text!r} is not of the form SYM=VALUE", hint="as in --set B=1")
+    try:
+        check_name(name)
+        dim = parse_dim(value)
+    except DimError as error:
+        raise InputError(f"--set {text}: {error.problem}", hint="as in --set B=1") from None
+    if isinstance(dim, int) and dim < 0:
+        raise InputError(f"--set {text}: a size is not negative", hint="sizes are 0 or more")
+    return name, dim
+
+
+def bindings(texts: Sequence[str]) -> Bindings:
+    """``SYM=INT`` each; later ones may use earlier ones. Raises InputError for values that are no numbers."""
+    from tract_core.dims import evaluate, symbols_of
+
+    values: dict[str, int] = {}
+    helpers: frozenset[str] = frozenset()
+    for text in texts:
+        name, dim = setting(text)
+        unknown = symbols_of(dim) - values.keys()
+        if unknown:
+            problem = f"--set {text}: {', '.join(sorted(unknown))} is no number"
+            raise InputError(problem, hint="random inputs need sizes in numbers, as in --set B=2")
+        try:
+            values[name] = evaluate(dim, values)
+        except DimError as error:
+            raise InputError(f"--set {text}: {error.problem}") from None
+        if values[name] < 0:
+            raise InputError(f"--set {text}: a size is not negative, and this is {values[name]}")
+        helpers |= symbols_of(dim)
+    return Bindings(values, helpers)
+
+
+def assertion(text: str) -> Assertion:
+    """What is assumed of sizes, as ``S>=1``. Raises InputError."""
+    from tract_core.dims.assertion import parse_assertion
+
+    try:
+        return parse_assertion(text)
+    except DimError as error:
+        raise InputError(f"--assert {text!r}: {error.problem}", hint="as in --assert 'S>=1'") from None
+
+
+# -- facts -------------------------------------------------------------------------------------------------------------
+
+
+def input_spec(text: str) -> str:
+    """``[NAME:]FACT[=VALUES]`` or ``NAME=FILE.npy``, as it is: names are told apart when the model is there.
+
+    Raises InputError where that can be no fact, however long the name is, and for a file that is not there.
+    """
+    given = array_file(text)
+    if given is None:
+        _check_fact("--input", text)
+    elif not given[1].is_file():
+        raise InputError(f"--input {text!r}: there is no file {str(given[1])!r}")
+    return text
+
+
+def override_spec(text: str) -> str:
+    """``NAME:FACT``, as it is. Raises InputError where that can be none."""
+    if ":" not in text:
+        raise InputError(f"--override-fact {text!r} names no tensor", hint="write it as NAME:1,3,S,f32")
+    _check_fact("--override-fact", text)
+    return text
+
+
+def array_file(text: str) -> tuple[str, Path] | None:
+    """The name and the file of ``NAME=FILE.npy``; ``None`` for another text.
+
+    Where there are several equals signs, the first counts behind which a file is that exists.
+    """
+    if not text.lower().endswith(".npy"):
+        return None
+    halves = [(text[:at], Path(text[at + 1 :])) for at, sign in enumerate(text) if sign == "=" and at]
+    return next((half for half in halves if half[1].is_file()), halves[0] if halves else None)
+
+
+def _check_fact(flag: str, text: str) -> None:
+    """Refuse a text of which no part behind a colon is a fact, nor the whole."""
+    from tract_core.model.spec import parse_inference_fact
+
+    parts = text.partition("=")[0].split(":")
+    last = _problem(parts[-1], parse_inference_fact)
+    if last is not None and all(_problem(":".join(parts[start:]), parse_inference_fact) for start in range(len(parts))):
+        raise _no_fact(flag, text, parts[-1], last)
+
+
+def _problem(fact: str, parse: Callable[[str], object]) -> TractError | None:
+    try:
+        parse(fact)
+    except (FactError, DimError) as error:
+        return error
+    return None
+
+
+def _no_fact(flag: str, text: str, fact: str, error: TractError) -> InputError:
+    sizes, comma, kind = fact.strip().rpartition(",")
+    spoken = sizes or kind
+    if _WITH_CROSSES.fullmatch(spoken):
+        written = f"{spoken.replace('x', ',')}{f'{comma}{kind}' if sizes else ''}"
+        return InputError(f"{flag} {text!r}: sizes have commas between them", hint=f"write {written!r}")
+    place = f"{error.where}: " if error.where else ""
+    problem = f"{flag} {text!r} is no fact: {place}{error.problem}"
+    return InputError(problem, hint=error.hint or "write it as in '1,3,S,f32'")
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def random_range(text: str) -> Range:
+    """``[NAME=]A..B``. Raises InputError."""
+    name, _, interval = text.rpartition("=")
+    low, _, high = interval.partition("..")
+    try:
+        found = Range(name, float(low), float(high))
+    except ValueError:
+        problem = f"--random-range {text!r} is not of the form [NAME=]A..B"
+        raise InputError(problem, hint="as in --random-range 0..5") from None
+    if not (math.isfinite(found.low) and math.isfinite(found.high)):
+        raise InputError(f"--random-range {text!r}: both ends must be finite numbers")
+    if found.low > found.high:
+        raise InputError(f"--random-range {text!r} is empty: {low} is more than {high}", hint=f"write {high}..{low}")
+    return found
+
+
+def limits(texts: Sequence[str]) -> LoadLimits | None:
+    """The default limits with what ``texts`` say, as ``max_nodes=5000``; ``None`` without any. Raises InputError."""
+    if not texts:
+        return None
+    from dataclasses import replace
+
+    from tract_core.limits import DEFAULT_LIMITS
+
+    return replace(DEFAULT_LIMITS, **dict(map(_limit, texts)))
+
+
+def _limit(text: str) -> tuple[str, Any]:
+    from dataclasses import fields
+
+    from tract_core.limits import LoadLimits
+
+    name, equals, number = text.partition("=")
+    known = {field.name for field in fields(LoadLimits)}
+    if not equals or name.strip() not in known:
+        raise InputError(
+            f"--limit {text!r} is not of the form NAME=NUMBER with one of the names {', '.join(sorted(known))}",
+            hint="as in --limit max_bytes=1e9 --limit deadline_s=10",
+        )
+    try:
+        value = float(number)
+    except ValueError:
+        value = -1.0
+    if not value >= 0:
+        raise InputError(f"--limit {text!r}: {number!r} is no number that is 0 or more")
+    return name.strip(), value if name.strip().endswith("_s") else _counted(text, value)
+
+
+def _counted(text: str, value: float) -> int:
+    if not value.is_integer():
+        raise InputError(f"--limit {text!r}: it is counted in whole numbers")
+    return int(value)
+
+
+# -- transforms --------------------------------------------------------------------------------------------------------
+
+_BARE_KEY: Final = re.compile(r"((?:^|[{,])\s*)([A-Za-z_]\w*)\s*:")
+
+
+def transform(spec: str) -> str:
+    """A transform as the library takes it: JSON. ``NAME(key: value, ...)`` is the other accepted form."""
+    import json
+
+    name, parenthesis, arguments = spec.partition("(")
+    is_json = spec.lstrip().startswith("{")
+    if not is_json and not parenthesis:
+        return spec
+    if not is_json and not arguments.rstrip().endswith(")"):
+        raise InputError(f"--transform {spec!r}: the closing parenthesis is missing")
+    quoted = _BARE_KEY.sub(r'\1"\2":', arguments.rstrip()[:-1])
+    try:
+        return json.dumps(json.loads(spec) if is_json else {"name": name.strip(), **json.loads(f"{{{quoted}}}")})
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"--transform {spec!r}: {error.msg}", hint='write it as in set_symbols(values: {"S": 12})'
+        ) from None
