@@ -94,9 +94,11 @@ HABITS: Final = (
     """**Annotations must be right.** What a file says about the types and shapes of its tensors is checked against what
     its operators give; a contradiction is reported with both sides, and an option ignores what the file says.""",
     """**The rank is the same in every run.** A `Squeeze` that names no axes removes those that are known to be 1 when
-    the model is loaded, and keeps a symbol that happens to be 1 in a run; give the size where it should go. An `If`
-    whose branches differ in rank needs a condition that is known. A slice whose bounds only a run can place must lie
-    inside the tensor in that run, which is refused if it does not.""",
+    the model is loaded, and keeps a symbol that happens to be 1 in a run; give the size where it should go. Where the
+    branches of an `If` differ in rank or type, the nodes behind get what they can use; a run that takes the other
+    branch is refused, and told which inputs would be right. So is one that takes a branch that cannot be typed for the
+    sizes given. The doctor lists these branches. A slice whose bounds only a run can place must lie inside the tensor
+    in that run, which is refused if it does not.""",
     """**Weights are read in place**, also from external data, which must lie in the model's folder or below it. The
     files must stay as they are while the model is used.""",
     """**Values are NumPy's and Python's.** Texts are arrays of Python strings, sequences lists, optionals a value or

@@ -21,8 +21,10 @@ from tract_core.errors import (
     Unsupported,
     VersionError,
 )
+from tract_core.model.bodies import bodies_of
 from tract_core.model.fact import InferenceFact
 from tract_core.model.inference import InferenceModel, Source
+from tract_core.ops.refuse import Refuse
 
 if TYPE_CHECKING:
     from tract_core.analysis.wire import Analysis
@@ -50,8 +52,8 @@ class Finding:
     """One thing that the reader of a report should know. ``places``: the nodes, tensors or files concerned.
 
     A *problem* keeps the model from loading or running; a *remark* does not. ``kind`` is for machines: ``operator``,
-    ``unsupported``, ``contradiction``, ``shape``, ``unknown``, ``path``, ``limit``, ``version``, ``corrupt``,
-    ``symbol`` or ``error``.
+    ``unsupported``, ``contradiction``, ``shape``, ``unknown``, ``branch``, ``path``, ``limit``, ``version``,
+    ``corrupt``, ``symbol`` or ``error``.
     """
 
     kind: str
@@ -96,6 +98,7 @@ def findings_of(model: InferenceModel, analysis: Analysis) -> list[Finding]:
     for error in analysis.problems.values():
         found += finding_of(error)
     found += _unknown_inputs(model, analysis)
+    found += _refused_branches(analysis.model)
     nodes = [model.nodes[node] for node in model.eval_order([*model.inputs, *model.outputs])]
     unreached = [n for n in nodes if not analysis.outlets.keys() & set(n.outlets()) and n.name not in analysis.problems]
     if unreached := [node for node in unreached if not isinstance(node.op, Source)]:
@@ -126,6 +129,17 @@ def _unknown_inputs(model: InferenceModel, analysis: Analysis) -> Iterator[Findi
                 _flag(name, fact),
                 "remark",
             )
+
+
+def _refused_branches(model: TypedModel, around: str = "") -> Iterator[Finding]:
+    """The branches, at any depth, that a run must not take."""
+    for node in model.live_nodes():
+        if isinstance(node.op, Refuse):
+            hint = f"{node.op.hint}; a run that takes the branch is refused"
+            yield Finding("branch", node.op.reason, (around,), hint, "remark")
+        place = f"node {node.name!r} ({node.op.name})"
+        for body in bodies_of(node.op):
+            yield from _refused_branches(body, f"{around}: {place}" if around else place)
 
 
 def _flag(name: str, fact: InferenceFact) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tract_core.analysis.turns import Turns
 from tract_core.dims import Dim, symbols_of
 from tract_core.errors import ContradictoryFacts, TractError
 from tract_core.limits import count_node
+from tract_core.model.choices import choosing, inside
 from tract_core.model.fact import InferenceFact, ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel, InferenceNode, Source, Unknown
@@ -42,16 +44,28 @@ def wire_nodes(model: InferenceModel, *, persist: bool = False) -> Analysis:
     """
     analysis = Analysis(TypedModel(model.symbols, model.registry))
     analysis.model.limits = model.limits
-    for node_id in model.eval_order([*model.inputs, *model.outputs]):
-        node = model.nodes[node_id]
-        count_node()
-        if isinstance(node.op, Source):
-            _wire_source(model, node, analysis)
-        elif isinstance(node.op, Unknown) or all(outlet in analysis.outlets for outlet in node.inputs):
-            _wire_node(model, node, analysis)
-            if persist and node.name in analysis.problems:
+    order = model.eval_order([*model.inputs, *model.outputs])
+    position = 0
+    with choosing() as choices:
+        turns = Turns(model, analysis, choices)
+        while position < len(order):
+            node = model.nodes[order[position]]
+            turns.begin(position, node.id)
+            _wire(model, node, analysis)
+            back = turns.end(analysis.problems.get(node.name))
+            if back is None and persist and node.name in analysis.problems:
                 _assume(model, node, analysis)
+            position = position + 1 if back is None else back
     return analysis
+
+
+def _wire(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> None:
+    count_node()
+    if isinstance(node.op, Source):
+        _wire_source(model, node, analysis)
+    elif isinstance(node.op, Unknown) or all(outlet in analysis.outlets for outlet in node.inputs):
+        with inside(node.name):
+            _wire_node(model, node, analysis)
 
 
 def _wire_source(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> None:

@@ -165,6 +165,23 @@ class SymbolScope:
             merged.add_assertion(assertion)
         self.__dict__.update(merged.__dict__)
 
+    def mark(self) -> tuple[int, int]:
+        """Where the scope is now, for `rewind`."""
+        return len(self._names), len(self._assertions)
+
+    def rewind(self, mark: tuple[int, int]) -> None:
+        """Take back the symbols and assertions that were added since `mark` was called."""
+        names, assertions = mark
+        for name in list(self._names)[names:]:
+            del self._names[name]
+            base, _, number = name.rpartition("_")
+            self._fresh.pop(name, None)
+            if base in self._fresh and number.isdecimal():
+                self._fresh[base] = min(self._fresh[base], int(number[:18]) - 1)
+        for assertion in list(self._assertions)[assertions:]:
+            del self._assertions[assertion]
+            self._theories = {}
+
     def restrict(self, names: Iterable[str]) -> SymbolScope:
         """A scope with those of ``names`` that are here, every scenario, and the assertions about no other symbols."""
         wanted = frozenset(names)

@@ -279,6 +279,16 @@ class Graph(Generic[FactT, OpT]):
                 self._vacate(node)
                 node.inputs = []
 
+    def rewind(self, count: int) -> None:
+        """Take back every node after the first ``count``; nothing before may have been changed to read one of them."""
+        while len(self.nodes) > count:
+            node = self.nodes[-1]
+            if node.op is not VACANT:
+                self._vacate(node)
+            self.nodes.pop()
+        self.inputs = [outlet for outlet in self.inputs if outlet.node < count]
+        self.outputs = [outlet for outlet in self.outputs if outlet.node < count]
+
     def compact(self) -> None:
         """Drop what the outputs do not need (inputs stay) and renumber the nodes in an order of evaluation."""
         order = self.eval_order([*self.inputs, *self.outputs])

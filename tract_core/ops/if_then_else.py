@@ -12,10 +12,8 @@ from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.bodies import body_cost, fit
 from tract_core.model.fact import TypedFact
-from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
-from tract_core.ops.wiring import fresh_size
 from tract_core.plugins.keys import AXES, COST, STATE, Array
 from tract_core.plugins.tables import Rows
 from tract_core.runtime.plan import TypedFrozenSimpleState, TypedSimplePlan
@@ -38,7 +36,7 @@ class IfThenElse(TypedOp):
 
     The condition is one boolean (of rank 0, or with axes of size 1); the other inputs are what the branches read.
     ``shapes``: the sizes of each output. Where the branches give different sizes it is a symbol, which gets its value
-    when the operator runs; `wire_if` makes such symbols.
+    when the operator runs; `if_then_else_wiring` makes such symbols.
     """
 
     then_branch: Branch
@@ -59,10 +57,9 @@ def _outputs(
     then_branch: Branch, else_branch: Branch, inputs: Sequence[TypedFact]
 ) -> list[tuple[TypedFact, TypedFact]]:
     """The facts that both branches give for each output."""
-    if not inputs or not inputs[0].datum_type.is_bool() or any(same_dim(size, 1) is False for size in inputs[0].shape):
-        raise FactError(f"IfThenElse wants one boolean as condition, found {inputs[0] if inputs else 'no input'}")
-    then = _branch_facts("then", then_branch, inputs)
-    other = _branch_facts("else", else_branch, inputs)
+    check_condition(inputs)
+    then = branch_facts("then", then_branch, inputs)
+    other = branch_facts("else", else_branch, inputs)
     if len(then) != len(other):
         raise FactError(f"IfThenElse: the then branch has {len(then)} outputs, the else branch {len(other)}")
     for slot, (a, b) in enumerate(zip(then, other, strict=True)):
@@ -74,12 +71,19 @@ def _outputs(
     return list(zip(then, other, strict=True))
 
 
+def check_condition(inputs: Sequence[TypedFact]) -> None:
+    """Raises FactError unless the first input is one boolean."""
+    if not inputs or not inputs[0].datum_type.is_bool() or any(same_dim(size, 1) is False for size in inputs[0].shape):
+        raise FactError(f"IfThenElse wants one boolean as condition, found {inputs[0] if inputs else 'no input'}")
+
+
 def _either(a: TypedFact, b: TypedFact) -> TypedFact:
     """What is known of a tensor of one of two facts, but for its sizes."""
     return a.with_type(join_types(a.datum_type, b.datum_type) or a.datum_type)
 
 
-def _branch_facts(label: str, branch: Branch, inputs: Sequence[TypedFact]) -> list[TypedFact]:
+def branch_facts(label: str, branch: Branch, inputs: Sequence[TypedFact]) -> list[TypedFact]:
+    """What a branch, which ``label`` names, gives for these inputs of the operator. Raises FactError."""
     known = _sizes(label, branch, inputs)
     outer = frozenset[str]().union(*(fact.symbols() for fact in inputs))
     facts = [branch.body.outlet_fact(outlet).substitute(known) for outlet in branch.body.outputs]
@@ -99,35 +103,6 @@ def _sizes(label: str, branch: Branch, inputs: Sequence[TypedFact]) -> dict[str,
             wanted = branch.body.outlet_fact(branch.body.inputs[slot])
             raise FactError(f"IfThenElse: the {label} branch wants {wanted} where input {source} is {inputs[source]}")
     return known
-
-
-def wire_if(
-    model: TypedModel,
-    name: str,
-    condition: OutletId,
-    then_branch: tuple[TypedModel, Sequence[OutletId]],
-    else_branch: tuple[TypedModel, Sequence[OutletId]],
-) -> tuple[OutletId, ...]:
-    """Two bodies, each with the outlets that its inputs read, as one `IfThenElse`; sizes that differ get new symbols.
-
-    Raises FactError when the branches differ in number, type or rank of outputs.
-    """
-    read = list(dict.fromkeys([*then_branch[1], *else_branch[1]]))
-    then, other = (
-        Branch(body, tuple(read.index(outlet) + 1 for outlet in outlets))
-        for body, outlets in (then_branch, else_branch)
-    )
-    inputs = [condition, *read]
-    pairs = _outputs(then, other, [model.outlet_fact(outlet) for outlet in inputs])
-    shapes: list[tuple[Dim, ...]] = []
-    for slot, (a, b) in enumerate(pairs):
-        sizes = enumerate(zip(a.shape, b.shape, strict=True))
-        shapes.append(tuple(_join(model, f"{name}.{slot}.{axis}", *pair) for axis, pair in sizes))
-    return model.wire_node(name, IfThenElse(then, other, tuple(shapes)), inputs)
-
-
-def _join(model: TypedModel, name: str, a: Dim, b: Dim) -> Dim:
-    return a if same_dim(a, b) else fresh_size(model, name)
 
 
 # -- meaning -------------------------------------------------------------------------------------------------------

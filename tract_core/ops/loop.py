@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops.optional import OptionalConstruct
 from tract_core.ops.scan import forgetful
-from tract_core.ops.wiring import fresh_size, wire_one
+from tract_core.ops.wiring import fresh_size, has_one_element, wire_one, wire_reshape
 from tract_core.plugins.keys import AXES, COST, STATE, Array
 from tract_core.plugins.tables import Rows
 from tract_core.runtime.plan import TypedSimplePlan
@@ -48,8 +49,9 @@ class Loop(TypedOp):
     Inputs: the highest number of iterations (one integer), whether to begin at all (one boolean), ``carried`` values
     that the iterations hand on, and values that every iteration sees. The body takes the number of the iteration (an
     integer, from 0), the carried values and the others, and gives: whether to go on (one boolean), the carried values
-    for the next iteration, and values to collect. Outputs: the carried values at the end, then each collected value
-    of all iterations along a new first axis.
+    for the next iteration, ``last`` values of which only those of the last iteration count, and values to collect.
+    Outputs: the carried values at the end, the last values, then each collected value of all iterations along a new
+    first axis. A run without iterations has no last values: where there are any, it is refused.
 
     ``count``: the number of iterations; ``shapes``: the sizes of each output. Both are symbols where only the run can
     tell; `wire_loop` makes them. Iterations keep nothing but the carried values.
@@ -59,10 +61,11 @@ class Loop(TypedOp):
     carried: int
     count: Dim
     shapes: tuple[tuple[Dim, ...], ...]
+    last: int = 0
     announces: ClassVar[tuple[str, ...]] = ("count", "shapes")
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
-        """Carried values, then collected ones, in ``shapes``. Raises FactError when inputs and body do not fit."""
+        """Carried, last and collected values, in ``shapes``. Raises FactError when inputs and body do not fit."""
         known = self.sizes(inputs)
         outer = _symbols(inputs)
         facts = [self.body.outlet_fact(outlet).substitute(known) for outlet in self.body.outputs]
@@ -73,7 +76,8 @@ class Loop(TypedOp):
             if kind is None or start.rank != end.rank:
                 raise FactError(f"Loop: the carried value {len(found)} is {start} at first, the body gives {end} back")
             found.append(TypedFact.of(kind, end.shape))
-        found += [_collected(fact, self.count) for fact in facts[1 + self.carried :]]
+        found += facts[1 + self.carried : 1 + self.carried + self.last]
+        found += [_collected(fact, self.count) for fact in facts[1 + self.carried + self.last :]]
         if [fact.rank for fact in found] != [len(shape) for shape in self.shapes]:
             raise FactError(f"Loop: the body gives {'; '.join(map(str, found))}, shapes of other ranks are announced")
         return tuple(fact.with_shape(shape) for fact, shape in zip(found, self.shapes, strict=True))
@@ -81,7 +85,9 @@ class Loop(TypedOp):
     def sizes(self, inputs: Sequence[TypedFact]) -> dict[str, Dim]:
         """What those symbols of the body that are the same in all iterations are outside. Raises FactError."""
         body = self.body
-        if len(body.inputs) + 1 != len(inputs) or not self.carried < min(len(body.outputs), len(inputs) - 1):
+        if len(body.inputs) + 1 != len(inputs) or not (
+            self.carried + 1 < len(inputs) and self.carried + self.last < len(body.outputs)
+        ):
             raise FactError(
                 f"Loop: a body of {len(body.inputs)} inputs and {len(body.outputs)} outputs, of which {self.carried} "
                 f"are carried, does not fit {len(inputs)} inputs"
@@ -129,16 +135,26 @@ BodyFn = Callable[[Sequence[TypedFact]], "tuple[TypedModel, Sequence[OutletId]]"
 
 
 def wire_loop(
-    model: TypedModel, name: str, limit: OutletId, begin: OutletId, carried: Sequence[OutletId], *, make_body: BodyFn
-) -> tuple[OutletId, ...]:
+    model: TypedModel,
+    name: str,
+    limit: OutletId,
+    begin: OutletId,
+    carried: Sequence[OutletId],
+    *,
+    make_body: BodyFn,
+    untaken: AbstractSet[int] = frozenset(),
+    unread: AbstractSet[int] = frozenset(),
+) -> list[OutletId | None]:
     """A `Loop`; ``make_body`` is called until the carried values have facts that hold in all iterations.
 
     A size that changes from one iteration to the next becomes a symbol, and the body is made again. Sizes that begin
-    and change alike share one. Raises FactError when an element type or a rank changes, LimitExceeded when loops inside
-    loops need too many attempts.
+    and change alike share one. A value of one element keeps the rank that it begins with. ``untaken``: carried values
+    that the body does not look at; they may begin with any type and rank. ``unread``: those of which nothing reads the
+    output, for which there may be none then. Raises FactError when a type or a rank changes, LimitExceeded when loops
+    inside loops need too many attempts.
     """
     start = [model.outlet_fact(outlet).without_value() for outlet in carried]
-    changing = _Changing(model, name, start)
+    changing = _Changing(model, name, start, untaken)
     attempts = 0
     with _counting() as count_round:
         while True:
@@ -147,16 +163,35 @@ def wire_loop(
             body, captured = make_body(changing.facts)
             outer = _symbols([*start, *(model.outlet_fact(outlet) for outlet in captured)])
             _make_optional(body, changing.facts)
+            _keep_ranks(body, changing.facts)
             if not changing.widen(body, outer):
                 break
-    inputs = [limit, begin, *carried, *captured]
+    last = [slot for slot in changing.late if slot not in unread]
+    kept = [slot for slot in range(len(carried)) if slot not in changing.late]
     count = _count(model, name, model.outlet_fact(limit), model.outlet_fact(begin), body)
-    shapes = changing.shapes_at_end(body, count, outer)
-    for slot, outlet in enumerate(body.outputs[1 + len(carried) :]):
-        shape = body.outlet_fact(outlet).shape
-        fixed = [dim if symbols_of(dim) <= outer else fresh_size(model, f"{name}_all{slot}") for dim in shape]
-        shapes.append((count, *fixed))
-    return model.wire_node(name, Loop(forgetful(body), len(carried), count, tuple(shapes)), inputs)
+    at_end = changing.shapes_at_end(body, count, outer)
+    collected = _reorder(body, len(carried), kept, last)
+    shapes = [at_end[slot] for slot in kept]
+    for slot, outlet in enumerate(body.outputs[1 + len(kept) :], start=-len(last)):
+        sizes = body.outlet_fact(outlet).shape
+        label = f"{name}_all{slot}" if slot >= 0 else f"{name}_last{last[slot]}"
+        fixed = [dim if symbols_of(dim) <= outer else fresh_size(model, label) for dim in sizes]
+        shapes.append((count, *fixed) if slot >= 0 else tuple(fixed))
+    op = Loop(forgetful(body), len(kept), count, tuple(shapes), len(last))
+    found = model.wire_node(name, op, [limit, begin, *(carried[slot] for slot in kept), *captured])
+    place = dict(zip((*kept, *last), found, strict=False))
+    return [*(place.get(slot) for slot in range(len(carried))), *found[len(found) - collected :]]
+
+
+def _reorder(body: TypedModel, carried: int, kept: Sequence[int], last: Sequence[int]) -> int:
+    """Let a body carry the ``kept`` ones of its values only, and give the ``last`` ones after them.
+
+    Returns the number of values that it gives to be collected.
+    """
+    condition, *given = body.outputs
+    body.inputs = [body.inputs[0], *(body.inputs[1 + slot] for slot in kept), *body.inputs[1 + carried :]]
+    body.set_outputs([condition, *(given[slot] for slot in (*kept, *last)), *given[carried:]])
+    return len(given) - carried
 
 
 def _count(model: TypedModel, name: str, limit: TypedFact, begin: TypedFact, body: TypedModel) -> Dim:
@@ -181,13 +216,30 @@ def _make_optional(body: TypedModel, facts: Sequence[TypedFact]) -> None:
             body.outputs[slot] = wire_one(body, f"carried{slot}.optional", OptionalConstruct(), body.outputs[slot])
 
 
-class _Changing:
-    """What is known of the carried values in every iteration: ``facts``, which `widen` makes less precise."""
+def _keep_ranks(body: TypedModel, facts: Sequence[TypedFact]) -> None:
+    """Bring values of one element to the rank that they began with."""
+    for slot, fact in enumerate(facts[: len(body.outputs) - 1], start=1):
+        found = body.outlet_fact(body.outputs[slot])
+        if found.rank != fact.rank and has_one_element(found) and has_one_element(fact):
+            body.outputs[slot] = wire_reshape(body, f"carried{slot}.rank", body.outputs[slot], fact.shape)
 
-    def __init__(self, model: TypedModel, name: str, start: Sequence[TypedFact]) -> None:
+
+def _goes_with(a: TypedFact, b: TypedFact) -> bool:
+    return a.rank == b.rank and join_types(a.datum_type, b.datum_type) is not None
+
+
+class _Changing:
+    """What is known of the carried values in every iteration: ``facts``, which `widen` makes less precise.
+
+    ``late``: the values that begin as something else than an iteration gives, which no iteration looks at.
+    """
+
+    def __init__(self, model: TypedModel, name: str, start: Sequence[TypedFact], untaken: AbstractSet[int]) -> None:
         self._model = model
         self._name = name
-        self._start = start
+        self._start = list(start)
+        self._untaken = untaken
+        self.late: list[int] = []
         self._symbols: set[Dim] = set()
         self.facts = list(start)
 
@@ -196,12 +248,16 @@ class _Changing:
         if len(body.outputs) <= len(self.facts):
             raise FactError(f"Loop: the body has {len(body.outputs)} outputs, {1 + len(self.facts)} are wanted")
         after = [body.outlet_fact(outlet) for outlet in body.outputs[1 : 1 + len(self.facts)]]
+        before = list(self.facts)
+        for slot, end in enumerate(after):
+            if slot in self._untaken and not _goes_with(self.facts[slot], end):
+                self.late.append(slot)
+                self._start[slot] = self.facts[slot] = end.without_value()
         kinds = [
             self._common_type(slot, fact, forget_symbols(end.datum_type, outer), end)
             for slot, (fact, end) in enumerate(zip(self.facts, after, strict=True))
         ]
         shapes = self._common_shapes(after)
-        before = self.facts
         self.facts = [TypedFact.of(kind, shape) for kind, shape in zip(kinds, shapes, strict=True)]
         return self.facts != before
 
@@ -300,7 +356,8 @@ class LoopState:
         op = self.op
         limit, going = int(inputs[0].reshape(())), bool(inputs[1].reshape(()))
         carried, others = list(inputs[2 : 2 + op.carried]), inputs[2 + op.carried :]
-        collected: list[list[Array]] = [[] for _ in op.body.outputs[1 + op.carried :]]
+        last: list[Array] = []
+        collected: list[list[Array]] = [[] for _ in op.body.outputs[1 + op.carried + op.last :]]
         endless = _never_ends(op.body)
         if going and endless:
             _check_limit(limit)
@@ -309,13 +366,18 @@ class LoopState:
         while going and index < limit:
             number = np.full([1] * iteration.rank, index, iteration.datum_type.numpy)
             condition, *found = body.run([number, *carried, *others], symbols=session.symbols)
-            carried = found[: op.carried]
+            carried, last = found[: op.carried], found[op.carried : op.carried + op.last]
             index += 1
-            for pieces, piece in zip(collected, found[op.carried :], strict=True):
+            for pieces, piece in zip(collected, found[op.carried + op.last :], strict=True):
                 check_tensor((limit if endless else index, *piece.shape), piece.itemsize)
                 pieces.append(piece)
             going = bool(condition.reshape(()))
-        return (*carried, *self._joined(session, inputs[2:], collected))
+        if op.last and not index:
+            raise RunError(
+                "the loop makes no iteration, and a value that it would hand on has another type or rank at first",
+                hint="give inputs for which it makes at least one, or export the model with values of one rank",
+            )
+        return (*carried, *last, *self._joined(session, inputs[2:], collected))
 
     def _joined(self, session: Session, first: Sequence[Array], collected: list[list[Array]]) -> list[Array]:
         """The collected values, one tensor each. ``first``: what the first iteration is given, or would be."""
@@ -332,7 +394,7 @@ class LoopState:
 
     def _nothing(self, session: Session, first: Sequence[Array], slot: int) -> Array:
         """What a loop without iterations collects. Sizes that only an iteration could tell are 0."""
-        fact = self.op.body.outlet_fact(self.op.body.outputs[1 + self.op.carried + slot])
+        fact = self.op.body.outlet_fact(self.op.body.outputs[1 + self.op.carried + self.op.last + slot])
         known = self.plan.from_outside(session.symbols)
         for wanted, array in zip(self.plan.input_facts[1:], first, strict=True):
             known = bind(wanted.shape, array.shape, known)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tract_core.data import DType
-from tract_core.dims import Dim
+from tract_core.dims import Dim, same_dim
 from tract_core.errors import FactError
+from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
@@ -28,6 +29,11 @@ def wire_one(model: TypedModel, name: str, op: TypedOp, *inputs: OutletId) -> Ou
 def fresh_size(model: TypedModel, name: str) -> Dim:
     """A symbol of its own, for a size that only a run can tell."""
     return model.symbols.new_symbol(name[-200:])
+
+
+def has_one_element(fact: TypedFact) -> bool:
+    """Whether a tensor is known to have one element, whatever its rank."""
+    return all(same_dim(size, 1) for size in fact.shape)
 
 
 def wire_cast(model: TypedModel, name: str, x: OutletId, to: DType) -> OutletId:

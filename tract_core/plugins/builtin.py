@@ -42,6 +42,7 @@ _OPS: Final = (
     "range",
     "recurrent",
     "reduce",
+    "refuse",
     "reshape",
     "resize",
     "scan",

@@ -45,8 +45,8 @@ def _origin(body: TypedModel, outlet: OutletId) -> OutletId:
 
 
 @rewrites(Loop)
-def unread_collection(model: TypedModel, node: TypedNode, op: Loop) -> ModelPatch | None:
-    """A value that is collected and that nothing reads -> left out, and what the body computed for it alone"""
+def unread_value(model: TypedModel, node: TypedNode, op: Loop) -> ModelPatch | None:
+    """A value that no iteration hands on and that nothing reads -> left out, and what the body computed for it alone"""
     unread = [
         slot
         for slot in range(op.carried, len(node.outputs))
@@ -55,7 +55,8 @@ def unread_collection(model: TypedModel, node: TypedNode, op: Loop) -> ModelPatc
     lost = _symbols(node, unread) - _symbols(node, [slot for slot in range(len(node.outputs)) if slot not in unread])
     if not unread or len(unread) == len(node.outputs) or not lost <= model.given_symbols():
         return None  # other operators may rely on the sizes that only these outputs tell
-    patch, new = _with_outputs(model, node, replace(op, body=op.body.clone()), node.inputs, dropped=unread)
+    last = op.last - sum(slot < op.carried + op.last for slot in unread)
+    patch, new = _with_outputs(model, node, replace(op, body=op.body.clone(), last=last), node.inputs, dropped=unread)
     for old, outlet in new.items():
         patch.shunt(OutletId(node.id, old), outlet)
     return patch
@@ -78,5 +79,5 @@ def _with_outputs(
     return patch, dict(zip(places, outlets, strict=True))
 
 
-for rule in (unchanged_value, unread_collection):
+for rule in (unchanged_value, unread_value):
     ROWS.add(DECLUTTER, rule.name, rule)

@@ -31,12 +31,10 @@ MODES: Final = {
 """The options of `Cases.prepare` for each way of running a test."""
 
 _TRAINING = (Unsupported, "it differentiates a part of the model, and models are only run here")
-_RANKS = (TractError, "both must have one element type and one rank, unless the condition is known")
 
 REFUSED: Final = {
     "test_gradient_of_add": _TRAINING,
     "test_gradient_of_add_and_mul": _TRAINING,
-    "test_affine_grid_3d_align_corners_expanded": _RANKS,
 }
 """The tests whose model is refused: the error, and a part of its message. One that passes does not belong here."""
 

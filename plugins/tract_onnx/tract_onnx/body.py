@@ -26,12 +26,16 @@ class Body:
     captured: tuple[OutletId, ...]
 
 
-def read_body(node: OnnxNode, wire: Wiring, graph: onnx.GraphProto, inputs: Sequence[TypedFact] = ()) -> Body:
+def read_body(
+    node: OnnxNode, wire: Wiring, graph: onnx.GraphProto, inputs: Sequence[TypedFact] = (), *, apart: bool = False
+) -> Body:
     """The model of a graph inside ``node``, whose own inputs have the facts ``inputs``.
 
-    Values that are captured from around it and known there are known in it. Raises ModelError.
+    Values that are captured from around it and known there are known in it. With ``apart``, what is found to be so
+    wherever the graph runs, as that two sizes are equal, need not be so where it does not run. Raises ModelError.
     """
-    untyped = InferenceModel(wire.model.symbols, wire.model.registry)
+    symbols = wire.model.symbols.copy() if apart else wire.model.symbols
+    untyped = InferenceModel(symbols, wire.model.registry)
     untyped.limits = wire.model.limits
     reader = GraphReader(node.file.inside(f"node {node.name[:200]!r} ({node.op_type[:200]})"), graph, untyped)
     names = [info.name for info in graph.input]
@@ -42,6 +46,8 @@ def read_body(node: OnnxNode, wire: Wiring, graph: onnx.GraphProto, inputs: Sequ
     own = untyped.inputs[len(outer) :]
     untyped.inputs = own + untyped.inputs[: len(outer)]
     typed = untyped.into_typed()
+    for name in typed.symbols.names:
+        wire.model.symbols.add(name)
     sources: list[OutletId | None] = [*(None for _ in own), *outer.values()]
     # What is known is a constant in the body, and no input of it.
     still_open = [_is_source(typed, outlet) for outlet in typed.inputs]

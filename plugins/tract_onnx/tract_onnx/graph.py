@@ -32,7 +32,7 @@ class GraphReader:
         self._file = file
         self._graph = graph
         self._model = model
-        self._read = frozenset(_names_read(graph))
+        self._read = names_read(graph)
         self.tensors: dict[str, OutletId] = {}
 
     def add_all(self, inputs: Mapping[str, InferenceFact] | None = None) -> None:
@@ -230,14 +230,13 @@ def graphs_in(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
     yield from attribute.graphs
 
 
-def _names_read(graph: onnx.GraphProto) -> Iterator[str]:
+def names_read(graph: onnx.GraphProto) -> frozenset[str]:
     """The names of all tensors that a node of the graph reads, or that are outputs of it."""
+    found = {name for node in graph.node for name in node.input} | {info.name for info in graph.output}
     for node in graph.node:
-        yield from node.input
         if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
-            yield from captured(node)
-    for info in graph.output:
-        yield info.name
+            found.update(captured(node))
+    return frozenset(found)
 
 
 def _ordered(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tract_core.data import DatumType
-from tract_core.errors import FactError
+from tract_core.errors import FactError, RunError
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.model.spec import parse_typed_fact
@@ -15,7 +15,8 @@ from tract_core.ops import if_then_else
 from tract_core.ops.cast import Cast
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.elementwise import Abs, Exp, Neg
-from tract_core.ops.if_then_else import Branch, IfThenElse, wire_if
+from tract_core.ops.if_then_else import Branch, IfThenElse
+from tract_core.ops.if_then_else_wiring import wire_if
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.wiring import wire_one
 from tract_core.runtime.plan import TypedSimplePlan
@@ -70,16 +71,28 @@ def test_what_both_branches_read_is_read_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("then", "other", "message"),
+    ("then", "other", "refused"),
     [
-        (Neg(), Cast(DatumType.I32), "output 0 is B,S,f32 in the then branch, B,S,i32 in the else branch"),
-        (Cast(DatumType.F16), Neg(), "output 0 is B,S,f16 in the then branch, B,S,f32 in the else branch"),
+        (Neg(), Cast(DatumType.I32), "the else branch gives B,S,i32, and what reads it takes B,S,f32"),
+        (Cast(DatumType.F16), Neg(), "the else branch gives B,S,f32, and what reads it takes B,S,f16"),
     ],
 )
-def test_types_must_agree(then: TypedOp, other: TypedOp, message: str) -> None:
-    with pytest.raises(FactError, match=message) as caught:
-        wired(then, other)
-    assert "one element type and one rank" in str(caught.value)
+def test_a_branch_of_another_type_is_refused_when_a_run_takes_it(then: TypedOp, other: TypedOp, refused: str) -> None:
+    model = wired(then, other)
+    model.check_consistency()
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    plan = TypedSimplePlan(model)
+    np.testing.assert_array_equal(plan.run([np.array(True), x])[0], -x if then == Neg() else x)
+    with pytest.raises(RunError, match=refused) as caught:
+        plan.run([np.array(False), x])
+    assert str(caught.value).endswith("hint: give inputs for which 'condition' is true")
+
+
+def test_types_that_do_not_fit_are_refused_by_the_operator() -> None:
+    model = TypedModel()
+    branches = [Branch(branch_model(model, op, "3,f32"), (1,)) for op in (Neg(), Cast(DatumType.I32))]
+    with pytest.raises(FactError, match="output 0 is 3,f32 in the then branch, 3,i32 in the else branch"):
+        IfThenElse(*branches, ((3,),)).output_facts([fact("bool"), fact("3,f32")])
 
 
 @pytest.mark.parametrize(

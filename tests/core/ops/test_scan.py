@@ -20,7 +20,8 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops import scan
 from tract_core.ops.axis import AddAxis, RmAxis
 from tract_core.ops.binary import Add, Mul
-from tract_core.ops.if_then_else import Branch, IfThenElse, wire_if
+from tract_core.ops.if_then_else import Branch, IfThenElse
+from tract_core.ops.if_then_else_wiring import wire_if
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.scan import (
     FullInput,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tract_core.ops.elementwise import Exp, Neg, Tanh
-from tract_core.ops.if_then_else import wire_if
+from tract_core.ops.if_then_else_wiring import wire_if
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring import wire_one
 from tract_core.testing.declutter import checked_declutter, operators, sources

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tract_core.errors import CorruptModel, FactError
+from tract_core.dims import is_symbolic
+from tract_core.errors import CorruptModel, FactError, TractError
+from tract_core.model.choices import inside, is_about_facts
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, RmAxis
-from tract_core.ops.if_then_else import wire_if
+from tract_core.ops.if_then_else_wiring import Body, wire_if
 from tract_core.ops.scan import (
     FullInput,
     FullOutput,
@@ -34,14 +36,36 @@ ROWS = Rows()
 def if_then_else(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """One of two graphs; the right one takes the node's place when the condition is known"""
     condition = wire.input(0)
-    known = wire.constant(condition)
-    if known is not None:
-        if known.size != 1:
-            raise FactError(f"the condition of If has {known.size} elements, 1 is wanted")
-        body = read_body(node, wire, node.graph("then_branch" if known.any() else "else_branch"))
+    taken = _taken(wire, condition)
+    if taken is not None:
+        body = read_body(node, wire, node.graph("then_branch" if taken else "else_branch"))
         return splice(wire.model, body.model, body.captured)
-    then, other = (read_body(node, wire, node.graph(name)) for name in ("then_branch", "else_branch"))
-    return wire.through(wire_if, condition, (then.model, then.captured), (other.model, other.captured))
+    return wire.through(wire_if, condition, *(_branch(node, wire, name) for name in ("then_branch", "else_branch")))
+
+
+def _taken(wire: Wiring, condition: OutletId) -> bool | None:
+    """Whether the condition holds, where that is known. Raises FactError unless it has one element."""
+    value = wire.fact(condition).value
+    if value is None:
+        return None
+    if value.array.size != 1:
+        raise FactError(f"the condition of If has {value.array.size} elements, 1 is wanted")
+    element = value.array.reshape(()).item()
+    if is_symbolic(element):
+        element = wire.model.symbols.simplify(element)
+    return None if is_symbolic(element) else bool(element)
+
+
+def _branch(node: OnnxNode, wire: Wiring, name: str) -> Body | TractError:
+    """A branch, or why it cannot be typed. Raises TractError for what is wrong with it whatever the sizes."""
+    try:
+        with inside(name):
+            body = read_body(node, wire, node.graph(name), apart=True)
+    except TractError as error:
+        if not is_about_facts(error):
+            raise
+        return error
+    return body.model, body.captured
 
 
 @onnx_op(ROWS, "Scan", since=9)

@@ -16,6 +16,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.loop import wire_loop
 from tract_core.plugins.tables import Rows
 from tract_onnx.body import read_body
+from tract_onnx.graph import names_read
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
@@ -24,7 +25,7 @@ ROWS = Rows()
 
 
 @onnx_op(ROWS, "Loop")
-def loop(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+def loop(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
     """A graph that runs until its condition is false, or for a number of iterations"""
     limit, begin, graph = wire.optional(0), wire.optional(1), node.graph("body")
     if limit is None and begin is None:
@@ -48,7 +49,10 @@ def loop(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
 
     most = wire.const(np.array(np.iinfo(np.int64).max)) if limit is None else limit
     first = wire.const(np.array(True)) if begin is None else begin
-    return wire.through(wire_loop, most, first, carried, make_body=body)
+    read = names_read(graph)
+    untaken = {slot for slot in range(len(carried)) if graph.input[2 + slot].name not in read}
+    unread = {slot for slot in range(len(carried)) if not node.wants_output(slot)}
+    return wire.through(wire_loop, most, first, carried, make_body=body, untaken=untaken, unread=unread)
 
 
 def _iteration(info: onnx.ValueInfoProto) -> TypedFact:

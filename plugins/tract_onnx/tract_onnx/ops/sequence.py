@@ -128,7 +128,7 @@ def _pieces(wire: Wiring, size: Dim, sizes: OutletId) -> Sequence[Dim] | None:
 
 
 @onnx_op(ROWS, "SequenceMap")
-def sequence_map(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+def sequence_map(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
     """A graph applied to the tensors of a sequence, one after the other"""
     inputs, graph = wire.all_inputs(), node.graph("body")
     if len(inputs) != len(graph.input):
