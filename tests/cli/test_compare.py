@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from click.testing import Result
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
+
+from tract_core.plugins import refresh
 
 Call = Callable[..., Result]
 RANDOM = ("-R", "--set", "B=2")
@@ -110,10 +112,45 @@ def test_another_stage_and_another_run(tract: Call, model: Path) -> None:
     assert tract(model, "compare", "--twice", *RANDOM, "--approx", "exact").exit_code == 0
 
 
-def test_two_runtimes(tract: Call, model: Path) -> None:
-    result = tract(model, "compare", "--runtime", "reference", "--against", "default", *RANDOM)
+@pytest.fixture
+def second_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A runtime named 'second' is installed, which computes as the reference does."""
+    site = tmp_path / "site"
+    info = site / "tract_second-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tract-second\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[tract]\nsecond = tract_second\n")
+    (site / "tract_second.py").write_text(SECOND)
+    monkeypatch.syspath_prepend(str(site))
+    refresh()
+    yield
+    monkeypatch.undo()
+    sys.modules.pop("tract_second", None)
+    refresh()
+
+
+SECOND = """
+from tract_core.plugins import hookimpl
+from tract_core.runtime.reference import ReferenceRuntime
+
+@hookimpl
+def tract_api_version():
+    return "1.0"
+
+@hookimpl
+def tract_runtimes():
+    return {"second": "tract_second:second"}
+
+def second():
+    return ReferenceRuntime("second")
+"""
+
+
+def test_two_runtimes(tract: Call, model: Path, second_runtime: None) -> None:
+    result = tract(model, "compare", "--runtime", "second", "--against", "default", *RANDOM)
     assert result.exit_code == 0
     assert "compared with runtime 'reference'" in result.output
+    assert tract(model, "compare", "--against", "second", *RANDOM).exit_code == 0
     for flags in (("--against", "nonsense"), ("--runtime", "nonsense", "--against", "default")):
         assert "nonsense" in tract(model, "compare", *flags, *RANDOM).output
 
@@ -137,13 +174,69 @@ class Opaque:
         return self._plan.explain()
 
 
-def test_a_runtime_that_shows_no_nodes(tract: Call, model: Path, steps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runtime_that_shows_no_nodes(
+    tract: Call, model: Path, steps: Path, monkeypatch: pytest.MonkeyPatch, second_runtime: None
+) -> None:
     from tract_core.runtime.reference import ReferenceRuntime
 
     prepare = ReferenceRuntime.prepare
     monkeypatch.setattr(ReferenceRuntime, "prepare", lambda self, model: Opaque(prepare(self, model)))
     assert tract(model, "compare", "--npz", steps, *RANDOM).output.count("agrees") >= 3
-    assert "agrees  EinSum product" in tract(model, "compare", "--against", "default", *RANDOM).output
+    assert "agrees  EinSum product" in tract(model, "compare", "--against", "second", *RANDOM).output
     wrong = tract(with_wrong_weight(model), "compare", "--npz", steps, *RANDOM)
     assert "the first is 'product', which EinSum computes" in wrong.output
     assert "does not show single nodes" in tract(model, "run", *RANDOM, "--steps").output
+
+
+# -- nothing passes that was not looked at -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "flags", [("--against", "reference"), ("--against", "default"), ("--stage", "before-optimize")]
+)
+def test_a_model_is_not_compared_with_itself(tract: Call, model: Path, flags: tuple[str, ...]) -> None:
+    result = tract(model, "compare", *flags, *RANDOM)
+    assert result.exit_code == 1
+    assert "would be compared with itself" in result.output
+
+
+def test_every_output_has_a_counterpart(tract: Call, model: Path, steps: Path) -> None:
+    only = model.with_name("only.npz")
+    np.savez(only, product=np.load(steps)["product"])
+    result = tract(model, "compare", "--npz", only, *RANDOM)
+    assert result.exit_code == 1
+    assert "output 'y' could not be compared" in result.output
+    assert "has no tensor of that name" in result.output
+    assert tract(model, "compare", "--npz", only, *RANDOM, "--allow-missing-outputs").exit_code == 0
+
+
+@pytest.mark.parametrize("stage", ["type", "declutter"])
+def test_outputs_that_no_node_computes_are_compared_too(tract: Call, tmp_path: Path, stage: str) -> None:
+    """After declutter they are constants and inputs."""
+    nodes = [helper.make_node("Add", ["one", "one"], ["two"]), helper.make_node("Identity", ["x"], ["same"])]
+    nodes.append(helper.make_node("Neg", ["x"], ["y"]))
+    values = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("x", "y", "two", "same")}
+    outputs = [values[name] for name in ("y", "two", "same")]
+    one = numpy_helper.from_array(np.ones(1, np.float32), "one")
+    graph = helper.make_graph(nodes, "g", [values["x"]], outputs, [one])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
+    arrays = {"x": [3], "y": [-3], "two": [2], "same": [3]}
+    for wrong in (None, "y", "two", "same"):
+        npz = {name: np.array(value, np.float32) + (name == wrong) for name, value in arrays.items()}
+        np.savez(tmp_path / "x.npz", x=np.array([3], np.float32))
+        np.savez(tmp_path / "all.npz", **{name: array for name, array in npz.items() if name != "x"})
+        flags = ("--input-from-npz", tmp_path / "x.npz", "--npz", tmp_path / "all.npz")
+        result = tract(tmp_path / "m.onnx", "--pass", stage, "compare", *flags)
+        assert result.exit_code == (0 if wrong is None else 1)
+        assert wrong is None or f"the first is {wrong!r}" in result.output
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["inf,0,0", "0,inf,0", "nan,0,0", "0,nan,0", "0,0,nan", "0,0,1", "0,0,inf", "-1,0,0", "0,-1,0", "0,0,-1", "1"],
+)
+def test_tolerances_that_let_everything_pass(tract: Call, model: Path, text: str) -> None:
+    for command in (("compare", "--twice"), ("run",), ("dump",), ("bench",)):
+        result = tract(model, *command, *RANDOM, "--approx-custom", text)
+        assert result.exit_code == 2
+        assert f"--approx-custom {text!r} is no" in result.output

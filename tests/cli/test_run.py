@@ -207,3 +207,93 @@ def test_inputs_from_a_file_that_is_no_bundle(tract: Call, model: Path, tmp_path
         assert result.exit_code == 1
         assert f"{path.name}: it is no .npz file" in result.output
         assert "numpy.savez" in result.output
+
+
+# -- nothing passes that was not looked at -----------------------------------------------------------------------------
+
+
+def failing(result: Result) -> str:
+    """The message of a command that failed."""
+    assert result.exit_code == 1
+    return result.output
+
+
+def test_bundles_with_nothing_to_assert(tract: Call, model: Path, bundle: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "empty.npz")
+    np.savez(tmp_path / "inputs.npz", x=np.load(bundle)["x"])
+    run = (model, "run", "--input-from-npz", bundle, "--allow-missing-outputs", "--assert-output-bundle")
+    assert "no array in it names an output; it has nothing" in failing(tract(*run, tmp_path / "empty.npz"))
+    assert "no array in it names an output; it has x" in failing(tract(*run, tmp_path / "inputs.npz"))
+
+
+def test_arrays_that_name_no_output(tract: Call, model: Path, bundle: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "more.npz", **np.load(bundle), yy=np.zeros(3), product=np.zeros(3))
+    result = tract(model, "run", "--input-from-npz", bundle, "--assert-output-bundle", tmp_path / "more.npz")
+    message = failing(result)
+    assert "no output is named 'yy', 'product'" in message
+    assert "did you mean y?" in message
+    assert "compare --npz" in message
+
+
+def test_an_output_that_is_asserted_twice_is_checked_twice(tract: Call, model: Path, bundle: Path) -> None:
+    run = (model, "run", "--input-from-npz", bundle, "--assert-output-bundle", bundle, "--approx", "approximate")
+    assert tract(*run).exit_code == 0
+    assert "output 'y': shape is [2, 3], wanted [1]" in failing(tract(*run, "--assert-output", "y:1,f32=1"))
+    right = tract(model, "run", "--input-from-npz", bundle, "--json").stdout
+    values = ",".join(str(one) for row in json.loads(right)["y"]["values"] for one in row)
+    good, bad = f"y:2,3,f32={values}", "y:2,3,f32=0,0,0,0,0,0"
+    for specs in ((good, bad), (bad, good)):
+        flags = [part for spec in specs for part in ("--assert-output", spec)]
+        assert "elements differ" in failing(tract(model, "run", "--input-from-npz", bundle, *flags))
+
+
+@pytest.mark.parametrize("command", ["dump", "run", "bench", "compare"])
+def test_operators_that_are_unknown(tract: Call, model: Path, command: str) -> None:
+    line = [
+        model,
+        command,
+        "-R",
+        "--set",
+        "B=1",
+        *{"compare": ["--twice"], "bench": ["--max-loops", "1"]}.get(command, []),
+    ]
+    assert tract(*line, "--assert-op-count", "EinSum", 1, "--assert-op-count", "Conv", 0).exit_code == 0
+    message = failing(tract(*line, "--assert-op-count", "Einsom", 0))
+    assert "--assert-op-count: no operator is named 'Einsom'" in message
+    assert "did you mean EinSum" in message
+    assert "list-ops" in failing(tract(*line, "--assert-op-count", "Relu", 0))
+    assert tract(*line, "--assert-op-only", "*,Conv").exit_code == 0
+    assert "--assert-op-only: no operator is named 'Cnov*'" in failing(tract(*line, "--assert-op-only", "*,Cnov*"))
+
+
+def test_facts_of_outputs_that_are_not_there(tract: Call, model: Path) -> None:
+    facts = ("--assert-output-fact", "B,3,f32")
+    assert tract(model, "run", "-R", "--set", "B=1", *facts).exit_code == 0
+    assert "output 1 is missing" in failing(tract(model, "run", "-R", "--set", "B=1", *facts, *facts))
+
+
+@pytest.mark.parametrize("kind", ["FLOAT16", "BFLOAT16", "FLOAT", "DOUBLE"])
+def test_floats_of_every_type_are_looked_at(tract: Call, tmp_path: Path, kind: str) -> None:
+    """Also in an output that no node computes, and in a sequence."""
+    number = getattr(TensorProto, kind)
+    bad = helper.make_tensor("bad", number, [2], [1.0, float("nan")])
+    for nodes, output in (
+        ([helper.make_node("Identity", ["bad"], ["y"])], helper.make_tensor_value_info("y", number, [2])),
+        ([helper.make_node("Expand", ["bad", "n"], ["y"])], helper.make_tensor_value_info("y", number, None)),
+        (
+            [helper.make_node("SequenceConstruct", ["bad"], ["y"])],
+            helper.make_tensor_sequence_value_info("y", number, [2]),
+        ),
+    ):
+        shape = helper.make_tensor_value_info("n", TensorProto.INT64, [1])
+        graph = helper.make_graph(nodes, "g", [shape], [output], [bad])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
+        run = (tmp_path / "m.onnx", "-i", "n:1,i64", "run", "-R", "--random-range", "2..3")
+        assert tract(*run).exit_code == 0
+        assert "not finite: y" in failing(tract(*run, "--assert-sane-floats"))
+
+
+def test_a_bundle_without_inputs_is_no_reason_for_random_ones(tract: Call, model: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "typo.npz", X=np.ones((1, 4), np.float32))
+    result = tract(model, "run", "-R", "--set", "B=1", "--input-from-npz", tmp_path / "typo.npz")
+    assert "no array in it names an input; it has X" in failing(result)

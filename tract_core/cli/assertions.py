@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tract_core.cli.values import literal, of_type, read_bundle
 from tract_core.data import DatumType
 from tract_core.errors import InputError, TractError
-from tract_core.model.cut import outlet_named
 from tract_core.model.fact import TypedFact
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
+from tract_core.ops.source import TypedSource
+from tract_core.plugins.keys import AXES, COST, REFERENCE, STATE
 from tract_core.testing.tolerance import Tolerance, approx_class, mismatch
+
+if TYPE_CHECKING:
+    from tract_core.plugins import Registry
 
 Array = np.ndarray[Any, Any]
 
@@ -31,7 +36,7 @@ class Assertions:
     """The assertion flags, under the names that `options.assertion_options` gives them."""
 
     approx: str = "close"
-    approx_custom: str | None = None
+    approx_custom: Tolerance | None = None
     assert_output: tuple[str, ...] = ()
     assert_output_bundle: str | None = None
     allow_missing_outputs: bool = False
@@ -60,17 +65,22 @@ class Assertions:
         return bool(self.assert_output or self.assert_output_bundle)
 
     def tolerance(self, kind: DatumType) -> Tolerance:
-        """How close values of an element type must be. Raises InputError for a custom one that is no three numbers."""
-        if self.approx_custom is None:
-            return approx_class(self.approx, kind)
-        try:
-            absolute, relative, outliers = map(float, self.approx_custom.split(","))
-        except ValueError:
-            raise InputError(f"--approx-custom {self.approx_custom!r} is not ATOL,RTOL,OUTLIERS") from None
-        return Tolerance(absolute, relative, outliers)
+        """How close values of an element type must be."""
+        return self.approx_custom or approx_class(self.approx, kind)
+
+    def difference(self, found: Array, wanted: Array) -> str | None:
+        """How a value differs from the one that is wanted; ``None`` where they agree."""
+        wanted = of_type(wanted, found.dtype)
+        if found.dtype != wanted.dtype:
+            return f"element type is {found.dtype}, wanted {wanted.dtype}"
+        return mismatch(np.asarray(found), wanted, self.tolerance(DatumType.from_numpy(found.dtype)))
 
     def _operators(self, model: TypedModel) -> list[str]:
         counts = Counter(node.op.name for node in model.live_nodes())
+        known = counts.keys() | set(operators(model.registry))
+        for op, _ in self.assert_op_count:
+            if op not in known:
+                raise _unknown_operator("--assert-op-count", op, known)
         problems = [
             f"there are {counts[op]} nodes of {op}, not {wanted}"
             for op, wanted in self.assert_op_count
@@ -78,6 +88,9 @@ class Assertions:
         ]
         if self.assert_op_only is not None:
             patterns = [pattern.strip() for pattern in self.assert_op_only.split(",")]
+            for pattern in patterns:
+                if not any(fnmatchcase(op, pattern) for op in known):
+                    raise _unknown_operator("--assert-op-only", pattern, known)
             others = sorted(op for op in counts if not any(fnmatchcase(op, pattern) for pattern in patterns))
             problems += [
                 f"there are {counts[op]} nodes of {op}, only {self.assert_op_only} are allowed" for op in others
@@ -97,40 +110,65 @@ class Assertions:
         return problems
 
     def _values(self, model: TypedModel, names: Sequence[str], outputs: Mapping[str, Array]) -> list[str]:
-        expected: dict[str, Array] = {}
+        expected = [self._literal(names, slot, spec) for slot, spec in enumerate(self.assert_output)]
         if self.assert_output_bundle is not None:
             bundle = read_bundle(self.assert_output_bundle)
+            self._check_names(model, names, bundle)
             missing = [name for name in names if name not in bundle]
             if missing and not self.allow_missing_outputs:
                 return [
                     f"the bundle has no output {name!r}; it has {', '.join(bundle) or 'nothing'}" for name in missing
                 ]
-            expected = {name: bundle[name] for name in names if name in bundle}
-        for slot, spec in enumerate(self.assert_output):
-            name, array = self._literal(model, names, slot, spec)
-            expected[name] = array
+            expected += [(name, bundle[name]) for name in names if name in bundle]
         return [
             f"output {name!r}: {problem}"
-            for name, wanted in expected.items()
+            for name, wanted in expected
             if (problem := self.difference(outputs[name], wanted)) is not None
         ]
 
-    def _literal(self, model: TypedModel, names: Sequence[str], slot: int, spec: str) -> tuple[str, Array]:
+    def _check_names(self, model: TypedModel, names: Sequence[str], bundle: Collection[str]) -> None:
+        """Raises InputError for arrays that would be compared with nothing; inputs may be in the same bundle."""
+        path = self.assert_output_bundle
+        inputs = {model.outlet_name(outlet) for outlet in model.inputs}
+        unknown = [name for name in bundle if name not in inputs and name not in names]
+        if unknown:
+            raise InputError(
+                f"no output is named {', '.join(map(repr, unknown))}",
+                where=path,
+                hint=f"{nearest(unknown[0], names)}; 'compare --npz' compares other tensors too",
+            )
+        if not set(names) & set(bundle):
+            raise InputError(f"no array in it names an output; it has {', '.join(bundle) or 'nothing'}", where=path)
+
+    def _literal(self, names: Sequence[str], slot: int, spec: str) -> tuple[str, Array]:
         text, equals, values = spec.partition("=")
         head, _, tail = text.rpartition(":")
         if not equals or (not head and slot >= len(names)) or (head and head not in names):
             raise InputError(f"--assert-output {spec!r} is not [NAME:]FACT=VALUES", hint=f"outputs: {', '.join(names)}")
         fact: TypedFact = parse_typed_fact(tail if head else text)
-        if head:
-            outlet_named(model, head)
         return head or names[slot], literal(fact, values)
 
-    def difference(self, found: Array, wanted: Array) -> str | None:
-        """How a value differs from the one that is wanted; ``None`` where they agree."""
-        wanted = of_type(wanted, found.dtype)
-        if found.dtype != wanted.dtype:
-            return f"element type is {found.dtype}, wanted {wanted.dtype}"
-        return mismatch(np.asarray(found), wanted, self.tolerance(DatumType.from_numpy(found.dtype)))
+
+def operators(registry: Registry) -> list[str]:
+    """The names of the operators that typed models are made of, the core's and those of installed plugins."""
+    rows = [registry[REFERENCE].rows(), registry[STATE].rows(), registry[COST].rows(), registry[AXES].rows()]
+    return sorted({key.rpartition(":")[2] for table in rows for key in table} | {TypedSource.__name__})
+
+
+def nearest(name: str, there: Collection[str]) -> str:
+    """What may have been meant by a name that is not there."""
+    near = get_close_matches(name, there, n=3)
+    return f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(sorted(there)) or 'none'}"
+
+
+def _unknown_operator(flag: str, name: str, known: Collection[str]) -> InputError:
+    lowered = {one.lower(): one for one in known}
+    near = [lowered[one] for one in get_close_matches(name.lower(), lowered, n=3)]
+    listed = f"did you mean {', '.join(near)}? " if near else ""
+    return InputError(
+        f"{flag}: no operator is named {name!r}",
+        hint=f"{listed}'tract list-ops' names those that models are made of here, which are not those of the file",
+    )
 
 
 def _report(problems: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,11 +61,16 @@ def compare(request: Request, flags: dict[str, Any]) -> None:
     with request.progress("comparing"):
         verdicts = judge(request, model, arrays, reference.tensors, assertions, cumulative=flags["cumulative"])
     _print(request, reference, verdicts, flags)
-    _conclude(reference, verdicts)
+    _conclude(reference, verdicts, () if flags["allow_missing_outputs"] else _output_names(model))
     check_outputs(request, model, flags, arrays)
 
 
-def _conclude(reference: Reference, verdicts: Sequence[Verdict]) -> None:
+def _output_names(model: TypedModel) -> list[str]:
+    return [model.outlet_name(outlet) for outlet in model.outputs]
+
+
+def _conclude(reference: Reference, verdicts: Sequence[Verdict], outputs: Collection[str]) -> None:
+    """Raises AssertionFailed where a tensor differs, and where nothing, or not every output, was compared."""
     wrong = [verdict for verdict in verdicts if verdict.problem is not None]
     if wrong:
         first = wrong[0]
@@ -79,6 +84,14 @@ def _conclude(reference: Reference, verdicts: Sequence[Verdict]) -> None:
             f"nothing was compared: {reference.title} has no tensor of a name that the model has",
             hint="--pass type keeps more of the file's nodes than the decluttered model has",
         )
+    compared = {verdict.name for verdict in verdicts if verdict.compared}
+    missing = [name for name in outputs if name not in compared]
+    if missing:
+        names = f"output{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}"
+        raise AssertionFailed(
+            f"{names} could not be compared: {reference.title} has no tensor of that name",
+            hint="--allow-missing-outputs lets what was compared be enough",
+        )
 
 
 # -- the reference -----------------------------------------------------------------------------------------------------
@@ -91,10 +104,17 @@ def _reference(request: Request, model: TypedModel, arrays: list[Array], flags: 
         return _partner(request, model, arrays, flags)
     if flags["against"]:
         other = replace(request, runtime=flags["against"])
+        if other.chosen_runtime.name == request.chosen_runtime.name:
+            raise InputError(
+                f"both sides are runtime {other.chosen_runtime.name!r}, which would be compared with itself",
+                hint="--runtime NAME names the other one; --twice compares two runs of one",
+            )
         return Reference(f"runtime {other.chosen_runtime.name!r}", every_tensor(other, model, arrays))
     reference = replace(request, runtime="reference")
     if flags["twice"]:
         return Reference("a second run", every_tensor(request, model, arrays))
+    if flags["stage"] == request.final_stage:
+        raise InputError(f"the model is at stage {flags['stage']!r} itself: it would be compared with itself")
     staged = request.pipeline.at(flags["stage"])
     if not isinstance(staged, TypedModel):
         raise InputError(f"at stage {flags['stage']!r} the model cannot run")
@@ -182,11 +202,16 @@ def judge(
             verdict(name, step.op.name, found)
         return None if cumulative else _corrected(names, outputs, reference)
 
+    ops = {model.outlet_name(outlet): node.op.name for node in model.live_nodes() for outlet in node.outlets()}
     if isinstance(plan, TypedSimplePlan):
-        plan.spawn().run(arrays, observe=look)
+        outputs = plan.spawn().run(arrays, observe=look)
     else:
-        ops = {model.outlet_name(outlet): node.op.name for node in model.live_nodes() for outlet in node.outlets()}
         for name, found in _as_outputs(request, model, arrays).items():
+            verdict(name, ops[name], found)
+        outputs = plan.spawn().run(arrays)
+    judged = {one.name for one in verdicts}
+    for name, found in zip(_output_names(model), outputs, strict=True):
+        if name not in judged:  # no node computes it: it is a constant, or an input
             verdict(name, ops[name], found)
     return verdicts
 

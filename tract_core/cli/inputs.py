@@ -18,12 +18,19 @@ Array = np.ndarray[Any, Any]
 
 
 def inputs_for(request: Request, model: TypedModel, flags: dict[str, Any]) -> list[Array]:
-    """One array per input, in order. Raises InputError when one has no value."""
+    """One array per input, in order. Raises InputError when one has no value, and for a bundle without inputs."""
     names = [model.outlet_name(outlet) for outlet in model.inputs]
+    bundle = read_bundle(flags["bundle"]) if flags["bundle"] else {}
+    if flags["bundle"] and names and not set(names) & bundle.keys():
+        raise InputError(
+            f"no array in it names an input; it has {', '.join(bundle) or 'nothing'}",
+            where=flags["bundle"],
+            hint=f"inputs: {', '.join(names)}",
+        )
     return make_inputs(
         names,
         [model.outlet_fact(outlet) for outlet in model.inputs],
-        bundle={**(read_bundle(flags["bundle"]) if flags["bundle"] else {}), **_from_files(request, names)},
+        bundle={**bundle, **_from_files(request, names)},
         random=flags["random"],
         ranges=flags["ranges"],
         bindings=flags["bindings"],

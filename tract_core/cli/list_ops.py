@@ -16,23 +16,21 @@ def command(as_json: bool) -> None:
 
     Behind an operator of a format are the versions in which its meaning changed, where there are several.
     """
+    from tract_core.cli.assertions import operators
     from tract_core.plugins import default_registry
-    from tract_core.plugins.keys import AXES, COST, REFERENCE, STATE
     from tract_core.plugins.tables import TableKey
 
     registry = default_registry()
-    rows = [registry[REFERENCE].rows(), registry[STATE].rows(), registry[COST].rows(), registry[AXES].rows()]
-    names = sorted({key.rpartition(":")[2] for table in rows for key in table})
-    listing = {"core": names}
+    listing = {"core": operators(registry)}
     for name in registry.frontends():
         table: TableKey[str, object] = TableKey(name, f"how {name} operators are wired")
         listing[name] = sorted({key.removeprefix("/") for key in registry[table].rows()})
     if as_json:
         click.echo(json.dumps(listing, indent=1))
         return
-    for title, operators in listing.items():
-        click.secho(f"{title} ({len(operators)})", bold=True)
-        for group, names in _grouped(operators).items():
+    for title, found in listing.items():
+        click.secho(f"{title} ({len(found)})", bold=True)
+        for group, names in _grouped(found).items():
             print_wrapped(" ".join(names), indent=f"  {group}: " if group else "  ", hanging="  ")
 
 

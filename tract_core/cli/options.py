@@ -235,7 +235,12 @@ def assertion_options(function: Callable[..., Any] | None = None, *, approx: str
                 show_default=True,
                 help=f"How close values must be: {', '.join(APPROX)}.",
             ),
-            option("--approx-custom", metavar="ATOL,RTOL,OUTLIERS", help="A tolerance of your own."),
+            option(
+                "--approx-custom",
+                metavar="ATOL,RTOL,OUTLIERS",
+                callback=readings.whole(readings.tolerance),
+                help="A tolerance of your own.",
+            ),
             option(
                 "--assert-output", multiple=True, metavar="SPEC", help="Expected values, as '[NAME:]2,f32=1.0,2.0'."
             ),

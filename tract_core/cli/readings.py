@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tract_core.dims import Dim
     from tract_core.dims.assertion import Assertion
     from tract_core.limits import LoadLimits
+    from tract_core.testing.tolerance import Tolerance
 
 _WITH_CROSSES: Final = re.compile(r"\w+(x\w+)+", re.ASCII)
 """Sizes as they are spoken, as in 1x3x32x32."""
@@ -252,3 +253,22 @@ def transform(spec: str) -> str:
         raise InputError(
             f"--transform {spec!r}: {error.msg}", hint='write it as in set_symbols(values: {"S": 12})'
         ) from None
+
+
+# -- assertions --------------------------------------------------------------------------------------------------------
+
+
+def tolerance(text: str) -> Tolerance:
+    """``ATOL,RTOL,OUTLIERS``. Raises InputError where it is not that, and where everything would be close enough."""
+    from tract_core.testing.tolerance import Tolerance
+
+    try:
+        absolute, relative, outliers = map(float, text.split(","))
+    except ValueError:
+        raise InputError(f"--approx-custom {text!r} is not ATOL,RTOL,OUTLIERS", hint="as in 1e-4,5e-4,0") from None
+    if not (0 <= absolute < math.inf and 0 <= relative < math.inf and 0 <= outliers < 1):
+        raise InputError(
+            f"--approx-custom {text!r} is no tolerance",
+            hint="ATOL and RTOL are finite and not negative; OUTLIERS is a share, from 0 to below 1",
+        )
+    return Tolerance(absolute, relative, outliers)

@@ -15,6 +15,8 @@ from tract_core.cli.assertions import AssertionFailed, Assertions
 from tract_core.cli.dump import check_assertions
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.show import fact_of, holds_arrays_only, plain, save_npz, summary
+from tract_core.data import DatumType
+from tract_core.data.boxes import tensors_in
 from tract_core.errors import InputError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -48,7 +50,7 @@ def run_once(request: Request, flags: dict[str, Any]) -> None:
         save_npz(flags["save"], by_name)
     if flags["save_steps"]:
         save_npz(flags["save_steps"], {**watch.tensors, **_savable(by_name)})
-    watch.check()
+    watch.check(by_name)
     Assertions.of(flags).check_outputs(model, outputs)
 
 
@@ -79,13 +81,28 @@ class Watch:
                 )
             if self.keep:
                 self.tensors |= _savable({name: np.array(array)})
-            if self.sane and array.dtype.kind == "f" and not np.isfinite(array).all():
-                self.insane.append(name)
+            if self.sane:
+                self.look(name, array)
 
-    def check(self) -> None:
-        """Raise AssertionFailed when a tensor was not sane and should have been."""
+    def look(self, name: str, array: Array) -> None:
+        """Note a tensor that holds an infinity or not-a-number, also inside a sequence or a map."""
+        if name not in self.insane and not all(map(_is_finite, tensors_in(array))):
+            self.insane.append(name)
+
+    def check(self, outputs: Mapping[str, Array]) -> None:
+        """Raise AssertionFailed when a tensor was not sane and should have been; no node computes some outputs."""
+        if self.sane:
+            for name, array in outputs.items():
+                self.look(name, array)
         if self.insane:
             raise AssertionFailed(f"not finite: {', '.join(self.insane[:10])}")
+
+
+def _is_finite(array: Array) -> bool:
+    kind = DatumType.from_numpy(array.dtype)
+    if not (kind.is_float() or kind.is_complex()):
+        return True
+    return bool(np.isfinite(array if array.dtype.kind in "fc" else array.astype(np.float32)).all())
 
 
 def _savable(arrays: Mapping[str, Array]) -> dict[str, Array]:
