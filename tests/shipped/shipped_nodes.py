@@ -1,0 +1,119 @@
+"""Where two engines part: the nodes of a file that differ on the very inputs that ONNX Runtime had there.
+
+Differences grow on the way through a network, and a difference at its end says nothing of its cause. So every node is
+asked alone: here, with the tensors that ONNX Runtime computed in front of it, and where that gives something else, by
+the reference evaluator of the ``onnx`` package in f64, which is neither of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from shipped_inputs import Array
+from tract_onnx.frontend import Onnx
+from tract_onnx.graph import captured
+from tract_onnx.onnxruntime import run_in_onnxruntime
+
+from tract_core.runtime.plan import TypedSimplePlan
+
+NODE_TOLERANCE: Final = 2e-5
+"""What one node may differ by, relative to the largest magnitude of its output: sums of thousands of f32."""
+
+Arrays = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Parting:
+    """A node on which the engines differ. ``ours``, ``theirs``: distances from f64; ``None`` if that cannot be had."""
+
+    node: str
+    op_type: str
+    ours: float | None
+    theirs: float | None
+
+    @property
+    def is_theirs(self) -> bool:
+        """Whether f64 says that the other engine is the one that is wrong."""
+        return self.ours is not None and self.theirs is not None and self.ours <= NODE_TOLERANCE < self.theirs
+
+
+def distance(found: Array, wanted: Array) -> float:
+    """The largest difference, relative to the largest magnitude; infinite for another shape, or another finiteness.
+
+    For arrays that are no floats: the share of the elements that differ.
+    """
+    if found.shape != wanted.shape:
+        return np.inf
+    if wanted.dtype.kind not in "fc":
+        return float(np.mean(found != wanted)) if wanted.size else 0.0
+    found, wanted = (np.asarray(array, np.complex128) for array in (found, wanted))
+    finite = np.isfinite(wanted)
+    if (np.isfinite(found) != finite).any() or not np.array_equal(found[~finite], wanted[~finite], equal_nan=True):
+        return np.inf
+    largest = np.abs(wanted[finite]).max(initial=0.0)
+    return float(np.abs(found - wanted)[finite].max(initial=0.0) / max(largest, np.finfo(np.float32).tiny))
+
+
+def partings(path: Path, given: Arrays) -> Iterator[Parting]:
+    """The nodes of the main graph that differ on the same inputs, in order."""
+    proto = onnx.load(path)
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
+    known = {**constants, **given, **run_in_onnxruntime(path, given)}
+    for node in proto.graph.node:
+        inputs = {name: known[name] for name in (*node.input, *captured(node)) if name}
+        wanted = {name: known[name] for name in node.output if name in known}
+        if not inputs or not wanted:
+            continue
+        model = alone(proto, node, inputs, list(wanted), constants)
+        found = _here(model, inputs)
+        if _worst(found, wanted) > NODE_TOLERANCE:
+            exact = _in_float64(model, inputs, list(wanted))
+            ours, theirs = (None, None) if exact is None else (_worst(found, exact), _worst(wanted, exact))
+            yield Parting(node.name or node.output[0], node.op_type, ours, theirs)
+
+
+def alone(
+    proto: onnx.ModelProto, node: onnx.NodeProto, inputs: Arrays, outputs: list[str], constants: Arrays
+) -> onnx.ModelProto:
+    """A model of one node; what is constant in the file is constant there."""
+    graph = onnx.GraphProto(name="node", node=[node])
+    for name, array in inputs.items():
+        if name in constants:
+            graph.initializer.append(numpy_helper.from_array(array, name))
+        else:
+            kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+            graph.input.append(helper.make_tensor_value_info(name, kind, array.shape))
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
+    model = onnx.ModelProto(graph=graph, ir_version=proto.ir_version, functions=proto.functions)
+    model.opset_import.extend(proto.opset_import)
+    return model
+
+
+def _here(model: onnx.ModelProto, inputs: Arrays) -> dict[str, Array]:
+    typed = Onnx().load_bytes(model.SerializeToString()).into_typed()
+    given = [inputs[typed.outlet_name(outlet)] for outlet in typed.inputs]
+    return dict(zip((one.name for one in model.graph.output), TypedSimplePlan(typed).run(given), strict=True))
+
+
+def _in_float64(model: onnx.ModelProto, inputs: Arrays, names: list[str]) -> dict[str, Array] | None:
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+    del wide.graph.initializer[:]
+    for attribute in (one for node in wide.graph.node for one in node.attribute if one.name in ("to", "dtype")):
+        attribute.i = onnx.TensorProto.DOUBLE if attribute.i == onnx.TensorProto.FLOAT else attribute.i
+    given = {name: array.astype(np.float64) if array.dtype == np.float32 else array for name, array in inputs.items()}
+    try:
+        return dict(zip(names, map(np.asarray, ReferenceEvaluator(wide).run(names, given)), strict=True))
+    except Exception:  # it raises what it likes for what it does not have
+        return None
+
+
+def _worst(found: Arrays, wanted: Arrays) -> float:
+    return max(distance(found[name], wanted[name]) for name in wanted)

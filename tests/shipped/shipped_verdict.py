@@ -1,0 +1,96 @@
+"""What is to be said of a file: does it load, and does it compute what ONNX Runtime computes, wired and decluttered?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import onnx
+from shipped_inputs import Array, Case, Known, two_cases
+from shipped_nodes import distance, partings
+from tract_onnx.frontend import Onnx
+
+from tract_core.model.typed import TypedModel
+from tract_core.runtime.plan import TypedSimplePlan
+from tract_core.transforms.float_precision import FloatPrecision
+
+TOLERANCE: Final = 1e-4
+"""What an output may differ by, relative to its largest magnitude, without float64 being asked."""
+
+
+@dataclass
+class Findings:
+    """What is known of one file; ``failures`` is empty where all is well. Differences are those of `distance`.
+
+    ``seconds``: of the processor, for loading and simplifying it. ``blamed``: operators of ONNX Runtime that float64 is
+    against. ``ours``, ``theirs``: distances of the two engines from float64, where that was asked.
+    """
+
+    megabytes: float
+    nodes: int
+    seconds: float = 0.0
+    wired: float = 0.0
+    decluttered: float = 0.0
+    blamed: dict[str, None] = field(default_factory=dict)
+    ours: float | None = None
+    theirs: float | None = None
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """One line."""
+        if self.failures:
+            return "; ".join(dict.fromkeys(self.failures))
+        if self.ours is None:
+            return "agrees"
+        who = f"float64 is against ONNX Runtime's {', '.join(self.blamed)}" if self.blamed else "rounding"
+        return f"{who}: {self.ours:.0e} from it here, {self.theirs:.0e} there"
+
+
+def examine(path: Path, known: Sequence[Known] = ({}, {})) -> Findings:
+    """Load a file as it is, and run it at two sizes."""
+    findings = Findings(path.stat().st_size / 1e6, len(onnx.load(path, load_external_data=False).graph.node))
+    try:
+        wired = Onnx().load(path).into_typed()
+        start = time.process_time()
+        decluttered = Onnx().load(path).into_typed().declutter()
+        findings.seconds = time.process_time() - start
+    except Exception as error:
+        findings.failures.append(f"does not load: {error}")
+        return findings
+    for case in two_cases(path, known):
+        try:
+            found = [_run(model, case) for model in (wired, decluttered)]
+        except Exception as error:
+            findings.failures.append(f"does not run with {case.sizes}: {error}")
+            return findings
+        worst = [_worst(outputs, case.wanted) for outputs in found]
+        findings.wired, findings.decluttered = max(findings.wired, worst[0]), max(findings.decluttered, worst[1])
+        if max(worst) > TOLERANCE:
+            _judge(path, wired, case, found, findings)
+    return findings
+
+
+def _judge(path: Path, model: TypedModel, case: Case, found: list[list[Array]], findings: Findings) -> None:
+    """Ask float64: first about every node that differs on the same inputs, then about the outputs."""
+    for parting in partings(path, case.given):
+        if not parting.is_theirs:
+            findings.failures.append(f"{parting.op_type} {parting.node!r} differs, {parting.ours} here from float64")
+            return
+        findings.blamed[parting.op_type] = None
+    exact = _run(FloatPrecision("f32", "f64").apply(model), case)
+    ours, theirs = max(_worst(outputs, exact) for outputs in found), _worst(case.wanted, exact)
+    if ours > max(theirs, TOLERANCE):
+        findings.failures.append(f"{ours:.1e} from float64, ONNX Runtime {theirs:.1e}")
+    findings.ours, findings.theirs = max(findings.ours or 0.0, ours), max(findings.theirs or 0.0, theirs)
+
+
+def _run(model: TypedModel, case: Case) -> list[Array]:
+    return TypedSimplePlan(model).run([case.given[model.outlet_name(outlet)] for outlet in model.inputs])
+
+
+def _worst(found: Sequence[Array], wanted: Sequence[Array]) -> float:
+    return max(map(distance, found, wanted))
