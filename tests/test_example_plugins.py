@@ -275,7 +275,7 @@ def test_a_broken_transform_is_an_error_of_ours(environment, model):
 class TestConformance:
     """The kit, as the author of the runtime ``toy`` runs it."""
 
-    KIT = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "tract_core.testing", "--runtime", "toy")
+    KIT = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "tract_core.testing", "--tract-runtime", "toy")
     FEW = ("-k", "Smooth or cosh or Sigmoid or gaps or contract")
 
     def test_it_passes_with_its_known_gaps(self, environment):
@@ -323,13 +323,27 @@ class TestConformance:
         found = environment.run(*kit, status=1, PYTHONPATH=str(environment.folder)).stdout
         assert message in found
 
-    def test_an_option_of_the_same_name_elsewhere_stops_no_pytest(self, environment):
+    def test_a_plain_option_of_another_plugin_is_its_own(self, environment):
         (environment.folder / "clash.py").write_text(
             "def pytest_addoption(parser):\n    parser.addoption('--runtime', default=None)\n"
         )
-        kit = (self.KIT[0], self.KIT[1], "-p", "clash", *self.KIT[2:], "-k", "Sigmoid-extremes")
+        kit = (self.KIT[0], self.KIT[1], "-p", "clash", *self.KIT[2:], "-k", "Sigmoid-extremes", "--runtime", "docker")
         assert "6 passed" in environment.run(*kit, PYTHONPATH=str(environment.folder)).stdout
 
-    def test_an_unknown_runtime_lists_the_known_ones(self, environment):
-        found = environment.run(*self.KIT[:-1], "tpu", status=2).stdout
-        assert "runtime 'tpu' is not installed; installed runtimes: default, reference" in found
+    @pytest.mark.parametrize(
+        ("flags", "message"),
+        [
+            (
+                ("--tract-runtime", "tpu"),
+                "--tract-runtime: runtime 'tpu' is not installed; installed runtimes: default, ",
+            ),
+            (("--tract-runtime", "absent"), "--tract-runtime: runtime 'absent' does not work here: no device of this"),
+            (("--tract-registry", "nope"), "--tract-registry: 'nope' leads nowhere, wanted a text like 'module:attri"),
+            (("--tract-registry", "no_such:one"), "--tract-registry no_such:one: No module named 'no_such'"),
+            (("--tract-registry", "builtins:dict"), "--tract-registry builtins:dict returned a dict, wanted a tract_c"),
+        ],
+    )
+    def test_what_cannot_be_chosen_is_told_in_one_line(self, environment, flags, message):
+        found = environment.run(*self.KIT[:-2], *flags, status=4, PYTHONWARNINGS="ignore")
+        assert found.stderr.startswith(f"ERROR: {message}")
+        assert (found.stderr + found.stdout).strip().count("\n") == 0

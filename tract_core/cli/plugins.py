@@ -38,11 +38,12 @@ def command(check: bool, verbose: bool, as_json: bool) -> None:
     import warnings
 
     from tract_core.plugins import PluginWarning, default_registry
+    from tract_core.plugins.checkup import check_up
 
     registry = default_registry()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PluginWarning)  # the listing says the same, and more
-        records = registry.load_everything() if check else registry.ask_everything()
+        records = check_up(registry) if check else registry.ask_everything()
         unusable = _unusable_runtimes(registry) if check else {}
     if as_json:
         click.echo(json.dumps([_as_json(record, registry, unusable) for record in records], indent=1))
@@ -81,6 +82,7 @@ def _as_json(record: PluginRecord, registry: Registry, unusable: dict[str, str])
             {"doing": one.doing, "problem": one.problem, "fix": one.fix, "traceback": one.trace}
             for one in record.failures
         ],
+        "remarks": record.remarks,
         "unusable_runtimes": mine,
     }
 
@@ -113,6 +115,8 @@ def _table(records: Iterable[PluginRecord]) -> Table:
 
 
 def _print_failures(console: Console, record: PluginRecord, verbose: bool) -> None:
+    for remark in record.remarks:
+        console.print(f"\n{record.name} ({record.distribution} {record.version}): {remark}", markup=False)
     for failure in record.failures:
         console.print(
             f"\n{record.name} ({record.distribution} {record.version}): {failure.doing}", style="red", markup=False

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tract_core.errors import GraphError
+from tract_core.errors import GraphError, PluginError, RegistrationError
 from tract_core.limits import count_node
 from tract_core.model.graph import VACANT
 from tract_core.model.op import TypedOp
@@ -39,12 +39,26 @@ class Rule:
 
 
 def rewrites(*on: type) -> Callable[[RuleFn], Rule]:
-    """Decorator: make a rule, named after the function, that looks at operators of these types."""
+    """Decorator: make a rule, named after the function, that looks at operators of these types.
+
+    Raises RegistrationError for anything but types, as where the decorator is given the function itself.
+    """
+    problem = what_is_wrong_with_types(on)
+    if problem is not None:
+        raise RegistrationError(f"@rewrites {problem}", hint="write it as @rewrites(Relu), above the function")
 
     def make(function: RuleFn) -> Rule:
         return Rule(getattr(function, "__name__", repr(function)), on, function)
 
     return make
+
+
+def what_is_wrong_with_types(on: tuple[object, ...]) -> str | None:
+    """Why a rule cannot look at operators of these types, or ``None``."""
+    other = next((one for one in on if not isinstance(one, type)), None)
+    if other is not None:
+        return f"is given {getattr(other, '__name__', other)!r}, wanted types of operators"
+    return None if on else "is given no type of operator, so that it never looks at anything"
 
 
 class RuleSet:
@@ -103,6 +117,7 @@ class Rewriter:
     ``check``: verify the whole model after every patch (default: as the variable ``TRACT_CHECK_PATCHES`` says).
     ``max_patches``: stop after so many patches (for finding the patch that breaks something); ``None`` is no limit.
     ``forgive``: asked about a rule that raised; when it says yes, the rewriter goes on without that rule.
+    ``describe``: what messages call the rule of a name.
     """
 
     def __init__(
@@ -112,16 +127,20 @@ class Rewriter:
         check: bool | None = None,
         max_patches: int | None = None,
         forgive: Callable[[Rule, Exception], bool] | None = None,
+        describe: Callable[[str], str] = "rule {}".format,
     ) -> None:
         self.rules = rules if isinstance(rules, RuleSet) else RuleSet(rules)
         self.check = checks_wanted() if check is None else check
         self.max_patches = max_patches
         self.forgive = forgive
+        self.describe = describe
 
     def with_rule_for(self, name: str, on: type[TypedOp], function: RuleFn) -> Rewriter:
         """The rewriter with one more rule."""
         rules = self.rules + RuleSet([Rule(name, (on,), function)])
-        return Rewriter(rules, check=self.check, max_patches=self.max_patches, forgive=self.forgive)
+        return Rewriter(
+            rules, check=self.check, max_patches=self.max_patches, forgive=self.forgive, describe=self.describe
+        )
 
     def rewrite(self, model: TypedModel) -> RewriteReport:
         """Rewrite ``model`` in place until no rule applies to any node.
@@ -154,8 +173,13 @@ class Rewriter:
             if report.patches.total() == self.max_patches:
                 return
             if report.patches.total() > limit:
-                rules = ", ".join(f"{name} ({count} times)" for name, count in report.patches.most_common(3))
-                raise GraphError(f"the rules do not come to an end; applied most: {rules}")
+                most = report.patches.most_common(3)
+                rules = ", ".join(f"{self.describe(name)} ({count} times)" for name, count in most)
+                raise GraphError(
+                    f"the rules do not come to an end; applied most: {rules}",
+                    where=f"node {model.nodes[node_id].name!r}",
+                    hint="a rule returns None where there is nothing left to do",
+                )
             for touched in [node_id, *result.added, *result.touched]:
                 if touched not in queued:
                     queued.add(touched)
@@ -175,7 +199,7 @@ class Rewriter:
                 if self.check:
                     model.check_consistency()
             except Exception as error:
-                error.add_note(f"while rule {rule.name} looked at node {node}")
+                error.add_note(f"while {self.describe(rule.name)} looked at node {node}")
                 raise
             report.patches[rule.name] += 1
             return result
@@ -184,12 +208,27 @@ class Rewriter:
     def _ask(self, rule: Rule, model: TypedModel, node: TypedNode) -> ModelPatch | None:
         """The patch of a rule. Nothing has changed yet: a rule that raises here can be done without."""
         try:
-            return rule(model, node)
+            return _checked(model, rule(model, node))
         except Exception as error:
             if self.forgive is None or not self.forgive(rule, error):
                 raise
             self.rules = self.rules.without(rule.name)
             return None
+
+
+def _checked(model: TypedModel, found: object) -> ModelPatch | None:
+    """What a rule returned. Raises PluginError when it is no patch of the model."""
+    if found is None:
+        return None
+    if not isinstance(found, ModelPatch):
+        hint = "as ModelPatch.replace_op(model, node, op), or None where there is nothing to do"
+        raise PluginError(f"it returned a {type(found).__name__}, wanted a ModelPatch or None", hint=hint)
+    if found.target is not model:
+        raise PluginError("it returned a patch of another model", hint="make it with the model that the rule is given")
+    if not found.shunts:
+        hint = "say with patch.shunt(old, new) what takes the place of what, or return None"
+        raise PluginError("it returned a patch that replaces nothing", hint=hint)
+    return found
 
 
 def _is_read(model: TypedModel, node: TypedNode) -> bool:

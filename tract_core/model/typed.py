@@ -18,8 +18,9 @@ from tract_core.errors import GraphError, TractError
 from tract_core.limits import DEFAULT_LIMITS, current_watch
 from tract_core.model.fact import ShapeFact, TypedFact, check_sizes, in_type
 from tract_core.model.graph import VACANT, Graph, Node, Outlet, OutletId
-from tract_core.model.op import TypedOp
+from tract_core.model.op import TypedOp, check_facts, check_operator
 from tract_core.model.substitute import symbols_announced, symbols_needed
+from tract_core.plugins.descriptor import CORE
 from tract_core.plugins.keys import COST, REFERENCE, STATE, SYMBOLIC
 
 if TYPE_CHECKING:
@@ -116,17 +117,25 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         """
         facts = [self.outlet_fact(outlet) for outlet in inputs]
         try:
+            check_operator(op)
             outputs = self.facts_for(op, facts)
         except TractError as error:
             found = "; ".join(map(str, facts)) or "none"
             if error.hint is None:
                 error.hint = f"inputs are: {found}"
-            raise error.at(f"node {name!r} ({op.name})") from None
+            raise error.at(f"node {name!r} ({self._described(op)})") from None
         return tuple(self.add_node(name, op, outputs, inputs).outlets())
+
+    def _described(self, op: TypedOp) -> str:
+        """What messages call an operator: its name, and the distribution that it is from where that is not the core."""
+        home = self.registry.home_of(type(op))
+        return getattr(op, "name", type(op).__name__) if home == CORE else f"{op.name} of {home}"
 
     def facts_for(self, op: TypedOp, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The facts that ``op`` gives for these inputs in this model: sizes simplified, known values computed."""
         outputs = op.output_facts(inputs)
+        if outputs.__class__ is not tuple or any(fact.__class__ is not TypedFact for fact in outputs) or not outputs:
+            outputs = check_facts(op, outputs)
         for fact in outputs:
             check_sizes(fact.shape)
         if not all(fact.shape.is_concrete for fact in outputs):

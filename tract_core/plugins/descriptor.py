@@ -7,9 +7,13 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from tract_core.errors import PluginError, TractError
+
+CORE: Final = "tract-core"
+"""The distribution that the core is."""
+CORE_PLUGIN: Final = "core"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class PluginRecord:
     """One installed plugin: who brings it, which hooks it implements, and how it is doing.
 
     ``name`` is that of its entry point, ``target`` where the entry point leads. A plugin in the state *failed* still
-    serves with whatever of it did not fail.
+    serves with whatever of it did not fail. ``remarks``: what is good to know, and no failure.
     """
 
     name: str
@@ -71,6 +75,7 @@ class PluginRecord:
     state: PluginState = PluginState.AVAILABLE
     hooks: tuple[str, ...] = ()
     failures: list[Failure] = field(default_factory=list[Failure])
+    remarks: list[str] = field(default_factory=list[str])
 
     @property
     def cause(self) -> str | None:

@@ -68,11 +68,13 @@ PARTNERS: TableKey[str, PartnerFn] = TableKey(
 
 
 def _rule_row(key: str, value: Any) -> str | None:
-    from tract_core.model.rewriter import Rule
+    from tract_core.model.rewriter import Rule, what_is_wrong_with_types
 
     if not isinstance(value, Rule):
         return f"is a {type(value).__name__}, wanted a Rule (decorate it with tract_core.model.rewriter.rewrites)"
-    return None if value.name == key else f"is a rule named {value.name}, wanted one named {key}"
+    if value.name != key:
+        return f"is a rule named {value.name}, wanted one named {key}"
+    return what_is_wrong_with_types(value.on)
 
 
 DECLUTTER: TableKey[str, Rule] = TableKey(

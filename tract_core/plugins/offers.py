@@ -1,4 +1,4 @@
-"""Check what hooks return, before any of it is used.
+"""Check what hooks return, before any of it is used, and what their answers lead to, once it is imported.
 
 One function per kind of answer; each gives the answer as a mapping, and raises PluginError saying what was found and
 what was wanted.
@@ -7,10 +7,12 @@ what was wanted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from typing import Any, Final, cast
 
 from tract_core.errors import PluginError
 from tract_core.plugins.descriptor import Frontend
+from tract_core.plugins.tables import TableKey
 
 Offer = Mapping[str, Any]
 
@@ -72,5 +74,47 @@ def _text(value: object, wanted: str) -> str:
     return value
 
 
-def _a(value: object) -> str:
+def _a(value: Any) -> str:
     return f"a {type(value).__name__}"
+
+
+def what_is_wrong(hook: str, name: str, found: object) -> str | None:
+    """Why what an offer leads to is not what its hook wants, or ``None``."""
+    check = _TARGETS.get(hook)
+    return None if check is None else check(name, found)
+
+
+def _table(name: str, found: object) -> str | None:
+    if not isinstance(found, TableKey):
+        return f"it is {_a(found)}, wanted a tract_core.plugins.TableKey"
+    return None if found.name == name else f"it is the key of the table {found.name!r}"
+
+
+def _frontend(name: str, found: object) -> str | None:
+    if not callable(found):
+        return f"it is {_a(found)}, wanted the class of a loader"
+    return None if hasattr(found, "load") or not isinstance(found, type) else f"{found.__name__} has no method 'load'"
+
+
+def _transform(name: str, found: object) -> str | None:
+    if not isinstance(found, type) or not is_dataclass(found):
+        is_class = isinstance(found, type)
+        return f"it is {f'the class {found.__name__}' if is_class else _a(found)}, wanted a frozen dataclass"
+    if not callable(getattr(found, "apply", None)):
+        return f"{found.__name__} has no method 'apply'"
+    own = getattr(found, "name", None)
+    return None if own == name else f"{found.__name__}.name is {own!r}, wanted {name!r}, under which it is offered"
+
+
+def _command(name: str, found: object) -> str | None:
+    import click
+
+    return None if isinstance(found, click.Command) else f"it is {_a(found)}, wanted a click.Command"
+
+
+_TARGETS: Final[Mapping[str, Callable[[str, object], str | None]]] = {
+    "tract_tables": _table,
+    "tract_frontends": _frontend,
+    "tract_transforms": _transform,
+    "tract_commands": _command,
+}

@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import pluggy
@@ -19,17 +20,15 @@ import pluggy
 from tract_core.errors import PluginError, RegistrationError, TractError
 from tract_core.plugins import builtin, hookspecs
 from tract_core.plugins.claims import Brought, Offers, take_offers, take_rows
-from tract_core.plugins.descriptor import Frontend, PluginRecord, PluginState, load_object
+from tract_core.plugins.descriptor import CORE, CORE_PLUGIN, Frontend, PluginRecord, PluginState, load_object
 from tract_core.plugins.discovery import installed_plugins, normal_name
-from tract_core.plugins.offers import CHECKS, Offer
+from tract_core.plugins.offers import CHECKS, Offer, what_is_wrong
 from tract_core.plugins.tables import Rows, Table, TableKey
 from tract_core.version import version
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-CORE = "tract-core"
-CORE_PLUGIN = "core"
 _ROW_HOOKS = ("tract_operators", "tract_importers")
 _NAME_HOOKS = ("tract_tables", "tract_frontends", "tract_transforms", "tract_runtimes", "tract_commands")
 
@@ -151,8 +150,12 @@ class Registry:
             known = ", ".join(sorted(offered)) or "none"
             raise PluginError(f"no plugin offers {name!r} to {hook}; there are: {known}")
         offer, record = offered[name]
+        reference = offer.loader if isinstance(offer, Frontend) else offer
         try:
-            loaded = load_object(offer.loader if isinstance(offer, Frontend) else offer)
+            loaded = load_object(reference)
+            wrong = what_is_wrong(hook, name, loaded)
+            if wrong is not None:
+                raise PluginError(f"{reference!r} does not lead to what {hook} wants: {wrong}")
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
@@ -226,6 +229,25 @@ class Registry:
                 if isinstance(loaded, TableKey):
                     self[cast("TableKey[Any, Any]", loaded)]
         return self.plugins()
+
+    def tables(self) -> list[str]:
+        """The names of the tables that installed plugins ask."""
+        return list(self._offered("tract_tables"))
+
+    def listed_modules(self, record: PluginRecord) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+        """What a plugin lists as modules of rows: by table, the hook, and the modules."""
+        answers = [(hook, offer) for hook in _ROW_HOOKS for one, offer in self._ask(hook) if one is record]
+        return {table: (hook, modules) for hook, offer in answers for table, modules in offer.items()}
+
+    def loaded_rows(self, record: PluginRecord, module: str) -> Rows | None:
+        """The rows of a plugin's module, if it has been imported, and could be."""
+        return self._rows.get((record.name, module))
+
+    def home_of(self, thing: type | FunctionType) -> str:
+        """The distribution that a class or a function is from; the module, where that is of no plugin."""
+        package = thing.__module__.partition(".")[0]
+        records = [one for one in self.plugins() if one.target.partition(".")[0] == package]
+        return records[0].distribution if records else f"module {thing.__module__}"
 
     def _find(self) -> None:
         """Look plugins up, once; the lock is held."""

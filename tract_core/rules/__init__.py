@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from tract_core.limits import watching
+from tract_core.plugins.descriptor import CORE
 from tract_core.plugins.keys import DECLUTTER
 
 if TYPE_CHECKING:
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
 
 _SETS: WeakKeyDictionary[Registry, RuleSet] = WeakKeyDictionary()
 """A set knows which of its rules look at which operators, so it is made once per registry."""
+
+_FORGIVING: ContextVar[bool] = ContextVar("_FORGIVING", default=True)
 
 
 def declutter_rules(registry: Registry | None = None) -> RuleSet:
@@ -43,13 +49,31 @@ def declutter_with_report(
     """Like `declutter`; returns what was done."""
     from tract_core.model.rewriter import Rewriter
 
-    rules, forgive = declutter_rules(model.registry), partial(_forgive, model.registry)
+    rules, registry = declutter_rules(model.registry), model.registry
+    forgive, describe = partial(_forgive, registry), partial(_describe, registry)
+    rewriter = Rewriter(rules, check=check, max_patches=max_patches, forgive=forgive, describe=describe)
     with watching(model.limits.for_rewriting):
-        report = Rewriter(rules, check=check, max_patches=max_patches, forgive=forgive).rewrite(model)
+        report = rewriter.rewrite(model)
     model.compact()
     return report
 
 
 def _forgive(registry: Registry, rule: Rule, error: Exception) -> bool:
     """A plugin's rule that fails is left out; the core's own are not allowed to."""
-    return registry.set_aside(DECLUTTER, rule.name, "rule", error)
+    return _FORGIVING.get() and registry.set_aside(DECLUTTER, rule.name, "rule", error)
+
+
+def _describe(registry: Registry, name: str) -> str:
+    """A rule, and the distribution that brought it where that is not the core."""
+    owner = registry[DECLUTTER].owner(name)
+    return f"rule {name}" if owner in (None, CORE) else f"rule {name} of {owner}"
+
+
+@contextmanager
+def rules_may_raise() -> Generator[None, None, None]:
+    """For tests of rules: what a rule raises passes, with the traceback, where the rule would be left out."""
+    token = _FORGIVING.set(False)
+    try:
+        yield
+    finally:
+        _FORGIVING.reset(token)

@@ -19,6 +19,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.plugins.registry import Registry
+from tract_core.rules import rules_may_raise
 from tract_core.runtime.protocol import Plan, PlanState, Runtime
 from tract_core.testing.case import Case
 from tract_core.testing.tolerance import mismatch, rounding_of
@@ -42,7 +43,8 @@ class Bench:
         model = case.model(symbolic=symbolic, registry=self.registry)
         facts = [model.outlet_fact(outlet) for outlet in model.outputs]
         if declutter:
-            model.declutter()
+            with rules_may_raise():
+                model.declutter()
         model.check_consistency()
         before = _content(model)
         plan = self.runtime.prepare(model)

@@ -15,6 +15,10 @@ from tract_onnx import plugin as own
 from tract_onnx.frontend import Onnx
 from tract_onnx.registry import onnx_op
 
+from tract_core.errors import ModelError
+from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Add
+from tract_core.ops.elementwise import Neg
 from tract_core.plugins import PluginWarning, Registry, Rows, hookimpl
 from tract_core.runtime.plan import TypedSimplePlan
 
@@ -66,8 +70,6 @@ def test_an_operator_of_the_standard_stays_what_it_is(newcomer, since):
 
     @onnx_op(rows, "Twice", domain="org.example")
     def twice(node, wire):
-        from tract_core.ops.binary import Add
-
         return wire.binary(Add(), wire.input(0), wire.input(0))
 
     registry = newcomer(rows)
@@ -79,3 +81,58 @@ def test_an_operator_of_the_standard_stays_what_it_is(newcomer, since):
     assert run(registry, "Relu", [-1, 2], version=22) == [0, 2]
     assert run(registry, "Twice", [-1, 2], domain="org.example") == [-2, 4]
     assert run(registry, "Abs", [-1, 2]) == [1, 2]
+
+
+WRONG = {
+    "None": (lambda _: None, "returned None, as if it had no return, wanted an outlet, or one per output"),
+    "a fact": (lambda wire: wire.fact(wire.input(0)), "returned a TypedFact, wanted an outlet"),
+    "an operator": (lambda _: Neg(), "returned a Neg, wanted an outlet"),
+    "a text": (lambda _: "y", "returned a str, wanted an outlet"),
+    "a list of facts": (lambda wire: [wire.fact(wire.input(0))], "returned a list with a TypedFact, wanted an outlet"),
+    "a pair of None and a number": (lambda _: (None, 3), "returned a tuple with a int, wanted an outlet"),
+    "an outlet of nowhere": (lambda _: OutletId(999), "returned an outlet of another model, wanted"),
+}
+
+
+@pytest.mark.parametrize(("answer", "problem"), WRONG.values(), ids=WRONG)
+def test_what_an_importer_returns_is_told_as_what_it_is(newcomer, answer, problem):
+    rows = Rows()
+
+    @onnx_op(rows, "Twice", domain="org.example")
+    def twice(node, wire):
+        return answer(wire)
+
+    twice.__module__ = "aaa_rows"
+    with pytest.raises(ModelError, match=f"the function that wires it {problem}") as caught:
+        run(newcomer(rows), "Twice", [1], domain="org.example")
+    assert caught.value.where == "node 'y' (org.example.Twice)"
+    assert caught.value.hint == "this is a defect of module aaa_rows: twice in aaa_rows"
+
+
+def test_an_outlet_and_a_list_of_one_are_the_same(newcomer):
+    rows = Rows()
+    onnx_op(rows, "One", domain="org.example")(lambda _, wire: wire.op(Neg(), wire.input(0)))
+    onnx_op(rows, "List", domain="org.example")(lambda _, wire: [wire.op(Neg(), wire.input(0))])
+    registry = newcomer(rows)
+    assert run(registry, "One", [1], domain="org.example") == run(registry, "List", [1], domain="org.example") == [-1]
+
+
+def test_an_importer_that_raises_is_told_with_its_home(newcomer):
+    rows = Rows()
+
+    @onnx_op(rows, "Twice", domain="org.example")
+    def twice(node):
+        return None
+
+    with pytest.raises(
+        ModelError, match=r"it cannot be wired: TypeError: .*takes 1 positional argument but 2"
+    ) as caught:
+        run(newcomer(rows), "Twice", [1], domain="org.example")
+    assert "this is a defect of module " in str(caught.value.hint)
+    assert str(caught.value.hint).endswith("; --debug shows the traceback")
+
+
+def test_the_domain_may_be_written_as_files_write_it():
+    rows = Rows()
+    onnx_op(rows, "Mine", domain="")(print)
+    assert [row.key for row in rows] == ["ai.onnx/Mine/1"]

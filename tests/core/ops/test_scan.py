@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -324,6 +325,7 @@ def test_a_state_that_changes_its_shape_is_refused() -> None:
 # -- bodies --------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class Strange(TypedOp):
     """Has no meaning."""
 

@@ -1,1 +1,1 @@
-"""The conformance kit: ``pytest --pyargs tract_core.testing --runtime NAME`` runs it on an installed runtime."""
+"""The conformance kit: ``pytest --pyargs tract_core.testing --tract-runtime NAME`` runs it on an installed runtime."""

@@ -16,28 +16,45 @@ from tract_core.testing.gaps import KNOWN_GAPS, Gap
 
 
 def chosen_registry(config: pytest.Config) -> Registry:
-    """The registry of ``--tract-registry``, or that of the installed plugins."""
+    """The registry of ``--tract-registry``, or that of the installed plugins. Raises UsageError, with the reason."""
     reference: str | None = config.getoption("--tract-registry")
-    return default_registry() if reference is None else load_object(reference)()
+    if reference is None:
+        return default_registry()
+    try:
+        registry = load_object(reference)()
+    except TractError as error:
+        raise _usage_error("--tract-registry", error) from error
+    except ImportError as error:
+        raise pytest.UsageError(f"--tract-registry {reference}: {error}") from error
+    if not isinstance(registry, Registry):
+        found = type(registry).__name__
+        raise pytest.UsageError(
+            f"--tract-registry {reference} returned a {found}, wanted a tract_core.plugins.Registry"
+        )
+    return registry
 
 
 def chosen_runtimes(config: pytest.Config, registry: Registry) -> dict[str, Bench]:
-    """The runtimes of ``--runtime``, by name; without it, every installed one that works here.
+    """The runtimes of ``--tract-runtime``, by name; without it, every installed one that works here.
 
     Raises UsageError for one that is not known, or does not work here, with the reason.
     """
-    option: list[str] | str | None = config.getoption("--runtime")  # a text, where the option is another plugin's
-    asked = [option] if isinstance(option, str) else option
+    asked: list[str] | None = config.getoption("--tract-runtime")
     benches: dict[str, Bench] = {}
     for name in asked or registry.runtimes():
         try:
             runtime = runtime_for_name(name, registry).backend
         except TractError as error:
             if asked:
-                raise pytest.UsageError(str(error)) from error
+                raise _usage_error("--tract-runtime", error) from error
         else:
             benches[runtime.name] = Bench(runtime, registry)
     return benches
+
+
+def _usage_error(flag: str, error: TractError) -> pytest.UsageError:
+    """In one line."""
+    return pytest.UsageError(f"{flag}: {error.problem}{f' ({error.hint})' if error.hint else ''}")
 
 
 def all_cases(registry: Registry) -> list[Case]:
