@@ -91,8 +91,14 @@ HABITS: Final = (
     lets a caller override it. Here it is a constant, as in most engines, so that it can be folded; the doctor names
     it. `model.set_input_names(["x", "scale"])` before `into_model`, or `--input-node x --input-node scale`, makes it
     an input, which then must be given.""",
-    """**Annotations must be right.** What a file says about the types and shapes of its tensors is checked against what
-    its operators give; a contradiction is reported with both sides, and an option ignores what the file says.""",
+    """**The operators know best.** What a file says about the types and shapes of inner tensors and outputs fills in
+    what its operators leave open: a rank, a size that nobody named. What fills in a size is checked in every run.
+    Where it disagrees with the operators, also a number with a name, it is set aside, with one warning
+    (`tract_core.errors.ModelWarning`) for a file; `tract MODEL doctor` lists all of it, `strict_facts=True` makes an
+    error of it. What you say with `set_input_fact` or `set_output_fact` is a contract: it holds in every run, or is an
+    error.""",
+    """**One name is one size.** Where a file gives sizes of two inputs one name and they differ, the run is refused,
+    with what to write to part them; `own_symbols=True` gives each of them a symbol of its own.""",
     """**The rank is the same in every run.** A `Squeeze` that names no axes removes those that are known to be 1 when
     the model is loaded, and keeps a symbol that happens to be 1 in a run; give the size where it should go. Where the
     branches of an `If` differ in rank or type, the nodes behind get what they can use; a run that takes the other
@@ -249,10 +255,7 @@ def _types() -> Iterator[str]:
 
 def _options() -> Iterator[str]:
     yield "## Options of the loader\n"
-    yield from _wrapped(
-        """Keywords of `tract.onnx().load`, and flags of the command, as `--onnx-ignore-value-info`. Without them, what
-        a file says must agree with what its operators give; contradictions are reported with both sides."""
-    )
+    yield from _wrapped("""Keywords of `tract.onnx().load`, and flags of the command, as `--onnx-ignore-value-info`.""")
     flags = next(iter(plugin.tract_frontends())).flags
     yield from _table(["option", "what it does"], [[f"`{name}`", text] for name, text in flags.items()])
 

@@ -90,7 +90,11 @@ class MissingOperator(Unsupported):
 class ContradictoryFacts(ModelError):
     """What is said about a tensor is not what its operators give."""
 
-    advice = "ignore what the file says about its tensors, or correct the side that is wrong"
+    advice = "correct the side that is wrong"
+
+
+class ModelWarning(UserWarning):
+    """A model file says something that cannot be, and that was set aside."""
 
 
 class VersionError(ModelError):

@@ -54,8 +54,8 @@ def report(tract: Call, *arguments: object) -> dict:
     return json.loads(tract(*arguments, "doctor", "--json").output)
 
 
-def problems(content: dict) -> dict[str, dict]:
-    return {one["problem"]: one for one in content["findings"] if one["severity"] == "problem"}
+def problems(content: dict, severity: str = "problem") -> dict[str, dict]:
+    return {one["problem"]: one for one in content["findings"] if one["severity"] == severity}
 
 
 def test_one_report_of_everything(tract: Call, sick: Path) -> None:
@@ -64,14 +64,10 @@ def test_one_report_of_everything(tract: Call, sick: Path) -> None:
     content = report(tract, sick)
     assert (content["loads"], content["runs"]) == (False, False)
     found = problems(content)
-    assert [one["kind"] for one in found.values()] == ["path", "contradiction", "operator", "operator"]
-    path, contradiction, frobnicate, wobble = found.values()
+    assert [one["kind"] for one in found.values()] == ["path", "operator", "operator"]
+    path, frobnicate, wobble = found.values()
     assert path["places"] == ["tensor 'far'"]
     assert "'../secret.bin'" in path["problem"]
-    assert contradiction["places"] == ["node 'wrong' (Relu)"]
-    assert "the model says B,7,f32, its operators give B,3,f32" in contradiction["problem"]
-    assert "load it with --onnx-ignore-value-info;" in contradiction["hint"]
-    assert "--onnx-ignore-output" not in contradiction["hint"]
     assert "'Frobnicate' of com.acme, version 3, is not known" in frobnicate["problem"]
     assert frobnicate["places"] == ["node 'one' (Frobnicate)", "node 'two' (Frobnicate)"]
     assert "'Wobble' of ai.onnx, version 17" in wobble["problem"]
@@ -80,9 +76,14 @@ def test_one_report_of_everything(tract: Call, sick: Path) -> None:
         assert one["problem"].split(":")[0] in result.output
 
 
-def test_what_was_not_looked_at_is_told(tract: Call, sick: Path) -> None:
-    remarks = [one for one in report(tract, sick)["findings"] if one["severity"] == "remark"]
-    assert [one["places"] for one in remarks] == [["node 'z' (Add)"]]
+def test_what_is_set_aside_and_what_was_not_looked_at_is_told(tract: Call, sick: Path) -> None:
+    contradiction, unseen = problems(report(tract, sick), "remark").values()
+    assert unseen["places"] == ["node 'z' (Add)"]
+    assert (contradiction["kind"], contradiction["places"]) == ("contradiction", ["node 'wrong' (Relu)"])
+    assert "the file says B,7,f32, its operators give B,3,f32" in contradiction["problem"]
+    assert contradiction["hint"].endswith("load it with --onnx-ignore-value-info")
+    strict = problems(report(tract, "--onnx-strict-facts", sick))
+    assert "contradiction" in [one["kind"] for one in strict.values()]
 
 
 def test_a_healthy_model(tract: Call, model: Path) -> None:
@@ -202,23 +203,26 @@ def test_versions_and_graphs_that_cannot_be(tract: Call, tmp_path: Path) -> None
     assert "in a circle" in tract(save(tmp_path / "circle.onnx", circle, x, y), "doctor").output
 
 
-def test_a_contradiction_is_ignored_when_that_is_asked_for(tract: Call, tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore::tract_core.errors.ModelWarning")
+def test_a_contradiction_is_refused_or_ignored_when_that_is_asked_for(tract: Call, tmp_path: Path) -> None:
     x, wrong = [value("x", TensorProto.FLOAT, ["B", 2])], [value("y", TensorProto.FLOAT, ["B", 3])]
     path = save(tmp_path / "m.onnx", [node("Relu", ["x"], ["y"])], x, wrong)
-    refused = tract(path)
+    assert tract(path).exit_code == 0
+    assert tract(path, "doctor").exit_code == 0
+    assert "the file says B,3,f32, its operators give B,2,f32" in tract(path, "doctor").output
+    refused = tract(path, "--onnx-strict-facts")
     assert refused.exit_code == 1
-    assert "the model says B,3,f32, its operators give B,2,f32" in refused.output
-    assert "load it with --onnx-ignore-output-shapes;" in refused.output
-    assert "load it with --onnx-ignore-output-shapes;" in tract(path, "doctor", "--json").output
-    assert f"tract {path} doctor" in refused.output
-    assert tract(path, "--onnx-ignore-output-shapes").exit_code == 0
-    assert tract("--onnx-ignore-output-shapes", path, "doctor").exit_code == 0
-    assert tract(path, "--onnx-ignore-value-info").exit_code == 1
+    assert "the file says B,3,f32, its operators give B,2,f32" in refused.output
+    assert "load it with --onnx-ignore-output-shapes" in refused.output
+    assert "load it with --onnx-ignore-output-shapes" in tract(path, "doctor", "--json").output
+    assert f"tract {path} --onnx-strict-facts doctor" in refused.output
+    assert tract(path, "--onnx-strict-facts", "--onnx-ignore-output-shapes").exit_code == 0
+    assert tract(path, "--onnx-strict-facts", "--onnx-ignore-value-info").exit_code == 1
     whole = [value("y", TensorProto.INT64, ["B", 2])]
     typed = save(tmp_path / "t.onnx", [node("Relu", ["x"], ["y"])], x, whole)
-    assert "load it with --onnx-ignore-output-types;" in tract(typed).output
-    assert tract(typed).exit_code == 1
-    assert tract(typed, "--onnx-ignore-output-types").exit_code == 0
+    assert "load it with --onnx-ignore-output-types" in tract(typed, "--onnx-strict-facts").output
+    assert tract(typed).exit_code == 0
+    assert tract(typed, "--onnx-strict-facts", "--onnx-ignore-output-types").exit_code == 0
 
 
 def test_other_flags_and_the_runtime(tract: Call, model: Path) -> None:

@@ -6,39 +6,73 @@ can, and notes what it found.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+
 from tract_core.analysis.backward import facts_from_readers
+from tract_core.analysis.said import in_one
 from tract_core.analysis.wire import Analysis, wire_nodes
-from tract_core.errors import ContradictoryFacts, FactError, ModelError, TractError, Unsupported, UntypableModel
+from tract_core.dims import SymbolScope, symbols_of
+from tract_core.errors import (
+    ContradictoryFacts,
+    FactError,
+    ModelError,
+    ModelWarning,
+    TractError,
+    Unsupported,
+    UntypableModel,
+)
 from tract_core.limits import watching
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel
 from tract_core.model.typed import TypedModel
 
-__all__ = ["analyse", "into_typed", "look_at_all", "typed_from"]
+__all__ = ["analyse", "into_body", "into_typed", "look_at_all", "typed_from"]
 
 
 def analyse(model: InferenceModel) -> Analysis:
     """Note in ``model`` every fact that wiring finds. Raises ModelError for contradictions; gaps stay gaps."""
-    analysis = _settle(model)
+    analysis = _settle(model, model.symbols.copy())
     contradictions = [error for error in analysis.problems.values() if not isinstance(error, Unsupported)]
     if contradictions:
         raise _together(contradictions)
-    for outlet, wired in analysis.outlets.items():
-        fact = InferenceFact.from_typed(analysis.model.outlet_fact(wired))
-        model.set_outlet_fact(outlet, _without_fresh(fact, analysis).unify(model.outlet_fact(outlet)))
-    _forget_fresh(model, analysis)
+    found = {
+        outlet: _without_fresh(InferenceFact.from_typed(analysis.model.outlet_fact(wired)), analysis)
+        for outlet, wired in analysis.outlets.items()
+    }
+    model.set_found(found)
+    _warn(model, analysis.model)
     return analysis
 
 
 def into_typed(model: InferenceModel) -> TypedModel:
-    """The model in core operators, with the same inputs, outputs and names. Raises ModelError with every problem."""
-    return typed_from(model, _settle(model))
+    """The model in core operators, with the same inputs, outputs and names.
+
+    Raises ModelError with every problem. Warns, once for a model, with a ModelWarning of what the file says of its
+    tensors and what had to be set aside.
+    """
+    before = model.symbols.copy()
+    try:
+        typed = typed_from(model, _settle(model, model.symbols))
+    except TractError:
+        model.symbols.reset(before)
+        raise
+    _warn(model, typed)
+    return typed
+
+
+def into_body(model: InferenceModel, around: TypedModel, place: str) -> TypedModel:
+    """As `into_typed`, for a graph inside a node: what is remarked of it is remarked of the model around it."""
+    typed = typed_from(model, _settle(model, model.symbols))
+    around.remarks += [error.at(place) for error in typed.remarks]
+    return typed
 
 
 def look_at_all(model: InferenceModel) -> Analysis:
     """Wire whatever can be wired, going on behind nodes that cannot, for a report of all that is wrong."""
-    return _settle(model, persist=True)
+    return _settle(model, model.symbols, persist=True)
 
 
 def typed_from(model: InferenceModel, analysis: Analysis) -> TypedModel:
@@ -50,27 +84,60 @@ def typed_from(model: InferenceModel, analysis: Analysis) -> TypedModel:
     return _finish(model, analysis)
 
 
-def _settle(model: InferenceModel, *, persist: bool = False) -> Analysis:
-    """Wire; while a source's rank is unknown and a fact further down tells it, note that and wire again.
+def _settle(model: InferenceModel, scope: SymbolScope, *, persist: bool = False) -> Analysis:
+    """Wire; while a rank or a size of an input is not known and what was said further down tells it, wire again.
 
-    Raises LimitExceeded when it takes more than the model's limits allow.
+    The symbols that wiring makes belong to ``scope``. Raises LimitExceeded when it takes more than the model's limits
+    allow.
     """
+    before, given = scope.copy(), dict[OutletId, InferenceFact]()
     with watching(model.limits):
         while True:
-            analysis = wire_nodes(model, persist=persist)
-            found = facts_from_readers(model, [one for one in model.inputs if one not in analysis.outlets])
-            for outlet, fact in found.items():
-                try:
-                    both = model.outlet_fact(outlet).unify(fact)
-                except FactError as error:
-                    where = f"input {model.outlet_name(outlet)!r}"
-                    raise ContradictoryFacts(
-                        f"what reads it wants something else: {error.problem}", where=where
-                    ) from None
-                model.set_outlet_fact(outlet, both)
-            if not found:
+            analysis = wire_nodes(model, scope, given, persist=persist)
+            known = {outlet: given.get(outlet, model.contract(outlet)) for outlet in model.inputs}
+            better = _with_sizes(known, analysis) | _with_ranks(model, known, analysis)
+            if not better:
                 return analysis
-            _forget_fresh(model, analysis)
+            given.update(better)
+            scope.reset(before)
+
+
+def _with_sizes(known: Mapping[OutletId, InferenceFact], analysis: Analysis) -> dict[OutletId, InferenceFact]:
+    """The inputs some of whose sizes follow from what was said of other tensors."""
+    better: dict[OutletId, InferenceFact] = {}
+    for name, size in analysis.settled.items():
+        outlet, axis = analysis.fresh[name]
+        fact = better.get(outlet, known[outlet])
+        assert fact.shape is not None  # it has an axis of a fresh size
+        better[outlet] = replace(fact, shape=(*fact.shape[:axis], size, *fact.shape[axis + 1 :]))
+    return better
+
+
+def _with_ranks(
+    model: InferenceModel, known: Mapping[OutletId, InferenceFact], analysis: Analysis
+) -> dict[OutletId, InferenceFact]:
+    """The inputs whose rank or type follows from what was said of other tensors. Raises ContradictoryFacts."""
+    better: dict[OutletId, InferenceFact] = {}
+    found = facts_from_readers(model, [one for one in model.inputs if one not in analysis.outlets])
+    for outlet, (fact, is_claim) in found.items():
+        try:
+            both = known[outlet].unify(fact)
+        except FactError as error:
+            if is_claim and not model.strict_facts:
+                continue
+            where = f"input {model.outlet_name(outlet)!r}"
+            raise ContradictoryFacts(f"what reads it wants something else: {error.problem}", where=where) from None
+        if both != known[outlet]:
+            better[outlet] = both
+    return better
+
+
+def _warn(model: InferenceModel, typed: TypedModel) -> None:
+    """Say once what was set aside."""
+    aside = {str(error): error for error in typed.remarks if isinstance(error, ContradictoryFacts)}
+    if aside and not model.has_warned:
+        model.has_warned = True
+        warnings.warn(in_one(list(aside.values())), ModelWarning, stacklevel=5)
 
 
 def _finish(model: InferenceModel, analysis: Analysis) -> TypedModel:
@@ -88,13 +155,8 @@ def _without_fresh(fact: InferenceFact, analysis: Analysis) -> InferenceFact:
     """Sizes that only have a symbol because nobody named them are still unknown to the user."""
     if fact.shape is None:
         return fact
-    shape = tuple(None if dim is None or analysis.is_fresh(dim) else dim for dim in fact.shape)
+    shape = tuple(None if dim is None or symbols_of(dim) & analysis.fresh.keys() else dim for dim in fact.shape)
     return InferenceFact(fact.datum_type, shape, None)
-
-
-def _forget_fresh(model: InferenceModel, analysis: Analysis) -> None:
-    """Take the symbols back that were made for sizes without a name, so that the next analysis names them alike."""
-    model.symbols = model.symbols.restrict(set(model.symbols.names) - analysis.fresh)
 
 
 def _undetermined(model: InferenceModel, analysis: Analysis) -> ModelError:

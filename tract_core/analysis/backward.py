@@ -17,12 +17,15 @@ from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel, InferenceNode, Known
 from tract_core.model.typed import TypedModel
 
+Told = tuple[InferenceFact, bool]
+"""A fact, and whether only the file says what it follows from."""
 
-def facts_from_readers(model: InferenceModel, wanted: Sequence[OutletId]) -> dict[OutletId, InferenceFact]:
+
+def facts_from_readers(model: InferenceModel, wanted: Sequence[OutletId]) -> dict[OutletId, Told]:
     """What the readers of each of these outlets, and their readers, tell about it, where they tell something."""
     if not wanted:
         return {}
-    told: dict[OutletId, InferenceFact] = {}
+    told: dict[OutletId, Told] = {}
     behind = _behind(model, wanted)
     for node_id in reversed([node for node in model.eval_order() if node in behind]):
         for outlet in model.nodes[node_id].outlets():
@@ -45,24 +48,22 @@ def _behind(model: InferenceModel, outlets: Sequence[OutletId]) -> set[int]:
     return found
 
 
-def _told_by_readers(
-    model: InferenceModel, outlet: OutletId, told: Mapping[OutletId, InferenceFact]
-) -> Iterator[InferenceFact]:
+def _told_by_readers(model: InferenceModel, outlet: OutletId, told: Mapping[OutletId, Told]) -> Iterator[Told]:
     for inlet in model.outlet(outlet).successors:
         reader = model.nodes[inlet.node]
         if len(reader.outputs) != 1:
             continue
-        wanted = model.outlet_fact(OutletId(reader.id))
+        wanted, is_claim = model.said(OutletId(reader.id)), model.claim(OutletId(reader.id)) is not None
         if wanted.shape is None:
-            wanted = told.get(OutletId(reader.id), wanted)
+            wanted, is_claim = told.get(OutletId(reader.id), (wanted, is_claim))
         found = None if wanted.shape is None else _through(model, reader, inlet.slot, wanted)
         if found is not None:
-            yield found
+            yield found, is_claim
 
 
 def _through(model: InferenceModel, reader: InferenceNode, slot: int, wanted: InferenceFact) -> InferenceFact | None:
     assert wanted.shape is not None  # the caller checked
-    given = model.outlet_fact(reader.inputs[slot]).datum_type
+    given = model.said(reader.inputs[slot]).datum_type
     kind = given or wanted.datum_type
     if kind is None:
         return None

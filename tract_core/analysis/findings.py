@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, cast
 
+from tract_core.dims import is_symbolic
 from tract_core.errors import (
     ContradictoryFacts,
     CorruptModel,
@@ -97,6 +98,8 @@ def findings_of(model: InferenceModel, analysis: Analysis) -> list[Finding]:
     found: list[Finding] = []
     for error in analysis.problems.values():
         found += finding_of(error)
+    for error in analysis.model.remarks:
+        found += (replace(finding, severity="remark") for finding in finding_of(error))
     found += _unknown_inputs(model, analysis)
     found += _refused_branches(analysis.model)
     nodes = [model.nodes[node] for node in model.eval_order([*model.inputs, *model.outputs])]
@@ -122,9 +125,11 @@ def _unknown_inputs(model: InferenceModel, analysis: Analysis) -> Iterator[Findi
             yield Finding("unknown", f"the {missing} of an input: {fact}", (f"input {name!r}",), _flag(name, fact))
         elif fact.shape is not None and None in fact.shape:
             wired = analysis.model.outlet_fact(analysis.outlets[outlet])
+            told = any(dim is None and not is_symbolic(size) for dim, size in zip(fact.shape, wired.shape, strict=True))
+            became = "became symbols, or what is said of tensors behind them" if told else "became symbols"
             yield Finding(
                 "unknown",
-                f"sizes without a name, which became symbols: {wired}",
+                f"sizes without a name, which {became}: {wired}",
                 (f"input {name!r}",),
                 _flag(name, fact),
                 "remark",

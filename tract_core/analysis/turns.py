@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tract_core.errors import TractError
 from tract_core.model.choices import Choices, is_about_facts
@@ -23,6 +23,8 @@ class _Turn:
     wired: int
     outlets: int
     problems: int
+    settled: int
+    remarks: int
     symbols: tuple[int, int]
     choices: int
 
@@ -40,8 +42,9 @@ class Turns:
     def begin(self, position: int, node: int) -> None:
         """The wiring of a node begins."""
         done = self._analysis
-        counts = len(done.model.nodes), len(done.outlets), len(done.problems)
-        self._now = _Turn(position, node, *counts, self._model.symbols.mark(), len(self._choices.trail))
+        counts = len(done.model.nodes), len(done.outlets), len(done.problems), len(done.settled)
+        made = len(done.model.remarks), done.model.symbols.mark(), len(self._choices.trail)
+        self._now = _Turn(position, node, *counts, *made)
 
     def end(self, problem: TractError | None) -> int | None:
         """The wiring of the node has ended. Returns the position from which to go on, unless that is the next one.
@@ -69,9 +72,15 @@ class Turns:
     def _rewind(self, turn: _Turn) -> None:
         done = self._analysis
         done.model.rewind(turn.wired)
-        self._model.symbols.rewind(turn.symbols)
-        done.fresh.intersection_update(self._model.symbols.names)
-        for outlet in list(done.outlets)[turn.outlets :]:
-            del done.outlets[outlet]
-        for name in list(done.problems)[turn.problems :]:
-            del done.problems[name]
+        done.model.symbols.rewind(turn.symbols)
+        del done.model.remarks[turn.remarks :]
+        for name in done.fresh.keys() - set(done.model.symbols.names):
+            del done.fresh[name]
+        noted: list[tuple[dict[Any, Any], int]] = [
+            (done.outlets, turn.outlets),
+            (done.problems, turn.problems),
+            (done.settled, turn.settled),
+        ]
+        for notes, count in noted:
+            for key in list(notes)[count:]:
+                del notes[key]

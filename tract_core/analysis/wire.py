@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
+from tract_core.analysis.said import Said, settled, wire_check
 from tract_core.analysis.turns import Turns
-from tract_core.dims import Dim, symbols_of
+from tract_core.dims import SymbolScope, symbols_of
 from tract_core.errors import ContradictoryFacts, TractError
 from tract_core.limits import count_node
 from tract_core.model.choices import choosing, inside
@@ -23,26 +25,37 @@ LONGEST_PREFIX: Final = 200
 class Analysis:
     """What wiring gave: the typed model, where each outlet of the file went, and one problem per node that failed.
 
-    ``fresh``: symbols that stand for sizes that nobody named.
+    ``fresh``: symbols that stand for sizes of inputs that nobody named, each with the input and the axis. ``settled``:
+    what some of them are, as was said of a tensor further down; the model does not know that yet. ``set_aside``: what
+    the file says of the outputs of the node that was wired last, and what they are not; ``doubt``: where that is a
+    rank, which decides between ways to wire a node before.
     """
 
     model: TypedModel
     outlets: dict[OutletId, OutletId] = field(default_factory=dict[OutletId, OutletId])
     problems: dict[str, TractError] = field(default_factory=dict[str, TractError])
-    fresh: set[str] = field(default_factory=set[str])
+    fresh: dict[str, tuple[OutletId, int]] = field(default_factory=dict[str, tuple[OutletId, int]])
+    settled: dict[str, int] = field(default_factory=dict[str, int])
+    set_aside: list[ContradictoryFacts] = field(default_factory=list[ContradictoryFacts])
+    doubt: ContradictoryFacts | None = None
 
-    def is_fresh(self, dim: Dim) -> bool:
-        """Whether a size mentions a symbol that nobody named."""
-        return bool(symbols_of(dim) & self.fresh)
 
-
-def wire_nodes(model: InferenceModel, *, persist: bool = False) -> Analysis:
+def wire_nodes(
+    model: InferenceModel,
+    scope: SymbolScope,
+    given: Mapping[OutletId, InferenceFact],
+    *,
+    persist: bool = False,
+) -> Analysis:
     """Wire every node that the inputs and outputs need and whose inputs could be wired.
+
+    ``scope``: where the symbols of the typed model are, and those of sizes that nobody named will be. ``given``: facts
+    of inputs that are known better than the model has them.
 
     With ``persist``, what a node would give that cannot be wired is taken from what the model says of it, so that the
     nodes that read it are looked at too; the typed model is then good for nothing else.
     """
-    analysis = Analysis(TypedModel(model.symbols, model.registry))
+    analysis = Analysis(TypedModel(scope, model.registry))
     analysis.model.limits = model.limits
     order = model.eval_order([*model.inputs, *model.outputs])
     position = 0
@@ -51,67 +64,67 @@ def wire_nodes(model: InferenceModel, *, persist: bool = False) -> Analysis:
         while position < len(order):
             node = model.nodes[order[position]]
             turns.begin(position, node.id)
-            _wire(model, node, analysis)
-            back = turns.end(analysis.problems.get(node.name))
+            _wire(model, node, given, analysis)
+            back = turns.end(analysis.problems.get(node.name) or analysis.doubt)
             if back is None and persist and node.name in analysis.problems:
                 _assume(model, node, analysis)
+            if back is None:
+                analysis.model.remarks += analysis.set_aside
             position = position + 1 if back is None else back
     return analysis
 
 
-def _wire(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> None:
+def _wire(
+    model: InferenceModel, node: InferenceNode, given: Mapping[OutletId, InferenceFact], analysis: Analysis
+) -> None:
     count_node()
+    analysis.set_aside, analysis.doubt = [], None
     if isinstance(node.op, Source):
-        _wire_source(model, node, analysis)
+        outlet = OutletId(node.id)
+        _wire_source(model, outlet, given.get(outlet, model.contract(outlet)), analysis)
     elif isinstance(node.op, Unknown) or all(outlet in analysis.outlets for outlet in node.inputs):
         with inside(node.name):
             _wire_node(model, node, analysis)
 
 
-def _wire_source(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> None:
-    given = node.outputs[0].fact
-    fact = _complete(model, node.name, given, analysis)
+def _wire_source(model: InferenceModel, outlet: OutletId, given: InferenceFact, analysis: Analysis) -> None:
+    fact = _complete(model, outlet, given, analysis)
     if fact is None:
         return
     if given.value is None:
-        analysis.outlets[OutletId(node.id)] = analysis.model.add_source(node.name, fact)
+        analysis.outlets[outlet] = analysis.model.add_source(model.nodes[outlet.node].name, fact)
     else:
-        analysis.outlets[OutletId(node.id)] = analysis.model.add_const(node.name, given.value)
+        analysis.outlets[outlet] = analysis.model.add_const(model.nodes[outlet.node].name, given.value)
 
 
-def _complete(model: InferenceModel, name: str, given: InferenceFact, analysis: Analysis) -> TypedFact | None:
+def _complete(model: InferenceModel, outlet: OutletId, given: InferenceFact, analysis: Analysis) -> TypedFact | None:
     """What was said of a tensor, unnamed sizes as fresh symbols; ``None`` when its type or its rank is not known."""
     if given.datum_type is None or given.shape is None:
         return None
-    shape = ShapeFact(
-        _fresh(model, f"{name}_{axis}", analysis) if dim is None else dim for axis, dim in enumerate(given.shape)
-    )
-    return TypedFact(given.datum_type, shape, given.value)
+    shape = list(given.shape)
+    for axis, dim in enumerate(shape):
+        if dim is None:
+            prefix = f"{model.outlet_name(outlet)}_{axis}"[-LONGEST_PREFIX:]
+            shape[axis] = fresh = analysis.model.symbols.new_symbol(prefix)
+            analysis.fresh.update(dict.fromkeys(symbols_of(fresh), (outlet, axis)))
+    return TypedFact(given.datum_type, ShapeFact(dim for dim in shape if dim is not None), given.value)
 
 
 def _assume(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> None:
     """Give the readers of a node that cannot be wired what the model says of its outputs."""
-    for slot, outlet in enumerate(node.outlets()):
-        name = model.outlet_name(outlet)
-        fact = None if outlet in analysis.outlets else _complete(model, name, node.outputs[slot].fact, analysis)
+    for outlet in node.outlets():
+        fact = None if outlet in analysis.outlets else _complete(model, outlet, model.said(outlet), analysis)
         if fact is not None:
-            analysis.outlets[outlet] = analysis.model.add_source(analysis.model.unique_name(name), fact)
-
-
-def _fresh(model: InferenceModel, prefix: str, analysis: Analysis) -> Dim:
-    symbol = model.symbols.new_symbol(prefix[-LONGEST_PREFIX:])
-    analysis.fresh |= symbols_of(symbol)
-    return symbol
+            analysis.outlets[outlet] = analysis.model.add_source(model.outlet_name(outlet), fact)
 
 
 def _wire_node(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> None:
     inputs = [analysis.outlets[outlet] for outlet in node.inputs if outlet in analysis.outlets]
     try:
         outlets = node.op.wire(analysis.model, node.name, inputs)
-        for slot, (declared, wired) in enumerate(zip(node.outputs, outlets, strict=False)):
-            outlet = OutletId(node.id, slot)
-            analysis.outlets[outlet] = wired
-            _refine(analysis.model, wired, declared.fact, is_output=outlet in model.outputs)
+        for slot, wired in enumerate(outlets[: len(node.outputs)]):
+            analysis.outlets[OutletId(node.id, slot)] = wired
+            _apply_what_was_said(model, node, slot, analysis)
     except TractError as error:
         _place(error, node)
         analysis.problems[node.name] = error
@@ -128,20 +141,28 @@ def _place(error: TractError, node: InferenceNode) -> None:
         error.where = f"{place}: {inside}" if inside else place
 
 
-def _refine(model: TypedModel, outlet: OutletId, given: InferenceFact, *, is_output: bool) -> None:
-    """Apply what was said about a tensor to what was found. Raises ContradictoryFacts, with both sides."""
-    found = model.outlet_fact(outlet)
-    if given.datum_type is None and given.shape is None:
-        return
+def _apply_what_was_said(model: InferenceModel, node: InferenceNode, slot: int, analysis: Analysis) -> None:
+    """Rely on what was said of an output of a node, and have it checked in the run.
+
+    Raises ContradictoryFacts; a claim of the file is set aside instead, unless the model is strict.
+    """
+    outlet, typed = OutletId(node.id, slot), analysis.model
+    claim, name = model.claim(outlet), model.outlet_name(outlet)
+    said = Said(name, claim or model.contract(outlet), claim is not None, outlet in model.outputs)
+    found = typed.outlet_fact(analysis.outlets[outlet])
     try:
-        both = InferenceFact.from_typed(found).unify(given)  # where both are symbolic, the operators know better
-    except TractError:
-        part = "types" if given.datum_type not in (None, found.datum_type) else "shapes"
-        option = f"ignore_output_{part}" if is_output else "ignore_value_info"
-        raise ContradictoryFacts(
-            f"the model says {given}, its operators give {found}",
-            hint=f"if the file is wrong, load it with {option}=True; else correct the facts that were given",
-        ) from None
-    if both.shape is not None and tuple(both.shape) != tuple(found.shape):
-        shape = ShapeFact(dim for dim in both.shape if dim is not None)
-        model.set_outlet_fact(outlet, replace(found, shape=shape))
+        sizes = said.beyond(typed, found)
+    except ContradictoryFacts as error:
+        if name != node.name:
+            error.at(f"tensor {name!r}")
+        if claim is None or model.strict_facts:
+            raise
+        _place(error, node)
+        analysis.set_aside.append(error)
+        if said.rank not in (None, found.rank):
+            analysis.doubt = error
+        return
+    for symbol, size in settled(found, sizes, analysis.fresh).items():
+        analysis.settled.setdefault(symbol, size)
+    if any(size is not None for size in sizes):
+        analysis.outlets[outlet] = wire_check(typed, analysis.outlets[outlet], said, sizes)

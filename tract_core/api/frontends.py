@@ -34,17 +34,23 @@ class Onnx:
         ignore_value_info: bool = False,
         ignore_output_shapes: bool = False,
         ignore_output_types: bool = False,
+        strict_facts: bool = False,
+        own_symbols: bool = False,
         limits: LoadLimits | None = None,
     ) -> InferenceModel:
         """The model of an ``.onnx`` file, with its external data. Raises ModelError, with the file's name.
 
-        Files say things about tensors inside them (``value_info``), and about the shapes and types of their outputs,
-        that may be wrong; what is ignored is found from the operators alone. ``limits``: what the file may ask for.
+        What files say about tensors inside them (``value_info``), and about the shapes and types of their outputs,
+        fills in what the operators leave open. What is wrong about it is set aside with a `ModelWarning`, or an error
+        with ``strict_facts``; what is ignored does not count at all. ``own_symbols``: sizes of inputs that have one
+        name in the file may differ, each has a symbol of its own. ``limits``: what the file may ask for.
         """
         loader = self._loader_for(
             ignore_value_info=ignore_value_info,
             ignore_output_shapes=ignore_output_shapes,
             ignore_output_types=ignore_output_types,
+            strict_facts=strict_facts,
+            own_symbols=own_symbols,
             limits=limits,
         )
         return _inference_model(load_with(loader, path), str(path))
@@ -56,6 +62,8 @@ class Onnx:
         ignore_value_info: bool = False,
         ignore_output_shapes: bool = False,
         ignore_output_types: bool = False,
+        strict_facts: bool = False,
+        own_symbols: bool = False,
         limits: LoadLimits | None = None,
     ) -> InferenceModel:
         """The model in the content of an ``.onnx`` file, as ``model.SerializeToString()`` gives it; else like `load`.
@@ -68,6 +76,8 @@ class Onnx:
             ignore_value_info=ignore_value_info,
             ignore_output_shapes=ignore_output_shapes,
             ignore_output_types=ignore_output_types,
+            strict_facts=strict_facts,
+            own_symbols=own_symbols,
             limits=limits,
         )
         return _inference_model(_guarded(partial(loader.load_bytes, content), "model"), "model")

@@ -36,6 +36,7 @@ class SymbolScope:
         self._assertions: dict[Assertion, None] = {}
         self._theories: dict[str | None, Theory] = {}
         self._fresh: dict[str, int] = {}
+        self._unnamed: set[str] = set()
         for name in names:
             self.add(name)
 
@@ -51,21 +52,33 @@ class SymbolScope:
         """The symbol ``name``, which belongs to the scope from now on. Raises DimError where it is no name."""
         found = symbol(name)
         self._names[name] = None
+        self._unnamed.discard(name)
         return found
 
     def new_symbol(self, prefix: str) -> TDim:
-        """A symbol that was not in the scope: ``prefix``, or ``prefix_1``, ``prefix_2`` ... where that is taken."""
+        """A symbol that was not in the scope: ``prefix``, or ``prefix_1``, ``prefix_2`` ... where that is taken.
+
+        It is for a size that nobody named.
+        """
         name, number = prefix, self._fresh.get(prefix, 0)
         while name in self._names:
             number += 1
             name = f"{prefix}_{number}"
         self._fresh[prefix] = number
-        return self.add(name)
+        found = self.add(name)
+        self._unnamed.add(name)
+        return found
+
+    def is_unnamed(self, dim: Dim) -> bool:
+        """Whether ``dim`` is an expression of symbols that all stand for sizes that nobody named."""
+        names = symbols_of(dim)
+        return bool(names) and names <= self._unnamed
 
     def parse(self, text: str) -> Dim:
         """The size written as ``text``, whose symbols belong to the scope from now on. Raises DimError."""
         dim = parse_dim(text)
         self._add_symbols(symbols_of(dim))
+        self._unnamed -= symbols_of(dim)
         return dim
 
     @property
@@ -150,7 +163,12 @@ class SymbolScope:
         other._assertions = dict(self._assertions)
         other._theories = dict(self._theories)
         other._fresh = dict(self._fresh)
+        other._unnamed = set(self._unnamed)
         return other
+
+    def reset(self, earlier: SymbolScope) -> None:
+        """Hold what ``earlier`` holds, and nothing else."""
+        self.__dict__.update(earlier.copy().__dict__)
 
     def merge(self, other: SymbolScope) -> None:
         """Add all that ``other`` holds; symbols and scenarios of one name are the same.
@@ -158,12 +176,17 @@ class SymbolScope:
         Raises DimError, and changes nothing, where the assertions contradict each other.
         """
         merged = self.copy()
-        merged._add_symbols(other._names)
+        merged.add_symbols(other)
         for scenario in other._scenarios:
             merged.add_scenario(scenario)
         for assertion in other:
             merged.add_assertion(assertion)
         self.__dict__.update(merged.__dict__)
+
+    def add_symbols(self, other: SymbolScope) -> None:
+        """Add the symbols of ``other``, without what is asserted of them."""
+        self._unnamed |= other._unnamed - self._names.keys()
+        self._add_symbols(other._names)
 
     def mark(self) -> tuple[int, int]:
         """Where the scope is now, for `rewind`."""
@@ -174,6 +197,7 @@ class SymbolScope:
         names, assertions = mark
         for name in list(self._names)[names:]:
             del self._names[name]
+            self._unnamed.discard(name)
             base, _, number = name.rpartition("_")
             self._fresh.pop(name, None)
             if base in self._fresh and number.isdecimal():
@@ -186,6 +210,7 @@ class SymbolScope:
         """A scope with those of ``names`` that are here, every scenario, and the assertions about no other symbols."""
         wanted = frozenset(names)
         part = SymbolScope(name for name in self._names if name in wanted)
+        part._unnamed = self._unnamed & wanted
         part._scenarios = dict(self._scenarios)
         part._assertions = {found: None for found in self._assertions if found.symbols <= wanted}
         return part

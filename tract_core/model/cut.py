@@ -36,9 +36,9 @@ def set_inputs(model: InferenceModel, names: Iterable[str]) -> None:
         raise InputError(f"an input is named twice: {', '.join(names)}")
     outlets = [outlet_named(model, name) for name in names]
     _check_complete(model, set(outlets))
+    facts = [model.outlet_fact(outlet) for outlet in outlets]
     model.inputs = []
-    for outlet, name in zip(outlets, names, strict=True):
-        fact = model.outlet_fact(outlet)
+    for outlet, name, fact in zip(outlets, names, facts, strict=True):
         readers = list(model.outlet(outlet).successors)
         label = model.outlet_name(outlet)
         model.rename(outlet.node, f"{label}.cut")

@@ -75,6 +75,7 @@ class Vacant(Op):
     """What a removed node holds until the graph is compacted."""
 
     announces: ClassVar[tuple[str, ...]] = ()
+    checks: ClassVar[bool] = False
 
     def __reduce__(self) -> str:
         return "VACANT"  # there is one: copies and pickles of a graph refer to it

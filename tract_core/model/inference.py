@@ -6,7 +6,7 @@ wiring.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -81,11 +81,22 @@ InferenceNode = Node[InferenceFact, InferenceOp]
 
 
 class InferenceModel(Graph[InferenceFact, InferenceOp]):
-    """A model with minimum or partial type information."""
+    """A model with minimum or partial type information.
+
+    The fact of an outlet in the graph is a contract: what an input is, and what whoever sets it demands of another
+    tensor. What a file says of the tensors that its nodes compute is a claim, which counts where the operators leave
+    something open. What `analyse` finds is kept apart from both. `outlet_fact` shows the best of the three.
+
+    ``strict_facts``: a claim that the operators contradict is an error, and not only set aside.
+    """
 
     def __init__(self, symbols: SymbolScope | None = None, registry: Registry | None = None) -> None:
         super().__init__(symbols)
         self._registry = registry
+        self._claims: dict[OutletId, InferenceFact] = {}
+        self._found: dict[OutletId, InferenceFact] = {}
+        self.strict_facts = False
+        self.has_warned = False
 
     @property
     def registry(self) -> Registry | None:
@@ -96,6 +107,7 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
         """Add an input to the model."""
         outlet = OutletId(self.add_node(name, Source(), [fact]).id)
         self.inputs.append(outlet)
+        self._found.clear()
         return outlet
 
     def add_const(self, name: str, array: np.ndarray[Any, Any]) -> OutletId:
@@ -103,6 +115,48 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
         value = Constant(array)
         fact = InferenceFact(value.datum_type, array.shape, value)
         return OutletId(self.add_node(name, Known(value), [fact]).id)
+
+    # -- facts -----------------------------------------------------------------------------------------------------
+
+    def add_claim(self, outlet: OutletId, fact: InferenceFact) -> None:
+        """Note what the file says of a tensor that a node computes."""
+        self._claims[outlet] = fact
+
+    def claim(self, outlet: OutletId) -> InferenceFact | None:
+        """What only the file says of an outlet."""
+        return self._claims.get(outlet)
+
+    def contract(self, outlet: OutletId) -> InferenceFact:
+        """What an input is, or what was demanded of another outlet."""
+        return self.outlet(outlet).fact
+
+    def said(self, outlet: OutletId) -> InferenceFact:
+        """The contract of an outlet, or else the claim."""
+        return self._claims.get(outlet) or self.contract(outlet)
+
+    def set_found(self, facts: Mapping[OutletId, InferenceFact]) -> None:
+        """Note what an analysis found, until something else is said of any outlet."""
+        self._found = dict(facts)
+
+    def outlet_fact(self, outlet: OutletId) -> InferenceFact:
+        """What is known of an outlet: what an analysis found, what was said of it, or what the file claims."""
+        return self._found.get(outlet) or self.said(outlet)
+
+    def set_outlet_fact(self, outlet: OutletId, fact: InferenceFact) -> None:
+        """Say what an outlet is, in place of whatever was known of it."""
+        super().set_outlet_fact(outlet, fact)
+        self._claims.pop(outlet, None)
+        self._found.clear()
+
+    def input_facts(self, node: InferenceNode) -> list[InferenceFact]:
+        """What is known of a node's inputs, in order."""
+        return [self.outlet_fact(outlet) for outlet in node.inputs]
+
+    def output_facts(self, node: InferenceNode) -> list[InferenceFact]:
+        """What is known of a node's outputs, in order."""
+        return [self.outlet_fact(outlet) for outlet in node.outlets()]
+
+    # -- typing ----------------------------------------------------------------------------------------------------
 
     def analyse(self) -> InferenceModel:
         """Find all types and shapes that can be found, and note them as the outlets' facts; returns the model.

@@ -31,9 +31,13 @@ class TypedOp(Op, Protocol):
 
     ``announces``: names of fields that hold sizes of the outputs which only running the node tells. The meaning does
     not read them; their symbols, where nothing else gives them a value, get it from the shapes of the outputs.
+
+    ``checks``: whether running the node refuses runs that the rest of the model takes for impossible. It runs even
+    where nothing reads it, until a rule has found that it cannot refuse anything (`ModelPatch.retire`).
     """
 
     pure: ClassVar[bool] = True
+    checks: ClassVar[bool] = False
     announces: ClassVar[tuple[str, ...]] = ()
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:

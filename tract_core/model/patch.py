@@ -33,6 +33,7 @@ class ModelPatch:
         self.model = target.empty_like()
         self.taps: dict[OutletId, OutletId] = {}
         self.shunts: list[tuple[OutletId, OutletId]] = []
+        self.retired: list[int] = []
         self._tap_of: dict[OutletId, OutletId] = {}
 
     # -- common forms ----------------------------------------------------------------------------------------------
@@ -85,6 +86,10 @@ class ModelPatch:
             raise GraphError(f"a patch replaces {before} by {after}", where=str(self.target.nodes[old.node]))
         self.shunts.append((old, new))
 
+    def retire(self, node_id: int) -> None:
+        """A node of the target that checks something (`TypedOp.checks`) need not stay: what it checks surely holds."""
+        self.retired.append(node_id)
+
     # -- applying --------------------------------------------------------------------------------------------------
 
     def apply(self) -> PatchResult:
@@ -99,11 +104,18 @@ class ModelPatch:
             result.added.append(added.id)
             mapping.update({old: OutletId(added.id, old.slot) for old in node.outlets()})
         result.touched.extend(outlet.node for outlet in self.taps.values())
+        self._retire()
         replaced = [(old, self._apart(old, mapping[new], result)) for old, new in self.shunts]
         for old, new in replaced:
             self._move_readers(old, new, result)
         self._hand_over_names(replaced, result)
         return result
+
+    def _retire(self) -> None:
+        from tract_core.ops.identity import Identity
+
+        for node_id in self.retired:
+            self.target.nodes[node_id].op = Identity()
 
     def _apart(self, old: OutletId, new: OutletId, result: PatchResult) -> OutletId:
         """Inputs and outputs of a model have a name of their own each: an output never becomes another one of them."""

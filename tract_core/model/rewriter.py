@@ -232,8 +232,12 @@ def _checked(model: TypedModel, found: object) -> ModelPatch | None:
 
 
 def _is_read(model: TypedModel, node: TypedNode) -> bool:
-    """Whether anything reads a node. One that only stays because it binds a symbol is as simple as it can be."""
-    return any(o.successors for o in node.outputs) or any(map(model.is_interface, node.outlets()))
+    """Whether anything reads a node, or it checks something.
+
+    One that only stays because it binds a symbol is as simple as it can be.
+    """
+    read = any(o.successors for o in node.outputs) or any(map(model.is_interface, node.outlets()))
+    return read or node.op.checks
 
 
 def _constants_first(model: TypedModel) -> list[int]:

@@ -38,12 +38,14 @@ class TypedModel(Graph[TypedFact, TypedOp]):
     """A model with completely determined types and shapes.
 
     ``registry``: the tables that are asked about operators; the one of the installed plugins unless a test says
-    otherwise.
+    otherwise. ``remarks``: what wiring noticed and what does not keep the model from running, for whoever wants a
+    report.
     """
 
     def __init__(self, symbols: SymbolScope | None = None, registry: Registry | None = None) -> None:
         super().__init__(symbols)
         self._registry = registry
+        self.remarks: list[TractError] = []
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_registry": None}  # tables do not travel: the other side has plugins of its own
@@ -181,8 +183,9 @@ class TypedModel(Graph[TypedFact, TypedOp]):
     # -- order -----------------------------------------------------------------------------------------------------
 
     def eval_order(self, targets: Sequence[OutletId] | None = None) -> list[int]:
-        """As for any graph, and the nodes that bind in the middle of a run a symbol that one of the others mentions."""
+        """As for any graph, with the nodes that check something, or bind in a run a symbol that others mention."""
         wanted = list(self.outputs if targets is None else targets)
+        wanted += [OutletId(node.id) for node in self.live_nodes() if node.op.checks]
         order = super().eval_order(wanted)
         binders = [node for node in self.live_nodes() if node.op.announces]
         while binders:
@@ -200,7 +203,9 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         return needed.difference(self.given_symbols(), *(symbols_announced(op) for op in ops))
 
     def must_stay(self, node: TypedNode) -> bool:
-        """Whether an operator elsewhere mentions a symbol that running ``node`` binds."""
+        """Whether ``node`` checks something, or an operator elsewhere mentions a symbol that running it binds."""
+        if node.op.checks:
+            return True
         bound = self.symbols_bound(node)
         return bool(bound) and any(bound & symbols_needed(other.op) for other in self.live_nodes())
 

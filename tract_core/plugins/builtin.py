@@ -14,6 +14,7 @@ _OPS: Final = (
     "broadcast",
     "broadcast_dyn",
     "cast",
+    "check",
     "compress",
     "concat",
     "const",
@@ -63,6 +64,7 @@ _CASES: Final = (
     "broadcast",
     "broadcast_dyn",
     "cast",
+    "check",
     "compress",
     "concat",
     "const",
@@ -106,6 +108,7 @@ _CASES: Final = (
 _RULES: Final = (
     "const",
     "identity",
+    "check",
     "cast",
     "axis",
     "change_axes",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import onnx
 
+from tract_core.analysis import into_body
 from tract_core.model.fact import InferenceFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel
@@ -37,7 +38,9 @@ def read_body(
     symbols = wire.model.symbols.copy() if apart else wire.model.symbols
     untyped = InferenceModel(symbols, wire.model.registry)
     untyped.limits = wire.model.limits
-    reader = GraphReader(node.file.inside(f"node {node.name[:200]!r} ({node.op_type[:200]})"), graph, untyped)
+    untyped.strict_facts = node.file.strict_facts
+    place = f"node {node.name[:200]!r} ({node.op_type[:200]})"
+    reader = GraphReader(node.file.inside(place), graph, untyped)
     names = [info.name for info in graph.input]
     outer = {name: outlet for name, outlet in wire.outer.items() if name not in names}
     for name, outlet in outer.items():
@@ -45,9 +48,8 @@ def read_body(
     reader.add_all({name: InferenceFact.from_typed(fact) for name, fact in zip(names, inputs, strict=False)})
     own = untyped.inputs[len(outer) :]
     untyped.inputs = own + untyped.inputs[: len(outer)]
-    typed = untyped.into_typed()
-    for name in typed.symbols.names:
-        wire.model.symbols.add(name)
+    typed = into_body(untyped, wire.model, place)
+    wire.model.symbols.add_symbols(typed.symbols)
     sources: list[OutletId | None] = [*(None for _ in own), *outer.values()]
     # What is known is a constant in the body, and no input of it.
     still_open = [_is_source(typed, outlet) for outlet in typed.inputs]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import onnx
 
+from tract_core.analysis.wire import LONGEST_PREFIX
 from tract_core.dims import Dim, SymbolScope, parse_dim, symbol, symbols_of
 from tract_core.errors import CorruptModel, DimError, TractError
 from tract_core.limits import limits_now
@@ -19,16 +22,16 @@ UNKNOWN_SIZES = frozenset({"", "?"})
 
 
 class FactReader:
-    """Reads the declarations of one graph. The sizes that its inputs name become symbols of ``scope``."""
+    """Reads the declarations of one graph. The sizes that its inputs name become symbols of ``scope``.
 
-    def __init__(self, scope: SymbolScope, inputs: Iterable[onnx.ValueInfoProto]) -> None:
+    ``own_symbols``: names that several sizes of inputs bear say nothing; each of these sizes has a symbol of its own.
+    """
+
+    def __init__(self, scope: SymbolScope, inputs: Iterable[onnx.ValueInfoProto], *, own_symbols: bool = False) -> None:
         self._scope = scope
-        self._names = {
-            printable(dim.dim_param)
-            for info in inputs
-            for dim in info.type.tensor_type.shape.dim
-            if dim.HasField("dim_param")
-        } - UNKNOWN_SIZES
+        dims = [dim for info in inputs for dim in info.type.tensor_type.shape.dim if dim.HasField("dim_param")]
+        self._names = {printable(dim.dim_param) for dim in dims} - UNKNOWN_SIZES
+        self._shared = frozenset(self._named_twice(dims) if own_symbols else ())
 
     def input_fact(self, info: onnx.ValueInfoProto) -> InferenceFact:
         """The fact of an input. Raises ModelError with the input's name."""
@@ -36,10 +39,26 @@ class FactReader:
             fact = self._fact(info)
         except TractError as error:
             raise error.at(f"input {info.name[:200]!r}") from None
-        for dim in fact.shape or ():
-            for name in sorted(symbols_of(dim)) if dim is not None else ():
-                self._scope.add(name)
-        return fact
+        if fact.shape is None:
+            return fact
+        shape = tuple(self._own(f"{info.name[-LONGEST_PREFIX:]}_{axis}", dim) for axis, dim in enumerate(fact.shape))
+        for name in sorted(frozenset[str]().union(*(symbols_of(dim) for dim in shape if dim is not None))):
+            self._scope.add(name)
+        return InferenceFact(fact.datum_type, shape)
+
+    def _own(self, prefix: str, dim: Dim | None) -> Dim | None:
+        """``dim``, or where it has a name that others have too, a symbol that no other size has."""
+        if dim is None or not symbols_of(dim) & self._shared:
+            return dim
+        return self._scope.new_symbol(prefix)
+
+    def _named_twice(self, dims: Iterable[onnx.TensorShapeProto.Dimension]) -> Iterator[str]:
+        """The symbols that occur in more than one of ``dims``; what cannot be read is refused with its input."""
+        counts = Counter[str]()
+        for dim in dims:
+            with suppress(TractError):
+                counts.update(symbols_of(self._dim(dim) or 0))
+        return (name for name, count in counts.items() if count > 1)
 
     def inner_fact(self, info: onnx.ValueInfoProto) -> InferenceFact:
         """The fact of a tensor inside the graph, or of an output: only sizes that are numbers, or that an input names.

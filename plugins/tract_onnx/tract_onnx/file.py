@@ -20,9 +20,11 @@ class OnnxFile:
     defines itself.
 
     ``ignore_value_info``, ``ignore_output_shapes``, ``ignore_output_types``: whether what the file says about tensors
-    inside it, and about its outputs, counts for nothing. ``problems``: where to note what is wrong with the file when
-    all of it is asked for; ``None`` to stop at the first. ``depth``: how many graphs and functions are around the one
-    that is read.
+    inside it, and about its outputs, counts for nothing. ``strict_facts``: whether it is an error where that is wrong.
+    ``own_symbols``: whether each size of an input is one of its own, also where several have one name.
+
+    ``problems``: where to note what is wrong with the file when all of it is asked for; ``None`` to stop at the first.
+    ``depth``: how many graphs and functions are around the one that is read.
     """
 
     versions: Mapping[str, int]
@@ -31,6 +33,8 @@ class OnnxFile:
     ignore_value_info: bool = False
     ignore_output_shapes: bool = False
     ignore_output_types: bool = False
+    strict_facts: bool = False
+    own_symbols: bool = False
     problems: list[TractError] | None = None
     functions: LocalFunctions = field(default_factory=LocalFunctions)
     limits: LoadLimits = DEFAULT_LIMITS

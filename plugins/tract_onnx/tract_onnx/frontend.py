@@ -42,7 +42,8 @@ class Onnx:
 
     ``registry``: the tables to ask about operators, those of the installed plugins by default. ``ignore_value_info``:
     do not rely on what the file says about tensors inside it; ``ignore_output_shapes``, ``ignore_output_types``: nor
-    on what it says about its outputs. ``limits``: what a file may ask for.
+    on what it says about its outputs. ``strict_facts``: refuse a file where that is not what its operators give.
+    ``own_symbols``: sizes of inputs that have one name are each one of their own. ``limits``: what a file may ask for.
     """
 
     def __init__(
@@ -52,14 +53,18 @@ class Onnx:
         ignore_value_info: bool = False,
         ignore_output_shapes: bool = False,
         ignore_output_types: bool = False,
+        strict_facts: bool = False,
+        own_symbols: bool = False,
         limits: LoadLimits = DEFAULT_LIMITS,
     ) -> None:
         self._registry = registry
         self._limits = limits
-        self._ignored = {
+        self._wishes = {
             "ignore_value_info": ignore_value_info,
             "ignore_output_shapes": ignore_output_shapes,
             "ignore_output_types": ignore_output_types,
+            "strict_facts": strict_facts,
+            "own_symbols": own_symbols,
         }
 
     def load(self, path: str | os.PathLike[str]) -> InferenceModel:
@@ -110,6 +115,7 @@ class Onnx:
     ) -> InferenceModel:
         model = InferenceModel(registry=self._registry)
         model.limits = self._limits
+        model.strict_facts = self._wishes["strict_facts"]
         file = OnnxFile(
             versions=_versions(proto),
             ops=OnnxOps((self._registry or default_registry())[ONNX]),
@@ -117,7 +123,7 @@ class Onnx:
             problems=problems,
             functions=LocalFunctions.of(proto.functions, call_function),
             limits=self._limits,
-            **self._ignored,
+            **self._wishes,
         )
         GraphReader(file, proto.graph, model).add_all()
         _set_properties(model, proto)

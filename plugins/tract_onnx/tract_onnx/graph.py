@@ -40,7 +40,7 @@ class GraphReader:
 
         ``inputs``: facts for the inputs, when they are known better than the file knows them. Raises ModelError.
         """
-        facts = FactReader(self._model.symbols, self._graph.input)
+        facts = FactReader(self._model.symbols, self._graph.input, own_symbols=self._file.own_symbols)
         self._add_constants()
         known = frozenset(self.tensors)
         for what, infos in (("inputs", self._graph.input), ("outputs", self._graph.output)):
@@ -167,7 +167,7 @@ class GraphReader:
         for info in () if self._file.ignore_value_info else self._graph.value_info:
             outlet = self.tensors.get(info.name)
             if outlet is not None and self._is_computed(outlet):
-                self._model.set_outlet_fact(outlet, self._fact(facts.inner_fact, info))
+                self._model.add_claim(outlet, self._fact(facts.inner_fact, info))
 
     def _set_outputs(self, facts: FactReader) -> None:
         if not self._graph.output:
@@ -183,7 +183,7 @@ class GraphReader:
                 None if self._file.ignore_output_shapes else fact.shape,
             )
             if self._is_computed(outlet):
-                self._model.set_outlet_fact(outlet, fact)
+                self._model.add_claim(outlet, fact)
             outlets.append(outlet)
         self._model.set_outputs(outlets)
 

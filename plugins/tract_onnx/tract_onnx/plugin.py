@@ -134,6 +134,8 @@ def tract_frontends() -> Sequence[Frontend]:
         "ignore_value_info": "Do not rely on what the file says about tensors inside it.",
         "ignore_output_shapes": "Do not rely on the shapes that the file gives its outputs.",
         "ignore_output_types": "Do not rely on the element types that the file gives its outputs.",
+        "strict_facts": "Refuse a file that says of its tensors what its operators do not give.",
+        "own_symbols": "Let sizes of inputs differ that have one name in the file: each gets a symbol of its own.",
     }
     summary = "models in the ONNX format, of every operator set"
     return [Frontend("onnx", (".onnx",), "tract_onnx.frontend:Onnx", summary, flags)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,15 @@ import pytest
 
 import tract_core
 from tract_core import InferenceModel, Model, Nnef, Onnx
-from tract_core.errors import ContradictoryFacts, CorruptModel, InputError, MissingFile, ModelError, PluginError
+from tract_core.errors import (
+    ContradictoryFacts,
+    CorruptModel,
+    InputError,
+    MissingFile,
+    ModelError,
+    ModelWarning,
+    PluginError,
+)
 from tract_core.model import TypedModel
 from tract_core.model import inference as core
 from tract_core.model.fact import InferenceFact
@@ -141,8 +150,8 @@ def test_a_path_is_a_text_or_a_path(registry: Registry, path: Any) -> None:
         Onnx(registry).load(path)
 
 
-def test_what_the_file_says_is_ignored_on_demand(tmp_path: Path) -> None:
-    """The declared outputs contradict the operator; each flag settles its part."""
+def test_what_the_file_says_is_set_aside_refused_or_ignored(tmp_path: Path) -> None:
+    """The declared outputs contradict the operator: a warning, an error where that is wanted, or nothing at all."""
     from onnx import TensorProto, helper
 
     path = tmp_path / "model.onnx"
@@ -155,9 +164,16 @@ def test_what_the_file_says_is_ignored_on_demand(tmp_path: Path) -> None:
         graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "graph", [x], [y])
         opset = helper.make_opsetid("", 17)
         path.write_bytes(helper.make_model(graph, opset_imports=[opset], ir_version=8).SerializeToString())
-        with pytest.raises(ContradictoryFacts, match=r"the model says .*, its operators give 2,f32"):
-            Onnx().load(path).into_model()
-        assert Onnx().load(path, **{flag: True}).into_model().output_fact(0).dump() == "2,f32"
+        with pytest.warns(
+            ModelWarning, match=r"1 tensor is set aside.*'y'.*the file says .*, its operators give 2,f32"
+        ):
+            assert Onnx().load(path).into_model().output_fact(0).dump() == "2,f32"
+        with pytest.raises(
+            ContradictoryFacts, match=r"the file says .*, its operators give 2,f32\n.*load it with " + flag
+        ):
+            Onnx().load(path, strict_facts=True).into_model()
+        with warnings.catch_warnings(action="error"):
+            assert Onnx().load(path, strict_facts=True, **{flag: True}).into_model().output_fact(0).dump() == "2,f32"
 
 
 @pytest.fixture

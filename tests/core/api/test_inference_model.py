@@ -138,7 +138,7 @@ def test_into_analysed_is_the_same_object(model: InferenceModel) -> None:
 def test_contradictions_are_told(model: InferenceModel) -> None:
     model.set_input_fact(0, "2,3,f32")
     model.set_output_fact(0, "2,4,f32")
-    with pytest.raises(TractError, match=r"node 'y'.*the model says 2,4,f32, its operators give 2,3,f32"):
+    with pytest.raises(TractError, match=r"node 'y'.*the fact that was given is 2,4,f32, its operators give 2,3,f32"):
         model.analyse()
 
 
