@@ -188,6 +188,30 @@ def test_a_runtime_that_shows_no_nodes(
     assert "does not show single nodes" in tract(model, "run", *RANDOM, "--steps").output
 
 
+def test_differences_are_printed_where_it_agrees_too(tract: Call, model: Path, steps: Path) -> None:
+    arrays = dict(np.load(steps))
+    arrays["y"] = arrays["y"] + np.float32([[0, 0, 3e-5], [0, 0, 0]])
+    np.savez(steps, **arrays)
+    result = tract(model, "compare", "--npz", steps, *RANDOM)
+    assert result.exit_code == 0
+    assert "output y  largest 3e-05    mean 5e-06\n" in result.output
+    assert "largest 0        mean 0" in result.output
+    content = json.loads(tract(model, "compare", "--npz", steps, *RANDOM, "--json").stdout)
+    (y,) = [one for one in content["tensors"] if one["name"] == "y"]
+    assert y["largest"] == pytest.approx(3e-5, rel=0.02)
+    assert y["mean"] == pytest.approx(5e-6, rel=0.02)
+    assert y["output"]
+    assert [one["output"] for one in content["tensors"]].count(True) == 1
+
+
+def test_a_difference_that_json_has_no_number_for(tract: Call, model: Path, steps: Path) -> None:
+    np.savez(steps, y=np.full((2, 3), np.nan, np.float32))
+    result = tract(model, "compare", "--npz", steps, *RANDOM, "--json")
+    assert result.exit_code == 1
+    content = json.loads(result.stdout, parse_constant=pytest.fail)
+    assert [one["largest"] for one in content["tensors"] if one["compared"]] == ["inf"]
+
+
 # -- nothing passes that was not looked at -----------------------------------------------------------------------------
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tract_core.cli.command import ModelCommand
-from tract_core.cli.options import assertion_options, bench_options, run_options
+from tract_core.cli.options import assertion_options, bench_options, run_options, trace_option
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=ModelCommand, short_help="Time it on random inputs.")
 @click.option("--json", "as_json", is_flag=True, help="Figures as JSON.")
+@trace_option
 @run_options
 @bench_options
 @assertion_options
@@ -26,6 +26,8 @@ def command(request: Request, as_json: bool, **flags: Any) -> None:
     """Run MODEL again and again, on the inputs of a bundle or on random ones, and say how long a turn takes."""
     from tract_core.cli.dump import check_assertions, check_outputs
     from tract_core.cli.inputs import inputs_for
+    from tract_core.cli.profile_report import write_trace
+    from tract_core.cli.turns import figures_of
 
     model = request.typed_model()
     check_assertions(model, flags)
@@ -34,18 +36,14 @@ def command(request: Request, as_json: bool, **flags: Any) -> None:
     with request.progress("measuring"):
         warm_up(state, arrays, flags["warmup_time"], flags["warmup_loops"])
         seconds = _measure(state, arrays, flags["max_time"] / 1e3, flags["max_loops"])
-    figures = {
-        "runtime": request.chosen_runtime.name,
-        "iterations": len(seconds),
-        "median_ms": statistics.median(seconds) * 1e3,
-        "fastest_ms": min(seconds) * 1e3,
-        "slowest_ms": max(seconds) * 1e3,
-    }
-    _print(request, figures, as_json)
+    _print(request, {"runtime": request.chosen_runtime.name, **figures_of(seconds)}, as_json)
+    write_trace(request, model, flags, arrays)
     check_outputs(request, model, flags, arrays)
 
 
 def _print(request: Request, figures: dict[str, Any], as_json: bool) -> None:
+    from tract_core.cli.turns import doubt
+
     if as_json:
         click.echo(json.dumps(figures))
         return
@@ -53,6 +51,13 @@ def _print(request: Request, figures: dict[str, Any], as_json: bool) -> None:
         f"[bold]{figures['median_ms']:.3f} ms[/bold] a turn (median of {figures['iterations']}; "
         f"fastest {figures['fastest_ms']:.3f}, slowest {figures['slowest_ms']:.3f}) on {figures['runtime']}"
     )
+    shares = ", ".join(f"{share} % {value:.3f}" for share, value in figures["percentiles_ms"].items())
+    request.console.print(f"percentiles, in ms: {shares}")
+    if figures["turns_per_s"] is not None:
+        request.console.print(f"{figures['turns_per_s']:.4g} turns a second")
+    warning = doubt(figures, figures["runtime"])
+    if warning is not None:
+        click.echo(click.style("Warning: ", fg="yellow", bold=True) + warning, err=True)
 
 
 def warm_up(state: Any, arrays: Any, milliseconds: float, loops: int) -> None:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
-from rich.markup import escape
-from rich.text import Text
 
 from tract_core.cli.assertions import AssertionFailed, Assertions
+from tract_core.cli.compare_report import print_verdicts
 from tract_core.cli.dump import check_assertions, check_outputs
 from tract_core.cli.inputs import inputs_for
-from tract_core.cli.values import read_bundle
+from tract_core.cli.values import of_type, read_bundle
 from tract_core.errors import InputError, PluginError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.const import Const
 from tract_core.ops.source import TypedSource
 from tract_core.runtime.plan import Step, TypedSimplePlan
+from tract_core.testing.tolerance import distances
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -33,12 +31,19 @@ Flags = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One tensor of the model: whether the reference has it, and how they differ, if they do."""
+    """One tensor of the model: whether the reference has it, and how they differ, if they do.
+
+    ``largest``, ``mean``: of the absolute differences of the elements; ``None`` where there are none to be had.
+    ``output``: whether it is an output of the model.
+    """
 
     name: str
     op: str
     compared: bool
     problem: str | None
+    largest: float | None = None
+    mean: float | None = None
+    output: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ def compare(request: Request, flags: dict[str, Any]) -> None:
     assertions = Assertions.of(flags)
     with request.progress("comparing"):
         verdicts = judge(request, model, arrays, reference.tensors, assertions, cumulative=flags["cumulative"])
-    _print(request, reference, verdicts, flags)
+    print_verdicts(request, reference, verdicts, flags)
     _conclude(reference, verdicts, () if flags["allow_missing_outputs"] else _output_names(model))
     check_outputs(request, model, flags, arrays)
 
@@ -190,11 +195,16 @@ def judge(
     """A verdict per tensor. Unless ``cumulative``, what the reference has replaces what was computed, once judged."""
     plan = request.prepare(model)
     verdicts: list[Verdict] = []
+    names_of_outputs = {*_output_names(model)}
 
     def verdict(name: str, op: str, found: Array) -> None:
         wanted = reference.get(name)
-        problem = None if wanted is None else assertions.difference(found, wanted)
-        verdicts.append(Verdict(name, op, wanted is not None, problem))
+        if wanted is None:
+            verdicts.append(Verdict(name, op, compared=False, problem=None, output=name in names_of_outputs))
+            return
+        problem = assertions.difference(found, wanted)
+        largest, mean = distances(np.asarray(found), of_type(wanted, found.dtype)) or (None, None)
+        verdicts.append(Verdict(name, op, True, problem, largest, mean, name in names_of_outputs))
 
     def look(step: Step, outputs: tuple[Array, ...]) -> tuple[Array, ...] | None:
         names = [model.outlet_name(OutletId(step.node, slot)) for slot in range(len(outputs))]
@@ -223,24 +233,3 @@ def _corrected(names: list[str], outputs: tuple[Array, ...], reference: Mapping[
         found if good is None or good.dtype != found.dtype or good.shape != found.shape else good
         for found, good in zip(outputs, wanted, strict=True)
     )
-
-
-def _print(request: Request, reference: Reference, verdicts: Sequence[Verdict], flags: Flags) -> None:
-    compared = sum(verdict.compared for verdict in verdicts)
-    if flags["as_json"]:
-        first = next((verdict.name for verdict in verdicts if verdict.problem is not None), None)
-        tensors = [asdict(verdict) for verdict in verdicts]
-        content = {"reference": reference.title, "compared": compared, "first": first, "tensors": tensors}
-        click.echo(json.dumps(content, indent=1))
-        return
-    console = request.console
-    shown = [one for one in verdicts if one.problem is not None or (one.compared and not flags["quiet"])]
-    width = max((len(verdict.op) for verdict in shown), default=0)
-    for verdict in shown:
-        state = ("agrees ", "green") if verdict.problem is None else ("differs", "red")
-        line = Text.assemble(state, f" {verdict.op:{width}} ", (verdict.name, "bold"))
-        console.print(line if verdict.problem is None else line.append(f": {verdict.problem}"))
-    if not flags["quiet"]:
-        console.print(
-            f"compared with {escape(reference.title)}: {compared} of {len(verdicts)} tensors, whose names both have"
-        )

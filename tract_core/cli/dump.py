@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tract_core.cli.command import ModelCommand
-from tract_core.cli.options import assertion_options, bench_options, run_options
+from tract_core.cli.options import assertion_options, bench_options, run_options, trace_option
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 @click.option("--outlet-labels", "labels", is_flag=True, help="Show labels of outlets.")
 @click.option("--unfold", is_flag=True, help="Enter the bodies of loops and branches.")
 @click.option("--cost", is_flag=True, help="Show what each node costs, in operations.")
-@click.option("--profile", is_flag=True, help="Run on random inputs, and show how long each node takes.")
+@click.option("--profile", is_flag=True, help="Run on random inputs, and list nodes and operators by time.")
+@trace_option
 @click.option("--invariants", is_flag=True, help="Show which axes pass through each node.")
 @click.option("--explain", is_flag=True, help="Show where the runtime runs each node, and why.")
 @click.option("--node-id", type=int, metavar="N", help="Only this node.")

@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tract_core.cli.dump import audit, check_assertions, check_outputs
+from tract_core.cli.inputs import inputs_for
+from tract_core.cli.profile_report import measured, print_profile, write_trace
 from tract_core.cli.render import Show, print_graph
 from tract_core.errors import InputError
 from tract_core.model.graph import Graph
@@ -25,11 +27,17 @@ def dump(request: Request, flags: Flags) -> None:
     if flags["audit_json"]:
         print_json(audit(_typed(model)))
     elif flags["as_json"]:
-        print_json(_profile(request, _typed(model), flags))
+        print_json(json.dumps(measured(request, _typed(model), flags), indent=1))
     elif flags["summary"]:
         print_summary(request, model)
+    elif flags["profile"] and not flags["quiet"]:
+        typed = _typed(model)
+        print_profile(request, typed, measured(request, typed, flags), _show(request, typed, flags))
     elif not flags["quiet"]:
         print_graph(request.console, model, _show(request, model, flags))
+    if flags["trace"]:
+        typed = _typed(model)
+        write_trace(request, typed, flags, inputs_for(request, typed, {**flags, "random": True}))
     check_assertions(model, flags)
     if isinstance(model, TypedModel):
         check_outputs(request, model, flags)
@@ -65,8 +73,6 @@ def _show(request: Request, model: Graph[Any, Any], flags: Flags) -> Show:
     columns: dict[str, dict[int, str]] = {}
     if flags["cost"]:
         columns["cost"] = _costs(_typed(model))
-    if flags["profile"]:
-        columns["time"] = _times(request, _typed(model), flags)
     if flags["invariants"]:
         columns["axes"] = _axes(_typed(model))
     if flags["explain"]:
@@ -122,27 +128,3 @@ def _placements(request: Request, model: TypedModel) -> dict[int, str]:
     explanation = request.prepare(model).explain()
     by_name = {placement.node: f"{placement.where}: {placement.how}" for placement in explanation.placements}
     return {node.id: by_name.get(node.name, "") for node in model.live_nodes()}
-
-
-def _profile(request: Request, model: TypedModel, flags: Flags) -> str:
-    from tract_core.cli.bench import warm_up
-    from tract_core.cli.inputs import inputs_for
-    from tract_core.runtime.profile import profile
-
-    plan = request.prepare(model)
-    arrays = inputs_for(request, model, {**flags, "random": True}) if flags["profile"] else None
-    with request.progress("profiling"):
-        if arrays is not None:
-            warm_up(plan.spawn(), arrays, flags["warmup_time"], flags["warmup_loops"])
-        limits = {"max_seconds": flags["max_time"] / 1e3, "max_turns": flags["max_loops"]}
-        return json.dumps(json.loads(profile(model, plan, arrays, **limits)), indent=1)
-
-
-def _times(request: Request, model: TypedModel, flags: Flags) -> dict[int, str]:
-    timed = json.loads(_profile(request, model, flags))
-    result: dict[int, str] = {}
-    for node in timed["nodes"]:
-        seconds = node.get("secs_per_iter")
-        if seconds is not None:
-            result[node["qualified_id"][1]] = f"{seconds * 1e3:.3f} ms"
-    return result

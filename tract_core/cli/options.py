@@ -264,6 +264,17 @@ def assertion_options(function: Callable[..., Any] | None = None, *, approx: str
     return decorate if function is None else decorate(function)
 
 
+def trace_option(function: F) -> F:
+    """Where the time of one turn goes, for another program to show."""
+    return click.option(
+        "--chrome-trace",
+        "trace",
+        type=NEW_FILE,
+        metavar="FILE",
+        help="Write a trace of one turn, for Perfetto or chrome://tracing.",
+    )(function)
+
+
 def bench_options(function: F) -> F:
     """How long to measure."""
     option = partial(flag, "How long to measure")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tract_core.cli.command import ModelCommand
-from tract_core.cli.options import assertion_options, run_options
+from tract_core.cli.options import assertion_options, run_options, trace_option
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     help="Save the outputs, by name.",
 )
 @click.option("--save-steps", type=click.Path(dir_okay=False, writable=True), metavar="NPZ", help="Save every tensor.")
+@trace_option
 @click.option("--assert-sane-floats", is_flag=True, help="No node may give an infinity or not-a-number.")
 @click.option("--json", "as_json", is_flag=True, help="Facts and values of the outputs as JSON.")
 @run_options

@@ -14,6 +14,7 @@ from rich.text import Text
 from tract_core.cli.assertions import AssertionFailed, Assertions
 from tract_core.cli.dump import check_assertions
 from tract_core.cli.inputs import inputs_for
+from tract_core.cli.profile_report import write_trace
 from tract_core.cli.show import fact_of, holds_arrays_only, plain, save_npz, summary
 from tract_core.data import DatumType
 from tract_core.data.boxes import tensors_in
@@ -50,6 +51,7 @@ def run_once(request: Request, flags: dict[str, Any]) -> None:
         save_npz(flags["save"], by_name)
     if flags["save_steps"]:
         save_npz(flags["save_steps"], {**watch.tensors, **_savable(by_name)})
+    write_trace(request, model, flags, arrays)
     watch.check(by_name)
     Assertions.of(flags).check_outputs(model, outputs)
 

@@ -21,6 +21,7 @@ _IN_PYTHON: Final = (
     (r"""\bset_input_fact\([^()]*\)""", "-i NAME:FACT"),
     (r"\bset_input_fact, or (?=-i )", ""),
     (r", or (with )?(set_input_fact\b|\w+ in Python\b)", ""),
+    (r"'reference' does; or profile_json\b", "-r reference does"),
     (r" on the command line\b", ""),
     (r"\bwith set_symbols\b", "with --set SYM=N"),
     (r"\btry set_symbols\b", "try --set SYM=N"),

@@ -65,6 +65,32 @@ def rounding_of(kind: DatumType) -> Tolerance:
     return _BY_TYPE.get(kind, EXACT)
 
 
+def distances(found: Array, wanted: Array) -> tuple[float, float] | None:
+    """The largest and the mean of ``|found - wanted|``; ``None`` for what are no numbers, or of another shape.
+
+    Not-a-numbers and equal infinities are at distance 0 from each other, and infinitely far from all else. Of arrays
+    without elements both are 0.
+    """
+    kinds = {found.dtype.kind, wanted.dtype.kind}
+    if found.shape != wanted.shape or kinds & set("OSU"):
+        return None
+    if kinds <= set("iu") and found.dtype == wanted.dtype:
+        # The difference of two integers need not fit their type; modulo 2**64 it is exact, and it is positive.
+        apart = np.maximum(found, wanted).astype(np.uint64) - np.minimum(found, wanted).astype(np.uint64)
+        apart = apart.astype(np.float64)
+    else:
+        wide = np.complex128 if "c" in kinds else np.float64
+        a, b = found.astype(wide), wanted.astype(wide)
+        with np.errstate(all="ignore"):
+            apart = np.where(
+                (a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf, posinf=np.inf)
+            )
+    if not apart.size:
+        return 0.0, 0.0
+    with np.errstate(over="ignore"):
+        return float(apart.max()), float(apart.mean())
+
+
 def mismatch(found: Array, wanted: Array, tolerance: Tolerance) -> str | None:
     """``None`` when the arrays agree; else one sentence with the worst element, where it is, and how many there are.
 

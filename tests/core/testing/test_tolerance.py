@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tract_core.data.boxes import boxed
-from tract_core.testing.tolerance import EXACT, Tolerance, mismatch
+from tract_core.testing.tolerance import EXACT, Tolerance, distances, mismatch
 
 NEAR = Tolerance(1e-4, 1e-4)
 
@@ -53,3 +53,26 @@ def test_texts_in_maps() -> None:
 def test_numbers_have_the_digits_of_their_type(dtype: type, shown: str) -> None:
     problem = mismatch(np.array([0.5, 0.1], dtype), np.array([0.5, 0.7], dtype), NEAR)
     assert problem == f"1 of 2 elements differ; the worst, at [1]: {shown}"
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "figures"),
+    [
+        (np.array([1.0, 2, 4]), np.array([1.0, 2.5, 3]), (1.0, 0.5)),
+        (np.array([1, 2], np.float32), np.array([1, 2], np.float32), (0.0, 0.0)),
+        (np.array([np.nan, np.inf, -np.inf, -0.0]), np.array([np.nan, np.inf, -np.inf, 0.0]), (0.0, 0.0)),
+        (np.array([np.nan, 1.0]), np.array([1.0, 1.0]), (np.inf, np.inf)),
+        (np.array([np.inf]), np.array([-np.inf]), (np.inf, np.inf)),
+        (np.array([2**53 + 1]), np.array([2**53]), (1.0, 1.0)),
+        (np.array([-(2**63)]), np.array([2**63 - 1]), (2.0**64 - 1, 2.0**64 - 1)),
+        (np.array([0, 255], np.uint8), np.array([255, 0], np.uint8), (255.0, 255.0)),
+        (np.array([True, False]), np.array([True, True]), (1.0, 0.5)),
+        (np.array([1 + 1j]), np.array([1 - 1j]), (2.0, 2.0)),
+        (np.zeros((0, 3)), np.zeros((0, 3)), (0.0, 0.0)),
+        (np.array(1.5), np.array(1.0), (0.5, 0.5)),
+        (np.zeros(2), np.zeros(3), None),
+        (np.array(["a"], object), np.array(["a"], object), None),
+    ],
+)
+def test_distances(found: np.ndarray, wanted: np.ndarray, figures: tuple[float, float] | None) -> None:
+    assert distances(found, wanted) == figures

@@ -1,0 +1,63 @@
+"""What ``compare`` prints: a line per tensor, with its largest and its mean difference, and one per output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import numpy as np
+from rich.markup import escape
+from rich.text import Text
+
+from tract_core.cli.show import plain
+
+if TYPE_CHECKING:
+    from tract_core.cli.compare_nodes import Reference, Verdict
+    from tract_core.cli.request import Request
+
+NAME_WIDTH: Final = 36
+"""Characters up to which names are filled, so that the figures behind them stand in columns."""
+
+
+def print_verdicts(
+    request: Request, reference: Reference, verdicts: Sequence[Verdict], flags: Mapping[str, Any]
+) -> None:
+    """All verdicts, as the flags ask for them: for people, only what differs, or as JSON."""
+    compared = sum(verdict.compared for verdict in verdicts)
+    if flags["as_json"]:
+        first = next((verdict.name for verdict in verdicts if verdict.problem is not None), None)
+        tensors = [_as_json(verdict) for verdict in verdicts]
+        content = {"reference": reference.title, "compared": compared, "first": first, "tensors": tensors}
+        click.echo(json.dumps(content, indent=1))
+        return
+    console = request.console
+    shown = [one for one in verdicts if one.problem is not None or (one.compared and not flags["quiet"])]
+    op_width = max((len(verdict.op) for verdict in shown), default=0)
+    name_width = min(NAME_WIDTH, max((len(verdict.name) for verdict in shown), default=0))
+    for verdict in shown:
+        state = ("agrees ", "green") if verdict.problem is None else ("differs", "red")
+        name = f"{verdict.name:{name_width}}" if _figures(verdict) else verdict.name
+        console.print(Text.assemble(state, f" {verdict.op:{op_width}} ", (name, "bold"), _figures(verdict)))
+        if verdict.problem is not None:
+            console.print(Text(f"        {verdict.problem}"))
+    if not flags["quiet"]:
+        for verdict in verdicts:
+            if verdict.output and verdict.compared:
+                console.print(Text.assemble("output ", (verdict.name, "bold"), _figures(verdict)))
+        told = f"{compared} of {len(verdicts)} tensors, whose names both have"
+        console.print(f"compared with {escape(reference.title)}: {told}")
+
+
+def _figures(verdict: Verdict) -> str:
+    if verdict.largest is None or verdict.mean is None:
+        return ""
+    return f"  largest {verdict.largest:<8.2g} mean {verdict.mean:.2g}"
+
+
+def _as_json(verdict: Verdict) -> dict[str, Any]:
+    content = asdict(verdict)
+    figures = {name: content[name] for name in ("largest", "mean") if content[name] is not None}
+    return {**content, **{name: plain(np.array(figure)) for name, figure in figures.items()}}
