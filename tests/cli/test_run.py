@@ -108,7 +108,13 @@ def test_the_lists(tract: Call) -> None:
 def test_transforms(tract: Call, model: Path) -> None:
     assert "4,3,f32" in tract(model, "-t", "set_symbols(values: {B: 4})").output
     assert "4,3,f32" in tract(model, "-t", '{"name": "set-symbols", "values": {"B": 4}}').output
-    assert "f16" in tract(model, "-t", "f32_to_f16").output
+    half = tract(model, "-t", "f32_to_f16", "-s").output
+    assert "input 0: x  B,4,f16" in half
+    assert "output 0: y  B,3,f16" in half
+    kept = tract(model, "-t", "f32_to_f16(keep_io_types: true)").output
+    assert "B,4,f32" in kept
+    assert "output 0: y  B,3,f32" in kept
+    assert "B,3,f16" in kept
     result = tract(model, "-t", "nonsense")
     assert result.exit_code == 1
     assert "set_symbols" in result.output

@@ -82,7 +82,7 @@ class Pulse(TransformSpec):
 
 
 class FloatPrecision(TransformSpec):
-    """Compute in another float type, in all nodes or in those that the filters choose."""
+    """Compute in another float type, in all nodes or in those that the filters choose; inputs and outputs too."""
 
     name = "float_precision"
 
@@ -93,9 +93,14 @@ class FloatPrecision(TransformSpec):
         *,
         include: Iterable[str] | None = None,
         exclude: Iterable[str] | None = None,
+        keep_io_types: bool = False,
     ) -> None:
-        """``include``, ``exclude``: parts of node names. Raises ValueError for types that are no floats."""
+        """``include``, ``exclude``: parts of node names. ``keep_io_types``: inputs and outputs keep their types.
+
+        Raises ValueError for types that are no floats.
+        """
         self._from, self._to = _float(from_), _float(to)
+        self._keep_io_types = keep_io_types
         self._include = None if include is None else _patterns(include)
         self._exclude = None if exclude is None else _patterns(exclude)
 
@@ -110,9 +115,9 @@ class FloatPrecision(TransformSpec):
         return self
 
     def parameters(self) -> dict[str, Any]:
-        """``{"from", "to", "include", "exclude"}``, the latter two where they were given."""
-        filters = {"include": self._include, "exclude": self._exclude}
-        given = {key: value for key, value in filters.items() if value is not None}
+        """``{"from", "to", "include", "exclude", "keep_io_types"}``, the latter three where they were given."""
+        options = {"include": self._include, "exclude": self._exclude, "keep_io_types": self._keep_io_types or None}
+        given = {key: value for key, value in options.items() if value is not None}
         return {"from": self._from.short, "to": self._to.short, **given}
 
 

@@ -2,7 +2,8 @@
 
 The model is wired again node by node. A node that the filters leave out keeps its type, and gets its inputs in that
 type; constants are converted when they are read, so that such a node reads them unrounded. The model's inputs and
-outputs keep their types: casts stand behind the inputs and in front of the outputs.
+outputs get the new type, whatever the filters say; where they are to keep theirs, casts stand behind the inputs and in
+front of the outputs.
 """
 
 from __future__ import annotations
@@ -26,62 +27,72 @@ _Names = Sequence[str] | None
 
 _INCLUDE = "parts of node names: convert only nodes whose name contains one of them"
 _EXCLUDE = "parts of node names: leave out nodes whose name contains one of them"
+_KEEP_IO = "whether the model's inputs and outputs keep their types"
 _FILTER = "the same in one text: '==a,b' converts only these nodes, '!=a,b' all others"
 
 
 @dataclass(frozen=True, slots=True)
 class FloatPrecision:
-    """Compute in another float type, in all nodes or in those that the filters choose."""
+    """Compute in another float type, in all nodes or in those that the filters choose; inputs and outputs too."""
 
     name: ClassVar[str] = "float_precision"
     from_: DatumType | str = field(metadata={"doc": "the float type to replace, as 'f32'"})
     to: DatumType | str = field(metadata={"doc": "the float type to compute in, as 'f16' or 'bf16'"})
     include: Sequence[str] | None = field(default=None, metadata={"doc": _INCLUDE})
     exclude: Sequence[str] | None = field(default=None, metadata={"doc": _EXCLUDE})
+    keep_io_types: bool = field(default=False, metadata={"doc": _KEEP_IO})
 
     def apply(self, model: TypedModel) -> TypedModel:
         """The converted model. Raises TransformError for types that are no floats."""
         before, after = _float(self.name, "from", self.from_), _float(self.name, "to", self.to)
         if before is after:
             raise TransformError(f"float_precision: 'from' and 'to' are both {before.short}")
-        return _converted(self.name, model, (before, after), (self.include, self.exclude))
+        return _converted(self.name, model, (before, after), (self.include, self.exclude), self.keep_io_types)
 
 
 @dataclass(frozen=True, slots=True)
 class F32ToF16:
-    """Compute in f16 where the model says f32."""
+    """Compute in f16 where the model says f32, in its inputs and outputs too."""
 
     name: ClassVar[str] = "f32_to_f16"
     include: Sequence[str] | None = field(default=None, metadata={"doc": _INCLUDE})
     exclude: Sequence[str] | None = field(default=None, metadata={"doc": _EXCLUDE})
     filter: str | None = field(default=None, metadata={"doc": _FILTER})
+    keep_io_types: bool = field(default=False, metadata={"doc": _KEEP_IO})
 
     def apply(self, model: TypedModel) -> TypedModel:
         """The converted model."""
         filters = _with_filter(self.name, self.include, self.exclude, self.filter)
-        return _converted(self.name, model, (DatumType.F32, DatumType.F16), filters)
+        return _converted(self.name, model, (DatumType.F32, DatumType.F16), filters, self.keep_io_types)
 
 
 @dataclass(frozen=True, slots=True)
 class F16ToF32:
-    """Compute in f32 where the model says f16."""
+    """Compute in f32 where the model says f16, in its inputs and outputs too."""
 
     name: ClassVar[str] = "f16_to_f32"
     include: Sequence[str] | None = field(default=None, metadata={"doc": _INCLUDE})
     exclude: Sequence[str] | None = field(default=None, metadata={"doc": _EXCLUDE})
     filter: str | None = field(default=None, metadata={"doc": _FILTER})
+    keep_io_types: bool = field(default=False, metadata={"doc": _KEEP_IO})
 
     def apply(self, model: TypedModel) -> TypedModel:
         """The converted model."""
         filters = _with_filter(self.name, self.include, self.exclude, self.filter)
-        return _converted(self.name, model, (DatumType.F16, DatumType.F32), filters)
+        return _converted(self.name, model, (DatumType.F16, DatumType.F32), filters, self.keep_io_types)
 
 
 def _converted(
-    transform: str, model: TypedModel, types: tuple[DatumType, DatumType], filters: tuple[_Names, _Names]
+    transform: str,
+    model: TypedModel,
+    types: tuple[DatumType, DatumType],
+    filters: tuple[_Names, _Names],
+    keep_io_types: bool,
 ) -> TypedModel:
+    if not isinstance(keep_io_types, bool):  # pyright: ignore[reportUnnecessaryIsInstance]: may come from JSON
+        raise TransformError(f"{transform}: 'keep_io_types' is {keep_io_types!r}, wanted true or false")
     before, after = types
-    return _Translation(model, before, after, _chooser(transform, *filters), keep_interface=True).run()
+    return _Translation(model, before, after, _chooser(transform, *filters), keep_interface=keep_io_types).run()
 
 
 def _float(transform: str, key: str, kind: Any) -> DatumType:
@@ -132,7 +143,8 @@ class _Translation:
 
     def run(self) -> TypedModel:
         """The target, complete."""
-        self.target = TypedModel(self.source.symbols.copy(), self.source.registry)
+        self.target = self.source.empty_like()
+        self.target.symbols = self.source.symbols.copy()
         for node_id in self.source.eval_order([*self.source.inputs, *self.source.outputs]):
             node = self.source.nodes[node_id]
             if isinstance(node.op, TypedSource):

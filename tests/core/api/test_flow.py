@@ -54,12 +54,20 @@ def test_from_a_file_to_numbers(onnx_file: Path) -> None:
     np.testing.assert_allclose(runnable.spawn_state().run({"x": x})[0], wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["f32_to_f16", '{"name": "set_symbols", "values": {"B": 5}}'])
-def test_transforms_on_the_way(onnx_file: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("f32_to_f16", np.float16),
+        ('{"name": "f32_to_f16", "keep_io_types": true}', np.float32),
+        ('{"name": "set_symbols", "values": {"B": 5}}', np.float32),
+    ],
+)
+def test_transforms_on_the_way(onnx_file: Path, name: str, kind: type) -> None:
     model = tract.onnx().load(str(onnx_file)).into_model()
     model.transform(name)
-    x = np.random.default_rng(13).normal(size=(5, 4)).astype(np.float32)
+    x = np.random.default_rng(13).normal(size=(5, 4)).astype(kind)
     found = model.into_runnable().run([x])[0].to_numpy()
+    assert found.dtype == kind
     np.testing.assert_allclose(found, np.maximum(x @ WEIGHTS, 0), rtol=1e-2, atol=1e-2)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -12,7 +13,8 @@ import pytest
 from tract_core import FloatPrecision as Spec
 from tract_core import Model
 from tract_core.data import DatumType
-from tract_core.errors import TransformError
+from tract_core.errors import InputError, RunError, TransformError
+from tract_core.limits import LoadLimits
 from tract_core.model import TypedModel
 from tract_core.model.spec import parse_typed_fact
 from tract_core.ops.binary import Add
@@ -20,7 +22,9 @@ from tract_core.ops.cast import Cast
 from tract_core.ops.const import Const
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Tanh
+from tract_core.plugins import default_registry
 from tract_core.transforms.float_precision import F16ToF32, F32ToF16, FloatPrecision
+from tract_core.transforms.lookup import transform_class
 
 Maker = Callable[..., TypedModel]
 
@@ -50,8 +54,21 @@ def _by_hand(x: np.ndarray[Any, Any], kind: Any) -> list[np.ndarray[Any, Any]]:
 
 
 @pytest.mark.parametrize(("to", "kind", "relative"), [("f16", np.float16, 2e-3), ("bf16", ml_dtypes.bfloat16, 2e-2)])
-def test_everything_is_converted_but_the_interface(network: Maker, to: str, kind: Any, relative: float) -> None:
+def test_everything_is_converted(network: Maker, to: str, kind: Any, relative: float) -> None:
     result = FloatPrecision("f32", to).apply(network())
+    result.check_consistency()
+    assert set(_types(result).values()) == {to}
+    assert [result.outlet_name(o) for o in result.outputs] == ["out", "act"]
+    assert _casts(result) == 0
+    x = np.random.default_rng(5).uniform(-2, 2, (2, 4, 3)).astype(np.float32)
+    for one, wanted in zip(_run(result.declutter(), x.astype(kind)), _by_hand(x, kind), strict=True):
+        assert one.dtype == kind
+        np.testing.assert_allclose(one.astype(np.float64), wanted, rtol=relative, atol=relative)
+
+
+@pytest.mark.parametrize(("to", "kind", "relative"), [("f16", np.float16, 2e-3), ("bf16", ml_dtypes.bfloat16, 2e-2)])
+def test_everything_is_converted_but_the_interface(network: Maker, to: str, kind: Any, relative: float) -> None:
+    result = FloatPrecision("f32", to, keep_io_types=True).apply(network())
     result.check_consistency()
     types = _types(result)
     assert {types[name] for name in ("proj", "act", "out", "weights")} == {to}
@@ -84,9 +101,16 @@ def test_accumulators_follow(network: Maker) -> None:
     assert op.acc is DatumType.F16
 
 
+def test_there_and_back(network: Maker) -> None:
+    result = F16ToF32().apply(F32ToF16().apply(network()))
+    assert set(_types(result).values()) == {"f32"}
+    assert [str(result.outlet_fact(o)) for o in result.inputs] == ["B,S,3,f32"]
+    assert _casts(result) == 0
+
+
 def test_there_and_back_keeps_the_interface(network: Maker) -> None:
     model = network(DatumType.F16)
-    result = F16ToF32().apply(model)
+    result = F16ToF32(keep_io_types=True).apply(model)
     assert {_types(result)[name] for name in ("proj", "act", "out", "weights")} == {"f32"}
     assert [result.outlet_fact(o).datum_type.short for o in [*result.inputs, *result.outputs]] == ["f16"] * 3
     x = np.random.default_rng(6).uniform(-2, 2, (1, 2, 3)).astype(np.float16)
@@ -110,19 +134,24 @@ def test_there_and_back_keeps_the_interface(network: Maker) -> None:
     ],
     ids=lambda v: repr(v) if not isinstance(v, set) else "-".join(sorted(v)),
 )
-def test_filters(network: Maker, transform: Any, converted: set[str]) -> None:
-    result = transform.apply(network())
+@pytest.mark.parametrize("keep", [False, True])
+def test_filters(network: Maker, transform: Any, converted: set[str], keep: bool) -> None:
+    """They choose nodes. Inputs and outputs have the new type unless they are kept."""
+    result = replace(transform, keep_io_types=keep).apply(network())
     result.check_consistency()
     types = _types(result)
     assert {name for name in ("proj", "act", "out") if types[name] == "f16"} == converted
-    x = np.random.default_rng(7).uniform(-2, 2, (2, 2, 3)).astype(np.float32)
+    interface = {result.outlet_fact(outlet).datum_type for outlet in (*result.inputs, *result.outputs)}
+    assert interface == {DatumType.F32 if keep else DatumType.F16}
+    assert [result.outlet_name(o) for o in (*result.inputs, *result.outputs)] == ["x", "out", "act"]
+    x = np.random.default_rng(7).uniform(-2, 2, (2, 2, 3)).astype(np.float32 if keep else np.float16)
     wanted = np.tanh(x.astype(np.float64) @ WEIGHTS)
     for one, expected in zip(_run(result.declutter(), x), (np.exp(wanted), wanted), strict=True):
         np.testing.assert_allclose(one, expected, rtol=5e-3, atol=5e-3)
 
 
 def test_nothing_chosen_means_nothing_changed(network: Maker) -> None:
-    result = F32ToF16(include=["no such node"]).apply(network())
+    result = F32ToF16(include=["no such node"], keep_io_types=True).apply(network())
     assert _casts(result) == 0
     assert set(_types(result).values()) == {"f32"}
 
@@ -134,7 +163,7 @@ def test_excluded_nodes_read_their_constants_unrounded() -> None:
     (precise,) = model.wire_node("precise", Add(), [x, tenth])
     (rough,) = model.wire_node("rough", Add(), [x, tenth])
     model.set_outputs([precise, rough])
-    found = _run(F32ToF16(exclude=["precise"]).apply(model), np.zeros(1, np.float32))
+    found = _run(F32ToF16(exclude=["precise"], keep_io_types=True).apply(model), np.zeros(1, np.float32))
     assert found[0].tolist() == np.array([0.1], np.float32).tolist()
     assert found[1].tolist() == np.array([0.1], np.float16).astype(np.float32).tolist()
 
@@ -143,7 +172,7 @@ def test_casts_are_shared_between_readers() -> None:
     model = TypedModel()
     x = model.add_source("x", parse_typed_fact("1,f32"))
     model.set_outputs([model.wire_node(f"t{i}", Tanh(), [x])[0] for i in range(3)])
-    assert _casts(F32ToF16().apply(model)) == 1 + 3
+    assert _casts(F32ToF16(keep_io_types=True).apply(model)) == 1 + 3
 
 
 def test_explicit_casts_follow() -> None:
@@ -151,7 +180,8 @@ def test_explicit_casts_follow() -> None:
     x = model.add_source("x", parse_typed_fact("1,i64"))
     (as_float,) = model.wire_node("as_float", Cast(DatumType.F32), [x])
     model.set_outputs(model.wire_node("y", Tanh(), [as_float]))
-    result = F32ToF16().apply(model)
+    assert _types(F32ToF16().apply(model)) == {"x": "i64", "as_float": "f16", "y": "f16"}
+    result = F32ToF16(keep_io_types=True).apply(model)
     assert _types(result) == {"x": "i64", "as_float": "f16", "y": "f16", "y.as_f32": "f32"}
 
 
@@ -164,7 +194,7 @@ def test_other_types_are_left_alone() -> None:
 
 
 def test_bodies_are_entered(loop: Maker) -> None:
-    result = F32ToF16().apply(loop())
+    result = F32ToF16(keep_io_types=True).apply(loop())
     result.check_consistency()
     body = result.node_by_name("loop").op.body  # type: ignore[attr-defined]
     assert set(_types(body).values()) == {"f16"}
@@ -179,7 +209,7 @@ def test_bodies_are_entered(loop: Maker) -> None:
 
 
 def test_filters_reach_into_bodies(loop: Maker) -> None:
-    result = F32ToF16(exclude=["scaled"]).apply(loop())
+    result = F32ToF16(exclude=["scaled"], keep_io_types=True).apply(loop())
     types = _types(result.node_by_name("loop").op.body)  # type: ignore[attr-defined]
     assert types["total"] == "f16"
     assert types["scaled"] == types["half"] == "f32"
@@ -188,7 +218,7 @@ def test_filters_reach_into_bodies(loop: Maker) -> None:
 
 
 def test_an_excluded_loop_is_left_alone(loop: Maker) -> None:
-    result = F32ToF16(exclude=["loop"]).apply(loop())
+    result = F32ToF16(exclude=["loop"], keep_io_types=True).apply(loop())
     assert set(_types(result).values()) == {"f32"}
     assert set(_types(result.node_by_name("loop").op.body).values()) == {"f32"}  # type: ignore[attr-defined]
 
@@ -202,6 +232,7 @@ def test_an_excluded_loop_is_left_alone(loop: Maker) -> None:
         (F32ToF16(filter="a,b"), "f32_to_f16: 'filter' is 'a,b', wanted '==a,b' or '!=a,b'"),
         (F32ToF16(filter="=="), "f32_to_f16: 'filter' is '=='"),
         (F32ToF16(filter="==a", include=["b"]), "f32_to_f16: 'filter' is '==a'"),
+        (F32ToF16(keep_io_types="yes"), "f32_to_f16: 'keep_io_types' is 'yes', wanted true or false"),  # type: ignore[arg-type]
     ],
 )
 def test_mistakes(network: Maker, transform: Any, problem: str) -> None:
@@ -215,6 +246,9 @@ def test_mistakes(network: Maker, transform: Any, problem: str) -> None:
         '{"name": "float_precision", "from": "f32", "to": "f16", "exclude": ["act"]}',
         '{"name": "f32_to_f16", "filter": "!=act"}',
         Spec("f32", "f16").exclude(["act"]),
+        '{"name": "float_precision", "from": "f32", "to": "f16", "exclude": ["act"], "keep_io_types": true}',
+        '{"name": "f32-to-f16", "filter": "!=act", "keep-io-types": true}',
+        Spec("f32", "f16", keep_io_types=True).exclude(["act"]),
     ],
 )
 def test_through_the_public_api(network: Maker, way: Any) -> None:
@@ -222,4 +256,30 @@ def test_through_the_public_api(network: Maker, way: Any) -> None:
     model.transform(way)
     assert _types(model.typed)["act"] == "f32"
     assert _types(model.typed)["proj"] == "f16"
-    assert [str(fact) for fact in model.input_facts()] == ["B,S,3,f32"]
+    kept = "true" in (way if isinstance(way, str) else way.to_json())
+    assert [str(fact) for fact in model.input_facts()] == ["B,S,3,f32" if kept else "B,S,3,f16"]
+
+
+@pytest.mark.parametrize("name", list(default_registry().transforms()))
+def test_no_transform_drops_limits_properties_or_assertions(network: Maker, name: str) -> None:
+    """A model of a stranger's file stays one."""
+    given = {
+        "float_precision": {"from_": "f32", "to": "f16"},
+        "select_inputs": {"inputs": ["proj"]},
+        "select_outputs": {"outputs": ["act"]},
+        "set_symbols": {"values": {"S": 2}},
+    }
+    model = network()
+    model.limits = LoadLimits(max_tensor_bytes=32, run_deadline_s=7)
+    model.properties["by"] = np.array("us")
+    model.symbols.add_assertion("B<=64")
+    result = transform_class(name, default_registry())(**given.get(name, {})).apply(model)
+    assert result.limits == model.limits
+    assert result.properties == model.properties
+    assert "B<=64" in [str(one) for one in result.symbols]
+    arrays = [
+        np.ones((8, 2, 3 if "inputs" not in name else 2)).astype(result.outlet_fact(o).datum_type.storage.numpy)
+        for o in result.inputs
+    ]
+    with pytest.raises((InputError, RunError), match="32 are allowed"):
+        Model.from_typed(result.declutter()).into_runnable().run(arrays)

@@ -92,7 +92,8 @@ def test_every_transform_documents_its_parameters() -> None:
         for one in parameters_of(kind):
             assert one.doc, (name, one.key)
     keys = [(one.key, one.required) for one in parameters_of(transform_class("float_precision", registry))]
-    assert keys == [("from", True), ("to", True), ("include", False), ("exclude", False)]
+    options = [(key, False) for key in ("include", "exclude", "keep_io_types")]
+    assert keys == [("from", True), ("to", True), *options]
 
 
 def test_constants_are_shared_and_the_original_stays(network: Maker) -> None:
