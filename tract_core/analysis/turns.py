@@ -25,6 +25,7 @@ class _Turn:
     problems: int
     settled: int
     remarks: int
+    conditions: int
     symbols: tuple[int, int]
     choices: int
 
@@ -43,7 +44,7 @@ class Turns:
         """The wiring of a node begins."""
         done = self._analysis
         counts = len(done.model.nodes), len(done.outlets), len(done.problems), len(done.settled)
-        made = len(done.model.remarks), done.model.symbols.mark(), len(self._choices.trail)
+        made = len(done.model.remarks), len(done.model.conditions), done.model.symbols.mark(), len(self._choices.trail)
         self._now = _Turn(position, node, *counts, *made)
 
     def end(self, problem: TractError | None) -> int | None:
@@ -72,6 +73,7 @@ class Turns:
     def _rewind(self, turn: _Turn) -> None:
         done = self._analysis
         done.model.rewind(turn.wired)
+        done.model.conditions.rewind(turn.conditions, done.model.symbols)
         done.model.symbols.rewind(turn.symbols)
         del done.model.remarks[turn.remarks :]
         for name in done.fresh.keys() - set(done.model.symbols.names):

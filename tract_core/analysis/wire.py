@@ -12,6 +12,7 @@ from tract_core.dims import SymbolScope, symbols_of
 from tract_core.errors import ContradictoryFacts, TractError
 from tract_core.limits import count_node
 from tract_core.model.choices import choosing, inside
+from tract_core.model.conditions import on_behalf_of
 from tract_core.model.fact import InferenceFact, ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel, InferenceNode, Source, Unknown
@@ -121,7 +122,9 @@ def _assume(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> N
 def _wire_node(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> None:
     inputs = [analysis.outlets[outlet] for outlet in node.inputs if outlet in analysis.outlets]
     try:
-        outlets = node.op.wire(analysis.model, node.name, inputs)
+        place = f"node {node.name!r} ({node.op.name})"
+        with on_behalf_of(place), analysis.model.noting_conditions(place):
+            outlets = node.op.wire(analysis.model, node.name, inputs)
         for slot, wired in enumerate(outlets[: len(node.outputs)]):
             analysis.outlets[OutletId(node.id, slot)] = wired
             _apply_what_was_said(model, node, slot, analysis)

@@ -31,7 +31,7 @@ class SymbolScope:
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        self._names: dict[str, None] = {}
+        self._names: dict[str, int] = {}
         self._scenarios: dict[str, None] = {}
         self._assertions: dict[Assertion, None] = {}
         self._theories: dict[str | None, Theory] = {}
@@ -51,9 +51,13 @@ class SymbolScope:
     def add(self, name: str) -> TDim:
         """The symbol ``name``, which belongs to the scope from now on. Raises DimError where it is no name."""
         found = symbol(name)
-        self._names[name] = None
+        self._names.setdefault(name, len(self._names))
         self._unnamed.discard(name)
         return found
+
+    def position(self, name: str) -> int:
+        """How many symbols were in the scope before ``name``; all of them where it is not in it."""
+        return self._names.get(name, len(self._names))
 
     def new_symbol(self, prefix: str) -> TDim:
         """A symbol that was not in the scope: ``prefix``, or ``prefix_1``, ``prefix_2`` ... where that is taken.
@@ -224,7 +228,7 @@ class SymbolScope:
 
     def _add_symbols(self, names: Iterable[str]) -> None:
         for name in sorted(names) if isinstance(names, frozenset) else names:
-            self._names[name] = None
+            self._names.setdefault(name, len(self._names))
 
     def _touched(self, scenario: str | None) -> list[str | None]:
         """Under which scenarios an assertion of ``scenario`` counts; ``None`` is no scenario."""

@@ -31,6 +31,7 @@ class ModelPatch:
     def __init__(self, target: TypedModel) -> None:
         self.target = target
         self.model = target.empty_like()
+        self.model.conditions = target.conditions.layer()
         self.taps: dict[OutletId, OutletId] = {}
         self.shunts: list[tuple[OutletId, OutletId]] = []
         self.retired: list[int] = []
@@ -103,6 +104,8 @@ class ModelPatch:
             added = self.target.add_node(node.name, node.op, [o.fact for o in node.outputs], inputs)
             result.added.append(added.id)
             mapping.update({old: OutletId(added.id, old.slot) for old in node.outlets()})
+        for condition, origin in self.model.conditions:
+            self.target.conditions.add(condition, origin, self.target.symbols)
         result.touched.extend(outlet.node for outlet in self.taps.values())
         self._retire()
         replaced = [(old, self._apart(old, mapping[new], result)) for old, new in self.shunts]

@@ -58,6 +58,8 @@ def _resolve(model: TypedModel, values: Mapping[str, Dim]) -> list[int]:
     changed: list[int] = []
     if not values:
         return changed
+    for name, size in values.items():
+        model.conditions.define(name, size)
     for node in model.live_nodes():
         op = substitute_in(node.op, values)
         facts = [outlet.fact.substitute(values) for outlet in node.outputs]

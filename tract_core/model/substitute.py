@@ -56,7 +56,7 @@ def symbols_announced(op: TypedOp) -> frozenset[str]:
 
 
 def _symbols_in_graph(graph: TypedModel) -> frozenset[str]:
-    found = _NONE
+    found = graph.conditions.symbols
     for node in graph.live_nodes():
         found |= symbols_in(node.op)
         found = found.union(*(outlet.fact.symbols() for outlet in node.outputs))

@@ -6,7 +6,8 @@ carried along, and what the scope of symbols knows is applied to every size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,8 +15,9 @@ import numpy as np
 
 from tract_core.data import Constant, Value, known
 from tract_core.dims import Dim, SymbolScope, TDim, is_symbolic
-from tract_core.errors import GraphError, TractError
+from tract_core.errors import FactError, GraphError, TractError
 from tract_core.limits import DEFAULT_LIMITS, current_watch
+from tract_core.model.conditions import Condition, Conditions, noting, origin_or
 from tract_core.model.fact import ShapeFact, TypedFact, check_sizes, in_type
 from tract_core.model.graph import VACANT, Graph, Node, Outlet, OutletId
 from tract_core.model.op import TypedOp, check_facts, check_operator
@@ -38,12 +40,13 @@ class TypedModel(Graph[TypedFact, TypedOp]):
     """A model with completely determined types and shapes.
 
     ``registry``: the tables that are asked about operators; the one of the installed plugins unless a test says
-    otherwise. ``remarks``: what wiring noticed and what does not keep the model from running, for whoever wants a
-    report.
+    otherwise. ``conditions``: what its operators want of sizes that only a run knows; every run checks them.
+    ``remarks``: what wiring noticed and what does not keep the model from running, for whoever wants a report.
     """
 
     def __init__(self, symbols: SymbolScope | None = None, registry: Registry | None = None) -> None:
         super().__init__(symbols)
+        self.conditions = Conditions()
         self._registry = registry
         self.remarks: list[TractError] = []
 
@@ -89,6 +92,7 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         copy._ids = self._ids.copy()
         copy.inputs, copy.outputs = list(self.inputs), list(self.outputs)
         copy.outlet_labels, copy.properties = dict(self.outlet_labels), dict(self.properties)
+        copy.conditions = self.conditions.copy()
         return copy
 
     def clone(self) -> TypedModel:
@@ -101,6 +105,9 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         """Add an input to the model."""
         from tract_core.ops.source import TypedSource
 
+        for symbol in sorted(fact.shape.symbols()):
+            if symbol not in self.symbols:
+                self.symbols.add(symbol)
         outlet = OutletId(self.add_node(name, TypedSource(fact.without_value()), [fact]).id)
         self.inputs.append(outlet)
         return outlet
@@ -115,12 +122,14 @@ class TypedModel(Graph[TypedFact, TypedOp]):
     def wire_node(self, name: str, op: TypedOp, inputs: Sequence[OutletId]) -> tuple[OutletId, ...]:
         """Add an operator that reads ``inputs``; returns its outlets.
 
-        Raises FactError when the inputs do not fit the operator, with the node's name and the facts of its inputs.
+        What the operator wants of sizes that only a run knows becomes a condition of the model. Raises FactError when
+        the inputs do not fit the operator, with the node's name and the facts of its inputs.
         """
         facts = [self.outlet_fact(outlet) for outlet in inputs]
         try:
             check_operator(op)
-            outputs = self.facts_for(op, facts)
+            with self.noting_conditions(f"node {name!r} ({op.name})"):
+                outputs = self.facts_for(op, facts)
         except TractError as error:
             found = "; ".join(map(str, facts)) or "none"
             if error.hint is None:
@@ -133,6 +142,25 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         home = self.registry.home_of(type(op))
         return getattr(op, "name", type(op).__name__) if home == CORE else f"{op.name} of {home}"
 
+    @contextmanager
+    def noting_conditions(self, origin: str) -> Generator[None]:
+        """Whatever is asked inside with `may_equal` and the like, and depends on a symbol, becomes a condition."""
+        with noting() as conditions:
+            yield
+        for condition in conditions:
+            self.require(condition, origin)
+
+    def require(self, condition: Condition, origin: str) -> None:
+        """Let every run check ``condition``, unless it always holds. ``origin``: the node that wants it.
+
+        Raises FactError where it contradicts the assertions or the other conditions.
+        """
+        answer = self.conditions.answer(condition, self.symbols)
+        if answer is False:
+            raise FactError(f"{condition}, which contradicts what else is known of {_listed(condition.symbols)}")
+        if answer is None:
+            self.conditions.add(condition, origin_or(origin), self.symbols)
+
     def facts_for(self, op: TypedOp, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The facts that ``op`` gives for these inputs in this model: sizes simplified, known values computed."""
         outputs = op.output_facts(inputs)
@@ -141,7 +169,8 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         for fact in outputs:
             check_sizes(fact.shape)
         if not all(fact.shape.is_concrete for fact in outputs):
-            outputs = tuple(self._simplify(fact) for fact in outputs)
+            announced = symbols_announced(op) if op.announces else _NO_SYMBOLS
+            outputs = tuple(self._simplify(fact, announced) for fact in outputs)
         if len(outputs) == 1 and outputs[0].value is None:
             value = self._value_of(op, inputs, outputs[0])
             if value is not None:
@@ -149,8 +178,10 @@ class TypedModel(Graph[TypedFact, TypedOp]):
                 return (TypedFact(fact.datum_type, fact.shape, value, fact.annotations),)
         return outputs
 
-    def _simplify(self, fact: TypedFact) -> TypedFact:
-        shape = ShapeFact(self.symbols.simplify(dim) if is_symbolic(dim) else dim for dim in fact.shape)
+    def _simplify(self, fact: TypedFact, announced: frozenset[str]) -> TypedFact:
+        # A symbol that the node is to bind must stay in its fact.
+        settled = [self.conditions.settle(dim, but=announced) for dim in fact.shape]
+        shape = ShapeFact(self.symbols.simplify(dim) if is_symbolic(dim) else dim for dim in settled)
         return fact if shape == fact.shape else TypedFact(fact.datum_type, shape, fact.value, fact.annotations)
 
     def _value_of(self, op: TypedOp, inputs: Sequence[TypedFact], output: TypedFact) -> Value | None:
@@ -183,7 +214,7 @@ class TypedModel(Graph[TypedFact, TypedOp]):
     # -- order -----------------------------------------------------------------------------------------------------
 
     def eval_order(self, targets: Sequence[OutletId] | None = None) -> list[int]:
-        """As for any graph, with the nodes that check something, or bind in a run a symbol that others mention."""
+        """As for any graph, with the nodes that check something, or bind in a run what others or conditions mention."""
         wanted = list(self.outputs if targets is None else targets)
         wanted += [OutletId(node.id) for node in self.live_nodes() if node.op.checks]
         order = super().eval_order(wanted)
@@ -199,14 +230,16 @@ class TypedModel(Graph[TypedFact, TypedOp]):
 
     def _unbound(self, ops: Sequence[TypedOp]) -> frozenset[str]:
         """The symbols that these operators mention and that neither they nor the inputs bind."""
-        needed = frozenset[str]().union(*(symbols_needed(op) for op in ops))
+        needed = self.conditions.symbols.union(*(symbols_needed(op) for op in ops))
         return needed.difference(self.given_symbols(), *(symbols_announced(op) for op in ops))
 
     def must_stay(self, node: TypedNode) -> bool:
-        """Whether ``node`` checks something, or an operator elsewhere mentions a symbol that running it binds."""
+        """Whether ``node`` checks something, or binds a symbol that a condition or an operator elsewhere mentions."""
         if node.op.checks:
             return True
         bound = self.symbols_bound(node)
+        if bound & self.conditions.symbols:
+            return True
         return bool(bound) and any(bound & symbols_needed(other.op) for other in self.live_nodes())
 
     def symbols_bound(self, node: TypedNode) -> frozenset[str]:
@@ -258,6 +291,10 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         from tract_core.rules import declutter
 
         return declutter(self)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
 
 
 def as_value(value: np.ndarray[Any, Any] | Value | Sequence[Dim] | Dim | float) -> Value:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tract_core.dims import Dim, product, same_dim
+from tract_core.dims import Dim, product
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping, letters
+from tract_core.model.conditions import may_be_of_shape, may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in
@@ -53,7 +54,7 @@ class RmAxis(AxisOp):
     def change_shape(self, x: TypedFact) -> Sequence[Dim]:
         """The sizes after the change."""
         axis_in(self, self.axis, x.rank)
-        if same_dim(x.shape[self.axis], 1) is False:
+        if not may_equal(x.shape[self.axis], 1):
             raise FactError(f"RmAxis: axis {self.axis} of {x} has size {x.shape[self.axis]}, not 1")
         return (*x.shape[: self.axis], *x.shape[self.axis + 1 :])
 
@@ -89,9 +90,9 @@ class Reshape(AxisOp):
     def change_shape(self, x: TypedFact) -> Sequence[Dim]:
         """The sizes after the change."""
         end = self.at + len(self.before)
-        if self.at < 0 or end > x.rank or x.with_shape(self.before).shape.same(x.shape[self.at : end]) is False:
+        if self.at < 0 or end > x.rank or not may_be_of_shape(x.shape[self.at : end], self.before):
             raise FactError(f"Reshape: axes {self.at} to {end} of {x} are not {_text(self.before)}")
-        if same_dim(product(self.before), product(self.after)) is False:
+        if not may_equal(product(self.before), product(self.after)):
             raise FactError(
                 f"Reshape: {_text(self.before)} has {product(self.before)} elements, "
                 f"{_text(self.after)} has {product(self.after)}; the input is {x}"

@@ -8,9 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from tract_core.dims import Dim, less_or_equal
+from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in
@@ -37,7 +38,7 @@ class Compress(TypedOp):
         axis_in(self, self.axis, x.rank)
         if not condition.datum_type.is_bool() or condition.rank != 1:
             raise FactError(f"Compress wants booleans of rank 1 as condition, found {condition}")
-        if less_or_equal(condition.shape[0], x.shape[self.axis]) is False:
+        if not may_be_at_most(condition.shape[0], x.shape[self.axis]):
             raise FactError(f"Compress: the condition {condition} is longer than axis {self.axis} of {x}")
         return (x.with_shape((*x.shape[: self.axis], self.count, *x.shape[self.axis + 1 :])),)
 

@@ -11,9 +11,10 @@ import ml_dtypes
 import numpy as np
 
 from tract_core.data import DatumType, DType
-from tract_core.dims import Dim, same_dim
+from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity
@@ -68,22 +69,22 @@ class Convolution(TypedOp):
             raise FactError(f"{self.name}: the kernel {kernel} has rank {kernel.rank}, not {pool.rank + 2}")
         start = layout.h_axis
         found = kernel.shape[start : start + pool.rank]
-        if any(same_dim(a, b) is False for a, b in zip(found, pool.kernel_shape, strict=True)):
+        if any(not may_equal(a, b) for a, b in zip(found, pool.kernel_shape, strict=True)):
             raise FactError(f"{self.name}: the kernel {kernel} is not {list(pool.kernel_shape)} on its spatial axes")
         given, per_group = x.shape[pool.data_format.c_axis(x.rank)], kernel.shape[layout.i_axis(kernel.rank)]
-        if same_dim(given, per_group * group) is False:
+        if not may_equal(given, per_group * group):
             wanted = f"{per_group}" if group == 1 else f"{group} groups of {per_group}"
             raise FactError(f"{self.name}: the data {x} has {given} channels, the kernel {kernel} wants {wanted}")
         channels = kernel.shape[layout.o_axis(kernel.rank)]
         if group < 1 or (isinstance(channels, int) and channels % group):
             raise FactError(f"{self.name}: {channels} output channels cannot be cut into {group} groups")
-        if pool.output_channels is not None and same_dim(channels, pool.output_channels) is False:
+        if pool.output_channels is not None and not may_equal(channels, pool.output_channels):
             raise FactError(f"{self.name}: the kernel {kernel} does not have {pool.output_channels} output channels")
         return channels
 
     def check_per_channel(self, what: str, fact: TypedFact, channels: Dim) -> None:
         """Raises FactError unless ``fact`` is a scalar or has one element per output channel."""
-        if fact.rank > 1 or (fact.rank == 1 and same_dim(fact.shape[0], channels) is False):
+        if fact.rank > 1 or (fact.rank == 1 and not may_equal(fact.shape[0], channels)):
             wanted = "a scalar" if channels == 1 else f"a scalar or {channels} elements"
             raise FactError(f"{self.name}: the {what} is {fact}, {wanted} was wanted")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tract_core.dims import Dim, ceil_div, not_negative
+from tract_core.dims import Dim, ceil_div
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in
@@ -37,7 +38,7 @@ class Downsample(TypedOp):
                 f"Downsample: stride {self.stride} with modulo {self.modulo}; wanted a stride that is not 0, "
                 "a modulo that is not negative, and no modulo with a negative stride"
             )
-        if not_negative(size - self.modulo) is False:
+        if not may_be_at_most(self.modulo, size):
             raise FactError(f"Downsample: modulo {self.modulo} is beyond axis {self.axis} of {x}")
         kept = ceil_div(size - self.modulo, abs(self.stride))
         return (x.with_shape((*x.shape[: self.axis], kept, *x.shape[self.axis + 1 :])),)

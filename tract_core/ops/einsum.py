@@ -14,8 +14,9 @@ import numpy as np
 
 from tract_core.data import DatumType, DType
 from tract_core.dims import Dim, broadcast, product
-from tract_core.errors import DimError, FactError
+from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping, letters
+from tract_core.model.conditions import may_broadcast, may_equal
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -60,18 +61,23 @@ class EinSum(TypedOp):
         return (TypedFact(self._output_type(inputs), shape),)
 
     def sizes(self, inputs: Sequence[TypedFact]) -> dict[str, Dim]:
-        """The size of every axis by name. Raises FactError, naming the axis and both sizes, when they differ."""
+        """The size of every axis by name. Raises FactError, naming the axis and both sizes, when they differ.
+
+        An axis that is summed over stretches only from the number 1; of two symbols, neither may be 1 alone.
+        """
         found: dict[str, Dim] = {}
         for slot, (term, fact) in enumerate(zip(self.axes.inputs, inputs, strict=True)):
             if len(term) != fact.rank:
                 raise FactError(f"EinSum {self.axes}: input {slot} is {fact}, of rank {fact.rank}, not {len(term)}")
             for name, size in zip(term, fact.shape, strict=True):
                 known = found.setdefault(name, size)
-                try:
-                    found[name] = known if known is size else broadcast(known, size)
-                except DimError:
+                if known is size:
+                    continue
+                stretches = name in self.axes.outputs[0] or is_one(known) or is_one(size)
+                if not (may_broadcast(known, size) if stretches else may_equal(known, size)):
                     problem = f"axis {name} has size {size} in input {slot}, {known} in an earlier one"
-                    raise FactError(f"EinSum {self.axes}: {problem}") from None
+                    raise FactError(f"EinSum {self.axes}: {problem}")
+                found[name] = broadcast(known, size)
         return found
 
     def _output_type(self, inputs: Sequence[TypedFact]) -> DType:
@@ -296,5 +302,9 @@ def wire_matmul(model: TypedModel, name: str, a: OutletId, b: OutletId) -> Outle
     """NumPy's ``matmul`` of two outlets of one type, summed in the type that `accumulator` gives."""
     facts = model.outlet_fact(a), model.outlet_fact(b)
     op = EinSum(matmul_axes(facts[0].rank, facts[1].rank), accumulator(facts[0].datum_type))
+    inner = facts[0].shape[-1], facts[1].shape[-2 if facts[1].rank > 1 else 0]
+    with model.noting_conditions(f"node {name!r} (MatMul)"):
+        if not may_equal(*inner):
+            raise FactError(f"a matrix product wants inner sizes that are equal, found {facts[0]} and {facts[1]}")
     (result,) = model.wire_node(name, op, [a, b])
     return result

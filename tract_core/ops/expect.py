@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from tract_core.data import DatumType, DType
-from tract_core.dims import Dim, broadcast, is_symbolic, same_dim
-from tract_core.errors import DimError, FactError
+from tract_core.dims import Dim, broadcast, is_symbolic
+from tract_core.errors import FactError
+from tract_core.model.conditions import may_broadcast, may_equal
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.op import Op
 
@@ -51,11 +52,10 @@ def broadcast_shapes(op: Op, shapes: Sequence[ShapeFact]) -> ShapeFact:
         for size in sizes[1:]:
             if size is common:
                 continue
-            try:
-                common = broadcast(common, size)
-            except DimError:
+            if not may_broadcast(common, size):
                 found = " and ".join(f"[{shape}]" for shape in shapes)
-                raise FactError(f"{op.name}: sizes {common} and {size} differ on axis {axis} of {found}") from None
+                raise FactError(f"{op.name}: sizes {common} and {size} differ on axis {axis} of {found}")
+            common = broadcast(common, size)
         dims.append(common)
     return ShapeFact(dims)
 
@@ -95,7 +95,7 @@ def scalar(op: Op, fact: TypedFact, role: str) -> TypedFact:
 def vector_of(op: Op, fact: TypedFact, length: int, role: str) -> TypedFact:
     """``fact``, when it is a list of ``length`` integers. Raises FactError, naming what they are for, otherwise."""
     integers(op, fact, role)
-    if fact.rank != 1 or same_dim(fact.shape[0], length) is False:
+    if fact.rank != 1 or not may_equal(fact.shape[0], length):
         raise FactError(f"{op.name} wants {length} integers as {role}, found {fact}")
     return fact
 
@@ -114,6 +114,6 @@ def common_size(op: Op, axis: int, inputs: Sequence[TypedFact]) -> Dim:
     """The size that all inputs have on one axis: a number, if one says so. Raises FactError where they differ."""
     sizes = [fact.shape[axis] for fact in inputs]
     found = next((size for size in sizes if not is_symbolic(size)), sizes[0])
-    if any(same_dim(found, size) is False for size in sizes):
+    if any(not may_equal(found, size) for size in sizes):
         raise FactError(f"{op.name}: sizes on axis {axis} differ: {' and '.join(map(str, inputs))}")
     return found

@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 
 from tract_core.data import Constant, DatumType
-from tract_core.dims import Dim, is_symbolic, less_or_equal, product, same_dim
+from tract_core.dims import Dim, is_symbolic, product
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_be_at_most, may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, float_type, wide
@@ -56,7 +57,7 @@ class Stft(TypedOp):
         (x,) = arity(self, inputs, 1)
         _pairs(self, x, self.axis)
         size = x.shape[self.axis]
-        if self.frame < 1 or self.stride < 1 or less_or_equal(self.frame, size) is False:
+        if self.frame < 1 or self.stride < 1 or not may_be_at_most(self.frame, size):
             raise FactError(f"Stft: frames of {self.frame} every {self.stride} do not fit axis {self.axis} of {x}")
         if self.window is not None and (self.window.array.ndim != 1 or self.window.array.size > self.frame):
             raise FactError(f"Stft: the window has shape {self.window.array.shape}, wanted at most [{self.frame}]")
@@ -71,7 +72,7 @@ class InnerDimToComplex(TypedOp):
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """One axis less. Raises FactError unless the input is f32 or f64 with a last axis of size 2."""
         (x,) = arity(self, inputs, 1)
-        if x.datum_type not in _COMPLEX_OF or not x.rank or same_dim(x.shape[-1], 2) is False:
+        if x.datum_type not in _COMPLEX_OF or not x.rank or not may_equal(x.shape[-1], 2):
             raise FactError(f"InnerDimToComplex wants f32 or f64 with a last axis of size 2, found {x}")
         return (TypedFact.of(_COMPLEX_OF[x.datum_type.storage], x.shape[:-1]),)
 
@@ -90,7 +91,7 @@ class ComplexToInnerDim(TypedOp):
 
 def _pairs(op: TypedOp, x: TypedFact, axis: int) -> TypedFact:
     """``x`` without its value, when it holds pairs of floats and ``axis`` is not that of the pairs."""
-    if not x.rank or same_dim(x.shape[-1], 2) is False:
+    if not x.rank or not may_equal(x.shape[-1], 2):
         raise FactError(f"{op.name} wants a last axis of size 2, for real and imaginary parts, found {x}")
     axis_in(op, axis, x.rank - 1)
     return float_type(op, x)

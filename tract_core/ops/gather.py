@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tract_core.dims import Dim, is_symbolic, less_or_equal, same_dim
+from tract_core.dims import Dim, is_symbolic, same_dim
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, common_size, integers, same_rank
@@ -52,7 +53,7 @@ class GatherElements(TypedOp):
         integers(self, indices, "indices")
         axis_in(self, self.axis, same_rank(self, inputs))
         for axis, (size, count) in enumerate(zip(x.shape, indices.shape, strict=True)):
-            if axis != self.axis and less_or_equal(count, size) is False:
+            if axis != self.axis and not may_be_at_most(count, size):
                 raise FactError(f"GatherElements: the indices {indices} go beyond axis {axis} of {x}")
         return (x.with_shape(indices.shape),)
 

@@ -9,9 +9,10 @@ from itertools import product
 
 import numpy as np
 
-from tract_core.dims import Dim, same_dim
+from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, wide
@@ -49,14 +50,14 @@ class GridSample(TypedOp):
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """Batch and channels of the image, the grid's output axes. Raises FactError when the inputs do not fit."""
         x, grid = arity(self, inputs, 2)
-        if x.rank < 3 or grid.rank != x.rank or same_dim(grid.shape[-1], x.rank - 2) is False:
+        if x.rank < 3 or grid.rank != x.rank or not may_equal(grid.shape[-1], x.rank - 2):
             raise FactError(
                 f"{self.name}: the image {x} wants a grid of rank {x.rank} with {x.rank - 2} coordinates in its last "
                 f"axis, found {grid}"
             )
         if not grid.datum_type.is_float() or not x.datum_type.is_float():
             raise FactError(f"{self.name} wants an image and a grid of floating-point numbers, found {x} and {grid}")
-        if same_dim(x.shape[0], grid.shape[0]) is False:
+        if not may_equal(x.shape[0], grid.shape[0]):
             raise FactError(f"{self.name}: the image {x} and the grid {grid} have batches of different sizes")
         return (x.with_shape([*x.shape[:2], *grid.shape[1:-1]]),)
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tract_core.data.containers import forget_symbols, join_types
-from tract_core.dims import Dim, dim_max, same_dim
+from tract_core.dims import Dim, dim_max
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.bodies import body_cost, fit
+from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
@@ -73,7 +74,7 @@ def _outputs(
 
 def check_condition(inputs: Sequence[TypedFact]) -> None:
     """Raises FactError unless the first input is one boolean."""
-    if not inputs or not inputs[0].datum_type.is_bool() or any(same_dim(size, 1) is False for size in inputs[0].shape):
+    if not inputs or not inputs[0].datum_type.is_bool() or any(not may_equal(size, 1) for size in inputs[0].shape):
         raise FactError(f"IfThenElse wants one boolean as condition, found {inputs[0] if inputs else 'no input'}")
 
 

@@ -18,6 +18,7 @@ from tract_core.errors import FactError, LimitExceeded, RunError
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.bodies import body_cost, fit
+from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -107,7 +108,7 @@ class Loop(TypedOp):
 
 
 def _is_single(fact: TypedFact) -> bool:
-    return not any(same_dim(size, 1) is False for size in fact.shape)
+    return not any(not may_equal(size, 1) for size in fact.shape)
 
 
 def _check_condition(fact: TypedFact) -> None:

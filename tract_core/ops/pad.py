@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from tract_core.data import Constant
-from tract_core.dims import Dim, not_negative
+from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, same_type, scalar, vector_of
@@ -65,7 +66,7 @@ class Pad(TypedOp):
         (x,) = arity(self, inputs, 1)
         if len(self.pads) != x.rank:
             raise FactError(f"Pad: {len(self.pads)} pairs of pads for {x}, of rank {x.rank}")
-        if any(not_negative(dim) is False for pair in self.pads for dim in pair):
+        if any(not may_be_at_most(0, dim) for pair in self.pads for dim in pair):
             raise FactError(f"Pad: negative pads in {_text(self.pads)}", hint="wire_pad slices where pads are negative")
         _check_value(self, x, self.mode)
         shape = [size + before + after for size, (before, after) in zip(x.shape, self.pads, strict=True)]

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tract_core.dims import Dim, ceil_div, dim_max, dim_min, not_negative, same_dim
+from tract_core.dims import Dim, ceil_div, dim_max, dim_min
 from tract_core.errors import FactError
+from tract_core.model.conditions import may_be_at_most, may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import Op
 from tract_core.plugins.keys import Array
@@ -282,7 +283,7 @@ class PoolSpec:
                 f"wants rank {layout.rank(self.rank)}"
             )
         channels = x.shape[layout.c_axis(x.rank)]
-        if self.input_channels is not None and same_dim(channels, self.input_channels) is False:
+        if self.input_channels is not None and not may_equal(channels, self.input_channels):
             raise FactError(f"{op.name}: the input {x} has {channels} channels, {self.input_channels} are wanted")
 
     def plan(self, op: Op, shape: Sequence[Dim]) -> tuple[AxisPlan, ...]:
@@ -294,9 +295,9 @@ class PoolSpec:
         for axis, (size, window) in enumerate(zip(self.data_format.spatial(shape), self.windows, strict=True)):
             output, before, after = self.padding.ends(axis, size, window)
             where = f"{op.name}: on spatial axis {axis}"
-            if not_negative(before) is False or not_negative(after) is False:
+            if not may_be_at_most(0, before) or not may_be_at_most(0, after):
                 raise FactError(f"{where} the padding is {before} before and {after} after; it cannot be negative")
-            if not_negative(output) is False:
+            if not may_be_at_most(0, output):
                 raise FactError(
                     f"{where} a window over {window.field} elements does not fit into {size} "
                     f"padded by {before} and {after}"
@@ -313,9 +314,9 @@ class PoolSpec:
         plans: list[AxisPlan] = []
         for axis, (size, window) in enumerate(zip(self.data_format.spatial(shape), self.windows, strict=True)):
             output, before, after = self.padding.transposed_ends(axis, size, window, adjustments[axis])
-            if not_negative(before) is False:
+            if not may_be_at_most(0, before):
                 raise FactError(f"{op.name}: on spatial axis {axis} the padding before is {before}")
-            if not_negative(output) is False:
+            if not may_be_at_most(0, output):
                 raise FactError(
                     f"{op.name}: on spatial axis {axis} the output would have {output} elements: "
                     f"input {size}, padding {before} and {after}"

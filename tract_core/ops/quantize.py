@@ -15,7 +15,8 @@ from tract_core.data import Constant, DatumType, DType, QuantizedType
 from tract_core.dims import Dim, ceil_div
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.fact import ShapeFact, TypedFact
+from tract_core.model.conditions import may_be_of_shape
+from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
@@ -51,7 +52,7 @@ class _Linear(TypedOp):
             raise FactError(f"{self.name}: the scale is {scale}, floats are wanted")
         wanted = self._parameter_shape(x, scale.rank)
         for label, fact in (("scale", scale), ("zero point", zero)):
-            if fact.rank != len(wanted) or ShapeFact(wanted).same(fact.shape) is False:
+            if not may_be_of_shape(fact.shape, wanted):
                 sizes = ",".join(map(str, wanted)) or "no axes"
                 raise FactError(f"{self.name}: the {label} is {fact}, wanted {sizes} for {x}")
         return x

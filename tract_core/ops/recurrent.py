@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tract_core.dims import Dim, product, same_dim
+from tract_core.dims import Dim, product
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_be_of_shape, may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, float_type, same_rank, same_type, wide
@@ -65,13 +66,13 @@ def _check_last(op: Epilogue, inputs: Sequence[TypedFact], gates: Sequence[int])
     same_type(op, inputs)
     same_rank(op, inputs)
     for slot, (fact, count) in enumerate(zip(inputs, gates, strict=True)):
-        if not fact.rank or same_dim(fact.shape[-1], op.hidden * count) is False:
+        if not fact.rank or not may_equal(fact.shape[-1], op.hidden * count):
             raise FactError(f"{op.name}: input {slot} is {fact}, wanted {op.hidden * count} on its last axis")
 
 
 def _check_lead(op: Epilogue, inputs: Sequence[TypedFact]) -> None:
     for fact in inputs[1:]:
-        if inputs[0].with_shape(fact.shape[:-1]).shape.same(inputs[0].shape[:-1]) is False:
+        if not may_be_of_shape(fact.shape[:-1], inputs[0].shape[:-1]):
             raise FactError(f"{op.name}: inputs differ before their last axis: {', '.join(map(str, inputs))}")
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 from tract_core.dims import Dim, exact_div, is_symbolic, product, same_dim
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, vector_of
@@ -87,7 +88,7 @@ def _left_over(shape: Sequence[Dim], others: Sequence[Dim]) -> Dim | None:
     if exact is not None or is_symbolic(divisor):
         return exact
     rounded = volume // int(divisor) if int(divisor) > 0 else None
-    if rounded is None or same_dim(rounded * divisor, volume) is False:
+    if rounded is None or not may_equal(rounded * divisor, volume):
         raise FactError(
             f"[{_text(shape)}] has {product(shape)} elements, which cannot be divided into sizes [{_text(others)}]",
         )

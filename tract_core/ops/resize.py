@@ -20,6 +20,7 @@ from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import FactError, RunError
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_be_of_shape
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import Op, TypedOp
@@ -222,7 +223,7 @@ class DynResize(TypedOp):
         x, target, *roi = arity(self, inputs, 3 if len(inputs) == 3 else 2)
         _check(self, self.axes, self.sampling, x)
         for fact, count in [(target, len(self.axes)), *((one, 2 * len(self.axes)) for one in roi)]:
-            if fact.shape.same((count,)) is False:
+            if not may_be_of_shape(fact.shape, (count,)):
                 raise FactError(f"{self.name}: {fact} was given for the axes {list(self.axes)}, [{count}] is wanted")
         if target.datum_type.is_float() != (self.kind is TargetKind.SCALES):
             raise FactError(f"{self.name}: {self.kind.value} cannot be {target}")

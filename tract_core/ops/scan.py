@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tract_core.dims import Dim, bind, ceil_div, evaluate, same_dim
+from tract_core.dims import Dim, bind, ceil_div, evaluate
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.bodies import body_cost, fit, map_bodies
+from tract_core.model.conditions import may_equal
 from tract_core.model.connections import axes_of_model
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -121,7 +122,7 @@ class Scan(TypedOp):
         ]
         if not counts:
             raise FactError("Scan: at least one input must be scanned, as it says how many iterations there are")
-        if any(same_dim(count, counts[0]) is False for count in counts):
+        if any(not may_equal(count, counts[0]) for count in counts):
             found = ", ".join(map(str, counts))
             raise FactError(f"Scan: the scanned inputs want different numbers of iterations: {found}")
         return counts[0]
@@ -190,7 +191,7 @@ def _slice_fact(mapping: InputMapping, fact: TypedFact, slot: int) -> TypedFact:
 
 
 def _check_chunk(axis: int, chunk: int, fact: TypedFact, what: str) -> None:
-    if not 0 <= axis < fact.rank or same_dim(fact.shape[axis], abs(chunk)) is False:
+    if not 0 <= axis < fact.rank or not may_equal(fact.shape[axis], abs(chunk)):
         raise FactError(f"Scan: {what} is {fact}, which has no axis {axis} of size {abs(chunk)} to join")
 
 

@@ -9,9 +9,10 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.dims import Dim, is_symbolic, less_or_equal, same_dim
+from tract_core.dims import Dim, is_symbolic, same_dim
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_be_at_most, may_be_of_shape
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, integers, same_rank, same_type, wide
@@ -43,10 +44,10 @@ class ScatterElements(TypedOp):
         integers(self, indices, "indices")
         _check_types(self, x, updates)
         axis_in(self, self.axis, same_rank(self, inputs))
-        if indices.shape.same(updates.shape) is False:
+        if not may_be_of_shape(updates.shape, indices.shape):
             raise FactError(f"ScatterElements: indices {indices} and updates {updates} differ in shape")
         for axis, (size, count) in enumerate(zip(x.shape, indices.shape, strict=True)):
-            if axis != self.axis and less_or_equal(count, size) is False:
+            if axis != self.axis and not may_be_at_most(count, size):
                 raise FactError(f"ScatterElements: the indices {indices} go beyond axis {axis} of {x}")
         return (x.without_value(),)
 
@@ -71,7 +72,7 @@ class ScatterNd(TypedOp):
             indices = indices.with_shape((*indices.shape[:-1], indices.rank - 1 + x.rank - updates.rank))
         depth = coordinates(self, indices, x)
         wanted = x.with_shape((*indices.shape[:-1], *x.shape[depth:]))
-        if wanted.shape.same(updates.shape) is False:
+        if not may_be_of_shape(updates.shape, wanted.shape):
             raise FactError(f"ScatterNd: updates are {updates}, wanted {wanted} for indices {indices} into {x}")
         return (x.without_value(),)
 

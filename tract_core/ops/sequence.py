@@ -15,9 +15,10 @@ import numpy as np
 from tract_core.data import Constant, DatumType, DType, ItemFact, SequenceType
 from tract_core.data.boxes import boxed, from_tensor, to_tensor
 from tract_core.data.containers import Container, compatible_items, compatible_types, join_items, sequence_of
-from tract_core.dims import Dim, same_dim
+from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError, Unsupported
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_equal
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import Op, TypedOp
@@ -214,7 +215,7 @@ def _arity(op: Op, inputs: Sequence[TypedFact], least: int, most: int) -> None:
 
 def _position(op: Op, fact: TypedFact) -> TypedFact:
     integers(op, fact, "position")
-    if any(same_dim(size, 1) is False for size in fact.shape):
+    if any(not may_equal(size, 1) for size in fact.shape):
         raise FactError(f"{op.name} wants one position, found {fact}")
     return fact
 

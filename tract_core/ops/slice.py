@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from tract_core.data import DatumType
-from tract_core.dims import Dim, comparison, dim_max, dim_min, is_symbolic, less_or_equal, not_negative
+from tract_core.dims import Dim, SymbolScope, comparison, dim_max, dim_min, is_symbolic, symbols_of
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -40,8 +41,8 @@ class Slice(TypedOp):
         """``end - start`` elements on the axis. Raises FactError for a range that cannot lie inside the input."""
         (x,) = arity(self, inputs, 1)
         size = x.shape[axis_in(self, self.axis, x.rank)]
-        outside = (not_negative(self.start), less_or_equal(self.start, self.end), less_or_equal(self.end, size))
-        if False in outside:
+        inside = may_be_at_most(0, self.start), may_be_at_most(self.start, self.end), may_be_at_most(self.end, size)
+        if not all(inside):
             raise FactError(
                 f"Slice: {self.start} to {self.end} is no range of axis {self.axis}, of size {size}, of {x}",
                 hint="a start or end that is negative or too large is made right by wire_slice",
@@ -109,38 +110,60 @@ def wire_slice(
     """``x[start:end:step]`` on an axis, as Python means it.
 
     Bounds that are negative count from the end, bounds outside stop at the ends, ``None`` is everything on that side.
-    Where only a run can tell whether a bound is outside, it is taken to be inside, and `Slice` refuses the run if it is
-    not; but a number (of 2 or more) that says how much is taken from one end takes less where there is less.
-    Raises FactError for a step of 0.
+    A bound that is a size of another axis is taken to be inside where only a run can tell; a run in which it is not is
+    refused. Raises FactError for a step of 0.
     """
     size = model.outlet_fact(x).shape[axis]
     low, high = (start, end) if step > 0 else (end, start)
-    first: Dim = 0 if low is None else _inside(model, low, size, lower=True, shift=int(step < 0))
-    last: Dim = size if high is None else _inside(model, high, size, lower=False, shift=int(step < 0))
-    if last == 0 or first == size or model.symbols.less_or_equal(last, first):
-        first = last = 0
+    first: Dim = 0 if low is None else _place(model, low, size, shift=int(step < 0))
+    last: Dim = size if high is None else _place(model, high, size, shift=int(step < 0))
+    exact = all(bound is None or _goes_with(model.symbols, bound, size) for bound in (start, end))
+    first, last = (_range if exact else _taken_inside)(model.symbols, first, last, size)
     if (first, last) != (0, size):
         x = wire_one(model, name if step == 1 else f"{name}.slice", Slice(axis, first, last), x)
     return x if step == 1 else wire_one(model, name, Downsample(axis, step), x)
 
 
-def _inside(model: TypedModel, bound: Dim, size: Dim, *, lower: bool, shift: int) -> Dim:
-    """A bound between 0 and ``size``, counted from the front. ``shift``: 1 where the steps go backwards."""
-    scope = model.symbols
+def _goes_with(scope: SymbolScope, bound: Dim, size: Dim) -> bool:
+    """Whether a bound is a number, or a place on an axis of ``size`` that is not before its start."""
+    return not is_symbolic(bound) or (symbols_of(bound) <= symbols_of(size) and bool(scope.less_or_equal(0, bound)))
+
+
+def _place(model: TypedModel, bound: Dim, size: Dim, *, shift: int) -> Dim:
+    """A bound counted from the front. ``shift``: 1 where the steps go backwards."""
     if not is_symbolic(bound) and abs(int(bound)) >= TO_THE_END:
         return size if int(bound) > 0 else 0
-    number = not is_symbolic(bound)
-    from_end = number and int(bound) < 0
-    place = _from_front(model, bound, size) + shift
-    if scope.less_or_equal(place, 0):
-        return 0
-    if scope.less_or_equal(size, place):
-        return size
-    if number and from_end and lower and int(bound) < -1 and not scope.less_or_equal(0, place):
-        return dim_max(0, place)
-    if number and not from_end and not lower and int(bound) > 1 and not scope.less_or_equal(place, size):
-        return dim_min(place, size)
-    return place
+    return _from_front(model, bound, size) + shift
+
+
+def _range(scope: SymbolScope, first: Dim, last: Dim, size: Dim) -> tuple[Dim, Dim]:
+    """The part of ``first`` to ``last`` that lies between 0 and ``size``, with its length in a simple form."""
+    inside = _smaller(scope, last - first, size - first)
+    last = _smaller(scope, last, size)
+    length = _larger(scope, 0, inside if scope.less_or_equal(0, first) else _smaller(scope, inside, last))
+    if length == 0:
+        return 0, 0
+    first = _larger(scope, 0, first)
+    if scope.less_or_equal(first, size):
+        return first, first + length
+    last = _larger(scope, 0, last)
+    return last - length, last
+
+
+def _taken_inside(scope: SymbolScope, first: Dim, last: Dim, size: Dim) -> tuple[Dim, Dim]:
+    first, last = (
+        0 if scope.less_or_equal(place, 0) else size if scope.less_or_equal(size, place) else place
+        for place in (first, last)
+    )
+    return (0, 0) if last == 0 or first == size or scope.less_or_equal(last, first) else (first, last)
+
+
+def _smaller(scope: SymbolScope, a: Dim, b: Dim) -> Dim:
+    return scope.simplify(dim_min(a, b))
+
+
+def _larger(scope: SymbolScope, a: Dim, b: Dim) -> Dim:
+    return scope.simplify(dim_max(a, b))
 
 
 def _from_front(model: TypedModel, bound: Dim, size: Dim) -> Dim:

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from tract_core.dims import Dim, not_negative
+from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, is_one, vector_of
@@ -30,7 +31,7 @@ class Tile(TypedOp):
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """Sizes multiplied. Raises FactError unless there is one multiplier per axis, none of them negative."""
         (x,) = arity(self, inputs, 1)
-        if len(self.multipliers) != x.rank or any(not_negative(count) is False for count in self.multipliers):
+        if len(self.multipliers) != x.rank or any(not may_be_at_most(0, count) for count in self.multipliers):
             found = ", ".join(map(str, self.multipliers))
             raise FactError(f"Tile: multipliers are [{found}], wanted {x.rank} that are not negative for {x}")
         return (x.with_shape(size * count for size, count in zip(x.shape, self.multipliers, strict=True)),)

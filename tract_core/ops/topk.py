@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.dims import Dim, less_or_equal
+from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, integers, scalar, wide
@@ -39,7 +40,7 @@ class Topk(TypedOp):
         x, k = arity(self, inputs, 2)
         scalar(self, integers(self, k, "k"), "k")
         size = x.shape[axis_in(self, self.axis, x.rank)]
-        if less_or_equal(self.k, size) is False:
+        if not may_be_at_most(self.k, size):
             raise FactError(f"Topk: {self.k} elements of axis {self.axis} of {x}, which has {size}")
         values = x.with_shape((*x.shape[: self.axis], self.k, *x.shape[self.axis + 1 :]))
         return values, values.with_type(DatumType.I64)

@@ -28,6 +28,7 @@ from tract_core.ops.source import TypedSource
 from tract_core.plugins.keys import REFERENCE, STATE, Array, ReferenceFn, StateFn
 from tract_core.plugins.registry import Registry
 from tract_core.runtime.binding import bind_inputs, check_assertions
+from tract_core.runtime.conditions import ComingConditions
 from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.protocol import NodeTiming
 from tract_core.runtime.schedule import execution_order, last_uses
@@ -74,6 +75,7 @@ class TypedSimplePlan:
         self.input_facts = [model.outlet_fact(outlet) for outlet in model.inputs]
         self.constants: dict[OutletId, Array] = {}
         self.steps = self._steps()
+        self.conditions = ComingConditions(model, self.steps)
         self.sizes = ComingSizes(self.steps, run_limit(model.limits))
 
     def _steps(self) -> list[Step]:
@@ -182,6 +184,7 @@ class TypedSimpleState:
         bound = bind_inputs(plan.input_names, plan.input_facts, inputs, plan.from_outside(symbols or {}))
         if bound != self._checked:
             check_assertions(plan.model.symbols, bound)
+            plan.conditions.check_all(bound)
             plan.sizes.check_all(bound)
             self._checked = dict(bound)
         session = Session(plan.registry, bound)
@@ -191,6 +194,7 @@ class TypedSimpleState:
             for step in plan.steps:
                 outputs = self._compute(session, step, [values[outlet] for outlet in step.inputs])
                 if step.binds:
+                    plan.conditions.check_after(step.node, session.symbols)
                     plan.sizes.check_after(step.node, session.symbols)
                 if observe is not None:
                     outputs = observe(step, outputs) or outputs

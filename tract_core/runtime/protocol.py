@@ -18,7 +18,8 @@ class PlanState(Protocol):
         """One turn: arrays in the order of the model's inputs, arrays in the order of its outputs.
 
         The inputs are read-only, contiguous, in native byte order; whether they fit the model is for the runtime to
-        check (`tract_core.runtime.binding.bind_inputs` does). The outputs are not changed by later turns. Raises
+        check (`tract_core.runtime.binding.bind_inputs` does), and what `TypedModel.conditions` wants of the sizes
+        (`tract_core.runtime.conditions`). The outputs are not changed by later turns. Raises
         InputError when the inputs do not fit, RunError, with the node's name, when a node fails.
         """
         ...

@@ -145,6 +145,7 @@ class _Translation:
         """The target, complete."""
         self.target = self.source.empty_like()
         self.target.symbols = self.source.symbols.copy()
+        self.target.conditions = self.source.conditions.copy()
         for node_id in self.source.eval_order([*self.source.inputs, *self.source.outputs]):
             node = self.source.nodes[node_id]
             if isinstance(node.op, TypedSource):

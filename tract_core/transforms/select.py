@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import ClassVar
 
 from tract_core.errors import TransformError
+from tract_core.model.conditions import Conditions
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.source import TypedSource
@@ -27,8 +28,16 @@ class SelectOutputs:
         """The model with these outputs, in this order. Raises TransformError for names that are not there."""
         result = model.clone()
         result.set_outputs(_find_all(result, self.name, "outputs", self.outputs))
+        conditions, result.conditions = result.conditions, Conditions()
+        result.conditions = conditions.about(_symbols_needed(result))
         result.prune()
         return result
+
+
+def _symbols_needed(model: TypedModel) -> frozenset[str]:
+    """The symbols of the inputs and of what the outputs need."""
+    nodes = [model.nodes[node] for node in model.eval_order()]
+    return model.given_symbols().union(*(fact.symbols() for node in nodes for fact in model.output_facts(node)))
 
 
 @dataclass(frozen=True, slots=True)

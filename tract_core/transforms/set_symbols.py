@@ -20,7 +20,9 @@ def substitute_in_model(model: TypedModel, values: Mapping[str, Dim]) -> TypedMo
     if not symbols_in(model) & values.keys():
         return model
     scope = _scope_after(model.symbols, values)
-    return model.mapped(lambda op: substitute_in(op, values), lambda fact: fact.substitute(values), scope)
+    replaced = model.mapped(lambda op: substitute_in(op, values), lambda fact: fact.substitute(values), scope)
+    replaced.conditions = model.conditions.substitute(values)
+    return replaced
 
 
 def _scope_after(scope: SymbolScope, values: Mapping[str, Dim]) -> SymbolScope:
@@ -68,6 +70,7 @@ class SetSymbols:
         try:
             result = substitute_in_model(model, values)
             if result is not model:
+                _check_conditions(result)
                 result.check_consistency()
                 return result
         except TractError as error:
@@ -80,6 +83,13 @@ class SetSymbols:
         if not isinstance(self.values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]: may come from JSON
             raise TransformError(f"set_symbols: 'values' is {self.values!r}, wanted {{symbol: number or expression}}")
         return {name: _size(name, value) for name, value in self.values.items()}
+
+
+def _check_conditions(model: TypedModel) -> None:
+    for condition, origin in model.conditions:
+        problem = None if condition.symbols else condition.broken({})
+        if problem is not None:
+            raise DimError(problem, where=origin)
 
 
 def _size(name: str, value: Any) -> Dim:

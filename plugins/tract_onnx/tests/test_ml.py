@@ -245,7 +245,13 @@ def test_linear_models_refuse():
         coefficients=[1.0] * 3,
         intercepts=[1.0, 2],
     )
-    refused(FactError, "axis .* has size 4", "LinearRegressor", [X], coefficients=[1.0] * 4)
+    refused(
+        FactError,
+        "inner sizes that are equal, found 6,3,f32 and 4,1,f32",
+        "LinearRegressor",
+        [X],
+        coefficients=[1.0] * 4,
+    )
     refused(CorruptModel, "found none", "LinearClassifier", [X], outputs=2, coefficients=[1.0] * 3)
     refused(
         FactError, "a matrix of features is wanted, found 1,6,3,f32", "LinearRegressor", [X[None]], coefficients=[1.0]
@@ -370,7 +376,7 @@ def test_a_regressor_of_scikit_learn(kind):
         (CorruptModel, "'prob_b' has 0 numbers, wanted 1", {"prob_a": [1.0]}),
         (CorruptModel, "'kernel_params' has 2 numbers, wanted 0 or 3", {"kernel_params": [1.0, 2.0]}),
         (Unsupported, "'kernel_type' is 'X', wanted one of 'LINEAR'", {"kernel_type": "X"}),
-        (FactError, "axis .* has size", {"support_vectors": [1.0] * 10}),
+        (FactError, "inner sizes that are equal, found 6,3,f64 and 2,5,f64", {"support_vectors": [1.0] * 10}),
     ],
 )
 def test_svm_classifier_refuses(error, match, changes):

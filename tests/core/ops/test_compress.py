@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tract_core.dims import symbol
-from tract_core.errors import FactError, RunError
+from tract_core.errors import FactError, InputError
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.compress import Compress
@@ -37,5 +37,5 @@ def test_condition_that_is_too_long_is_refused_in_the_run() -> None:
     facts = (("x", "S,f32"), ("mask", "P,bool"))
     inputs = [model.add_source(name, parse_typed_fact(fact, model.symbols)) for name, fact in facts]
     model.set_outputs(model.wire_node("y", Compress(0, symbol("N")), inputs))
-    with pytest.raises(RunError, match="the condition has 3 elements, axis 0 only 2"):
+    with pytest.raises(InputError, match=r"node 'y' \(Compress\): size P must be at most S; P is 3 and S is 2"):
         TypedSimplePlan(model).run([np.zeros(2, dtype=np.float32), np.ones(3, dtype=np.bool_)])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tract_core.errors import FactError, RunError
+from tract_core.errors import FactError, InputError
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.downsample import Downsample
@@ -36,5 +36,5 @@ def test_modulo_beyond_a_symbolic_axis_is_refused_in_the_run() -> None:
     model = TypedModel()
     x = model.add_source("x", parse_typed_fact("S,f32", model.symbols))
     model.set_outputs(model.wire_node("y", Downsample(0, 2, 3), [x]))
-    with pytest.raises(RunError, match="modulo 3 is beyond axis 0, which has size 2"):
+    with pytest.raises(InputError, match=r"node 'y' \(Downsample\): size S must be 3 or more; S is 2"):
         TypedSimplePlan(model).run([np.zeros(2, dtype=np.float32)])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tract_core.data import Constant
-from tract_core.errors import FactError, RunError
+from tract_core.errors import FactError, InputError
 from tract_core.model.op import TypedOp
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
@@ -47,7 +47,7 @@ def test_a_signal_that_is_too_short_is_refused_when_it_runs() -> None:
     model = TypedModel()
     x = model.add_source("x", parse_typed_fact("S,2,f32", model.symbols))
     model.set_outputs(model.wire_node("frames", Stft(0, 4, 1), [x]))
-    with pytest.raises(RunError, match="no frame of 4 fits axis 0, of size 3"):
+    with pytest.raises(InputError, match=r"node 'frames' \(Stft\): size S must be 4 or more; S is 3"):
         TypedSimplePlan(model).run([data(3, 2)])
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tract_core.dims import Dim, product, same_dim
+from tract_core.dims import Dim, product
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_be_of_shape, may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, float_type, same_type, wide
@@ -46,13 +47,13 @@ class DeformConv(TypedOp):
         rank = len(self.strides) + 2
         if float_type(self, x).rank != rank or {kernel.rank, offset.rank, mask.rank} != {rank} or bias.rank != 1:
             raise FactError(f"DeformConv wants inputs of rank {rank} and a bias of rank 1, found {_listed(inputs)}")
-        if same_dim(kernel.shape[1] * self.group, x.shape[1]) is False:
+        if not may_equal(kernel.shape[1] * self.group, x.shape[1]):
             raise FactError(f"DeformConv: {self.group} groups of the kernel {kernel} do not fit the channels of {x}")
         out = tuple(self._size(axis, x, kernel) for axis in range(rank - 2))
         reads = product(kernel.shape[2:]) * self.offset_group
         for fact, count in ((offset, reads * (rank - 2)), (mask, reads)):
             wanted = (x.shape[0], count, *out)
-            if fact.shape.same(wanted) is False:
+            if not may_be_of_shape(fact.shape, wanted):
                 raise FactError(f"DeformConv wants offsets or factors of shape {list(wanted)}, found {fact}")
         return (x.with_shape((x.shape[0], kernel.shape[0], *out)),)
 

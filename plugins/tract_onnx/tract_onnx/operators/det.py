@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tract_core.dims import Dim, product, same_dim
+from tract_core.dims import Dim, product
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, float_type, wide
@@ -26,7 +27,7 @@ class Det(TypedOp):
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The input without its last two axes. Raises FactError unless these are of one size, and hold floats."""
         (x,) = arity(self, inputs, 1)
-        if x.rank < 2 or same_dim(x.shape[-2], x.shape[-1]) is False:
+        if x.rank < 2 or not may_equal(x.shape[-2], x.shape[-1]):
             raise FactError(f"Det wants square matrices on the last two axes, found {x}")
         return (float_type(self, x).with_shape(x.shape[:-2]),)
 

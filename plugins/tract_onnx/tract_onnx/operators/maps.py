@@ -10,9 +10,10 @@ import numpy as np
 
 from tract_core.data import Constant, DatumType, ItemFact, MapType, SequenceType
 from tract_core.data.boxes import boxed
-from tract_core.dims import Dim, is_symbolic, same_dim
+from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity
@@ -34,7 +35,7 @@ class ZipMap(TypedOp):
         """A sequence of maps. Raises FactError unless there are as many columns as keys."""
         (x,) = arity(self, inputs, 1)
         count = len(self.keys.array)
-        if x.rank not in (1, 2) or same_dim(x.shape[-1], count) is False:
+        if x.rank not in (1, 2) or not may_equal(x.shape[-1], count):
             raise FactError(f"ZipMap wants rows of {count} elements, one per key, found {x}")
         kind = MapType(self.keys.datum_type, ItemFact(x.datum_type, ()))
         return (TypedFact.of(SequenceType(ItemFact(kind, ())), ()),)

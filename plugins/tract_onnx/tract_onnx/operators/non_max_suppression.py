@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.dims import Dim, same_dim
+from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.limits import check_run_time
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, float_type, integers, scalar
@@ -39,10 +40,10 @@ class NonMaxSuppression(TypedOp):
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """``count`` triples. Raises FactError when boxes and scores do not go together."""
         boxes, scores, most, overlap, least = arity(self, inputs, 5)
-        if boxes.rank != 3 or same_dim(boxes.shape[2], 4) is False:
+        if boxes.rank != 3 or not may_equal(boxes.shape[2], 4):
             raise FactError(f"{self.name} wants boxes of shape [images, boxes, 4], found {boxes}")
         fits = scores.rank == 3 and all(
-            same_dim(scores.shape[axis], boxes.shape[other]) is not False for axis, other in ((0, 0), (2, 1))
+            may_equal(scores.shape[axis], boxes.shape[other]) for axis, other in ((0, 0), (2, 1))
         )
         if not fits:
             raise FactError(f"{self.name} wants scores of shape [images, classes, boxes], found {scores} for {boxes}")

@@ -9,9 +9,10 @@ from itertools import product as combinations
 
 import numpy as np
 
-from tract_core.dims import Dim, same_dim
+from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, float_type, integers, wide
@@ -43,7 +44,7 @@ class RoiAlign(TypedOp):
         """One small image per region. Raises FactError when the inputs do not go together."""
         x, regions, image_of = arity(self, inputs, 3)
         integers(self, image_of, "images of the regions")
-        if image_of.rank != 1 or same_dim(image_of.shape[0], regions.shape[0]) is False:
+        if image_of.rank != 1 or not may_equal(image_of.shape[0], regions.shape[0]):
             raise FactError(f"RoiAlign wants one image per region, found {image_of} for {regions}")
         return (_per_region(self, x, regions, 4, (self.height, self.width)),)
 
@@ -70,7 +71,7 @@ class MaxRoiPool(TypedOp):
 def _per_region(op: TypedOp, x: TypedFact, regions: TypedFact, numbers: int, size: tuple[int, int]) -> TypedFact:
     if float_type(op, x).rank != 4:
         raise FactError(f"{op.name} wants images of shape [N, C, H, W], found {x}")
-    if regions.rank != 2 or same_dim(regions.shape[1], numbers) is False:
+    if regions.rank != 2 or not may_equal(regions.shape[1], numbers):
         raise FactError(f"{op.name} wants regions of shape [R, {numbers}], found {regions}")
     return x.with_shape((regions.shape[0], x.shape[1], *size))
 

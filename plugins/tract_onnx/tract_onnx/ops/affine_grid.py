@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tract_core.data import DatumType, DType
-from tract_core.dims import is_symbolic, same_dim
+from tract_core.dims import is_symbolic
 from tract_core.errors import FactError
+from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Div, Max, Mul, Sub
 from tract_core.ops.slice import Slice, wire_dyn_slice
@@ -40,7 +41,7 @@ def _axes(wire: Wiring, theta: OutletId, size: OutletId) -> int:
     if is_symbolic(count) or int(count) not in (4, 5):
         raise FactError(f"AffineGrid wants a size of 4 or 5 numbers, found {wire.fact(size)}")
     axes = int(count) - 2
-    if len(maps) != 3 or same_dim(maps[1], axes) is False or same_dim(maps[2], axes + 1) is False:
+    if len(maps) != 3 or not may_equal(maps[1], axes) or not may_equal(maps[2], axes + 1):
         raise FactError(f"AffineGrid wants maps of shape [N, {axes}, {axes + 1}], found {wire.fact(theta)}")
     return axes
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tract_core.dims import same_dim
 from tract_core.errors import FactError
+from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Div, Max, Min, Sub
 from tract_core.ops.concat import TypedConcat
@@ -24,7 +24,7 @@ def center_crop_pad(node: OnnxNode, wire: Wiring) -> OutletId:
     x, wanted = wire.input(0), wire.sizes(wire.input(1))
     rank = wire.rank(x)
     axes = wire.axes(node.ints("axes", tuple(range(rank))), rank)
-    if same_dim(wire.shape(wanted)[0], len(axes)) is False:
+    if not may_equal(wire.shape(wanted)[0], len(axes)):
         raise FactError(f"CenterCropPad wants {len(axes)} sizes for axes {axes}, found {wire.fact(wanted)}")
     sizes = {axis: _element(wire, wanted, place) for place, axis in enumerate(axes)}
     none = wire.const((0,))

@@ -9,6 +9,7 @@ import numpy as np
 from tract_core.data import Constant, DatumType
 from tract_core.dims import Dim, same_dim
 from tract_core.errors import CorruptModel, FactError, LimitExceeded
+from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Div, Eq, Gt, Mul, Sub
 from tract_core.ops.concat import TypedConcat
@@ -53,7 +54,7 @@ def binarizer(node: OnnxNode, wire: Wiring) -> OutletId:
 def _per_feature(node: OnnxNode, wire: Wiring, x: OutletId, name: str, values: Array) -> OutletId:
     """One value for all features, or one for each, with as many axes as ``x``."""
     size: Dim = wire.shape(x)[-1] if wire.rank(x) else 1
-    if len(values) != 1 and same_dim(size, len(values)) is False:
+    if len(values) != 1 and not may_equal(size, len(values)):
         raise CorruptModel(f"attribute {name!r} of {node.op_type} has {len(values)} numbers for {wire.fact(x)}")
     return wire.const(values.reshape((1,) * (wire.rank(x) - 1) + (-1,) if wire.rank(x) else ()))
 

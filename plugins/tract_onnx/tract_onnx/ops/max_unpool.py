@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tract_core.data import Constant, DatumType
-from tract_core.dims import Dim, less_or_equal, product
+from tract_core.dims import Dim, product
 from tract_core.errors import CorruptModel, FactError
+from tract_core.model.conditions import may_be_at_most, may_be_of_shape
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Div, Mul, Rem, Sub
 from tract_core.ops.concat import TypedConcat
@@ -32,7 +33,7 @@ def max_unpool(node: OnnxNode, wire: Wiring) -> OutletId:
     Places count in the tensor that the window's attributes give; a larger output has zeros behind it.
     """
     x, places = wire.input(0), wire.i64(wire.input(1))
-    if wire.shape(places).same(wire.shape(x)) is False:
+    if not may_be_of_shape(wire.shape(places), wire.shape(x)):
         raise FactError(f"as many places as elements are wanted, found {wire.fact(places)} for {wire.fact(x)}")
     shape, count = _pooled_from(node, wire, x), wire.shape(x).volume
     kind = wire.dtype(x).numpy
@@ -59,7 +60,7 @@ def _pooled_from(node: OnnxNode, wire: Wiring, x: OutletId) -> tuple[Dim, ...]:
         (size - 1) * stride - before - after + width
         for size, stride, before, after, width in zip(sizes[2:], strides, pads[:rank], pads[rank:], kernel, strict=True)
     ]
-    if any(less_or_equal(1, size) is False for size in found):
+    if any(not may_be_at_most(1, size) for size in found):
         raise CorruptModel(f"pads {list(pads)} leave nothing of {wire.fact(x)}: its sizes would be {found}")
     return (*sizes[:2], *found)
 

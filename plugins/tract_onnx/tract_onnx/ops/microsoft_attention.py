@@ -15,6 +15,7 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim, exact_div, is_symbolic, same_dim
 from tract_core.errors import CorruptModel, FactError, Unsupported
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, And, Ge, Gt, Le, Lt, Max, Min, Mul, Sub
 from tract_core.ops.concat import TypedConcat
@@ -252,7 +253,7 @@ def _padding_bias(node: OnnxNode, wire: Wiring, mask: OutletId, q: OutletId, k: 
     """What is added to the scores of keys that are padding, by the length of each row, or by a mask."""
     rank = wire.rank(mask)
     if rank == 1:
-        if same_dim(wire.shape(mask)[0], wire.shape(q)[0]) is False:
+        if not may_equal(wire.shape(mask)[0], wire.shape(q)[0]):
             raise Unsupported("MultiHeadAttention with a key_padding_mask that describes packed rows")
         positions = wire.unsqueeze(_count(wire, wire.shape(k)[2]), [0])
         allowed = wire.op(Lt(), positions, wire.unsqueeze(wire.i64(mask), [1]))

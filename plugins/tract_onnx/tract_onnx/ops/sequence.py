@@ -8,8 +8,9 @@ import numpy as np
 
 from tract_core.data import DatumType, SequenceType
 from tract_core.data.containers import KNOWN_ITEMS
-from tract_core.dims import Dim, is_symbolic, same_dim
+from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import CorruptModel, FactError
+from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -99,7 +100,7 @@ def split(node: OnnxNode, wire: Wiring) -> OutletId:
     pieces = _pieces(wire, whole, sizes)
     if pieces is None:
         return wire.op(SplitToSequence(axis, keep_axis), x, sizes)
-    if any(not is_symbolic(size) and int(size) < 0 for size in pieces) or same_dim(sum(pieces), whole) is False:
+    if any(not is_symbolic(size) and int(size) < 0 for size in pieces) or not may_equal(sum(pieces), whole):
         raise CorruptModel(f"pieces of sizes {', '.join(map(str, pieces))} are wanted of an axis of size {whole}")
     start: Dim = 0
     found: list[OutletId] = []

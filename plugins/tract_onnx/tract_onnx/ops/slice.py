@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tract_core.dims import Dim, ceil_div, dim_max, exact_div, is_symbolic, same_dim
+from tract_core.dims import Dim, ceil_div, dim_max, exact_div, is_symbolic
 from tract_core.errors import CorruptModel, FactError
+from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
 from tract_core.ops.axis import RmAxis
 from tract_core.ops.binary import Add, Lt, Max, Min, Sub
@@ -190,7 +191,7 @@ def _split(node: OnnxNode, wire: Wiring, sizes: Sequence[Dim] | None) -> Sequenc
         sizes = _equal_pieces(whole, node.int("num_outputs", node.output_count))
     if len(sizes) < node.output_count:
         raise CorruptModel(f"Split has {node.output_count} outputs and {len(sizes)} sizes")
-    if any(not is_symbolic(size) and int(size) < 0 for size in sizes) or same_dim(sum(sizes), whole) is False:
+    if any(not is_symbolic(size) and int(size) < 0 for size in sizes) or not may_equal(sum(sizes), whole):
         raise CorruptModel(f"Split into pieces of sizes {', '.join(map(str, sizes))}, of an axis of size {whole}")
     outlets: list[OutletId] = []
     start: Dim = 0

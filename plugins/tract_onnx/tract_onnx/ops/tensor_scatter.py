@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tract_core.dims import less_or_equal
 from tract_core.errors import FactError
+from tract_core.model.conditions import may_be_at_most
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, FloorRem
 from tract_core.ops.scatter import ScatterElements
@@ -25,7 +25,7 @@ def tensor_scatter(node: OnnxNode, wire: Wiring) -> OutletId:
     shape, size = wire.shape(update), wire.shape(cache)[axis]
     if axis == 0 or len(shape) != rank:
         raise FactError(f"axis {axis} of {wire.fact(cache)} and {wire.fact(update)}, wanted one after the batch")
-    if less_or_equal(shape[axis], size) is False:
+    if not may_be_at_most(shape[axis], size):
         raise FactError(f"the update {wire.fact(update)} is longer than axis {axis} of the cache {wire.fact(cache)}")
     places = wire.through(wire_range, wire.const(0), wire.const(shape[axis]), wire.const(1))
     places = wire.unsqueeze(places, [other for other in range(rank) if other != axis])
