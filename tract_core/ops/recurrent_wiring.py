@@ -30,11 +30,15 @@ from tract_core.ops.concat import TypedConcat
 from tract_core.ops.einsum import EinSum, accumulator
 from tract_core.ops.gather import Gather
 from tract_core.ops.iff import Iff
+from tract_core.ops.quantize import wire_dynamic_quantize
 from tract_core.ops.range import Range
 from tract_core.ops.recurrent import GruEpilogue, LstmEpilogue
 from tract_core.ops.scan import FullInput, FullOutput, InputMapping, OutputMapping, Scan, ScannedInput, StateInput
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring import wire_binary, wire_broadcast, wire_cast, wire_one
+
+Scales = tuple[OutletId, OutletId]
+"""The scales of the weights of the input, and of those of the state."""
 
 
 class Direction(Enum):
@@ -96,14 +100,24 @@ class RecurrentOptions:
 
 
 def wire_lstm(
-    model: TypedModel, name: str, options: RecurrentOptions, inputs: RecurrentInputs, *, input_forget: bool = False
+    model: TypedModel,
+    name: str,
+    options: RecurrentOptions,
+    inputs: RecurrentInputs,
+    *,
+    input_forget: bool = False,
+    scales: Scales | None = None,
 ) -> tuple[OutletId, OutletId, OutletId]:
     """An LSTM, gates in the order input, output, forget, cell. ``input_forget``: the forget gate is 1 - the input gate.
+
+    ``scales``: those of ``w`` and ``r`` [D, 4*H] or [D, 1], where these are quantised: integers (i32) less their zero
+    points. Then x as a whole and, in every step, h as a whole are quantised by their own range, as u8, and what is
+    multiplied are integers. What does not count, as other items are longer, counts as 0 in a range.
 
     Returns Y [T, D, B, H], and the last h and c [D, B, H]. Raises FactError when a tensor has another shape than
     wanted.
     """
-    y, h, c = _wire(model, name, options, inputs, _Lstm(input_forget))
+    y, h, c = _wire(model, name, options, inputs, _Lstm(input_forget), scales=scales)
     return y, h, c
 
 
@@ -139,7 +153,10 @@ def wire_rnn(
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """The inside of the loop: ``x`` [B, G*H], the input's part of the gates; ``full``: tensors that stay the same."""
+    """The inside of the loop: ``x`` [B, G*H], the input's part of the gates; ``full``: tensors that stay the same.
+
+    ``mask`` [B, 1]: which items still count.
+    """
 
     body: TypedModel
     x: OutletId
@@ -147,6 +164,7 @@ class _Step:
     hidden: Dim
     activations: tuple[Activation, ...]
     clip: float | None
+    mask: OutletId | None
 
     def one(self, name: str, op: TypedOp, *inputs: OutletId) -> OutletId:
         return wire_one(self.body, name, op, *inputs)
@@ -156,8 +174,10 @@ class _Step:
 
     def recur(self, h: OutletId, weights: OutletId) -> OutletId:
         """The product of the state with ``weights`` [..., H]."""
-        acc = accumulator(self.body.outlet_fact(h).datum_type)
-        return self.one("recur", EinSum(AxesMapping.parse("bh,gh->bg"), acc), h, weights)
+        scale = self.full.get("scale")
+        if scale is not None and self.mask is not None:
+            h = _zero_unless(self.body, "h.counts", self.mask, h)
+        return _product(self.body, "recur", "bh,gh->bg", h, weights, scale=scale)
 
     def gate(self, label: str, gates: OutletId, index: int) -> OutletId:
         """Gate number ``index`` of tensors whose last axis holds several."""
@@ -296,11 +316,42 @@ class _Rnn(_WholeWeights):
         return [s.activate("h", 0, s.two("preact", Add(), s.x, s.recur(h, s.full["r"])))]
 
 
+# -- products ------------------------------------------------------------------------------------------------------
+
+
+def _product(
+    model: TypedModel, name: str, axes: str, x: OutletId, weights: OutletId, *, scale: OutletId | None
+) -> OutletId:
+    """``x`` times weights; where these are integers with a scale, ``x`` is quantised first."""
+    mapping = AxesMapping.parse(axes)
+    if scale is None:
+        return wire_one(model, name, EinSum(mapping, accumulator(model.outlet_fact(x).datum_type)), x, weights)
+    q, x_scale, zero = wire_dynamic_quantize(model, f"{name}.quantized", x)
+    q, zero = (wire_cast(model, f"{name}.{label}", one, DatumType.I32) for label, one in (("q", q), ("zero", zero)))
+    q = wire_binary(model, f"{name}.centred", Sub(), q, zero)
+    total = wire_one(model, f"{name}.total", EinSum(mapping, DatumType.I32), q, weights)
+    total = wire_cast(model, f"{name}.real", total, DatumType.F32)
+    return wire_binary(model, name, Mul(), total, wire_binary(model, f"{name}.scale", Mul(), x_scale, scale))
+
+
+def _zero_unless(model: TypedModel, name: str, mask: OutletId, x: OutletId) -> OutletId:
+    """``x`` where the mask, of its rank, holds; 0 elsewhere."""
+    fact = model.outlet_fact(x)
+    zero = model.add_const(f"{name}.zero", np.zeros((1,) * fact.rank, fact.datum_type.numpy))
+    return wire_one(model, name, Iff(), mask, x, zero)
+
+
 # -- around the loop -----------------------------------------------------------------------------------------------
 
 
 def _wire(
-    model: TypedModel, name: str, options: RecurrentOptions, inputs: RecurrentInputs, cell: _Cell
+    model: TypedModel,
+    name: str,
+    options: RecurrentOptions,
+    inputs: RecurrentInputs,
+    cell: _Cell,
+    *,
+    scales: Scales | None = None,
 ) -> list[OutletId]:
     """Y and the last states, all directions together."""
     backward = options.direction.backward
@@ -311,11 +362,13 @@ def _wire(
         wanted = len(cell.usual) * len(backward)
         raise FactError(f"{cell.name}: {wanted} activations are wanted, found {len(activations)}")
     mask = _mask(model, f"{name}.mask", inputs.lengths, model.outlet_fact(x))
+    if mask is not None and scales is not None:
+        x = _zero_unless(model, f"{name}.counts", mask, x)
     results: list[list[OutletId]] = []
     for index, back in enumerate(backward):
         label = f"{name}.{'backward' if back else 'forward'}"
         chosen = activations[index * len(cell.usual) : (index + 1) * len(cell.usual)]
-        one = _OneDirection(model, label, options, inputs, cell, index, back, chosen)
+        one = _OneDirection(model, label, options, inputs, cell, index, back, chosen, scales)
         results.append(one.wire(x, mask))
     y, *last = zip(*results, strict=True)
     outputs = [_stacked(model, name, y, 1, options.batch_first)]
@@ -383,6 +436,7 @@ class _OneDirection:
     index: int
     backward: bool
     activations: tuple[Activation, ...]
+    scales: Scales | None
 
     def wire(self, x: OutletId, mask: OutletId | None) -> list[OutletId]:
         """Y [T, B, H] and the last states [B, H]."""
@@ -394,10 +448,10 @@ class _OneDirection:
             full["b"] = bias[1]
         if inputs.peepholes is not None:
             full["p"] = self._part("p", inputs.peepholes)
-        kind = accumulator(model.outlet_fact(x).datum_type)
-        gates = wire_one(
-            model, f"{self.name}.gates", EinSum(AxesMapping.parse("tbi,gi->tbg"), kind), x, self._part("w", inputs.w)
-        )
+        scale = None
+        if self.scales is not None:
+            scale, full["scale"] = (self._part(f"{label}_scale", x) for label, x in zip("wr", self.scales, strict=True))
+        gates = _product(model, f"{self.name}.gates", "tbi,gi->tbg", x, self._part("w", inputs.w), scale=scale)
         for label, part in zip(("w", "r"), bias or (), strict=False):
             if label == "w" or not self.cell.late_bias:
                 gates = wire_binary(model, f"{self.name}.bias_{label}.sum", Add(), gates, part)
@@ -434,18 +488,17 @@ class _OneDirection:
     def _body(self, body: TypedModel, inner: dict[str, OutletId], full: Sequence[str], states: int) -> list[OutletId]:
         hidden = body.outlet_fact(inner["h"]).shape[-1]
         x = wire_one(body, "x", RmAxis(0), inner["gates"])
-        step = _Step(body, x, {name: inner[name] for name in full}, hidden, self.activations, self.options.clip)
+        mask = wire_one(body, "counts", RmAxis(0), inner["mask"]) if "mask" in inner else None
+        step = _Step(body, x, {name: inner[name] for name in full}, hidden, self.activations, self.options.clip, mask)
         before = [inner[label] for label in ("h", "c")[:states]]
         after = self.cell.step(step, before)
         y = after[0]
-        if "mask" in inner:
-            mask = wire_one(body, "counts", RmAxis(0), inner["mask"])
+        if mask is not None:
             after = [
                 wire_one(body, f"{label}.masked", Iff(), mask, new, old)
                 for label, new, old in zip("hc", after, before, strict=False)
             ]
-            zero = body.add_const("zero", np.zeros((1, 1), body.outlet_fact(y).datum_type.numpy))
-            y = wire_one(body, "y.masked", Iff(), mask, y, zero)
+            y = _zero_unless(body, "y.masked", mask, y)
         return [wire_one(body, "y", AddAxis(0), y), *after]
 
     def _inside(self, outlet: OutletId, mapping: InputMapping) -> TypedFact:

@@ -85,28 +85,6 @@ def test_dynamic_quantize_matmul():
     same("DynamicQuantizeMatMul", [f32(2, 4, 8), B, B_COLUMNS, i8(5), f32(5)])
 
 
-@pytest.mark.parametrize("per_row", [False, True])
-def test_dynamic_quantize_lstm_is_lstm_with_the_weights_as_real_numbers(per_row):
-    steps, batch, size, hidden = 5, 3, 4, 2
-    x, w, r = f32(steps, batch, size), i8(2, size, 4 * hidden), i8(2, hidden, 4 * hidden)
-    rows = (2, 4 * hidden) if per_row else (2,)
-    scales = [f32(*rows, low=0.005, high=0.02), f32(*rows, low=0.01, high=0.02)]
-    zeros = [i8(*rows), i8(*rows)[::-1].copy()]
-    bias, h, c = f32(2, 8 * hidden), f32(2, batch, hidden), f32(2, batch, hidden, low=0)
-    options = {"hidden_size": hidden, "direction": "bidirectional", "outputs": 3}
-
-    def real(q, scale, zero):
-        wide = (2, 1, -1)
-        return ((q.astype(np.float32) - zero.reshape(wide)) * scale.reshape(wide)).transpose(0, 2, 1).copy()
-
-    plain = [x, real(w, scales[0], zeros[0]), real(r, scales[1], zeros[1]), bias, None, h, c]
-    quantised = [x, w, r, bias, None, h, c, None, scales[0], zeros[0], scales[1], zeros[1]]
-    wanted = expected(node_model("LSTM", plain, "", opset=14, **options), feeds(plain))
-    found = outputs_of("DynamicQuantizeLSTM", quantised, MICROSOFT, **options)
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
-
-
 # -- of packed weights ---------------------------------------------------------------------------------------------
 
 FP4 = [0, 0.005208333333, 0.66666667, 1, 0.33333333, 0.5, 0.16666667, 0.25]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from tract_core.ops.einsum import EinSum, matmul_axes
 from tract_core.ops.elementwise import LeakyRelu, Sigmoid
 from tract_core.ops.pool import SumPool
 from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear, wire_dynamic_quantize
+from tract_core.ops.recurrent_wiring import wire_lstm
 from tract_core.ops.reduce import wire_mean
 from tract_core.ops.softmax import Softmax
 from tract_core.plugins.tables import Rows
@@ -179,23 +181,29 @@ def gemm(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 @onnx_op(ROWS, "DynamicQuantizeLSTM", domain=MICROSOFT_DOMAIN)
-def dynamic_quantize_lstm(node: OnnxNode, wire: Wiring) -> OutletId | Sequence[OutletId | None]:
-    """LSTM with quantised weights, which are real numbers here; inputs are not rounded"""
-    weights = [_recurrent_weights(wire, slot, parameters) for slot, parameters in ((1, 8), (2, 10))]
-    inputs = [wire.input(0), *weights, *(wire.optional(slot) for slot in range(3, 8))]
-    return recurrent.lstm(node, Wiring(wire.model, wire.name, inputs))
+def dynamic_quantize_lstm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    """LSTM whose weights are quantised; x, and h in every step, are quantised by their own range"""
+    (w, w_scale), (r, r_scale) = (_recurrent_weights(wire, slot, parameters) for slot, parameters in ((1, 8), (2, 10)))
+    inputs = replace(recurrent.inputs_of(node, wire), w=w, r=r)
+    options = recurrent.options_of(node)
+    forget = node.flag("input_forget")
+    return wire.through(wire_lstm, options, inputs, input_forget=forget, scales=(w_scale, r_scale))
 
 
-def _recurrent_weights(wire: Wiring, slot: int, parameters: int) -> OutletId:
-    """Weights as LSTM has them, [directions, 4*hidden, size], from the transposed ones in input ``slot``.
+def _recurrent_weights(wire: Wiring, slot: int, parameters: int) -> tuple[OutletId, OutletId]:
+    """Weights as LSTM has them, [directions, 4*hidden, size], less their zero points, and scales for the second axis.
 
-    ``parameters``: the input that holds the scale of each direction, or of each row; the zero points follow.
+    ``slot``: the input with the transposed weights. ``parameters``: the one that holds the scale of each direction, or
+    of each of its columns; the zero points follow.
     """
     x, scale, zero = wire.input(slot), wire.input(parameters), wire.optional(parameters + 1)
     if wire.rank(x) != 3 or wire.rank(scale) not in (1, 2):
         raise FactError(f"DynamicQuantizeLSTM has weights {wire.fact(x)} with scales {wire.fact(scale)}")
-    axes = [1, 2] if wire.rank(scale) == 1 else [1]
-    result = wire.cast(x, DatumType.F32)
+    if zero is not None and wire.rank(zero) not in (1, 2):
+        raise FactError(f"DynamicQuantizeLSTM has weights {wire.fact(x)} with zero points {wire.fact(zero)}")
+    weights = wire.cast(x, DatumType.I32)
     if zero is not None:
-        result = wire.binary(Sub(), result, wire.unsqueeze(wire.cast(zero, DatumType.F32), axes))
-    return wire.transpose(wire.binary(Mul(), result, wire.unsqueeze(scale, axes)), [0, 2, 1])
+        zero = wire.unsqueeze(zero, [1, 2] if wire.rank(zero) == 1 else [1])
+        weights = wire.binary(Sub(), weights, wire.cast(zero, DatumType.I32))
+    columns = wire.unsqueeze(scale, [1]) if wire.rank(scale) == 1 else scale
+    return wire.transpose(weights, [0, 2, 1]), columns

@@ -22,7 +22,8 @@ from tract_onnx.wiring import Wiring
 ROWS = Rows()
 
 
-def _options(node: OnnxNode) -> RecurrentOptions:
+def options_of(node: OnnxNode) -> RecurrentOptions:
+    """The attributes of a recurrent network."""
     return RecurrentOptions(
         direction=Direction(node.choice("direction", [one.value for one in Direction], "forward")),
         activations=parse_activations(
@@ -33,7 +34,8 @@ def _options(node: OnnxNode) -> RecurrentOptions:
     )
 
 
-def _inputs(node: OnnxNode, wire: Wiring) -> RecurrentInputs:
+def inputs_of(node: OnnxNode, wire: Wiring) -> RecurrentInputs:
+    """The inputs of a recurrent network."""
     x = wire.input(0)
     steps = wire.shape(x)[1 if node.flag("layout") else 0] if wire.rank(x) == 3 else None
     lengths = wire.optional(4)
@@ -53,18 +55,18 @@ def _inputs(node: OnnxNode, wire: Wiring) -> RecurrentInputs:
 @onnx_op(ROWS, "LSTM")
 def lstm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """All outputs, the last one, and the last state of the cells"""
-    options, inputs = _options(node), _inputs(node, wire)
+    options, inputs = options_of(node), inputs_of(node, wire)
     return wire.through(wire_lstm, options, inputs, input_forget=node.flag("input_forget"))
 
 
 @onnx_op(ROWS, "GRU")
 def gru(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """All outputs, and the last one"""
-    options, inputs = _options(node), _inputs(node, wire)
+    options, inputs = options_of(node), inputs_of(node, wire)
     return wire.through(wire_gru, options, inputs, linear_before_reset=node.flag("linear_before_reset"))
 
 
 @onnx_op(ROWS, "RNN")
 def rnn(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """All outputs, and the last one"""
-    return wire.through(wire_rnn, _options(node), _inputs(node, wire))
+    return wire.through(wire_rnn, options_of(node), inputs_of(node, wire))
