@@ -107,6 +107,12 @@ HABITS: Final = (
     in that run, which is refused if it does not.""",
     """**Weights are read in place**, also from external data, which must lie in the model's folder or below it. The
     files must stay as they are while the model is used.""",
+    """**Roundings are those of the definitions.** Operators that quantise what they are given (`DynamicQuantizeLinear`,
+    `DynamicQuantizeMatMul`, `DynamicQuantizeLSTM`) do so here, by the range of the tensor as a whole; the state of the
+    LSTM in every step by that of the whole batch, in which items that have ended count as 0. ONNX Runtime does this on
+    one thread; on several it cuts the batch into groups. Where rounding is only allowed, as by `accuracy_level` of
+    `MatMulNBits`, nothing is rounded. Operators of `com.microsoft` that stand for several compute f16 and bf16 in f32
+    and round once.""",
     """**Values are NumPy's and Python's.** Texts are arrays of Python strings, sequences lists, optionals a value or
     `None`, maps dictionaries, whose entries may be plain numbers.""",
     """**Functions that a file defines** take the place of their calls; those that call each other in a circle are

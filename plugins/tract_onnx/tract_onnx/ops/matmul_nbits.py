@@ -17,6 +17,7 @@ from tract_core.ops.quantize import DequantizeLinear
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
+from tract_onnx.precision import rounded_once
 from tract_onnx.registry import MICROSOFT_DOMAIN, onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -27,11 +28,13 @@ _TYPES: Final = {2: DatumType.U2, 4: DatumType.U4, 8: DatumType.U8}
 
 
 @onnx_op(ROWS, "MatMulNBits", domain=MICROSOFT_DOMAIN)
+@rounded_once()
 def matmul_nbits(node: OnnxNode, wire: Wiring) -> OutletId:
     """X times the transpose of a matrix [N, K] of small integers, which are centred and scaled block by block
 
     Without zero points, the middle of the range stands for zero. ``g_idx`` says which block each of the K columns
-    belongs to, where that is not the order of the columns.
+    belongs to, where that is not the order of the columns. X itself is never rounded, also where ``accuracy_level``
+    allows it.
     """
     x, bias = wire.input(0), wire.optional(5)
     bits, block = node.int("bits", 4), node.int("block_size")
@@ -107,6 +110,7 @@ _CODES: Final = {
 
 
 @onnx_op(ROWS, "MatMulBnb4", domain=MICROSOFT_DOMAIN)
+@rounded_once()
 def matmul_bnb4(node: OnnxNode, wire: Wiring) -> OutletId:
     """X times the transpose of a matrix [N, K] of 4-bit codes for numbers up to 1, scaled block by block"""
     rows, columns, block, code = (node.int(name) for name in ("N", "K", "block_size", "quant_type"))

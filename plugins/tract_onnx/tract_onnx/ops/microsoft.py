@@ -21,6 +21,7 @@ from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.ops.conv import wire_conv
 from tract_onnx.ops.einsum import wire_gemm
+from tract_onnx.precision import rounded_once
 from tract_onnx.registry import DEFAULT_DOMAIN, MICROSOFT_DOMAIN, OLDEST, onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -36,18 +37,21 @@ def _plus_bias(wire: Wiring) -> OutletId:
 
 
 @onnx_op(ROWS, "BiasGelu", "Gelu", domain=MICROSOFT_DOMAIN)
+@rounded_once()
 def gelu(node: OnnxNode, wire: Wiring) -> OutletId:
     """(x + bias)/2 * (1 + erf((x + bias)/sqrt(2)))"""
     return wire.op(GeluExact(), _plus_bias(wire))
 
 
 @onnx_op(ROWS, "FastGelu", domain=MICROSOFT_DOMAIN)
+@rounded_once()
 def fast_gelu(node: OnnxNode, wire: Wiring) -> OutletId:
     """The form of Gelu with tanh, of x plus a bias"""
     return wire.op(GeluApproximate(), _plus_bias(wire))
 
 
 @onnx_op(ROWS, "QuickGelu", domain=MICROSOFT_DOMAIN)
+@rounded_once()
 def quick_gelu(node: OnnxNode, wire: Wiring) -> OutletId:
     """X * sigmoid(alpha * x)"""
     x = wire.input(0)
@@ -90,6 +94,7 @@ def constant_like(node: OnnxNode, wire: Wiring) -> OutletId:
 
 @onnx_op(ROWS, "SimplifiedLayerNormalization", domain=DEFAULT_DOMAIN)
 @onnx_op(ROWS, "SimplifiedLayerNormalization", domain=MICROSOFT_DOMAIN)
+@rounded_once(wide=(1,))
 def simplified_layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """X / sqrt(mean(x*x) + epsilon) * scale, the mean over all axes from ``axis`` on; and one over the root"""
     x = wire.input(0)
@@ -100,19 +105,13 @@ def simplified_layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
 def _root_mean_square(
     node: OnnxNode, wire: Wiring, x: OutletId, scale: OutletId, axis: int, *, epsilon: float
 ) -> tuple[OutletId, OutletId]:
-    kind = wire.dtype(x)
-    wide = _widened(wire, x)
-    mean = wire.op(Reduce(tuple(range(axis, wire.rank(x))), Reducer.MEAN_OF_SQUARES), wide)
+    mean = wire.op(Reduce(tuple(range(axis, wire.rank(x))), Reducer.MEAN_OF_SQUARES), x)
     inverse = wire.op(Rsqrt(), wire.op(Add(), mean, wire.scalar(node.float("epsilon", epsilon), mean)))
-    scaled = wire.binary(Mul(), wire.op(Mul(), wide, inverse), wire.cast(scale, wire.dtype(wide)))
-    return wire.cast(scaled, kind), inverse
-
-
-def _widened(wire: Wiring, x: OutletId) -> OutletId:
-    return wire.cast(x, DatumType.F32) if wire.dtype(x).itemsize < 4 else x
+    return wire.binary(Mul(), wire.op(Mul(), x, inverse), wire.cast(scale, wire.dtype(x))), inverse
 
 
 @onnx_op(ROWS, "SkipSimplifiedLayerNormalization", domain=MICROSOFT_DOMAIN)
+@rounded_once(wide=(2,))
 def skip_simplified_layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
     """As SimplifiedLayerNormalization, of x plus a skipped x plus a bias; that sum is the last output"""
     total = _skip_sum(wire, wire.optional(3))
@@ -121,6 +120,7 @@ def skip_simplified_layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletI
 
 
 @onnx_op(ROWS, "SkipLayerNormalization", domain=MICROSOFT_DOMAIN)
+@rounded_once(wide=(1, 2))
 def skip_layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
     """X plus a skipped x plus a bias, standardised over the last axis, scaled and moved; that sum is the last output"""
     total = _skip_sum(wire, wire.optional(4))
@@ -128,9 +128,8 @@ def skip_layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
     result = wire.through(wire_layer_norm, total, last, eps=eps, scale=wire.input(2), bias=wire.optional(3))
     if not (node.wants_output(1) or node.wants_output(2)):
         return result, None, None, total
-    wide = _widened(wire, total)
-    mean = wire.through(wire_mean, wide, (last,))
-    variance = wire.op(Reduce((last,), Reducer.MEAN_OF_SQUARES), wire.op(Sub(), wide, mean))
+    mean = wire.through(wire_mean, total, (last,))
+    variance = wire.op(Reduce((last,), Reducer.MEAN_OF_SQUARES), wire.op(Sub(), total, mean))
     inverse = wire.op(Rsqrt(), wire.op(Add(), variance, wire.scalar(eps, variance)))
     return result, mean, inverse, total
 
@@ -144,6 +143,7 @@ def _skip_sum(wire: Wiring, bias: OutletId | None) -> OutletId:
 
 
 @onnx_op(ROWS, "FusedMatMul", domain=MICROSOFT_DOMAIN)
+@rounded_once()
 def fused_matmul(node: OnnxNode, wire: Wiring) -> OutletId:
     """Alpha times the product of two tensors, their last two axes swapped, and axis 0 put behind the batch, as asked"""
     a = _transposed(wire, wire.input(0), matrix=node.flag("transA"), batch=node.flag("transBatchA"))
@@ -167,6 +167,7 @@ _FUSED: Final = {"Relu": 0, "Tanh": 0, "Sigmoid": 0, "LeakyRelu": 1, "HardSigmoi
 
 
 @onnx_op(ROWS, "FusedConv", domain=MICROSOFT_DOMAIN)
+@rounded_once()
 def fused_conv(node: OnnxNode, wire: Wiring) -> OutletId:
     """A convolution, plus another tensor, and an activation of it"""
     result, other = wire_conv(node, wire), wire.optional(3)
@@ -196,6 +197,7 @@ _AFTER_GEMM: Final = (
 
 
 @onnx_op(ROWS, "FusedGemm", domain=MICROSOFT_DOMAIN)
+@rounded_once()
 def fused_gemm(node: OnnxNode, wire: Wiring) -> OutletId | Sequence[OutletId | None]:
     """Gemm, and an operator of the standard on its result, whose attributes have the prefix ``activation_`` here"""
     name, prefix = node.choice("activation", _AFTER_GEMM), "activation_"

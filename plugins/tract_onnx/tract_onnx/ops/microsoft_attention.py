@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tract_core.data import DatumType
 from tract_core.dims import Dim, exact_div, is_symbolic, same_dim
 from tract_core.errors import CorruptModel, FactError, Unsupported
 from tract_core.model.axes import AxesMapping
@@ -27,6 +26,7 @@ from tract_core.ops.softmax import Softmax
 from tract_core.ops.wiring_dyn import wire_range
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
+from tract_onnx.precision import rounded_once, widened
 from tract_onnx.registry import MICROSOFT_DOMAIN, onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -55,7 +55,7 @@ class Scores:
 def attend(wire: Wiring, q: OutletId, k: OutletId, v: OutletId, scores: Scores) -> OutletId:
     """The values [b, n, t, h], weighted by how well keys [b, n, t, h] fit queries [b, n, g, s, h]: [b, n, g, s, h]."""
     kind = wire.dtype(q)
-    q, k, v = (_widened(wire, x) for x in (q, k, v))
+    q, k, v = (widened(wire, x) for x in (q, k, v))
     found = _einsum(wire, "bngsh,bnth->bngst", wire.op(Mul(), q, wire.scalar(scores.scale, q)), k)
     if scores.softcap:
         cap = wire.scalar(scores.softcap, found)
@@ -75,10 +75,6 @@ def _softmax(wire: Wiring, scores: OutletId, sink: OutletId | None) -> OutletId:
     sink = wire.broadcast(wire.unsqueeze(wire.cast(sink, wire.dtype(scores)), [0]), (*wire.shape(scores)[:4], 1))
     weights = wire.op(Softmax((4,)), wire.op(TypedConcat(4), scores, sink))
     return wire.op(Slice(4, 0, size), weights)
-
-
-def _widened(wire: Wiring, x: OutletId) -> OutletId:
-    return wire.cast(x, DatumType.F32) if wire.dtype(x).itemsize < 4 else x
 
 
 def _einsum(wire: Wiring, axes: str, a: OutletId, b: OutletId) -> OutletId:
@@ -135,7 +131,8 @@ def rotate(wire: Wiring, x: OutletId, cos: OutletId, sin: OutletId, *, interleav
     half, size = wire.shape(cos)[-1], wire.shape(x)[-1]
     if is_symbolic(half) or is_symbolic(size) or 2 * int(half) > int(size):
         raise FactError(f"angles {wire.fact(cos)} do not fit heads {wire.fact(x)}")
-    half, size = int(half), int(size)
+    half, size, kind = int(half), int(size), wire.dtype(x)
+    x = widened(wire, x)
     cos, sin = (wire.cast(wire.unsqueeze(angle, [1]), wire.dtype(x)) for angle in (cos, sin))
     turned = x if 2 * half == size else wire.op(Slice(3, 0, 2 * half), x)
     shape = wire.shape(turned)
@@ -147,7 +144,9 @@ def rotate(wire: Wiring, x: OutletId, cos: OutletId, sin: OutletId, *, interleav
     new_second = wire.op(Add(), wire.op(Mul(), first, sin), wire.op(Mul(), second, cos))
     parts = [wire.unsqueeze(part, [axis]) for part in (new_first, new_second)]
     result = wire.reshape(wire.op(TypedConcat(axis), *parts), shape)
-    return result if 2 * half == size else wire.op(TypedConcat(3), result, wire.op(Slice(3, 2 * half, size), x))
+    if 2 * half != size:
+        result = wire.op(TypedConcat(3), result, wire.op(Slice(3, 2 * half, size), x))
+    return wire.cast(result, kind)
 
 
 def _angles(wire: Wiring, cache: OutletId, positions: OutletId) -> OutletId:
@@ -186,6 +185,7 @@ def _rotary_heads(node: OnnxNode, wire: Wiring, x: OutletId, cos: OutletId) -> i
 
 
 @onnx_op(ROWS, "MultiHeadAttention", domain=MICROSOFT_DOMAIN)
+@rounded_once()
 def multi_head_attention(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
     """Attention with as many heads of keys as of queries, and past keys and values in front of the new ones"""
     if node.wants_output(3) or wire.optional(9) is not None or wire.optional(8) is not None:

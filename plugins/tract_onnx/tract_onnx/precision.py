@@ -1,0 +1,44 @@
+"""Operators that stand for several of the core: narrow floats are computed in f32, and rounded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import wraps
+
+from tract_core.data import DatumType
+from tract_core.model.graph import OutletId
+from tract_onnx.node import OnnxNode
+from tract_onnx.registry import OnnxFn
+from tract_onnx.wiring import Wiring
+
+
+def rounded_once(*, wide: Collection[int] = ()) -> Callable[[OnnxFn], OnnxFn]:
+    """Decorator: let the wiring of an operator see f32 in the place of narrower inputs, and give what input 0 was.
+
+    ``wide``: the outputs that are f32 all the same.
+    """
+
+    def decorate(function: OnnxFn) -> OnnxFn:
+        @wraps(function)
+        def wired(node: OnnxNode, wire: Wiring) -> list[OutletId | None]:
+            kind, narrow = wire.dtype(wire.input(0)), is_narrow(wire, wire.input(0))
+            slots = [None if x is None else widened(wire, x) for x in wire.slots]
+            result = function(node, Wiring(wire.model, wire.name, slots, wire.outer))
+            outlets = [result] if isinstance(result, OutletId) else result
+            rounded = [slot for slot in range(len(outlets)) if narrow and slot not in wide]
+            return [x if x is None or slot not in rounded else wire.cast(x, kind) for slot, x in enumerate(outlets)]
+
+        return wired
+
+    return decorate
+
+
+def is_narrow(wire: Wiring, x: OutletId) -> bool:
+    """Whether a tensor holds floats of less than 32 bits."""
+    kind = wire.dtype(x)
+    return kind.is_float() and kind.itemsize < DatumType.F32.itemsize
+
+
+def widened(wire: Wiring, x: OutletId) -> OutletId:
+    """``x``, in f32 where it holds narrower floats."""
+    return wire.cast(x, DatumType.F32) if is_narrow(wire, x) else x
