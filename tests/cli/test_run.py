@@ -10,6 +10,8 @@ import pytest
 from click.testing import Result
 from onnx import TensorProto, helper
 
+from tract_core.cli.options import STAGES
+
 Call = Callable[..., Result]
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3) / 10
 
@@ -213,6 +215,73 @@ def test_inputs_from_a_file_that_is_no_bundle(tract: Call, model: Path, tmp_path
         assert result.exit_code == 1
         assert f"{path.name}: it is no .npz file" in result.output
         assert "numpy.savez" in result.output
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_runs(tract: Call, model: Path, bundle: Path, stage: str) -> None:
+    """Before typing, the model is wired as it is at that point: nothing is simplified yet."""
+    flags = ("--input-from-npz", bundle)
+    asserted = (*flags, "--assert-output-bundle", bundle, "--approx", "approximate", "--assert-output-fact", "B,3,f32")
+    result = tract(model, "--pass", stage, "run", *asserted, "--steps")
+    assert result.exit_code == 0, result.output
+    assert ("Identity same" in result.output) == (stage in STAGES[:4])
+    assert tract(model, "--pass", stage, "dump", *asserted).exit_code == 0
+    assert tract(model, "--pass", stage, "bench", *asserted, "--max-loops", 1).exit_code == 0
+    assert tract(model, "--pass", stage, "dump", "--profile", *flags, "--max-loops", 1).exit_code == 0
+    wrong = tract(model, "--pass", stage, "dump", *flags, "--assert-output", "2,3,f32=0,0,0,0,0,0")
+    assert wrong.exit_code == 1
+    assert "output 'y': " in wrong.output
+    if stage != "before-optimize":
+        assert tract(model, "compare", "--stage", stage, *flags).exit_code == 0
+
+
+def speech(folder: Path, size: object = "T") -> Path:
+    """``y[t] = sum of x[t:t+3]``, from frames ``x: T,2,f32``, and ``z``, whose rank is 3, handed through."""
+    frames = [helper.make_node("Slice", ["x", f"s{i}", f"e{i}", "axis"], [f"x{i}"]) for i in range(3)]
+    nodes = [*frames, helper.make_node("Sum", ["x0", "x1", "x2"], ["y"]), helper.make_node("Neg", ["z"], ["n"])]
+    indices = {"axis": [0]} | {f"s{i}": [i] for i in range(3)} | {"e0": [-2], "e1": [-1], "e2": [1 << 40]}
+    constants = [helper.make_tensor(name, TensorProto.INT64, [1], value) for name, value in indices.items()]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [size, 2])]
+    inputs.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 1, 1]))
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "yn"]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+    path = folder / "speech.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return path
+
+
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (2, 0), (0, 3), (1, 1)])
+@pytest.mark.parametrize("size", ["T", 7])
+def test_frames_before_and_after(tract: Call, tmp_path: Path, left: int, right: int, size: object) -> None:
+    """Copies of the first and the last one, also where the file says how many frames there are with them."""
+    path, npz, saved = speech(tmp_path, size), tmp_path / "x.npz", tmp_path / "y.npz"
+    frames = 7 - left - right
+    x = np.random.default_rng(5).normal(size=(frames, 2)).astype(np.float32)
+    np.savez(npz, x=x, z=np.ones((1, 1, 1), np.float32))
+    flags = (path, "-i", f"x:{frames if size == 7 else 'T'},2,f32")
+    flags += ("--edge-left-context", f"x={left}", "--edge-right-context", f"x={right}")
+    for stage in ("load", "before-optimize"):
+        result = tract(*flags, "--pass", stage, "run", "--input-from-npz", npz, "--save-outputs", saved)
+        assert result.exit_code == 0, result.output
+        padded = np.concatenate([x[:1]] * left + [x] + [x[-1:]] * right)
+        np.testing.assert_allclose(np.load(saved)["y"], padded[:-2] + padded[1:-1] + padded[2:], rtol=1e-6)
+    compared = tract(*flags, "compare", "--with", "onnxruntime", "--input-from-npz", npz)
+    assert compared.exit_code == 0, compared.output
+    shape = f"{frames},2,f32" if size == 7 else "T,2,f32"
+    assert f"input 0: x  {shape}" in tract(*flags, "-s").output
+
+
+def test_frames_of_inputs_that_have_none(tract: Call, tmp_path: Path) -> None:
+    path = speech(tmp_path)
+    result = tract(path, "--edge-left-context", "2")
+    assert result.exit_code == 1
+    assert "frames lie along the first axis of an input with one or two axes, this one is 1,1,1,f32" in result.output
+    assert "--edge-left-context NAME=5" in result.output
+    assert "no input 'q'; there are: x, z" in tract(path, "--edge-right-context", "q=2").output
+    for text in ("-1", "two", "x=", "1.5"):
+        refused = tract(path, "--edge-left-context", text)
+        assert refused.exit_code == 2
+        assert f"{text!r} is no number of frames" in refused.output
 
 
 # -- nothing passes that was not looked at -----------------------------------------------------------------------------

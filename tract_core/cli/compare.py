@@ -35,9 +35,9 @@ WITH_WHAT: Final = "What to compare with (one of these)"
 @flag(
     WITH_WHAT,
     "--stage",
-    type=click.Choice(STAGES[3:]),
+    type=click.Choice(STAGES),
     metavar="STAGE",
-    help=f"The model as it was at: {', '.join(STAGES[3:])}.",
+    help=f"The model as it was at: {', '.join(STAGES)}.",
 )
 @flag(WITH_WHAT, "--npz", type=NPZ, metavar="NPZ", help="Arrays, by tensor name, as 'run --save-steps' saves them.")
 @flag(WITH_WHAT, "--twice", is_flag=True, help="A second run of the same model.")

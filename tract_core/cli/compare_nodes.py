@@ -13,6 +13,7 @@ from tract_core.cli.assertions import AssertionFailed, Assertions
 from tract_core.cli.compare_report import print_verdicts
 from tract_core.cli.dump import check_assertions, check_outputs
 from tract_core.cli.inputs import inputs_for
+from tract_core.cli.pipeline import wired
 from tract_core.cli.values import of_type, read_bundle
 from tract_core.errors import InputError, PluginError
 from tract_core.model.graph import OutletId
@@ -95,7 +96,7 @@ def _conclude(reference: Reference, verdicts: Sequence[Verdict], outputs: Collec
         names = f"output{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}"
         raise AssertionFailed(
             f"{names} could not be compared: {reference.title} has no tensor of that name",
-            hint="--allow-missing-outputs lets what was compared be enough",
+            hint="--allow-missing-outputs lets what was compared be enough, --pass load keeps the file's names",
         )
 
 
@@ -120,9 +121,7 @@ def _reference(request: Request, model: TypedModel, arrays: list[Array], flags: 
         return Reference("a second run", every_tensor(request, model, arrays))
     if flags["stage"] == request.final_stage:
         raise InputError(f"the model is at stage {flags['stage']!r} itself: it would be compared with itself")
-    staged = request.pipeline.at(flags["stage"])
-    if not isinstance(staged, TypedModel):
-        raise InputError(f"at stage {flags['stage']!r} the model cannot run")
+    staged = wired(request.pipeline.at(flags["stage"]))
     return Reference(f"stage {flags['stage']!r}", every_tensor(reference, staged, _by_name(model, arrays, staged)))
 
 
@@ -141,8 +140,15 @@ def _partner(request: Request, model: TypedModel, arrays: list[Array], flags: Fl
         )
     path = Path(flags["original"]) if flags["original"] else request.pipeline.path
     given = {model.outlet_name(outlet): array for outlet, array in zip(model.inputs, arrays, strict=True)}
+    given = {name: _with_context(array, *request.pipeline.context_of(name)) for name, array in given.items()}
     with request.progress(f"running {flags['partner']} on"):
         return Reference(flags["partner"], run(path, given))
+
+
+def _with_context(array: Array, before: int, after: int) -> Array:
+    """The frames that the file's model takes, of which ours makes the first and the last itself."""
+    wanted = ((before, after), (0, 0))[: array.ndim]
+    return np.pad(array, wanted, mode="edge") if before or after else array
 
 
 def _by_name(model: TypedModel, arrays: list[Array], other: TypedModel) -> list[Array]:

@@ -12,7 +12,6 @@ from tract_core.cli.options import assertion_options, bench_options, run_options
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
-    from tract_core.model.graph import Graph
     from tract_core.model.typed import TypedModel
 
 
@@ -59,18 +58,18 @@ def check_outputs(request: Request, model: TypedModel, flags: dict[str, Any], ar
         assertions.check_outputs(model, outputs)
 
 
-def check_assertions(model: Graph[Any, Any], flags: dict[str, Any]) -> None:
-    """Check what the flags assert of the graph, when there is anything to check."""
+def asserts_anything(flags: dict[str, Any]) -> bool:
+    """Whether the flags assert something of the graph or of the outputs."""
     from tract_core.cli.assertions import Assertions
-    from tract_core.errors import InputError
-    from tract_core.model.typed import TypedModel
 
-    assertions = Assertions.of(flags)
-    if assertions == Assertions():
-        return
-    if not isinstance(model, TypedModel):
-        raise InputError("assertions are about typed models", hint="use --pass type, or a later one")
-    assertions.check_graph(model)
+    return Assertions.of(flags) != Assertions()
+
+
+def check_assertions(model: TypedModel, flags: dict[str, Any]) -> None:
+    """Check what the flags assert of the graph."""
+    from tract_core.cli.assertions import Assertions
+
+    Assertions.of(flags).check_graph(model)
 
 
 def audit(model: TypedModel) -> str:

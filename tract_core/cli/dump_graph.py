@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tract_core.cli.dump import audit, check_assertions, check_outputs
+from tract_core.cli.dump import asserts_anything, audit, check_assertions, check_outputs
 from tract_core.cli.inputs import inputs_for
+from tract_core.cli.pipeline import wired
 from tract_core.cli.profile_report import measured, print_profile, write_trace
 from tract_core.cli.render import Show, print_graph
 from tract_core.errors import InputError
@@ -27,20 +28,21 @@ def dump(request: Request, flags: Flags) -> None:
     if flags["audit_json"]:
         print_json(audit(_typed(model)))
     elif flags["as_json"]:
-        print_json(json.dumps(measured(request, _typed(model), flags), indent=1))
+        print_json(json.dumps(measured(request, wired(model), flags), indent=1))
     elif flags["summary"]:
         print_summary(request, model)
     elif flags["profile"] and not flags["quiet"]:
-        typed = _typed(model)
+        typed = wired(model)
         print_profile(request, typed, measured(request, typed, flags), _show(request, typed, flags))
     elif not flags["quiet"]:
         print_graph(request.console, model, _show(request, model, flags))
     if flags["trace"]:
-        typed = _typed(model)
+        typed = wired(model)
         write_trace(request, typed, flags, inputs_for(request, typed, {**flags, "random": True}))
-    check_assertions(model, flags)
-    if isinstance(model, TypedModel):
-        check_outputs(request, model, flags)
+    if asserts_anything(flags):
+        typed = wired(model)
+        check_assertions(typed, flags)
+        check_outputs(request, typed, flags)
 
 
 def print_json(text: str) -> None:

@@ -113,6 +113,20 @@ def _cutting() -> list[click.Parameter]:
     many = partial(_option, LOADING, multiple=True)
     return [
         many(
+            "--edge-left-context",
+            "left_context",
+            metavar="[NAME=]FRAMES",
+            callback=readings.each(readings.context),
+            help="Put copies of the first frame before the inputs, along their first axis.",
+        ),
+        many(
+            "--edge-right-context",
+            "right_context",
+            metavar="[NAME=]FRAMES",
+            callback=readings.each(readings.context),
+            help="Put copies of the last frame behind the inputs.",
+        ),
+        many(
             "--input-node",
             "input_nodes",
             metavar="NAME",

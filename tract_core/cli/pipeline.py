@@ -24,6 +24,7 @@ from tract_core.cli.readings import array_file
 from tract_core.data import Constant, DatumType
 from tract_core.errors import InputError, TractError
 from tract_core.model.cut import outlet_named, set_inputs
+from tract_core.model.edge_context import add_edge_context
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel
@@ -87,7 +88,7 @@ class Pipeline:
         steps: dict[str, Callable[[AnyModel], AnyModel]] = {
             "analyse": self._analyse,
             "incorporate": lambda model: model,
-            "type": self._type,
+            "type": wired,
             "declutter": self._declutter,
             "set": self._set,
             "set-declutter": self._set_declutter,
@@ -98,6 +99,12 @@ class Pipeline:
             self.request.say(f"{name}:")
             model = steps[name](model)
         return model
+
+    def context_of(self, name: str) -> tuple[int, int]:
+        """How many frames an input gets before and after its own."""
+        flags = self.request.left_context, self.request.right_context
+        before, after = (sum(one.frames for one in flag if one.name in ("", name)) for flag in flags)
+        return before, after
 
     # -- stages ----------------------------------------------------------------------------------------------------
 
@@ -127,12 +134,16 @@ class Pipeline:
             model.set_outlet_fact(outlet_named(model, name or ""), fact)
         for name in request.constantize:
             _constantize(model, name)
+        for context in (*request.left_context, *request.right_context):
+            if context.name:
+                _input_named(model, context.name)
+        for outlet in model.inputs:
+            before, after = self.context_of(model.outlet_name(outlet))
+            if before or after:
+                add_edge_context(model, outlet, before, after)
 
     def _analyse(self, model: AnyModel) -> AnyModel:
         return model.analyse() if isinstance(model, InferenceModel) else model
-
-    def _type(self, model: AnyModel) -> AnyModel:
-        return model.into_typed() if isinstance(model, InferenceModel) else model
 
     def _declutter(self, model: AnyModel) -> AnyModel:
         from tract_core.rules import declutter_with_report
@@ -170,6 +181,11 @@ class Pipeline:
     def _optimize(self, model: AnyModel) -> AnyModel:
         self.plan = self.request.prepare(_typed(model))
         return getattr(self.plan, "model", model)
+
+
+def wired(model: AnyModel) -> TypedModel:
+    """The model in core operators. Raises ModelError, listing every node that cannot be wired and why."""
+    return model.into_typed() if isinstance(model, InferenceModel) else model
 
 
 def _typed(model: AnyModel) -> TypedModel:

@@ -33,6 +33,13 @@ class Range(NamedTuple):
     high: float
 
 
+class Context(NamedTuple):
+    """How many frames an input gets before or after its own. ``name``: that of the input; the empty one means all."""
+
+    name: str
+    frames: int
+
+
 class Bindings(NamedTuple):
     """Values of symbols. ``helpers``: those that others were computed from, and that need not be in the model."""
 
@@ -191,6 +198,14 @@ def random_range(text: str) -> Range:
     if found.low > found.high:
         raise InputError(f"--random-range {text!r} is empty: {low} is more than {high}", hint=f"write {high}..{low}")
     return found
+
+
+def context(text: str) -> Context:
+    """``[NAME=]FRAMES``. Raises InputError."""
+    name, _, count = text.rpartition("=")
+    if not (count.isascii() and count.isdecimal()):
+        raise InputError(f"{text!r} is no number of frames, and not of the form NAME=FRAMES", hint="as in 5, or x=5")
+    return Context(name, int(count))
 
 
 def limits(texts: Sequence[str]) -> LoadLimits | None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tract_core.api import runtime as api
     from tract_core.cli.formats import FrontendFlag
     from tract_core.cli.pipeline import Pipeline
+    from tract_core.cli.readings import Context
     from tract_core.dims import Dim
     from tract_core.dims.assertion import Assertion
     from tract_core.limits import LoadLimits
@@ -48,6 +49,8 @@ class Request:
     override_fact: tuple[str, ...] = ()
     assertions: tuple[Assertion, ...] = ()
     limits: LoadLimits | None = None
+    left_context: tuple[Context, ...] = ()
+    right_context: tuple[Context, ...] = ()
     input_nodes: tuple[str, ...] = ()
     output_nodes: tuple[str, ...] = ()
     stage: str | None = None
@@ -91,16 +94,11 @@ class Request:
         return self.stage or ("optimize" if self.optimize else "before-optimize")
 
     def typed_model(self) -> TypedModel:
-        """The model at the final stage. Raises InputError when that stage is before typing."""
-        from tract_core.model.typed import TypedModel
+        """The model at the final stage; where that is before typing, as it would be wired at that point."""
+        from tract_core.cli.pipeline import wired
 
         with self.progress("loading"):
-            model = self.pipeline.at(self.final_stage)
-        if not isinstance(model, TypedModel):
-            raise InputError(
-                f"at stage {self.final_stage!r} the model cannot run", hint="use --pass type, or a later one"
-            )
-        return model
+            return wired(self.pipeline.at(self.final_stage))
 
     @cached_property
     def _chosen(self) -> api.Runtime:
