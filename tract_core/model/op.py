@@ -86,7 +86,7 @@ def check_facts(op: Op, outputs: object) -> tuple[TypedFact, ...]:
     found = _a(outputs)
     if isinstance(outputs, TypedFact):
         found = "a fact that is in no tuple"
-    elif isinstance(outputs, (tuple, list)):
+    elif outputs.__class__ in (tuple, list):
         items = cast("Sequence[object]", outputs)
         other = [one for one in items if not isinstance(one, TypedFact)]
         if items and not other:

@@ -139,8 +139,9 @@ class TypedModel(Graph[TypedFact, TypedOp]):
 
     def _described(self, op: TypedOp) -> str:
         """What messages call an operator: its name, and the distribution that it is from where that is not the core."""
-        home = self.registry.home_of(type(op))
-        return getattr(op, "name", type(op).__name__) if home == CORE else f"{op.name} of {home}"
+        kind: type = op if isinstance(op, type) else type(op)
+        name, home = (op.name if TypedOp in type(op).__mro__ else kind.__name__), self.registry.home_of(kind)
+        return name if home == CORE else f"{name} of {home}"
 
     @contextmanager
     def noting_conditions(self, origin: str) -> Generator[None]:

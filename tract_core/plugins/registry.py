@@ -22,6 +22,7 @@ from tract_core.plugins import builtin, hookspecs
 from tract_core.plugins.claims import Brought, Offers, take_offers, take_rows
 from tract_core.plugins.descriptor import CORE, CORE_PLUGIN, Frontend, PluginRecord, PluginState, load_object
 from tract_core.plugins.discovery import installed_plugins, normal_name
+from tract_core.plugins.handshake import check_hooks, refusal
 from tract_core.plugins.offers import CHECKS, Offer, what_is_wrong
 from tract_core.plugins.tables import Rows, Table, TableKey
 from tract_core.version import version
@@ -293,14 +294,14 @@ class Registry:
     def _register(self, record: PluginRecord, load: Callable[[], object]) -> None:
         """Import a plugin, shake hands, and check its hooks against the specifications."""
         plugin = load()
-        refusal = _api_refusal(plugin, record.distribution)
-        if refusal is not None:
+        misfit = refusal(plugin, record)
+        if misfit is not None:
             record.state = PluginState.INCOMPATIBLE
-            raise refusal
+            raise misfit
+        check_hooks(plugin)
         manager = pluggy.PluginManager(hookspecs.PROJECT)
         manager.add_hookspecs(hookspecs)
         manager.register(plugin, record.name)
-        manager.check_pending()
         hooks = manager.get_hookcallers(plugin) or []
         record.hooks = tuple(sorted(hook.name for hook in hooks))
         self._managers[record.name] = manager
@@ -409,24 +410,6 @@ def _checked(table: Table[Any, Any], brought: Brought) -> Brought:
 def _call(manager: pluggy.PluginManager, hook: str) -> Offer:
     answers: list[object] = getattr(manager.hook, hook)()
     return CHECKS[hook](answers[0]) if answers else {}
-
-
-def _api_refusal(plugin: object, distribution: str) -> PluginError | None:
-    """Why a plugin does not fit this version of the seam, or ``None``. Raises PluginError when it does not say."""
-    ask = getattr(plugin, "tract_api_version", None)
-    if ask is None:
-        raise PluginError("it does not implement the hook tract_api_version", hint="have it return '1.0'")
-    text = ask()
-    try:
-        major, minor = map(int, str(text).split("."))
-    except ValueError:
-        raise PluginError(f"tract_api_version returned {text!r}, wanted a text like '1.0'") from None
-    ours = hookspecs.API_VERSION
-    if major == ours[0] and minor <= ours[1]:
-        return None
-    older = distribution if (major, minor) < ours else CORE
-    found = f"it was made for version {major}.{minor} of the plugin interface, this is {ours[0]}.{ours[1]}"
-    return PluginError(found, hint=f"pip install --upgrade {older}")
 
 
 def _raise(error: Exception) -> None:

@@ -67,7 +67,11 @@ BROKEN = {
         "import of worse_plugin",
         "Odd: very",
     ),
-    "no version": ({"preamble": ""}, "import of worse_plugin", "does not implement the hook tract_api_version"),
+    "no version": (
+        {"preamble": ""},
+        "import of worse_plugin",
+        "where its entry point leads, has no hook tract_api_version",
+    ),
     "odd version": (
         {"preamble": "def tract_api_version(): return 'new'"},
         "import of worse_plugin",
@@ -77,7 +81,7 @@ BROKEN = {
     "unknown hook": (
         {"plugin": "@hookimpl\ndef tract_runtime(): return {}"},
         "import of worse_plugin",
-        "unknown hook 'tract_runtime'",
+        "there is no hook 'tract_runtime'",
     ),
     "hook with arguments": (
         {"plugin": "@hookimpl\ndef tract_runtimes(model): return {}"},

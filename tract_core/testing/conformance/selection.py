@@ -8,7 +8,7 @@ import pytest
 
 from tract_core.api.runtime import runtime_for_name
 from tract_core.errors import TractError
-from tract_core.plugins import Registry, default_registry
+from tract_core.plugins import PluginState, Registry, default_registry
 from tract_core.plugins.descriptor import load_object
 from tract_core.testing.case import CASES, Case
 from tract_core.testing.checks import CHECKS, Bench
@@ -86,9 +86,18 @@ def bench_parameters(config: pytest.Config) -> list[object]:
     return [pytest.param(bench, id=name) for name, bench in chosen_runtimes(config, chosen_registry(config)).items()]
 
 
+def plugin_parameters(config: pytest.Config) -> list[object]:
+    """A parameter set ``(registry, plugin)`` per plugin that is not left out."""
+    registry = chosen_registry(config)
+    kept = [record for record in registry.plugins() if record.state is not PluginState.BLOCKED]
+    return [pytest.param(registry, record.name, id=record.name) for record in kept]
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """For the modules of the kit: ``bench``, ``case`` and ``check`` together, or ``bench`` alone."""
-    if "check" in metafunc.fixturenames:
+    """For the modules of the kit: ``bench``, ``case`` and ``check``; ``bench`` alone; ``registry`` and ``plugin``."""
+    if "plugin" in metafunc.fixturenames:
+        metafunc.parametrize(("registry", "plugin"), plugin_parameters(metafunc.config))
+    elif "check" in metafunc.fixturenames:
         metafunc.parametrize(("bench", "case", "check"), case_parameters(metafunc.config))
     elif "bench" in metafunc.fixturenames:
         metafunc.parametrize("bench", bench_parameters(metafunc.config))
