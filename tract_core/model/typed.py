@@ -140,7 +140,8 @@ class TypedModel(Graph[TypedFact, TypedOp]):
     def _described(self, op: TypedOp) -> str:
         """What messages call an operator: its name, and the distribution that it is from where that is not the core."""
         kind: type = op if isinstance(op, type) else type(op)
-        name, home = (op.name if TypedOp in type(op).__mro__ else kind.__name__), self.registry.home_of(kind)
+        name = kind.__name__ if isinstance(op, type) else getattr(op, "name", kind.__name__)
+        home = self.registry.home_of(kind)
         return name if home == CORE else f"{name} of {home}"
 
     @contextmanager
