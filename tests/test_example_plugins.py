@@ -154,9 +154,15 @@ class TestListing:
         assert environment.tract("half-life", "0.5") == "1.0 steps\n"
         listed = environment.run("-m", "tract_core", "list-transforms")
         assert "smooth_outputs" in listed.stdout
-        warned = [line for line in listed.stderr.splitlines() if "PluginWarning: " in line]
+        warned = listed.stderr.splitlines()
+        assert all(line.startswith("Warning: plugin 'broken-") for line in warned)
         assert len([line for line in warned if "'broken-import'" in line]) == 1
         assert len([line for line in warned if "'broken-hook'" in line and "tract_transforms" in line]) == 1
+        assert (
+            "Warning: plugin 'broken-import' of tract-broken-import: import of broken_import.plugin: "
+            "ModuleNotFoundError: No module named 'library_that_is_not_there'; it is left out, "
+            "'tract plugins --check' says what to do"
+        ) in warned
 
 
 class TestOperator:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from typing import TYPE_CHECKING
 
 from tract_core.cli.frame import app
+from tract_core.cli.warn import show_warning
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -45,4 +47,5 @@ def main() -> None:
     if not sys.stdout.isatty():
         pipe = io.BufferedWriter(PatientPipe(sys.stdout.fileno(), "w", closefd=False))
         sys.stdout = io.TextIOWrapper(pipe, encoding=sys.stdout.encoding, errors=sys.stdout.errors)
+    warnings.showwarning = show_warning
     sys.exit(app.main(standalone_mode=True))

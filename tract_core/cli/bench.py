@@ -43,6 +43,7 @@ def command(request: Request, as_json: bool, **flags: Any) -> None:
 
 def _print(request: Request, figures: dict[str, Any], as_json: bool) -> None:
     from tract_core.cli.turns import doubt
+    from tract_core.cli.warn import tell
 
     if as_json:
         click.echo(json.dumps(figures))
@@ -57,7 +58,7 @@ def _print(request: Request, figures: dict[str, Any], as_json: bool) -> None:
         request.console.print(f"{figures['turns_per_s']:.4g} turns a second")
     warning = doubt(figures, figures["runtime"])
     if warning is not None:
-        click.echo(click.style("Warning: ", fg="yellow", bold=True) + warning, err=True)
+        tell(warning)
 
 
 def warm_up(state: Any, arrays: Any, milliseconds: float, loops: int) -> None:

@@ -1,0 +1,21 @@
+"""Warnings on the command line: one plain line each, on standard error, without the place in our sources."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from tract_core.texts import printable
+
+
+def tell(warning: str) -> None:
+    """Print a warning."""
+    text = printable(" ".join(line.strip() for line in warning.splitlines()))
+    color = False if os.environ.get("NO_COLOR") else None
+    click.echo(click.style("Warning: ", fg="yellow", bold=True) + text, err=True, color=color)
+
+
+def show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """In place of `warnings.showwarning`, which adds the path and the line of the code that warned."""
+    tell(str(message))
