@@ -49,6 +49,8 @@ class ModelPatch:
         outlets = patch.wire(node.name, op, taps)
         for old, new in zip(node.outlets(), outlets, strict=False):
             patch.shunt(old, new)
+        if node.op.checks:
+            patch.retire(node.id)
         return patch
 
     @staticmethod
@@ -88,7 +90,10 @@ class ModelPatch:
         self.shunts.append((old, new))
 
     def retire(self, node_id: int) -> None:
-        """A node of the target that checks something (`TypedOp.checks`) need not stay: what it checks surely holds."""
+        """A node of the target that checks something (`TypedOp.checks`) need not stay.
+
+        What it checks surely holds, or what takes its place checks it.
+        """
         self.retired.append(node_id)
 
     # -- applying --------------------------------------------------------------------------------------------------

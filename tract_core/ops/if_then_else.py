@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from tract_core.data.containers import forget_symbols, join_types
@@ -44,6 +45,12 @@ class IfThenElse(TypedOp):
     else_branch: Branch
     shapes: tuple[tuple[Dim, ...], ...]
     announces: ClassVar[tuple[str, ...]] = ("shapes",)
+
+    @cached_property
+    def checks(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]: not the same for all of them
+        """Whether one of the branches refuses runs, as what reads the outputs relies on the other one."""
+        bodies = self.then_branch.body, self.else_branch.body
+        return any(node.op.checks for body in bodies for node in body.live_nodes())
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The type that both branches give, in ``shapes``. Raises FactError when branches or inputs do not fit."""

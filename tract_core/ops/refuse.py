@@ -29,6 +29,7 @@ class Refuse(TypedOp):
     hint: str
     facts: tuple[TypedFact, ...]
     pure: ClassVar[bool] = False
+    checks: ClassVar[bool] = True
     announces: ClassVar[tuple[str, ...]] = ("facts",)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:

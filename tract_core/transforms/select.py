@@ -11,6 +11,7 @@ from tract_core.errors import TransformError
 from tract_core.model.conditions import Conditions
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
+from tract_core.ops.identity import Identity
 from tract_core.ops.source import TypedSource
 from tract_core.transforms.parameters import texts
 
@@ -27,11 +28,25 @@ class SelectOutputs:
     def apply(self, model: TypedModel) -> TypedModel:
         """The model with these outputs, in this order. Raises TransformError for names that are not there."""
         result = model.clone()
+        before = set(result.outputs)
         result.set_outputs(_find_all(result, self.name, "outputs", self.outputs))
+        _retire_checks(result, before)
         conditions, result.conditions = result.conditions, Conditions()
         result.conditions = conditions.about(_symbols_needed(result))
         result.prune()
         return result
+
+
+def _retire_checks(model: TypedModel, before: set[OutletId]) -> None:
+    """Let the nodes go that check what led to the outputs of ``before`` and leads to none now.
+
+    One that nothing reads stays: what it checks went into facts, of which nobody knows any more where they are used.
+    """
+    needed = set(super(TypedModel, model).eval_order())
+    for node in model.live_nodes():
+        led_on = any(outlet.successors for outlet in node.outputs) or not before.isdisjoint(node.outlets())
+        if node.op.checks and led_on and node.id not in needed:
+            node.op = Identity()
 
 
 def _symbols_needed(model: TypedModel) -> frozenset[str]:

@@ -112,6 +112,16 @@ def test_where_any_rank_will_do_it_is_that_of_the_then_branch():
     check_refused(plans, [x_of(3, 4, 2)], "the else branch gives N,4,S,f32")
 
 
+def test_a_branch_is_refused_also_where_only_the_rank_of_the_result_is_read():
+    text = f"""f (float[N,4,S] x) => (int64[R] y, float[N,4,S] z) {{
+        {squeezed("x", "s")} y = Shape (s) z = Relu (x)
+    }}"""
+    _, plans = plans_of(text)
+    for plan in plans:
+        np.testing.assert_array_equal(give(plan, [x_of(3, 4, 1)])[0], [3, 4])
+    check_refused(plans, [x_of(3, 4, 2)], "the else branch gives N,4,S,f32")
+
+
 def test_the_rank_that_the_file_gives_the_output_decides():
     text = f"f (float[N,4,S] x) => (float[N,4,S] y) {{ {squeezed('x', 's')} y = Relu (s) }}"
     plans = check(text, [x_of(3, 4, 2)])

@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 
 from tract_core import Model
-from tract_core.errors import TransformError
+from tract_core.data import DatumType
+from tract_core.errors import RunError, TransformError
 from tract_core.model import TypedModel
 from tract_core.model.spec import parse_typed_fact
 from tract_core.ops.binary import Add
+from tract_core.ops.cast import Cast
+from tract_core.ops.elementwise import Exp, Neg
+from tract_core.ops.if_then_else_wiring import wire_if
+from tract_core.ops.wiring import wire_one
 from tract_core.transforms.select import SelectInputs, SelectOutputs
 
 Maker = Callable[..., TypedModel]
@@ -117,3 +122,31 @@ def test_through_the_public_api(network: Maker) -> None:
     model.transform('{"name": "select_outputs", "outputs": ["act"]}')
     model.transform('{"name": "select-inputs", "inputs": ["proj"]}')
     assert (model.input_names(), model.output_names()) == (["proj"], ["act"])
+
+
+def _with_a_check(*, read: bool) -> TypedModel:
+    """``twice`` of x, and ``checked``, of which a run is refused in which the condition is false."""
+    model = TypedModel()
+    condition = model.add_source("condition", parse_typed_fact("bool"))
+    x = model.add_source("x", parse_typed_fact("3,f32"))
+    bodies = [model.empty_like() for _ in "te"]
+    for body, op in zip(bodies, (Neg(), Cast(DatumType.I32)), strict=True):
+        body.set_outputs([wire_one(body, "result", op, body.add_source("x", parse_typed_fact("3,f32")))])
+    (checked,) = wire_if(model, "if", condition, (bodies[0], [x]), (bodies[1], [x]))
+    outputs = [wire_one(model, "twice", Add(), x, x)]
+    model.set_outputs([*outputs, wire_one(model, "checked", Exp(), checked)] if read else outputs)
+    return model
+
+
+def test_what_led_to_other_outputs_only_is_not_checked() -> None:
+    result = SelectOutputs(["twice"]).apply(_with_a_check(read=True))
+    assert [node.name for node in result.live_nodes()] == ["condition", "x", "twice"]
+    x = np.ones(3, np.float32)
+    np.testing.assert_array_equal(_run(result, np.array(False), x)[0], 2 * x)
+
+
+def test_what_is_checked_though_nothing_reads_it_stays() -> None:
+    for result in (SelectOutputs(["twice"]).apply(_with_a_check(read=False)), _with_a_check(read=False).declutter()):
+        assert result.has_node("if")
+        with pytest.raises(RunError, match="the else branch gives 3,i32"):
+            _run(result, np.array(False), np.ones(3, np.float32))
