@@ -7,11 +7,11 @@ which operators have bodies.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tract_core.dims import Dim, substitute, symbol, symbols_of
 from tract_core.model.fact import TypedFact
+from tract_core.model.fields import changed, leaves
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import COST
 
@@ -22,35 +22,12 @@ BodyFn = Callable[[TypedModel], TypedModel]
 
 def bodies_of(op: object) -> list[TypedModel]:
     """The models that an operator holds, in the order of its fields. What those hold in turn is theirs."""
-    if isinstance(op, TypedModel):
-        return [op]
-    return [body for part in _parts(op) for body in bodies_of(part)]
+    return [leaf for leaf in leaves(op) if isinstance(leaf, TypedModel)]
 
 
 def map_bodies(op: T, function: BodyFn) -> T:
     """``op`` with every body replaced by ``function`` of it; the very same object when none of them changes."""
-    return _map(op, function)
-
-
-def _parts(value: object) -> list[Any]:
-    if isinstance(value, (tuple, list)):
-        return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]: any element will do
-    if is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, field.name) for field in fields(value)]
-    return []
-
-
-def _map(value: Any, function: BodyFn) -> Any:
-    if isinstance(value, TypedModel):
-        return function(value)
-    parts = _parts(value)
-    mapped = [_map(part, function) for part in parts]
-    if all(new is old for new, old in zip(mapped, parts, strict=True)):
-        return value
-    if isinstance(value, (tuple, list)):
-        return type(value)(mapped)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]: the same kind of sequence
-    names = [field.name for field in fields(value)]
-    return replace(value, **dict(zip(names, mapped, strict=True)))
+    return changed(op, lambda leaf: function(leaf) if isinstance(leaf, TypedModel) else leaf)
 
 
 def body_cost(body: TypedModel, known: Mapping[str, Dim]) -> dict[str, Dim]:
