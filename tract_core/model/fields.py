@@ -62,6 +62,12 @@ def changed(value: T, change: Callable[[Any], Any], whole: tuple[type, ...] = ()
     return kind.again(value, after)
 
 
+def parts_of(value: object) -> Sequence[Any] | None:
+    """What a value holds directly, ``None`` for a leaf. A mapping holds pairs. Raises FactError as `leaves` does."""
+    kind = _kind(type(value))
+    return None if kind is None else kind.parts(value)
+
+
 def field_names(value: object) -> tuple[str, ...]:
     """The fields of a dataclass's object that make it what it is, in order: those that its constructor takes."""
     return _names(type(value))
@@ -73,7 +79,7 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 @cache
-def _kind(kind: type) -> _Kind | None:
+def _kind(kind: Any) -> _Kind | None:
     """How values of a class are taken apart; ``None`` for those that hold no others."""
     if issubclass(kind, _PLAIN):
         return None

@@ -50,6 +50,17 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         self._registry = registry
         self.remarks: list[TractError] = []
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both compute the same in the same way, whatever their nodes are called: see `same_model`."""
+        from tract_core.model.same import same_model
+
+        return same_model(self, other) if isinstance(other, TypedModel) else NotImplemented
+
+    def __hash__(self) -> int:
+        from tract_core.model.same import outline
+
+        return outline(self)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_registry": None}  # tables do not travel: the other side has plugins of its own
 
@@ -219,7 +230,7 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         """As for any graph, with the nodes that check something, or bind in a run what others or conditions mention."""
         wanted = list(self.outputs if targets is None else targets)
         wanted += [OutletId(node.id) for node in self.live_nodes() if node.op.checks]
-        order = super().eval_order(wanted)
+        order = self.order_of_edges(wanted)
         binders = [node for node in self.live_nodes() if node.op.announces]
         while binders:
             missing = self._unbound([self.nodes[node_id].op for node_id in order])
@@ -227,8 +238,12 @@ class TypedModel(Graph[TypedFact, TypedOp]):
             if not found:
                 break
             wanted += [OutletId(node.id) for node in found]
-            order = super().eval_order(wanted)
+            order = self.order_of_edges(wanted)
         return order
+
+    def order_of_edges(self, targets: Sequence[OutletId]) -> list[int]:
+        """As for any graph: what ``targets`` need by their inputs, without the nodes that bind symbols."""
+        return super().eval_order(targets)
 
     def _unbound(self, ops: Sequence[TypedOp]) -> frozenset[str]:
         """The symbols that these operators mention and that neither they nor the inputs bind."""

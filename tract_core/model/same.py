@@ -1,0 +1,145 @@
+"""Whether two models are the same, and a short text that stands for one.
+
+Both read a model as one stream of tokens: its interface, then its nodes in the order in which the outputs need them,
+each with its operator's fields and the places of its inputs in that order. So two models are the same when they are
+built alike from the outputs up, whatever the ids of their nodes; one node that two others read is not the same as two
+equal ones. Bodies are read where their operator is. Time and memory are linear in the model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Set
+from enum import Enum
+from itertools import zip_longest
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from tract_core.data import Constant, SymbolicArray
+from tract_core.dims import TDim
+from tract_core.errors import Unsupported
+from tract_core.model.fields import parts_of
+from tract_core.model.graph import Graph, OutletId
+from tract_core.model.substitute import symbols_announced
+from tract_core.plugins.tables import key_text
+
+if TYPE_CHECKING:
+    from tract_core.model.typed import TypedModel
+
+_SIMPLE: Final = (str, bytes, int, float, complex, bool, type(None), range)
+_END: Final = object()
+
+
+def same_model(a: TypedModel, b: TypedModel, *, names: bool = False) -> bool:
+    """Whether two models have the same inputs, operators, connections, outputs, assertions and properties.
+
+    ``names``: whether inputs, outputs and nodes must have the same names too. Constants are the same when type, shape
+    and bits are. Raises Unsupported when an operator holds something that cannot be told apart.
+    """
+    if a is b:
+        return True
+    return all(one == other for one, other in zip_longest(_model(a, names), _model(b, names), fillvalue=_END))
+
+
+def fingerprint(model: TypedModel, *, names: bool = False) -> str:
+    """32 hexadecimal digits that are equal for models that are `same_model`, in every process, and else differ.
+
+    Reads every constant. Raises Unsupported as `same_model` does.
+    """
+    state = hashlib.blake2b(digest_size=16)
+    for token in _model(model, names):
+        text = token.digest if isinstance(token, Constant) else repr(token).encode("utf-8", "surrogatepass")
+        state.update(len(text).to_bytes(8, "little") + text)
+    return state.hexdigest()
+
+
+def outline(model: TypedModel) -> int:
+    """A number that is equal for models that are `same_model`; constants count by type and shape, and are not read."""
+    return hash(tuple(map(hash, _model(model, names=False))))
+
+
+def _model(model: TypedModel, names: bool) -> Iterator[Any]:
+    order = _order(model)
+    place = {node_id: index for index, node_id in enumerate(order)}
+    yield "model", tuple(place[outlet.node] for outlet in model.inputs)
+    yield tuple((place[outlet.node], outlet.slot) for outlet in model.outputs)
+    if names:
+        yield tuple(model.outlet_name(outlet) for outlet in (*model.inputs, *model.outputs))
+    yield tuple(sorted(map(str, model.symbols)))
+    for node_id in order:
+        node = model.nodes[node_id]
+        yield tuple((place[outlet.node], outlet.slot) for outlet in node.inputs)
+        yield tuple(str(fact) for fact in model.output_facts(node))
+        if names:
+            yield node.name
+        yield from _value(node.op, names)
+    for name in sorted(model.properties):
+        yield name
+        yield Constant(model.properties[name])
+
+
+def _order(model: TypedModel) -> list[int]:
+    """The nodes that the interface needs, and those that only bind a symbol, which come in the order of its name."""
+    wanted = [*model.inputs, *model.outputs]
+    known = set(model.order_of_edges(wanted))
+    binders = [node_id for node_id in model.eval_order(wanted) if node_id not in known]
+    binders.sort(key=lambda node_id: sorted(symbols_announced(model.nodes[node_id].op)))
+    return model.order_of_edges([*wanted, *map(OutletId, binders)])
+
+
+def _value(value: Any, names: bool) -> Iterator[Any]:
+    """The tokens of an operator, or of what is in its fields."""
+    parts = parts_of(value)
+    if parts is None:
+        yield from _leaf(value, names)
+        return
+    yield _class_of(value), len(parts)
+    if isinstance(value, (Set, Mapping)):  # their order means nothing
+        yield from sorted((tuple(_value(part, names)) for part in parts), key=repr)
+        return
+    for part in parts:
+        yield from _value(part, names)
+
+
+def _leaf(value: Any, names: bool) -> Iterator[Any]:
+    if isinstance(value, Enum):
+        yield _class_of(value), value.name
+    elif isinstance(value, _SIMPLE):
+        yield type(value).__name__, repr(value)
+    elif isinstance(value, Constant):
+        yield value
+    elif isinstance(value, TDim):
+        yield "size", str(value)
+    elif isinstance(value, SymbolicArray):
+        yield "sizes", value.array.shape, tuple(str(dim) for dim in value.dims)
+    elif isinstance(value, np.generic):
+        array: np.ndarray[Any, Any] = np.asarray(cast("Any", value))
+        yield array.dtype.str, array.tobytes()
+    elif isinstance(value, (type, FunctionType)) and "<" not in value.__qualname__:
+        yield "code", f"{value.__module__}:{value.__qualname__}"
+    elif isinstance(value, Graph):
+        yield from _model(cast("TypedModel", value), names)
+    else:
+        yield from _other(value, names)
+
+
+def _other(value: Any, names: bool) -> Iterator[Any]:
+    """An object of a class that nobody here knows: what it pickles as. Raises Unsupported where it does not."""
+    try:
+        made = value.__reduce_ex__(4)
+    except Exception as error:
+        raise Unsupported(
+            f"{_class_of(value)} cannot be compared by what it holds: {error}",
+            hint="make it a frozen dataclass, or give it __reduce__",
+        ) from None
+    if isinstance(made, str):
+        yield "code", f"{type(value).__module__}:{made}"
+        return
+    for part in made[:3]:  # what makes it, from what, and what is set afterwards
+        yield from _value(part, names)
+
+
+def _class_of(value: Any) -> str:
+    return key_text(value.__class__)
