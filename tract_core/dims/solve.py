@@ -31,6 +31,15 @@ def bind(dims: Sequence[Dim], sizes: Sequence[int], bound: Mapping[str, int]) ->
         waiting = still_waiting
 
 
+def linear_in_one_symbol(dim: Dim) -> tuple[str, int, int] | None:
+    """``(symbol, factor, constant)`` where ``dim`` is ``factor * symbol + constant``; ``None`` for anything else."""
+    if isinstance(dim, int) or len(dim.terms) != 1:
+        return None
+    ((product, factor),) = dim.terms.items()
+    (only, *others) = product
+    return None if others or not isinstance(only, str) else (only, factor, dim.constant)
+
+
 def _settle(dim: Dim, size: int, values: dict[str, int]) -> bool:
     """Whether nothing is left to find out from ``dim``; adds the symbol that it determines to ``values``."""
     rest = _with_values(dim, size, values)
@@ -59,9 +68,10 @@ def _with_values(dim: Dim, size: int, values: Mapping[str, int]) -> Dim:
 
 def _solve(rest: TDim, name: str, size: int, dim: Dim, values: Mapping[str, int]) -> int | None:
     """The one value of ``name`` for which ``rest`` is ``size``; ``None`` where it cannot be singled out."""
-    factor = rest.terms.get((name,))
-    if factor is not None and len(rest.terms) == 1:
-        value, left_over = divmod(size - rest.constant, factor)
+    linear = linear_in_one_symbol(rest)
+    if linear is not None:
+        _, factor, constant = linear
+        value, left_over = divmod(size - constant, factor)
         if left_over or value < 0:
             kind = "whole" if left_over else "non-negative"
             raise _contradiction(dim, size, f"no {kind} value of {name} gives that", values)

@@ -1,0 +1,105 @@
+"""How the sizes of a model's inputs give its symbols their values: found out once, then read off the shapes.
+
+`BindingPlan` is data. It says which axis of which input gives which symbol, by which inverse, and what remains to be
+checked. `tract_core.runtime.binding` applies it, and explains in words what does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tract_core.dims import Dim, bind, evaluate, is_symbolic, linear_in_one_symbol, symbols_of
+from tract_core.errors import DimError
+from tract_core.model.fact import TypedFact
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """``symbol`` is ``(size - constant) / factor``, for the size of axis ``axis`` of input ``slot``."""
+
+    slot: int
+    axis: int
+    symbol: str
+    factor: int = 1
+    constant: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The size of axis ``axis`` of input ``slot`` is ``dim``: a number, or an expression over symbols."""
+
+    slot: int
+    axis: int
+    dim: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class BindingPlan:
+    """What to read off the shapes of the inputs, and what to check.
+
+    ``ranks``: how many axes each input has. ``takes``: the symbols that one size each gives. ``fixed``: the sizes that
+    are numbers. ``checks``: the sizes that the symbols taken must give. ``rest``: the sizes whose symbols come out of
+    several sizes together, or out of an expression that has no plain inverse.
+    """
+
+    ranks: tuple[int, ...]
+    takes: tuple[Take, ...]
+    fixed: tuple[Check, ...]
+    checks: tuple[Check, ...]
+    rest: tuple[Check, ...]
+
+    @staticmethod
+    def of(facts: Sequence[TypedFact]) -> BindingPlan:
+        """The plan for inputs of these facts."""
+        takes: dict[str, Take] = {}
+        others: list[Check] = []
+        for slot, fact in enumerate(facts):
+            for axis, dim in enumerate(fact.shape):
+                inverse = linear_in_one_symbol(dim)
+                if inverse is not None and inverse[0] not in takes:
+                    takes[inverse[0]] = Take(slot, axis, *inverse)
+                else:
+                    others.append(Check(slot, axis, dim))
+        symbolic = [one for one in others if is_symbolic(one.dim)]
+        return BindingPlan(
+            tuple(fact.rank for fact in facts),
+            tuple(takes.values()),
+            tuple(one for one in others if not is_symbolic(one.dim)),
+            tuple(one for one in symbolic if symbols_of(one.dim) <= takes.keys()),
+            tuple(one for one in symbolic if not symbols_of(one.dim) <= takes.keys()),
+        )
+
+    def values(self, shapes: Sequence[Sequence[int]], known: Mapping[str, int] | None = None) -> dict[str, int] | None:
+        """The value of each symbol for inputs of these shapes, beside what is ``known``; ``None`` when they do not fit.
+
+        ``shapes``: one per input, in elements, outermost axis first. A symbol that the sizes leave open gets no value.
+        """
+        if len(shapes) != len(self.ranks):
+            return None
+        for rank, shape in zip(self.ranks, shapes):  # noqa: B905 - looked at just before
+            if len(shape) != rank:
+                return None
+        values = dict(known) if known else {}
+        for take in self.takes:
+            value = shapes[take.slot][take.axis]
+            if take.factor != 1 or take.constant:
+                value, left_over = divmod(value - take.constant, take.factor)
+                if left_over or value < 0:
+                    return None
+            if values.setdefault(take.symbol, value) != value:
+                return None
+        for fixed in self.fixed:
+            if shapes[fixed.slot][fixed.axis] != fixed.dim:
+                return None
+        return self._further(shapes, values) if self.checks or self.rest else values
+
+    def _further(self, shapes: Sequence[Sequence[int]], values: dict[str, int]) -> dict[str, int] | None:
+        try:
+            for check in self.checks:
+                if evaluate(check.dim, values) != shapes[check.slot][check.axis]:
+                    return None
+            sizes = [shapes[one.slot][one.axis] for one in self.rest]
+            return bind([one.dim for one in self.rest], sizes, values)
+        except DimError:
+            return None
