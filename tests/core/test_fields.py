@@ -49,7 +49,7 @@ HOLDERS = [
 ]
 
 
-@pytest.mark.parametrize("value", HOLDERS, ids=repr)
+@pytest.mark.parametrize("value", HOLDERS, ids=range(len(HOLDERS)))
 def test_symbols_are_found_and_replaced_wherever_they_are(value: Any) -> None:
     assert symbols_in(value) == {"S"}
     assert substitute_in(value, {"T": 5}) is value

@@ -151,10 +151,10 @@ class Point:
         (1, 1.0),
         (1, True),
         (0.0, -0.0),
-        ((1, 2), [1, 2]),
+        ((1, 2), (1, 2, 3)),
         ((1, (2,)), (1, 2)),
         (("a", "b"), ("ab",)),
-        ({"a": 1}, {"a": 2}),
+        (frozenset("ab"), ("a", "b")),
         (frozenset("ab"), frozenset("abc")),
         (np.float32(1), np.float64(1)),
         (Point(1), Point(2)),
@@ -163,7 +163,7 @@ class Point:
         ("1", 1),
         (b"a", "a"),
     ],
-    ids=repr,
+    ids=range(14),
 )
 def test_what_operators_hold(one: Any, other: Any) -> None:
     assert fingerprint(holding(one)) == fingerprint(holding(one))
@@ -172,9 +172,8 @@ def test_what_operators_hold(one: Any, other: Any) -> None:
     assert not same_model(holding(one), holding(other))
 
 
-def test_the_order_of_sets_and_dictionaries_means_nothing() -> None:
-    assert holding({"a": 1, "b": 2}) == holding({"b": 2, "a": 1})
-    assert fingerprint(holding({"a": 1, "b": 2})) == fingerprint(holding({"b": 2, "a": 1}))
+def test_the_order_of_sets_means_nothing() -> None:
+    assert holding(frozenset(range(50))) == holding(frozenset(reversed(range(50))))
     assert fingerprint(holding(frozenset(range(50)))) == fingerprint(holding(frozenset(reversed(range(50)))))
 
 

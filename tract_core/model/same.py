@@ -22,11 +22,10 @@ from tract_core.dims import TDim
 from tract_core.errors import Unsupported
 from tract_core.model.fields import parts_of
 from tract_core.model.graph import Graph, OutletId
-from tract_core.model.substitute import symbols_announced
 from tract_core.plugins.tables import key_text
 
 if TYPE_CHECKING:
-    from tract_core.model.typed import TypedModel
+    from tract_core.model.typed import TypedModel, TypedNode
 
 _SIMPLE: Final = (str, bytes, int, float, complex, bool, type(None), range)
 _END: Final = object()
@@ -68,6 +67,7 @@ def _model(model: TypedModel, names: bool) -> Iterator[Any]:
     if names:
         yield tuple(model.outlet_name(outlet) for outlet in (*model.inputs, *model.outputs))
     yield tuple(sorted(map(str, model.symbols)))
+    yield tuple(sorted(str(condition) for condition, _ in model.conditions))
     for node_id in order:
         node = model.nodes[node_id]
         yield tuple((place[outlet.node], outlet.slot) for outlet in node.inputs)
@@ -81,12 +81,20 @@ def _model(model: TypedModel, names: bool) -> Iterator[Any]:
 
 
 def _order(model: TypedModel) -> list[int]:
-    """The nodes that the interface needs, and those that only bind a symbol, which come in the order of its name."""
+    """The nodes that the interface needs, then those that only check something or bind a symbol.
+
+    The latter have an order of their own, which depends on what they are and read.
+    """
     wanted = [*model.inputs, *model.outputs]
-    known = set(model.order_of_edges(wanted))
-    binders = [node_id for node_id in model.eval_order(wanted) if node_id not in known]
-    binders.sort(key=lambda node_id: sorted(symbols_announced(model.nodes[node_id].op)))
-    return model.order_of_edges([*wanted, *map(OutletId, binders)])
+    place = {node_id: index for index, node_id in enumerate(model.order_of_edges(wanted))}
+    others = [model.nodes[node_id] for node_id in model.eval_order(wanted) if node_id not in place]
+
+    def key(node: TypedNode) -> str:
+        read = [(place.get(outlet.node, -1), outlet.slot) for outlet in node.inputs]
+        return repr((read, [str(outlet.fact) for outlet in node.outputs], list(_value(node.op, names=False))))
+
+    others.sort(key=key)
+    return model.order_of_edges([*wanted, *(OutletId(node.id) for node in others)])
 
 
 def _value(value: Any, names: bool) -> Iterator[Any]:
