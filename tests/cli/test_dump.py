@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from click.testing import Result
 
 Call = Callable[..., Result]
@@ -96,3 +97,30 @@ def test_assertions_hold_or_fail(tract: Call, model: Path) -> None:
 
 def test_verbose_says_which_rules_fired(tract: Call, model: Path) -> None:
     assert "patches" in tract("-v", model).output
+
+
+def test_the_graph_as_a_picture(tract: Call, model: Path, tmp_path: Path) -> None:
+    svg = tract(model, "dump", "--svg").output
+    assert svg.startswith("<svg xmlns=")
+    assert ">EinSum</text>" in svg
+    assert ">B,3,f32</text>" in svg
+    dot = tract(model, "--dot").output
+    assert dot.startswith('digraph "small.onnx" {')
+    assert "<B>EinSum</B>" in dot
+    for line in (("dump", "--svg", tmp_path / "a.svg", "--const"), ("--const", "--svg", tmp_path / "a.svg")):
+        assert tract(model, *line).output == ""
+        assert (tmp_path / "a.svg").read_text().count(">Const</text>") == 3
+    assert "MatMul" in tract(model, "--pass", "load", "dump", "--svg").output
+    only = tract(model, "dump", "--op-name", "EinSum", "--svg").output
+    assert ">EinSum</text>" in only
+    assert ">Add</text>" not in only
+
+
+def test_a_graph_that_is_too_large_to_draw(tract: Call, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tract_core.drawing.layout.MOST_PLACES", 3)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    result = tract(model, "dump", "--svg")
+    assert result.exit_code == 1
+    assert "the picture: there are more than 3 boxes" in result.output
+    assert "--node-name" in result.output
+    assert tract(model, "dump", "--dot").exit_code == 0

@@ -11,6 +11,9 @@ from tract_core.model.graph import Graph, OutletId
 SHOWN = 16
 """Inputs, and outputs, that are listed."""
 
+DRAWN = 300
+"""Boxes of a graph that is drawn in a notebook."""
+
 
 def describe_model(kind: str, graph: Graph[Any, Any]) -> str:
     """``Model(x: B,3,f32 -> y: B,f32; 12 nodes)``."""
@@ -29,7 +32,7 @@ def rich_of(graph: Graph[Any, Any] | None) -> Iterator[tuple[str, Any]]:
 
 
 def html_of(kind: str, graph: Graph[Any, Any] | None) -> str:
-    """A small table of inputs and outputs."""
+    """A small table of inputs and outputs, and the graph as a picture unless that would be large."""
     if graph is None:
         return f"<b>{escape(kind)}</b> (consumed)"
     rows = [
@@ -38,7 +41,18 @@ def html_of(kind: str, graph: Graph[Any, Any] | None) -> str:
         for name, fact in _pairs(graph, outlets)
     ]
     nodes = sum(1 for _ in graph.live_nodes())
-    return f"<b>{escape(kind)}</b>, {nodes} nodes<table>{''.join(rows)}</table>"
+    return f"<b>{escape(kind)}</b>, {nodes} nodes<table>{''.join(rows)}</table>{_drawn(graph)}"
+
+
+def _drawn(graph: Graph[Any, Any]) -> str:
+    from tract_core.drawing import inline_svg_of, picture_of
+
+    if len(graph.nodes) > DRAWN * 10:
+        return ""
+    picture = picture_of(graph)
+    if picture.size > DRAWN or all(box.kind != "node" for box in picture.boxes):
+        return ""
+    return f'<div style="max-height:40em;overflow:auto">{inline_svg_of(picture)}</div>'
 
 
 def size(count: int) -> str:

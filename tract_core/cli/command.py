@@ -22,6 +22,13 @@ class Flag(click.Option):
         self.group = group
 
 
+class OptionalValue(Flag):
+    """A flag whose value may be left out, before another flag and at the end; it is ``-`` then."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, is_flag=False, flag_value="-", **attributes)
+
+
 def write_flags(
     command: click.Command, ctx: click.Context, formatter: click.HelpFormatter, others: str = FLAGS
 ) -> None:

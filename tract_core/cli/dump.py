@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tract_core.cli.command import ModelCommand
-from tract_core.cli.options import assertion_options, bench_options, run_options, trace_option
+from tract_core.cli.options import assertion_options, bench_options, file_or_output, run_options, trace_option
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 @click.option("-s", "--summary", is_flag=True, help="Properties, inputs and outputs only.")
 @click.option("--json", "as_json", is_flag=True, help="Costs (and timings, with --profile) as JSON.")
 @click.option("--audit-json", is_flag=True, help="The whole graph as JSON.")
+@file_or_output("--dot", help="Draw the graph, as a text for Graphviz.")
+@file_or_output("--svg", help="Draw the graph, as SVG.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing, only check assertions.")
 @run_options
 @bench_options

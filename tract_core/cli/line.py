@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import click
 
-from tract_core.cli.command import ModelCommand
+from tract_core.cli.command import ModelCommand, OptionalValue
 from tract_core.cli.options import MANNERS
 
 if TYPE_CHECKING:
@@ -136,6 +136,8 @@ class Splitter:
                 return [name]
             return [word]
         wanted = option.nargs - attached
+        if isinstance(option, OptionalValue) and (not later or _is_flag(later[0])):
+            wanted = 0
         if len(later) < wanted and not self.ctx.resilient_parsing:
             raise click.UsageError(f"{name} wants a value: {name} {option.make_metavar(self.ctx)}", self.ctx)
         values, later[:wanted] = later[:wanted], []
