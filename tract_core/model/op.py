@@ -7,7 +7,7 @@ meaning, cost, axes, simplifications, how a file format spells it) is a row in a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, Protocol, cast
 
 from tract_core.errors import FactError
@@ -49,39 +49,45 @@ _RIGHT: Final[set[type]] = set()
 """The classes that were looked at, and are right."""
 
 
-def check_operator(op: object) -> None:
+def check_operator(op: object, home: Callable[[type], str]) -> None:
     """Raises FactError unless ``op`` is a frozen dataclass derived from `TypedOp` whose fields can be hashed.
+
+    ``home``: for a class, how messages call it, with the distribution that it is from.
 
     Equal operators on equal inputs are merged, and an operator is shared between models: so it can be compared, and
     nobody changes it.
     """
     kind = type(op)
     if kind not in _RIGHT:
-        problem = _what_is_wrong_with(op)
+        wrong = op if isinstance(op, type) else kind
+        problem = "it is a class, wanted an instance of it" if wrong is op else what_is_wrong_with(wrong)
         if problem is not None:
-            name = op.__name__ if isinstance(op, type) else kind.__name__
-            hint = f"write it as @dataclass(frozen=True) above class {name}(TypedOp), and make one with {name}(...)"
-            raise FactError(f"{name} is no operator: {problem}", hint=hint)
+            raise FactError(f"{home(wrong)} is no operator: {problem}", hint=how_to_write(wrong))
         _RIGHT.add(kind)
     try:
         hash(op)
     except TypeError as error:
         hint = "let its fields hold tuples instead of lists, and arrays as tract_core.data.Constant"
-        raise FactError(f"{kind.__name__} cannot be compared: {error}", hint=hint) from None
+        raise FactError(f"{home(kind)} cannot be compared: {error}", hint=hint) from None
 
 
-def _what_is_wrong_with(op: object) -> str | None:
-    if isinstance(op, type):
-        return "it is a class, wanted an instance of it"
-    if TypedOp not in type(op).__mro__:
+def how_to_write(kind: type) -> str:
+    """What to do about a class that is no operator."""
+    name = kind.__name__
+    return f"write it as @dataclass(frozen=True) above class {name}(TypedOp), and make one with {name}(...)"
+
+
+def what_is_wrong_with(kind: type) -> str | None:
+    """Why the instances of a class are no operators, or ``None``."""
+    if TypedOp not in kind.__mro__:
         return "it is not derived from tract_core.model.op.TypedOp"
-    params = getattr(op, "__dataclass_params__", None)
+    params = getattr(kind, "__dataclass_params__", None)
     if params is None:
         return "it is no dataclass"
     return None if params.frozen else "it is a dataclass that can be changed"
 
 
-def check_facts(op: Op, outputs: object) -> tuple[TypedFact, ...]:
+def check_facts(op: Op, outputs: object, home: Callable[[type], str]) -> tuple[TypedFact, ...]:
     """What ``output_facts`` of an operator returned: at least one fact. Raises FactError, saying what it is instead."""
     found = _a(outputs)
     if isinstance(outputs, TypedFact):
@@ -93,7 +99,7 @@ def check_facts(op: Op, outputs: object) -> tuple[TypedFact, ...]:
             return tuple(cast("Sequence[TypedFact]", items))
         found = f"{found} with {_a(other[0])}" if other else "no fact at all"
     hint = f"have output_facts of {type(op).__name__} return a tuple with one TypedFact per output"
-    raise FactError(f"its output_facts returned {found}, wanted a tuple of facts", hint=hint)
+    raise FactError(f"output_facts of {home(type(op))} returned {found}, wanted a tuple of facts", hint=hint)
 
 
 def _a(value: Any) -> str:

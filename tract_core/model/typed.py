@@ -138,22 +138,20 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         """
         facts = [self.outlet_fact(outlet) for outlet in inputs]
         try:
-            check_operator(op)
+            check_operator(op, self._called)
             with self.noting_conditions(f"node {name!r} ({op.name})"):
                 outputs = self.facts_for(op, facts)
         except TractError as error:
             found = "; ".join(map(str, facts)) or "none"
             if error.hint is None:
                 error.hint = f"inputs are: {found}"
-            raise error.at(f"node {name!r} ({self._described(op)})") from None
+            raise error.at(f"node {name!r} ({getattr(op, 'name', op)})") from None
         return tuple(self.add_node(name, op, outputs, inputs).outlets())
 
-    def _described(self, op: TypedOp) -> str:
-        """What messages call an operator: its name, and the distribution that it is from where that is not the core."""
-        kind: type = op if isinstance(op, type) else type(op)
-        name = kind.__name__ if isinstance(op, type) else getattr(op, "name", kind.__name__)
+    def _called(self, kind: type) -> str:
+        """What messages call a class: its name, and the distribution that it is from where that is not the core."""
         home = self.registry.home_of(kind)
-        return name if home == CORE else f"{name} of {home}"
+        return kind.__name__ if home == CORE else f"{kind.__name__} of {home}"
 
     @contextmanager
     def noting_conditions(self, origin: str) -> Generator[None]:
@@ -178,7 +176,7 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         """The facts that ``op`` gives for these inputs in this model: sizes simplified, known values computed."""
         outputs = op.output_facts(inputs)
         if outputs.__class__ is not tuple or any(fact.__class__ is not TypedFact for fact in outputs) or not outputs:
-            outputs = check_facts(op, outputs)
+            outputs = check_facts(op, outputs, self._called)
         for fact in outputs:
             check_sizes(fact.shape)
         if not all(fact.shape.is_concrete for fact in outputs):

@@ -13,9 +13,10 @@ from typing import Any
 
 from tract_core.errors import PluginError, TractError
 from tract_core.plugins.descriptor import CORE_PLUGIN, PluginRecord, PluginState
-from tract_core.plugins.keys import REFERENCE, STATE
+from tract_core.plugins.keys import AXES, COST, REFERENCE, STATE, SYMBOLIC
 from tract_core.plugins.missing import RESERVED
 from tract_core.plugins.registry import Registry
+from tract_core.plugins.tables import key_text
 
 Finding = tuple[str, PluginError]
 """What was being done, and what is wrong."""
@@ -35,6 +36,7 @@ def check_up(registry: Registry) -> list[PluginRecord]:
             *_unknown_tables(listed, tables),
             *_unlisted_rows(listed, loaded, tables),
             *_operators_without_meaning(registry, loaded),
+            *_keys_that_are_no_operators(loaded),
             *_names_of_runtimes(registry, record),
         ]
         for doing, error in findings:
@@ -88,13 +90,35 @@ def _operators_without_meaning(registry: Registry, loaded: Mapping[str, Any]) ->
                 yield f"operators in {module}", PluginError(problem, hint=hint)
 
 
+def _keys_that_are_no_operators(loaded: Mapping[str, Any]) -> Iterator[Finding]:
+    """Classes that a module defines, and has rows for, and whose instances cannot be wired."""
+    from tract_core.model.op import how_to_write, what_is_wrong_with
+
+    about_operators = {key.name for key in (REFERENCE, STATE, COST, AXES, SYMBOLIC)}
+    for module, rows in loaded.items():
+        keys = dict.fromkeys(row.key for row in rows or () if row.table in about_operators)
+        for key in keys:
+            kind = getattr(sys.modules[module], key.partition(":")[2], None)
+            if not isinstance(kind, type) or key_text(kind) != key or _has_children(kind):
+                continue
+            problem = what_is_wrong_with(kind)
+            if problem is not None:
+                doing = f"operators in {module}"
+                yield doing, PluginError(f"{kind.__name__} is no operator: {problem}", hint=how_to_write(kind))
+
+
+def _has_children(kind: type) -> bool:
+    """Whether a class is a base of others, which need not be a dataclass itself."""
+    return bool(type.__subclasses__(kind))
+
+
 def _operators_in(module: str) -> list[type]:
     """The operators that are defined in a module and that nothing is derived from."""
     from tract_core.model.op import TypedOp
 
     found = vars(sys.modules[module]).values()
     kinds = [one for one in found if isinstance(one, type) and one.__module__ == module]
-    return [one for one in kinds if TypedOp in one.__mro__ and not one.__subclasses__()]
+    return [one for one in kinds if TypedOp in one.__mro__ and not _has_children(one)]
 
 
 def _names_of_runtimes(registry: Registry, record: PluginRecord) -> Iterator[Finding]:

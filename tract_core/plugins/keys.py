@@ -78,5 +78,5 @@ def _rule_row(key: str, value: Any) -> str | None:
 
 
 DECLUTTER: TableKey[str, Rule] = TableKey(
-    "declutter", "a rule that brings a graph closer to its normal form", _rule_row
+    "declutter", "how one node is rewritten, to bring a graph closer to its normal form", _rule_row
 )

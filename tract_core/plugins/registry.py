@@ -7,6 +7,7 @@ in `discovery`, what their hooks may return in `offers`.
 
 from __future__ import annotations
 
+import importlib
 import os
 import threading
 import warnings
@@ -396,9 +397,12 @@ def _kind(hook: str) -> str:
 
 
 def _load_rows(module: str) -> Rows:
-    rows = load_object(f"{module}:ROWS")
+    rows = getattr(importlib.import_module(module), "ROWS", None)
     if not isinstance(rows, Rows):
-        raise RegistrationError(f"{module}.ROWS is a {type(rows).__name__}, wanted a tract_core.plugins.Rows")
+        found = f"module {module!r} has no 'ROWS'" if rows is None else f"{module}.ROWS is a {type(rows).__name__}"
+        raise RegistrationError(
+            f"{found}, wanted a tract_core.plugins.Rows", hint="write ROWS = Rows() there, and add the rows to it"
+        )
     return rows
 
 

@@ -78,15 +78,18 @@ class Rows:
         self._rows: list[Row] = []
 
     def add(self, table: TableKey[K, V], key: K | str, value: V) -> None:
-        """Offer one row."""
-        self._rows.append(Row(table.name, key_text(key), value))
+        """Offer one row. Raises RegistrationError for what is no table or no key."""
+        self._rows.append(Row(_name_of(table), _checked_key(key), value))
 
     def row(self, table: TableKey[Any, Any], *keys: object) -> Callable[[F], F]:
-        """Decorator: offer the decorated function as the row of each of ``keys``."""
+        """Decorator: offer the decorated function as the row of each of ``keys``.
+
+        Raises RegistrationError for what is no table or no key.
+        """
+        name, texts = _name_of(table), [_checked_key(key) for key in keys]
 
         def offer(function: F) -> F:
-            for key in keys:
-                self._rows.append(Row(table.name, key_text(key), function))
+            self._rows += [Row(name, key, function) for key in texts]
             return function
 
         return offer
@@ -96,6 +99,23 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+
+def _name_of(table: object) -> str:
+    if isinstance(table, TableKey):
+        return table.name
+    hint = "write it as @ROWS.row(REFERENCE, Op), or ROWS.add(REFERENCE, Op, function)"
+    raise RegistrationError(f"a row names its table first, as REFERENCE; found {_shown(table)}", hint=hint)
+
+
+def _checked_key(key: object) -> str:
+    if isinstance(key, (type, str)) and not isinstance(key, TableKey):
+        return key_text(key)
+    raise RegistrationError(f"the key of a row is a class or a text, found {_shown(key)}")
+
+
+def _shown(value: object) -> str:
+    return value.__name__ if isinstance(value, type) else repr(value)
 
 
 class Standing(IntEnum):

@@ -27,7 +27,15 @@ from tract_core.testing.tolerance import Tolerance
 
 Array = np.ndarray[Any, Any]
 
-CASES: TableKey[str, Sequence[Case]] = TableKey("cases", "what an operator must compute, on any runtime")
+
+def _cases_row(key: str, value: Any) -> str | None:
+    found = "one Case" if isinstance(value, Case) else f"a {type(value).__name__}"
+    if isinstance(value, Sequence) and all(isinstance(case, Case) for case in cast("Sequence[object]", value)):
+        return None
+    return f"is {found}, wanted a list of Case"
+
+
+CASES: TableKey[str, Sequence[Case]] = TableKey("cases", "what an operator must compute, on any runtime", _cases_row)
 """Rows are lists of cases, keyed by the name of the family."""
 
 

@@ -106,7 +106,8 @@ class OnnxNode:
         attribute = self.attributes.get(name)
         if attribute is None:
             if default is None:
-                raise CorruptModel(f"{self.op_type} wants an attribute {name!r}, the node has none")
+                there = ", ".join(map(repr, self.attributes)) or "no attributes"
+                raise CorruptModel(f"{self.op_type} wants an attribute {name!r}, the node has {there}")
             return default
         if attribute.ref_attr_name:
             raise CorruptModel(f"attribute {name!r} refers to one of a function, and the node is in none")

@@ -93,6 +93,21 @@ def test_operators_without_a_meaning(install):
 
 
 @pytest.mark.parametrize(
+    ("head", "problem"),
+    [
+        ("@dataclass\nclass Mine(ElementWise)", "it is a dataclass that can be changed"),
+        ("class Mine(ElementWise)", "it is no dataclass"),
+        ("@dataclass(frozen=True)\nclass Mine", "it is not derived from tract_core.model.op.TypedOp"),
+    ],
+)
+def test_classes_that_are_no_operators(install, head, problem):
+    rows = f"{HEAD}{MEANING}\n{head}: pass\nROWS.add(REFERENCE, Mine, print)"
+    ((doing, what, fix),), _ = found(install, plugin=operators("{'reference': ['mine_ops']}"), ops=rows)
+    assert (doing, what) == ("operators in mine_ops", f"Mine is no operator: {problem}")
+    assert fix.startswith("write it as @dataclass(frozen=True) above class Mine(TypedOp)")
+
+
+@pytest.mark.parametrize(
     ("hooks", "code", "doing", "problem"),
     [
         ("transforms", "class Mine: pass", "load transform 'mine'", "it is the class Mine, wanted a frozen dataclass"),

@@ -120,7 +120,11 @@ BROKEN = {
     ),
     "frontends return texts": ({"plugin": FRONTENDS + "return ['a']"}, "hook tract_frontends", "a list with a str"),
     "rows: import": ({"plugin": MY_ROWS, "ops": "1 / 0"}, "import of worse_ops", "ZeroDivisionError"),
-    "rows: missing": ({"plugin": MY_ROWS, "ops": ""}, "import of worse_ops", "module 'worse_ops' has no 'ROWS'"),
+    "rows: missing": (
+        {"plugin": MY_ROWS, "ops": ""},
+        "import of worse_ops",
+        "module 'worse_ops' has no 'ROWS', wanted a tract_core.plugins.Rows",
+    ),
     "rows: no module": ({"plugin": MY_ROWS}, "import of worse_ops", "No module named 'worse_ops'"),
     "rows: odd": ({"plugin": MY_ROWS, "ops": "ROWS = []"}, "import of worse_ops", "worse_ops.ROWS is a list, wanted a"),
     "rows: key taken": (

@@ -22,8 +22,9 @@ from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.elementwise import Abs, ElementWise, Exp, Neg
 from tract_core.plugins import PluginWarning, Registry, Rows, hookimpl
-from tract_core.plugins.keys import DECLUTTER
-from tract_core.testing.case import Case
+from tract_core.plugins.keys import DECLUTTER, REFERENCE
+from tract_core.plugins.tables import Row, Table
+from tract_core.testing.case import CASES, Case
 from tract_core.testing.checks import CHECKS, Bench
 from tract_core.testing.declutter import checked_declutter
 
@@ -63,7 +64,7 @@ def test_what_output_facts_returns(answer, found):
     with pytest.raises(FactError) as caught:
         model_of(Odd(answer))
     assert str(caught.value) == (
-        f"node 'mine' (Odd of module {__name__}): its output_facts returned {found}, wanted a tuple of facts\n"
+        f"node 'mine' (Odd): output_facts of Odd of module {__name__} returned {found}, wanted a tuple of facts\n"
         "  hint: have output_facts of Odd return a tuple with one TypedFact per output"
     )
 
@@ -82,7 +83,7 @@ def test_an_operator_is_named_with_its_distribution():
             return "1.0"
 
     registry = Registry({"mine": Plugin()}, discover=False)
-    with pytest.raises(FactError, match=r"node 'mine' \(Odd of mine\): its output_facts returned None"):
+    with pytest.raises(FactError, match=r"node 'mine' \(Odd\): output_facts of Odd of mine returned None"):
         model_of(Odd(lambda _: None), registry)
     model = TypedModel(registry=registry)
     with pytest.raises(FactError, match=r"node 'mine' \(Neg\): Neg wants"):
@@ -110,19 +111,19 @@ class NoOperator:
 @pytest.mark.parametrize(
     ("op", "problem"),
     [
-        (Changeable(), "Changeable is no operator: it is a dataclass that can be changed"),
-        (NoDataclass(), "NoDataclass is no operator: it is no dataclass"),
-        (NoOperator(), "NoOperator is no operator: it is not derived from tract_core.model.op.TypedOp"),
+        (Changeable(), "Changeable of module .* is no operator: it is a dataclass that can be changed"),
+        (NoDataclass(), "NoDataclass of module .* is no operator: it is no dataclass"),
+        (NoOperator(), "NoOperator of module .* is no operator: it is not derived from tract_core.model.op.TypedOp"),
         (Neg, "Neg is no operator: it is a class, wanted an instance of it"),
-        (3, "int is no operator: it is not derived from"),
-        (None, "NoneType is no operator: it is not derived from"),
+        (3, "int of module builtins is no operator: it is not derived from"),
+        (None, "NoneType of module builtins is no operator: it is not derived from"),
     ],
 )
 def test_what_is_no_operator(op, problem):
     with pytest.raises(FactError, match=problem) as caught:
         model_of(op)
     assert "write it as @dataclass(frozen=True) above class" in str(caught.value.hint)
-    assert str(caught.value.where).startswith(f"node 'mine' ({problem.partition(' ')[0]}")
+    assert str(caught.value.where).startswith("node 'mine' (")
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,9 @@ class WithField(ElementWise):
     ("content", "kind"), [([1, 2], "list"), ({}, "dict"), (np.ones(2), "ndarray"), (([],), "list")]
 )
 def test_a_field_that_cannot_be_compared(content, kind):
-    with pytest.raises(FactError, match=f"WithField cannot be compared: unhashable type: '(numpy.)?{kind}'") as caught:
+    with pytest.raises(
+        FactError, match=f"WithField of module .* cannot be compared: unhashable type: '(numpy.)?{kind}'"
+    ) as caught:
         model_of(WithField(content))
     assert caught.value.hint == "let its fields hold tuples instead of lists, and arrays as tract_core.data.Constant"
     assert model_of(WithField((1, 2)))
@@ -248,3 +251,25 @@ def test_a_rule_on_a_text_is_refused_and_the_others_go_on(with_rule):
     with pytest.warns(PluginWarning, match="the row of acme for mine is given 'Neg', wanted types of operators"):
         model_of(Exp(), registry).declutter()
     assert "mine" not in registry[DECLUTTER].rows()
+
+
+def test_a_row_wants_its_table_first():
+    rows = Rows()
+    with pytest.raises(RegistrationError, match="a row names its table first, as REFERENCE; found Neg") as caught:
+        rows.row(Neg, REFERENCE)
+    assert caught.value.hint == "write it as @ROWS.row(REFERENCE, Op), or ROWS.add(REFERENCE, Op, function)"
+    with pytest.raises(RegistrationError, match="a row names its table first, as REFERENCE; found 'reference'"):
+        rows.add("reference", Neg, print)
+    for key in (Neg(), REFERENCE, 3, None):
+        with pytest.raises(RegistrationError, match="the key of a row is a class or a text, found "):
+            rows.row(REFERENCE, key)
+    assert not len(rows)
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [(Case("Neg", Neg(), [], np.negative), "one Case"), (None, "a NoneType"), ([3], "a list"), ("Neg", "a str")],
+)
+def test_cases_are_a_list(row, found):
+    with pytest.raises(RegistrationError, match=f"the row of acme for neg is {found}, wanted a list of Case"):
+        Table(CASES).check([Row("cases", "neg", row)], "acme")
