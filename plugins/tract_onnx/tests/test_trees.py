@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 import time
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import numpy_helper
 from onnx_check import load, run
 from onnx_single import node_model, outputs_of, refused, same_as_onnxruntime
+from tract_onnx.frontend import Onnx
+from tract_onnx.wire_format import scan
 
 from tract_core.errors import CorruptModel, FactError, LimitExceeded, RunError, Unsupported
 from tract_core.runtime.plan import TypedSimplePlan
 
+BENCH = Path(__file__).parents[3] / "bench"
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 FEATURES = 5
 
@@ -379,7 +386,7 @@ def test_missing_values_and_a_tree_of_one_leaf():
         (CorruptModel, "there are 0 targets", {"n_targets": 0}),
         (LimitExceeded, "there are 1099511627776 targets", {"n_targets": 1 << 40}),
         (Unsupported, "'aggregate_function' is 4", {"aggregate_function": 4}),
-        (FactError, "looks at 4611686018427387905 features, found 4,2,f32", {"nodes_featureids": [1 << 62, 0]}),
+        (CorruptModel, "has 4611686018427387904, wanted 0 to 2147483647", {"nodes_featureids": [1 << 62, 0]}),
     ],
 )
 def test_hostile_trees_by_position(error, match, changes):
@@ -468,3 +475,103 @@ def test_no_rows():
     assert isinstance(model, onnx.ModelProto)
     (found,) = run(model, {"x0": X2[:0]})
     assert found.shape == (0, 1)
+
+
+# -- many nodes ----------------------------------------------------------------------------------------------------
+
+
+def shuffled(rng, columns):
+    """Lists that belong together, in another order."""
+    order = rng.permutation(len(next(iter(columns.values()))))
+    return {name: [column[place] for place in order] for name, column in columns.items()}
+
+
+@pytest.mark.parametrize("stretch", [1, 3, 1 << 40])
+def test_nodes_in_any_order_under_any_numbers(stretch):
+    rng = np.random.default_rng(stretch)
+    trees = random_trees(rng, trees=9)
+    votes = random_votes(rng, trees, 2, "target")
+    x = grid(rng)
+    wanted = walked(trees, votes, "target", x, 2)
+    renumbered = {
+        name: [item * stretch - 5 for item in column] if name.endswith(("treeids", "nodeids")) else column
+        for name, column in {**trees, **votes}.items()
+    }
+    nodes = shuffled(rng, {name: column for name, column in renumbered.items() if name.startswith("nodes")})
+    voting = shuffled(rng, {name: column for name, column in renumbered.items() if name.startswith("target")})
+    (found,) = outputs_of("TreeEnsembleRegressor", [x], version=3, n_targets=2, **nodes, **voting)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7)
+
+
+def test_lists_that_stay_in_the_file(monkeypatch):
+    monkeypatch.setattr("tract_onnx.frontend.scan", lambda buffer, limits: scan(buffer, large=0, long=0, limits=limits))
+    rng = np.random.default_rng(3)
+    trees = random_trees(rng)
+    votes = random_votes(rng, trees, 3, "class", low=0.01)
+    same_as_onnxruntime("TreeEnsembleRegressor", [grid(rng)], version=3, n_targets=3, **trees, **renamed(votes))
+    options = {**trees, **votes, "classlabels_int64s": [7, -1, 0]}
+    same_as_onnxruntime("TreeEnsembleClassifier", [grid(rng)], version=3, outputs=2, **options)
+
+
+def renamed(votes):
+    return {name.replace("class", "target"): column for name, column in votes.items()}
+
+
+def chain(count):
+    """A tree that is as deep as it can be: ``count`` questions, each of which leads to the next, or to a leaf."""
+    asking, leaf = range(0, 2 * count, 2), range(1, 2 * count, 2)
+    order = [place for pair in zip(asking, leaf, strict=True) for place in pair] + [2 * count]
+    is_asking = [place % 2 == 0 and place < 2 * count for place in order]
+    return {
+        "nodes_treeids": [0] * len(order),
+        "nodes_nodeids": order,
+        "nodes_featureids": [0] * len(order),
+        "nodes_modes": ["BRANCH_LEQ" if asks else "LEAF" for asks in is_asking],
+        "nodes_values": [float(place) for place in order],
+        "nodes_truenodeids": [place + 1 if asks else 0 for place, asks in zip(order, is_asking, strict=True)],
+        "nodes_falsenodeids": [place + 2 if asks else 0 for place, asks in zip(order, is_asking, strict=True)],
+        "target_treeids": [0, 0],
+        "target_nodeids": [1, 2 * count],
+        "target_ids": [0, 0],
+        "target_weights": [1.0, 2.0],
+        "n_targets": 1,
+    }
+
+
+@pytest.mark.parametrize("turn_back", [False, True])
+def test_the_deepest_tree_takes_no_longer_than_a_broad_one(turn_back):
+    count = 50_000
+    attributes = chain(count)
+    if turn_back:  # the last question leads to the second one, which is then in a circle with all behind it
+        attributes["nodes_falsenodeids"][2 * count - 2] = 2
+        attributes["nodes_falsenodeids"][0] = 2 * count
+    model = node_model("TreeEnsembleRegressor", [np.zeros((1, 1), np.float32)], version=3, **attributes)
+    start = time.process_time()
+    if turn_back:
+        with pytest.raises(CorruptModel, match="part of a circle"):
+            load(model).into_typed()
+    else:
+        (node,) = (node for node in load(model).into_typed().nodes if type(node.op).__name__ == "TreeEnsemble")
+        assert node.op.forest.depth == count
+    assert time.process_time() - start < 5
+
+
+def test_many_nodes_take_seconds_and_little_more_memory_than_the_file(tmp_path):
+    sys.path.insert(0, str(BENCH))
+    import bench_trees
+
+    path = tmp_path / "trees.onnx"
+    bench_trees.write(path, trees=200, leaves=600)
+    model = Onnx().load(path)
+    tracemalloc.start()
+    try:
+        start = time.process_time()
+        typed = model.into_typed()
+        assert time.process_time() - start < 10
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * path.stat().st_size
+    finally:
+        tracemalloc.stop()
+    x = np.random.default_rng(1).normal(size=(20, 40)).astype(np.float32)
+    (found,) = TypedSimplePlan(typed).run([x])
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(found, session.run(None, {"x": x})[0], rtol=1e-4, atol=1e-4)

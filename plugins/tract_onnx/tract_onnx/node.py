@@ -13,6 +13,7 @@ from tract_core.data import DatumType
 from tract_core.errors import CorruptModel, Unsupported
 from tract_core.plugins.keys import Array
 from tract_onnx.file import OnnxFile
+from tract_onnx.long_lists import ListKind, LongList
 from tract_onnx.tensors import element_type
 
 _KIND = onnx.AttributeProto
@@ -47,6 +48,20 @@ class OnnxNode:
         """Whether the file gives that attribute."""
         return name in self.attributes
 
+    def holds_tensor(self, name: str) -> bool:
+        """Whether the file gives that attribute, and it is a tensor."""
+        return name in self.attributes and self.attributes[name].HasField("t")
+
+    def length(self, name: str) -> int:
+        """How many elements a list has; 0 for one that is absent."""
+        attribute = self.attributes.get(name)
+        if attribute is None:
+            return 0
+        left = self.file.tensors.run(attribute)
+        if left is not None:
+            return left.elements
+        return max(len(attribute.ints), len(attribute.floats), len(attribute.strings))
+
     def int(self, name: str, default: int | None = None) -> int:
         """An integer."""
         return self._get(name, "INT", "i", default)
@@ -73,16 +88,39 @@ class OnnxNode:
 
     def ints(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
         """Integers."""
-        return tuple(self._get(name, "INTS", "ints", default))
+        return tuple(self.int_array(name, default).tolist())
+
+    def int_array(self, name: str, default: Sequence[int] | None = None) -> Array:
+        """Integers, of which there may be millions: i64."""
+        found = self._list(name, ListKind.INTS, default)
+        return found.numbers() if isinstance(found, LongList) else np.fromiter(found, np.int64, len(found))
 
     def floats(self, name: str, default: Sequence[float] | None = None) -> tuple[float, ...]:
         """Floating-point numbers."""
-        return tuple(self._get(name, "FLOATS", "floats", default))
+        return tuple(self.float_array(name, default).tolist())
+
+    def float_array(self, name: str, default: Sequence[float] | None = None) -> Array:
+        """Floating-point numbers, of which there may be millions: f32."""
+        found = self._list(name, ListKind.FLOATS, default)
+        return found.numbers() if isinstance(found, LongList) else np.fromiter(found, np.float32, len(found))
 
     def strings(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
         """Texts."""
-        found = self._get(name, "STRINGS", "strings", default)
+        found = self._list(name, ListKind.STRINGS, default)
+        if isinstance(found, LongList):
+            texts, places = self.distinct_strings(name)
+            return tuple(map(texts.__getitem__, places.tolist()))
         return tuple(value if isinstance(value, str) else self._text(name, value) for value in found)
+
+    def distinct_strings(self, name: str) -> tuple[list[str], Array]:
+        """The distinct texts of a list, of which there may be millions, and the place of each element's among them."""
+        found = self._list(name, ListKind.STRINGS, None)
+        if isinstance(found, LongList):
+            texts, places = found.distinct_texts()
+            return [self._text(name, text) for text in texts], places
+        known: dict[str, int] = {}
+        places = [known.setdefault(text, len(known)) for text in self.strings(name)]
+        return list(known), np.array(places, np.int32)
 
     def tensor(self, name: str) -> Array:
         """An array."""
@@ -102,6 +140,16 @@ class OnnxNode:
             return default
         return element_type(self.int(name))
 
+    def _list(self, name: str, kind: ListKind, default: Any) -> Any:
+        """A list: as the ``onnx`` package holds it, the default, or one that was left in the file."""
+        found = self._get(name, kind.name, kind.name.lower(), default)
+        left = self.file.tensors.long_list(self.attributes[name]) if name in self.attributes else None
+        if left is not None and left.run.kind is not kind:  # an attribute without a kind
+            raise CorruptModel(
+                f"attribute {name!r} of {self.op_type} is of kind {left.run.kind.name}, wanted {kind.name}"
+            )
+        return found if left is None else left
+
     def _get(self, name: str, kind: str, field: str, default: Any) -> Any:
         attribute = self.attributes.get(name)
         if attribute is None:
@@ -115,6 +163,8 @@ class OnnxNode:
         if attribute.type not in (_KIND.UNDEFINED, getattr(_KIND, kind)):
             found = _NAMES.get(attribute.type, str(attribute.type))
             raise CorruptModel(f"attribute {name!r} of {self.op_type} is of kind {found}, wanted {kind}")
+        if field == "s" and self.file.tensors.run(attribute) is not None:  # one without a kind
+            raise CorruptModel(f"attribute {name!r} of {self.op_type} is a list, wanted {kind}")
         return getattr(attribute, field)
 
     def _text(self, name: str, value: bytes) -> str:

@@ -16,7 +16,8 @@ from tract_core.lookalikes import HEAD, recognise
 from tract_core.plugins.keys import Array
 from tract_onnx import external
 from tract_onnx.external import ExternalFiles
-from tract_onnx.wire_format import Buffer, Skeleton
+from tract_onnx.long_lists import Buffer, ListKind, LongList, Run
+from tract_onnx.wire_format import Skeleton
 
 MAX_ELEMENTS: Final = 1 << 58
 """Elements of a tensor, axes of size 0 not counted."""
@@ -110,6 +111,21 @@ class TensorReader:
             return self._sparse(sparse)
         except TractError as error:
             raise error.at(f"sparse tensor {sparse.values.name[:200]!r}") from None
+
+    def run(self, attribute: onnx.AttributeProto) -> Run | None:
+        """Where the list of an attribute is that was left in the file; ``None`` for one that was not."""
+        return self._skeleton.run(attribute.s)
+
+    def long_list(self, attribute: onnx.AttributeProto) -> LongList | None:
+        """The list of an attribute that was left in the file; ``None`` for one that was not.
+
+        Raises LimitExceeded when what is read of the file takes too much memory.
+        """
+        run = self.run(attribute)
+        if run is None:
+            return None
+        self._make(run.elements * (4 if run.kind is ListKind.STRINGS else 8))
+        return LongList(self._buffer, run)
 
     def _array(self, tensor: onnx.TensorProto) -> Array:
         kind = element_type(tensor.data_type)

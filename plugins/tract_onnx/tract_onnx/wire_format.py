@@ -2,7 +2,8 @@
 
 The file is a protocol buffer. The scan goes from field to field, enters only messages that are large enough to hold a
 large payload, and builds a *skeleton*: the same file with each large ``raw_data`` replaced by a short stand-in. The
-``onnx`` package parses the skeleton; the payloads stay where they are, to be read in place.
+``onnx`` package parses the skeleton; the payloads stay where they are, to be read in place. So do the long lists of
+attributes, whose stand-in is the attribute's text.
 
 A stand-in is a random prefix, made anew for every scan so that no file can contain it, and the payload's number.
 """
@@ -10,19 +11,19 @@ A stand-in is a random prefix, made anew for every scan so that no file can cont
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from mmap import mmap
 from typing import Final, NamedTuple
 
 from tract_core.errors import CorruptModel, LimitExceeded
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, current_watch
-
-Buffer = mmap | bytes
-"""The bytes of a model file."""
+from tract_onnx.long_lists import Buffer, ListKind, Run, find_run, forget, packed_run
 
 LARGE: Final = 4096
 """Bytes above which a payload is left in the file."""
+
+LONG: Final = 1 << 16
+"""Bytes above which a list is left in the file."""
 
 MAX_NESTING: Final = 100
 """Messages inside one another; the ``onnx`` package's own parser accepts no more."""
@@ -39,17 +40,27 @@ class Region(NamedTuple):
 
 
 class Skeleton(NamedTuple):
-    """A model file without its large payloads, and where they are."""
+    """A model file without its large payloads and long lists, and where they are."""
 
     content: bytes
     prefix: bytes
     regions: list[Region]
+    lists: Sequence[Run] = ()
 
     def region(self, raw: bytes) -> Region | None:
         """Where the payload is that ``raw`` stands for; ``None`` when ``raw`` is a payload itself."""
-        if len(raw) != _PREFIX_BYTES + _NUMBER_BYTES or not raw.startswith(self.prefix):
+        number = self._number(raw)
+        return None if number is None else self.regions[number]
+
+    def run(self, text: bytes) -> Run | None:
+        """Where the list is that an attribute's text stands for; ``None`` when it is a text."""
+        number = self._number(text)
+        return None if number is None else self.lists[number]
+
+    def _number(self, found: bytes) -> int | None:
+        if len(found) != _PREFIX_BYTES + _NUMBER_BYTES or not found.startswith(self.prefix):
             return None
-        return self.regions[int.from_bytes(raw[_PREFIX_BYTES:], "little")]
+        return int.from_bytes(found[_PREFIX_BYTES:], "little")
 
 
 class _Message(Enum):
@@ -84,29 +95,31 @@ _FIELDS: Final[Mapping[_Message, Mapping[int, _Message]]] = {
 """Which field of which message leads to a payload, by its number in ``onnx.proto``."""
 
 
-def scan(buffer: Buffer, *, large: int = LARGE, limits: LoadLimits = DEFAULT_LIMITS) -> Skeleton:
-    """The skeleton of a model.
+def scan(buffer: Buffer, *, large: int = LARGE, long: int = LONG, limits: LoadLimits = DEFAULT_LIMITS) -> Skeleton:
+    """The skeleton of a model, without payloads of more than ``large`` bytes and lists of more than ``long``.
 
     Raises CorruptModel, with the offset, where the encoding is broken, LimitExceeded for a file that has too much
     beside its weights, or messages too deep inside one another.
     """
-    scanner = _Scanner(buffer, large, limits.max_parsed_bytes)
+    scanner = _Scanner(buffer, large, long, limits.max_parsed_bytes)
     content = scanner.rewrite(_Message.MODEL, 0, len(buffer), 0)
     parsed = (len(buffer) if content is None else len(content)) - scanner.plain
     if parsed > limits.max_parsed_bytes:
         raise scanner.too_much()
-    return Skeleton(buffer[:] if content is None else content, scanner.prefix, scanner.regions)
+    return Skeleton(buffer[:] if content is None else content, scanner.prefix, scanner.regions, scanner.lists)
 
 
 class _Scanner:
     """One scan of one file."""
 
-    def __init__(self, buffer: Buffer, large: int, max_parsed_bytes: int) -> None:
+    def __init__(self, buffer: Buffer, large: int, long: int, max_parsed_bytes: int) -> None:
         self.buffer = buffer
         self.large = large
+        self.long = long
         self.max_parsed_bytes = max_parsed_bytes
         self.prefix = secrets.token_bytes(_PREFIX_BYTES)
         self.regions: list[Region] = []
+        self.lists: list[Run] = []
         self.plain = 0
         """Bytes of large fields that parsing does not blow up."""
         self._fields = 0
@@ -115,6 +128,10 @@ class _Scanner:
         """The message between two offsets, with stand-ins; ``None`` when it holds no large payload."""
         if depth > MAX_NESTING:
             raise LimitExceeded(f"messages are nested more than {MAX_NESTING} deep", where=f"offset {start}")
+        if kind is _Message.ATTRIBUTE and end - start > self.long:
+            without_list = self._without_list(start, end)
+            if without_list is not None:
+                return without_list
         children = _FIELDS[kind]
         pieces: list[bytes] = []
         copied = position = start
@@ -144,6 +161,50 @@ class _Scanner:
         pieces.append(self.buffer[copied:end])
         return b"".join(pieces)
 
+    def _without_list(self, start: int, end: int) -> bytes | None:
+        """An attribute with a stand-in for its list; ``None`` unless it has one long list, all in one place."""
+        found: Run | None = None
+        first = position = start
+        fields = 0
+        while position < end:
+            field = position
+            fields += 1
+            if not fields & 0xFFFF:
+                self._count_fields(0x10000)
+            run, position = self._run(field, end)
+            if run is not None:
+                if found is not None or run.length <= self.long:
+                    return None
+                found, first = run, field
+        if found is None:
+            return None
+        forget(self.buffer, found)
+        self.lists.append(found)
+        stand_in = self._stand_in(len(self.lists) - 1)
+        text = _encode(_TEXT << 3 | 2) + _encode(len(stand_in)) + stand_in
+        return self.buffer[start:first] + text + self.buffer[found.offset + found.length : end]
+
+    def _run(self, field: int, end: int) -> tuple[Run | None, int]:
+        """The list that begins with a field of an attribute, and the offset after it; ``None`` for another field.
+
+        A list that cannot be read here has no elements.
+        """
+        tag, position = self._varint(field, end)
+        number, wire_type = tag >> 3, tag & 7
+        if (number, wire_type) in _UNPACKED:
+            run = find_run(self.buffer, ListKind(number), field, end)
+            return run, run.offset + run.length
+        if wire_type != 2:
+            return None, self._skip(tag, field, position, end)
+        size, position = self._varint(position, end)
+        if size > end - position:
+            raise _truncated(field, f"a field of {size} bytes where {end - position} are left")
+        end = position + size
+        return packed_run(self.buffer, ListKind(number), position, end) if number in _PACKED else None, end
+
+    def _stand_in(self, number: int) -> bytes:
+        return self.prefix + number.to_bytes(_NUMBER_BYTES, "little")
+
     def too_much(self) -> LimitExceeded:
         """What to say of a file that has too much beside its weights."""
         return LimitExceeded(
@@ -164,7 +225,7 @@ class _Scanner:
         if kind is not _Message.PAYLOAD:
             return self.rewrite(kind, start, start + size, depth + 1)
         self.regions.append(Region(start, size))
-        return self.prefix + (len(self.regions) - 1).to_bytes(_NUMBER_BYTES, "little")
+        return self._stand_in(len(self.regions) - 1)
 
     def _varint(self, position: int, end: int) -> tuple[int, int]:
         """The number that begins at an offset, and the offset after it."""
@@ -194,6 +255,15 @@ class _Scanner:
             raise _truncated(field, f"a field of {size} bytes where {end - position} are left")
         return position + size
 
+
+_TEXT: Final = 4
+"""The field of an attribute that holds a text."""
+
+_UNPACKED: Final = frozenset({(ListKind.FLOATS, 5), (ListKind.INTS, 0), (ListKind.STRINGS, 2)})
+"""The fields of an attribute that hold one element of a list each, and how they are encoded."""
+
+_PACKED: Final = frozenset({ListKind.FLOATS, ListKind.INTS})
+"""The fields that may hold all elements of a list."""
 
 _PLAIN: Final = frozenset({4, 10})
 """Fields of a tensor that hold single and double precision numbers, as many bytes in memory as in the file."""

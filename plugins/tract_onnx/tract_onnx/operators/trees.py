@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -51,13 +52,14 @@ class Aggregate(Enum):
 class Forest:
     """The nodes of all trees, one entry per node in every list.
 
-    ``test``: what the node asks, a `Test` (u8). ``feature``: the column that it looks at (i64). ``split``: what it
-    compares with. ``if_true``, ``if_false``: which node comes next (i64). ``missing``: whether what is not a number
-    goes the way of ``if_true`` (bool). ``roots``: the first node of each tree (i64). ``depth``: how many questions are
+    ``test``: what the node asks, a `Test` (u8). ``feature``: the column that it looks at (i32). ``split``: what it
+    compares with. ``if_true``, ``if_false``: which node comes next (i32). ``missing``: whether what is not a number
+    goes the way of ``if_true`` (bool). ``roots``: the first node of each tree (i32). ``depth``: how many questions are
     asked at most.
 
-    Node ``i`` votes with the entries ``first[i]`` to ``first[i + 1]`` of ``target`` (i64) and ``weight``. A node that
-    tests membership looks into the same part of ``members``, by ``first_member``.
+    Node ``i`` votes with the entries ``first[i]`` to ``first[i + 1]`` (i32) of ``target`` (i32) and ``weight``. The
+    nodes that test membership are ``member_nodes`` (i32); the values of the one at place ``j`` there are the entries
+    ``first_member[j]`` to ``first_member[j + 1]`` of ``members``.
     """
 
     test: Constant
@@ -71,14 +73,19 @@ class Forest:
     first: Constant
     target: Constant
     weight: Constant
+    member_nodes: Constant
     first_member: Constant
     members: Constant
 
-    @property
+    @cached_property
     def columns(self) -> int:
         """How many features there must be."""
-        asks = self.test.array != Test.LEAF
-        return int(self.feature.array[asks].max(initial=-1)) + 1
+        return int(self.feature.array.max(initial=-1, where=self.test.array != Test.LEAF)) + 1
+
+    @cached_property
+    def asked(self) -> frozenset[Test]:
+        """What the nodes ask."""
+        return frozenset(map(Test, np.flatnonzero(np.bincount(self.test.array, minlength=Test.LEAF + 1)).tolist()))
 
 
 @dataclass(frozen=True)
@@ -104,26 +111,40 @@ class TreeEnsemble(TypedOp):
 
 
 def depth_of(roots: Array, if_true: Array, if_false: Array, is_leaf: Array) -> int:
-    """How many questions the trees ask at most, counted level by level.
+    """How many questions the trees ask at most.
+
+    Every node learns how far it is from an ancestor, and who that is; then it takes over what its ancestor knows, so
+    that the distance doubles in each round, and a chain of a million nodes takes twenty.
 
     Raises CorruptModel when a node that asks can be reached in two ways, or not at all: then the trees share nodes, or
     go in circles.
     """
-    seen = np.zeros(len(is_leaf), np.bool_)
-    level, depth = roots[~is_leaf[roots]], 0
-    while level.size:
-        if seen[level].any() or len(np.unique(level)) < len(level):
-            raise CorruptModel("a node of a tree can be reached in two ways: the trees share nodes, or go in circles")
-        seen[level] = True
-        following = np.concatenate([if_true[level], if_false[level]])
-        level = following[~is_leaf[following]]
-        depth += 1
-    if not (seen | is_leaf).all():
-        lost = int(np.argmin(seen | is_leaf))
+    asks = ~is_leaf
+    number = np.cumsum(asks, dtype=np.int32) - 1
+    first = number[roots[asks[roots]]]
+    ancestor = np.arange(np.count_nonzero(asks), dtype=np.int32)
+    distance = np.zeros(len(ancestor), np.int32)
+    seen = np.zeros(len(ancestor), np.bool_)
+    seen[first] = True
+    ways = len(first)
+    for following in (if_true[asks], if_false[asks]):
+        parents = np.flatnonzero(asks[following])
+        children = number[following[parents]]
+        ancestor[children], distance[children], seen[children] = parents, 1, True
+        ways += len(children)
+    if ways > np.count_nonzero(seen):
+        raise CorruptModel("a node of a tree can be reached in two ways: the trees share nodes, or go in circles")
+    for _ in range(len(ancestor).bit_length()):
+        distance += distance[ancestor]
+        ancestor = ancestor[ancestor]
+    is_first = np.zeros(len(ancestor), np.bool_)
+    is_first[first] = True
+    if not is_first[ancestor].all():
+        lost = np.flatnonzero(asks)[np.argmin(is_first[ancestor])]
         raise CorruptModel(
             f"no first node of a tree leads to the node at place {lost}: it is part of a circle, or lost"
         )
-    return depth
+    return int(distance.max(initial=-1)) + 1
 
 
 # -- meaning -------------------------------------------------------------------------------------------------------
@@ -169,10 +190,11 @@ def _answers(forest: Forest, node: Array, value: Array) -> Array:
     """For pairs of a node and the feature that it looks at, whether the answer is yes."""
     tests, split = forest.test.array[node], forest.split.array[node]
     result = np.isnan(value) & forest.missing.array[node]
-    for test, compare in _COMPARE.items():
-        result |= (tests == test) & compare(value, split)
+    for test in forest.asked & _COMPARE.keys():
+        result |= (tests == test) & _COMPARE[test](value, split)
     for member_node in np.unique(node[tests == Test.MEMBER]):
-        start, end = forest.first_member.array[member_node : member_node + 2]
+        place = int(np.argmax(forest.member_nodes.array == member_node))
+        start, end = forest.first_member.array[place : place + 2]
         here = node == member_node
         result[here] |= np.isin(value[here], forest.members.array[start:end])
     return result

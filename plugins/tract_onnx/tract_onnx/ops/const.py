@@ -29,11 +29,11 @@ def _value(node: OnnxNode) -> Array:
     if node.has("value_float"):
         return np.array(node.float("value_float"), dtype=np.float32)
     if node.has("value_floats"):
-        return np.array(node.floats("value_floats"), dtype=np.float32)
+        return node.float_array("value_floats")
     if node.has("value_int"):
         return np.array(node.int("value_int"), dtype=np.int64)
     if node.has("value_ints"):
-        return np.array(node.ints("value_ints"), dtype=np.int64)
+        return node.int_array("value_ints")
     if node.has("value_string"):
         return np.array(node.string("value_string"), dtype=object)
     if node.has("value_strings"):

@@ -63,7 +63,7 @@ def _per_feature(node: OnnxNode, wire: Wiring, x: OutletId, name: str, values: A
 def scaler(node: OnnxNode, wire: Wiring) -> OutletId:
     """(x - offset) * scale, feature by feature, in f32"""
     x = wire.cast(wire.input(0), DatumType.F32)
-    offset, scale = (np.array(node.floats(name), np.float32) for name in ("offset", "scale"))
+    offset, scale = (node.float_array(name) for name in ("offset", "scale"))
     centred = wire.op(Sub(), x, _per_feature(node, wire, x, "offset", offset))
     return wire.op(Mul(), centred, _per_feature(node, wire, x, "scale", scale))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,9 @@ from tract_onnx.operators.trees import Forest, Test, depth_of
 
 MAX_TARGETS: Final = 1 << 20
 """Columns of scores that one row may give."""
+
+MAX_FEATURES: Final = 1 << 31
+"""Columns that a row may have."""
 
 _TESTS: Final[Mapping[str, Test]] = {
     "BRANCH_LEQ": Test.LEQ,
@@ -31,7 +34,7 @@ def numbers(node: OnnxNode, name: str) -> Array:
     """A list of floats: f32, or the elements of the tensor that may stand for it; empty where there is neither."""
     if node.has(f"{name}_as_tensor"):
         return node.tensor(f"{name}_as_tensor").reshape(-1)
-    return np.array(node.floats(name, ()), np.float32)
+    return node.float_array(name, ())
 
 
 def checked_targets(count: int) -> int:
@@ -48,73 +51,144 @@ def read_named(node: OnnxNode, votes: str, targets: int) -> Forest:
 
     ``votes``: how the attributes of votes begin. Raises CorruptModel for trees that are none.
     """
-    columns = _columns(node, ("treeids", "nodeids", "featureids", "truenodeids", "falsenodeids"))
-    tests, split = _tests(node.strings("nodes_modes")), numbers(node, "nodes_values")
-    missing = np.array(node.ints("nodes_missing_value_tracks_true", ()) or [0] * len(tests)) != 0
-    _same_length({**columns, "modes": tests, "values": split, "missing_value_tracks_true": missing})
-    index = _index(columns["treeids"], columns["nodeids"])
-    is_leaf = tests == Test.LEAF
-    own = np.arange(len(tests))
-    if_true, if_false = (
-        np.array(
-            [
-                own[i] if is_leaf[i] else _find(index, int(columns["treeids"][i]), int(columns[name][i]))
-                for i in range(len(tests))
-            ],
-            np.int64,
-        )
-        for name in ("truenodeids", "falsenodeids")
-    )
-    roots = _roots(columns["treeids"], if_true, if_false, is_leaf)
+    _same_length(node, "nodes", (*_NODES, "modes", "values"), optional=(_MISSING,))
+    tests = _tests(*node.distinct_strings("nodes_modes"))
+    if_true, if_false, roots, voting = _named_links(node, tests == Test.LEAF, votes, targets)
     return _forest(
         tests=tests,
-        feature=columns["featureids"],
-        split=split,
+        depth=depth_of(roots, if_true, if_false, tests == Test.LEAF),
+        feature=_column(node, "nodes_featureids"),
+        split=numbers(node, "nodes_values"),
         if_true=if_true,
         if_false=if_false,
-        missing=missing,
+        missing=_missing(node, len(tests)),
         roots=roots,
-        votes=_named_votes(node, votes, index, targets),
-        members=[],
+        votes=voting,
     )
 
 
-def _columns(node: OnnxNode, names: Sequence[str]) -> dict[str, Array]:
-    return {name: np.array(node.ints(f"nodes_{name}"), np.int64) for name in names}
+_NODES: Final = ("treeids", "nodeids", "featureids", "truenodeids", "falsenodeids")
+_MISSING: Final = "missing_value_tracks_true"
 
 
-def _same_length(columns: Mapping[str, Array], prefix: str = "nodes") -> None:
-    if len({len(column) for column in columns.values()}) > 1:
-        found = ", ".join(f"{len(column)} {prefix}_{name}" for name, column in columns.items())
+def _same_length(node: OnnxNode, prefix: str, names: Sequence[str], optional: Sequence[str] = ()) -> None:
+    """Raises CorruptModel when lists that belong together have different lengths, LimitExceeded for too long ones."""
+    lengths = {name: _length(node, f"{prefix}_{name}") for name in (*names, *optional)}
+    lengths = {name: length for name, length in lengths.items() if length or name not in optional}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{length} {prefix}_{name}" for name, length in lengths.items())
         raise CorruptModel(f"attributes that belong together have different lengths: {found}")
+    if max(lengths.values()) > _I32.max:
+        raise LimitExceeded(f"there are {max(lengths.values())} {prefix}, at most {_I32.max} are allowed")
 
 
-def _tests(names: Sequence[str]) -> Array:
-    try:
-        return np.array([_TESTS[name] for name in names], np.uint8)
-    except KeyError as error:
-        known = ", ".join(_TESTS)
-        raise Unsupported(f"'nodes_modes' has {str(error.args[0])[:80]!r}; known are {known}") from None
+def _length(node: OnnxNode, name: str) -> int:
+    tensor = next((one for one in (name, f"{name}_as_tensor") if node.holds_tensor(one)), None)
+    return node.length(name) if tensor is None else node.tensor(tensor).size
 
 
-_Index = Mapping[tuple[int, int], int]
-"""Where the node of a tree and of a number in it is."""
+def _column(node: OnnxNode, name: str) -> Array:
+    """A list of integers: in i32 where that holds them, as there may be millions."""
+    column = node.int_array(name)
+    fits = len(column) == 0 or (column.min() >= _I32.min and column.max() <= _I32.max)
+    return column.astype(np.int32) if fits else column
 
 
-def _index(trees: Array, nodes: Array) -> _Index:
-    pairs: list[tuple[int, int]] = list(zip(trees.tolist(), nodes.tolist(), strict=True))
-    index = {pair: place for place, pair in enumerate(pairs)}
-    if len(index) < len(pairs):
-        tree, node = next(pair for place, pair in enumerate(pairs) if index[pair] != place)
-        raise CorruptModel(f"tree {tree} has two nodes of number {node}")
-    return index
+_I32: Final = np.iinfo(np.int32)
 
 
-def _find(index: _Index, tree: int, node: int) -> int:
-    place = index.get((tree, node))
-    if place is None:
-        raise CorruptModel(f"tree {tree} has no node {node}, which an attribute names")
-    return place
+def _named_links(
+    node: OnnxNode, is_leaf: Array, votes: str, targets: int
+) -> tuple[Array, Array, Array, tuple[Array, Array, Array]]:
+    """Where the answers of each node lead, the first nodes of the trees, and who votes for what; by places."""
+    trees = _column(node, "nodes_treeids")
+    index = _Index(trees, _column(node, "nodes_nodeids"))
+    own = np.arange(len(trees), dtype=np.int32)
+    if_true, if_false = (
+        np.where(is_leaf, own, index.places(trees, _column(node, f"nodes_{name}"), where=~is_leaf))
+        for name in ("truenodeids", "falsenodeids")
+    )
+    return if_true, if_false, _roots(trees, if_true, if_false, is_leaf), _named_votes(node, votes, index, targets)
+
+
+def _tests(names: Sequence[str], places: Array) -> Array:
+    """What each node asks (u8). ``names``: the distinct modes of the file, ``places``: which of them each node has."""
+    unknown = [name for name in names if name not in _TESTS]
+    if unknown:
+        raise Unsupported(f"'nodes_modes' has {unknown[0][:80]!r}; known are {', '.join(_TESTS)}")
+    return np.array([_TESTS[name] for name in names], np.uint8)[places]
+
+
+def _missing(node: OnnxNode, count: int) -> Array:
+    column = node.int_array(f"nodes_{_MISSING}", ())
+    return column != 0 if len(column) else np.zeros(count, np.bool_)
+
+
+class _Index:
+    """Where the node of a tree and of a number in it is.
+
+    Raises CorruptModel when two nodes of a tree have one number.
+    """
+
+    def __init__(self, trees: Array, nodes: Array) -> None:
+        self._trees, self._nodes = _table(trees), _table(nodes)
+        keys = _in_blocks(self._key, np.int64, trees, nodes)
+        self._order: Array | None = None
+        if (keys[1:] <= keys[:-1]).any():
+            self._order = np.argsort(keys, kind="stable").astype(np.int32)
+            keys = keys[self._order]
+        twice = np.flatnonzero(keys[1:] == keys[:-1])
+        if twice.size:
+            tree, node = divmod(int(keys[twice[0]]), len(self._nodes))
+            raise CorruptModel(f"tree {self._trees[tree]} has two nodes of number {self._nodes[node]}")
+        self._keys = keys if len(keys) else np.full(1, _NOWHERE + 1)
+
+    def places(self, trees: Array, nodes: Array, where: Array | None = None) -> Array:
+        """The places of nodes (i32), 0 outside ``where``. Raises CorruptModel for one that there is not."""
+        if where is not None:
+            result = np.zeros(len(trees), np.int32)
+            result[where] = self.places(trees[where], nodes[where])
+            return result
+        return _in_blocks(self._find, np.int32, trees, nodes)
+
+    def _find(self, trees: Array, nodes: Array) -> Array:
+        keys = self._key(trees, nodes)
+        found = np.searchsorted(self._keys, keys)
+        known = self._keys.take(found, mode="clip") == keys
+        if not known.all():
+            lost = int(np.argmin(known))
+            raise CorruptModel(f"tree {trees[lost]} has no node {nodes[lost]}, which an attribute names")
+        return found if self._order is None else self._order[found]
+
+    def _key(self, trees: Array, nodes: Array) -> Array:
+        """One number (i64) for a tree and a node of it; `_NOWHERE` where there is no such tree, or no such node."""
+        tree, node = np.searchsorted(self._trees, trees), np.searchsorted(self._nodes, nodes)
+        known = self._trees.take(tree, mode="clip") == trees
+        known &= self._nodes.take(node, mode="clip") == nodes
+        return np.where(known, tree * len(self._nodes) + node, _NOWHERE)
+
+
+_NOWHERE: Final = -2
+
+
+def _table(column: Array) -> Array:
+    """The distinct numbers of a column, in order; never none."""
+    return np.unique(column) if len(column) else np.zeros(1, column.dtype)
+
+
+def _in_blocks(
+    function: Callable[[Array, Array], Array], dtype: type[np.generic], first: Array, second: Array
+) -> Array:
+    """What ``function`` gives for two columns, some elements at a time, so that its temporary arrays stay small."""
+    result: Array = np.empty(len(first), dtype)
+    for start in range(0, len(first), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        result[part] = function(first[part], second[part])
+    return result
+
+
+_BLOCK: Final = 1 << 18
+"""Elements of a column that are looked at together."""
 
 
 def _roots(trees: Array, if_true: Array, if_false: Array, is_leaf: Array) -> Array:
@@ -135,11 +209,10 @@ def _roots(trees: Array, if_true: Array, if_false: Array, is_leaf: Array) -> Arr
 
 
 def _named_votes(node: OnnxNode, prefix: str, index: _Index, targets: int) -> tuple[Array, Array, Array]:
-    trees, nodes, ids = (np.array(node.ints(f"{prefix}_{name}"), np.int64) for name in ("treeids", "nodeids", "ids"))
-    weights = numbers(node, f"{prefix}_weights")
-    _same_length({"treeids": trees, "nodeids": nodes, "ids": ids, "weights": weights}, prefix)
-    at = [_find(index, tree, number) for tree, number in zip(trees.tolist(), nodes.tolist(), strict=True)]
-    return np.array(at, np.int64), checked_range(ids, targets, f"{prefix}_ids"), weights
+    _same_length(node, prefix, ("treeids", "nodeids", "ids", "weights"))
+    at = index.places(_column(node, f"{prefix}_treeids"), _column(node, f"{prefix}_nodeids"))
+    ids = checked_range(_column(node, f"{prefix}_ids"), targets, f"{prefix}_ids")
+    return at, ids.astype(np.int32, copy=False), numbers(node, f"{prefix}_weights")
 
 
 def checked_range(ids: Array, count: int, name: str) -> Array:
@@ -155,55 +228,66 @@ def read_numbered(node: OnnxNode, targets: int) -> Forest:
 
     Raises CorruptModel for trees that are none.
     """
-    columns = _columns(node, ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs"))
-    tests, split = node.tensor("nodes_modes").reshape(-1), node.tensor("nodes_splits").reshape(-1)
-    missing = np.array(node.ints("nodes_missing_value_tracks_true", ()) or [0] * len(tests)) != 0
-    _same_length({**columns, "modes": tests, "splits": split, "missing_value_tracks_true": missing})
+    _same_length(node, "nodes", _POSITIONS, optional=(_MISSING,))
+    _same_length(node, "leaf", ("targetids", "weights"))
+    tests = node.tensor("nodes_modes").reshape(-1)
     checked_range(tests.astype(np.int64), Test.LEAF, "nodes_modes")
-    ids, weights = np.array(node.ints("leaf_targetids"), np.int64), node.tensor("leaf_weights").reshape(-1)
-    _same_length({"targetids": ids, "weights": weights}, "leaf")
-    count, leaves = len(tests), len(ids)
-    if_true, if_false = (_next(columns, side, count, leaves) for side in ("true", "false"))
-    own = np.arange(count, count + leaves)
+    count, leaves = len(tests), node.length("leaf_targetids")
+    own = np.arange(count, count + leaves, dtype=np.int32)
+    if_true, if_false = (np.append(_next(node, side, count, leaves), own) for side in ("true", "false"))
+    roots = checked_range(_column(node, "tree_roots"), count, "tree_roots").astype(np.int32, copy=False)
+    tests = np.append(tests.astype(np.uint8), np.full(leaves, Test.LEAF, np.uint8))
+    split = node.tensor("nodes_splits").reshape(-1)
+    ids = checked_range(_column(node, "leaf_targetids"), targets, "leaf_targetids").astype(np.int32, copy=False)
     return _forest(
-        tests=np.append(tests.astype(np.uint8), np.full(leaves, Test.LEAF, np.uint8)),
-        feature=np.append(columns["featureids"], np.zeros(leaves, np.int64)),
+        tests=tests,
+        depth=depth_of(roots, if_true, if_false, tests == Test.LEAF),
+        feature=np.append(_column(node, "nodes_featureids"), np.zeros(leaves, np.int32)),
         split=np.append(split, np.zeros(leaves, split.dtype)),
-        if_true=np.append(if_true, own),
-        if_false=np.append(if_false, own),
-        missing=np.append(missing, np.zeros(leaves, np.bool_)),
-        roots=checked_range(np.array(node.ints("tree_roots"), np.int64), count, "tree_roots"),
-        votes=(own, checked_range(ids, targets, "leaf_targetids"), weights),
-        members=_members(node, int((tests == Test.MEMBER).sum())),
+        if_true=if_true,
+        if_false=if_false,
+        missing=np.append(_missing(node, count), np.zeros(leaves, np.bool_)),
+        roots=roots,
+        votes=(own, ids, node.tensor("leaf_weights").reshape(-1)),
+        members=_members(node, int(np.count_nonzero(tests == Test.MEMBER))),
     )
 
 
-def _next(columns: Mapping[str, Array], side: str, nodes: int, leaves: int) -> Array:
-    """The places that one side of every node leads to; leaves come after all nodes that ask."""
-    to, to_leaf = columns[f"{side}nodeids"], columns[f"{side}leafs"] != 0
+_POSITIONS: Final = (
+    "featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs", "modes", "splits"
+)  # fmt: skip
+
+
+def _next(node: OnnxNode, side: str, nodes: int, leaves: int) -> Array:
+    """The places (i32) that one side of every node leads to; leaves come after all nodes that ask."""
     name = f"nodes_{side}nodeids"
+    to, to_leaf = _column(node, name), node.int_array(f"nodes_{side}leafs") != 0
     checked_range(to[to_leaf], leaves, name)
     checked_range(to[~to_leaf], nodes, name)
-    return np.where(to_leaf, to + nodes, to)
+    return np.where(to_leaf, to + nodes, to).astype(np.int32)
 
 
-def _members(node: OnnxNode, wanted: int) -> list[Array]:
-    """The values of each node that tests membership, in their order; what is not a number ends the values of one."""
+def _members(node: OnnxNode, wanted: int) -> tuple[Array, Array]:
+    """The values that nodes test membership of, and how many belong to each of these nodes, in their order.
+
+    What is not a number ends the values of one node.
+    """
     if not wanted:
-        return []
+        return np.zeros(0, np.float32), np.zeros(0, np.int64)
     values = node.tensor("membership_values").reshape(-1)
-    ends = np.flatnonzero(np.isnan(values))
-    groups = [group[~np.isnan(group)] for group in np.split(values, ends)]
-    if len(groups) == wanted + 1 and not len(groups[-1]):
-        groups.pop()
-    if len(groups) != wanted:
-        raise CorruptModel(f"'membership_values' has {len(groups)} lists, and {wanted} nodes test membership")
-    return groups
+    is_end = np.isnan(values)
+    sizes = np.bincount(np.cumsum(is_end)[~is_end], minlength=np.count_nonzero(is_end) + 1)
+    if len(sizes) == wanted + 1 and not sizes[-1]:
+        sizes = sizes[:-1]
+    if len(sizes) != wanted:
+        raise CorruptModel(f"'membership_values' has {len(sizes)} lists, and {wanted} nodes test membership")
+    return values[~is_end], sizes
 
 
 def _forest(
     *,
     tests: Array,
+    depth: int,
     feature: Array,
     split: Array,
     if_true: Array,
@@ -211,32 +295,35 @@ def _forest(
     missing: Array,
     roots: Array,
     votes: tuple[Array, Array, Array],
-    members: Sequence[Array],
+    members: tuple[Array, Array] = (np.zeros(0, np.float32), np.zeros(0, np.int64)),
 ) -> Forest:
+    """``votes``: places of nodes, targets and weights; ``members``: values, and how many belong to each node."""
     is_leaf = tests == Test.LEAF
-    if (feature[~is_leaf] < 0).any():
-        raise CorruptModel(f"'nodes_featureids' has {feature[~is_leaf].min()}, wanted 0 or more")
+    checked_range(feature[~is_leaf], MAX_FEATURES, "nodes_featureids")
     at, target, weight = votes
-    order = np.argsort(at, kind="stable")
-    sizes = np.zeros(len(tests), np.int64)
-    sizes[tests == Test.MEMBER] = [len(group) for group in members]
+    if (at[1:] < at[:-1]).any():
+        order = np.argsort(at, kind="stable")
+        at, target, weight = at[order], target[order], weight[order]
     fields: dict[str, Any] = {
         "test": tests,
-        "feature": feature,
+        "feature": np.where(is_leaf, 0, feature).astype(np.int32, copy=False),
         "split": split,
         "if_true": if_true,
         "if_false": if_false,
         "missing": missing,
         "roots": roots,
         "first": _starts(np.bincount(at, minlength=len(tests))),
-        "target": target[order],
-        "weight": weight[order],
-        "first_member": _starts(sizes),
-        "members": np.concatenate([*members, np.zeros(0, split.dtype)]),
+        "target": target,
+        "weight": weight,
+        "member_nodes": np.flatnonzero(tests == Test.MEMBER).astype(np.int32),
+        "first_member": _starts(members[1]),
+        "members": members[0],
     }
-    depth = depth_of(roots, if_true, if_false, is_leaf)
     return Forest(depth=depth, **{name: Constant(array) for name, array in fields.items()})
 
 
 def _starts(sizes: Array) -> Array:
-    return np.append(0, np.cumsum(sizes)).astype(np.int64)
+    """Where each part begins, and where the last one ends (i32)."""
+    starts = np.zeros(len(sizes) + 1, np.int32)
+    np.cumsum(sizes, out=starts[1:])
+    return starts

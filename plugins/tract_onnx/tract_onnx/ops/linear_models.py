@@ -49,7 +49,7 @@ def _features(wire: Wiring) -> OutletId:
 
 def _matrix(node: OnnxNode, name: str, rows: int) -> Array:
     """The list of floats in an attribute as ``rows`` rows. Raises CorruptModel when they are not all full."""
-    values = np.array(node.floats(name), np.float32)
+    values = node.float_array(name)
     if rows < 1 or not len(values) or len(values) % rows:
         raise CorruptModel(f"attribute {name!r} has {len(values)} numbers, which do not fill {rows} rows")
     return values.reshape(rows, -1)
@@ -57,7 +57,7 @@ def _matrix(node: OnnxNode, name: str, rows: int) -> Array:
 
 def _list(node: OnnxNode, name: str, *lengths: int) -> Array:
     """The list of floats in an attribute. Raises CorruptModel unless its length is one of ``lengths``."""
-    values = np.array(node.floats(name, ()), np.float32)
+    values = node.float_array(name, ())
     if len(values) not in lengths:
         wanted = " or ".join(map(str, sorted(set(lengths))))
         raise CorruptModel(f"attribute {name!r} has {len(values)} numbers, wanted {wanted}")
@@ -100,7 +100,7 @@ def linear_classifier(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
 
 def _is_one_row(node: OnnxNode, wire: Wiring) -> bool:
     """Whether there are as many coefficients as features."""
-    return len(node.floats("coefficients")) == wire.shape(wire.input(0))[-1]
+    return len(node.float_array("coefficients")) == wire.shape(wire.input(0))[-1]
 
 
 # -- support vector machines ---------------------------------------------------------------------------------------

@@ -28,8 +28,8 @@ _Getter = Callable[[OnnxNode, str], Array]
 
 _LISTS: Final[Mapping[str, _Getter]] = {
     "strings": lambda node, name: as_objects(node.strings(name)),
-    "int64s": lambda node, name: np.array(node.ints(name), np.int64),
-    "floats": lambda node, name: np.array(node.floats(name), np.float32),
+    "int64s": lambda node, name: node.int_array(name),
+    "floats": lambda node, name: node.float_array(name),
     "tensor": lambda node, name: node.tensor(name).reshape(-1),
 }
 """The attributes that may hold a list, by the end of their names."""
@@ -62,7 +62,7 @@ def label_encoder_1(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "CategoryMapper", domain=ML_DOMAIN)
 def category_mapper(node: OnnxNode, wire: Wiring) -> OutletId:
     """The number of each text, or the text of each number, from two lists"""
-    texts, numbers = as_objects(node.strings("cats_strings")), np.array(node.ints("cats_int64s"), np.int64)
+    texts, numbers = as_objects(node.strings("cats_strings")), node.int_array("cats_int64s")
     if len(texts) != len(numbers):
         raise CorruptModel(f"{len(texts)} texts do not go with {len(numbers)} numbers")
     return _between(node, wire, texts, numbers)

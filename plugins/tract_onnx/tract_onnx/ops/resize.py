@@ -47,7 +47,7 @@ def _mode(node: OnnxNode) -> Interpolator:
 @onnx_op(ROWS, "Upsample", since=7)
 def upsample_7(node: OnnxNode, wire: Wiring) -> OutletId:
     """The factors are an attribute"""
-    return _by_factors(node, wire, wire.const(np.array(node.floats("scales"), np.float32)))
+    return _by_factors(node, wire, wire.const(node.float_array("scales")))
 
 
 @onnx_op(ROWS, "Upsample", since=9)

@@ -63,14 +63,13 @@ def _with_base(wire: Wiring, scores: OutletId, base: Array) -> OutletId:
 def tree_ensemble_classifier(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """The label of the class with most votes for each row, and the votes"""
     labels = class_labels(node, ("classlabels_strings", "classlabels_int64s"))
-    ids, transform = set(node.ints("class_ids")), post_transform(node)
+    ids, transform = np.unique(node.int_array("class_ids")), post_transform(node)
     forest = read_named(node, "class", checked_targets(len(labels)))
     base = _base_values(node, (1, len(labels)) if len(labels) == 2 else (len(labels),))
     votes = wire.op(TreeEnsemble(forest, len(labels), Aggregate.SUM), as_rows(wire, wire.input(0)))
     if len(labels) == 2 and len(ids) == 1:
         is_probability = bool((forest.weight.array >= 0).all())
-        (voted,) = ids
-        label, scores = _binary(wire, transform, votes, base, voted=voted, is_probability=is_probability)
+        label, scores = _binary(wire, transform, votes, base, voted=int(ids[0]), is_probability=is_probability)
         return wire_label(wire, labels, label), wire.cast(scores, DatumType.F32)
     votes = _with_base(wire, votes, base)
     scores = wire.cast(wire_post_transform(wire, transform, votes), DatumType.F32)

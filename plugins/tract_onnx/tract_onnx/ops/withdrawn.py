@@ -5,8 +5,6 @@ Their definitions are those of onnx 1.2 to 1.4, where they are called experiment
 
 from __future__ import annotations
 
-import numpy as np
-
 from tract_core.errors import CorruptModel, FactError
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Mul, Sub
@@ -39,7 +37,7 @@ def scale(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "ImageScaler")
 def image_scaler(node: OnnxNode, wire: Wiring) -> OutletId:
     """Scale * x + bias, where each channel has a bias of its own"""
-    x, bias = _image(wire), np.array(node.floats("bias"), np.float32)
+    x, bias = _image(wire), node.float_array("bias")
     scaled = wire.op(Mul(), x, wire.scalar(node.float("scale", 1.0), x))
     per_channel = wire.cast(wire.const(bias.reshape(1, -1, 1, 1)), wire.dtype(x))
     return wire.op(Add(), scaled, per_channel)
