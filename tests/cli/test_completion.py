@@ -18,6 +18,13 @@ def offers(*line: object) -> list[str]:
     return ["FILES" if item.type == "file" else item.value for item in items]
 
 
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without models on the way."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+
+
 def test_before_the_model() -> None:
     assert offers("") == ["list-ops", "list-runtimes", "list-transforms", "plugins", "help", "FILES"]
     assert offers("list-o") == ["list-ops", "FILES"]
@@ -52,6 +59,27 @@ def test_values(model: Path) -> None:
     assert offers(model, "compare", "--against", "d") == ["default"]
     assert offers(model, "run", "--approx", "s") == ["super"]
     assert offers(model, "run", "--input-from-npz", "") == ["FILES"]
+
+
+def test_models_and_folders(model: Path) -> None:
+    (model.parent / "more").mkdir()
+    (model.parent / "notes.txt").touch()
+    (model.parent / ".hidden").mkdir()
+    here = f"{model.parent}/"
+    assert offers(here) == [f"{here}empty/", f"{here}more/", str(model)]
+    assert offers(f"{here}m") == [f"{here}more/"]
+    assert offers(f"{here}.h") == [f"{here}.hidden/"]
+    assert offers(f"{here}notes") == ["FILES"]
+
+
+def test_symbols_and_inputs(model: Path) -> None:
+    assert offers(model, "--set", "") == ["B="]
+    assert offers(model, "run", "--set", "B") == ["B="]
+    assert offers(model, "run", "--set", "C") == []
+    assert offers(model, "run", "-i", "") == ["x:"]
+    assert offers("--set", "") == []
+    model.write_bytes(b"\xff")
+    assert offers(model, "--set", "") == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

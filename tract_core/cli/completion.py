@@ -1,17 +1,27 @@
-"""What a shell offers when the user presses Tab: names of subcommands, models, runtimes, transforms and formats.
+"""What a shell offers when the user presses Tab: subcommands, models, symbols, inputs, runtimes, transforms, formats.
 
 The mechanism is click's: ``_TRACT_COMPLETE=bash_source tract`` prints what a shell needs (also ``zsh_source``,
-``fish_source``). Whatever goes wrong here gives no offers, never a message.
+``fish_source``), and `tract_core.cli.shells` speaks with each of them. Whatever goes wrong here gives no offers, never
+a message.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem
 
 Items = list[CompletionItem]
+
+LARGEST: Final = 50_000_000
+"""Bytes of a model that is read while a line is typed; weights in other files do not count."""
+
+PATIENCE: Final = 5.0
+"""Seconds that it may take."""
 
 
 def runtimes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
@@ -43,6 +53,44 @@ def partners(ctx: click.Context, param: click.Parameter, incomplete: str) -> Ite
     return starting(incomplete, default_registry()[PARTNERS].rows())
 
 
+def symbols(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """The symbols in the sizes of the model's inputs, each to be followed by its value."""
+    found = {symbol for _, fact in _inputs_of(ctx) if fact.shape is not None for symbol in _symbols_in(fact.shape)}
+    return [CompletionItem(f"{name}=", type="open") for name in sorted(found) if f"{name}=".startswith(incomplete)]
+
+
+def inputs(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """The names of the model's inputs, each to be followed by a fact, with the fact that it has."""
+    return [
+        CompletionItem(f"{name}:", type="open", help=str(fact))
+        for name, fact in _inputs_of(ctx)
+        if f"{name}:".startswith(incomplete)
+    ]
+
+
+def _symbols_in(shape: Iterable[Any]) -> Iterable[str]:
+    from tract_core.dims import symbols_of
+
+    return (symbol for dim in shape if dim is not None for symbol in symbols_of(dim))
+
+
+def _inputs_of(ctx: click.Context) -> list[tuple[str, Any]]:
+    """Names and facts of the inputs of the model on the line, if it is one that loads in no time."""
+    given = ctx.find_root().params
+    try:
+        from tract_core.api.formats import find_format
+        from tract_core.api.frontends import load_with
+        from tract_core.cli.formats import loader_of
+        from tract_core.limits import LoadLimits
+
+        format_name, path = find_format(Path(os.path.expanduser(given["model"])), given.get("format_name"))
+        limits = LoadLimits(max_parsed_bytes=LARGEST, deadline_s=PATIENCE)
+        model = load_with(loader_of(format_name, (), limits), path)
+        return [(model.outlet_name(outlet), model.outlet_fact(outlet)) for outlet in model.inputs]
+    except Exception:
+        return []
+
+
 def starting(incomplete: str, names: Iterable[str]) -> Items:
     """The names that begin with what was typed."""
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
@@ -51,3 +99,25 @@ def starting(incomplete: str, names: Iterable[str]) -> Items:
 def files(incomplete: str) -> Items:
     """Whatever files the shell finds."""
     return [CompletionItem(incomplete, type="file")]
+
+
+def models(incomplete: str) -> Items:
+    """Files that are models by their endings, and folders, which go on; where there are neither, any file."""
+    from tract_core.plugins import default_registry
+
+    endings = tuple(ending for one in default_registry().frontends().values() for ending in one.extensions)
+    typed, start = os.path.split(incomplete)
+    lead = incomplete[: len(incomplete) - len(start)]
+    found: Items = []
+    try:
+        with os.scandir(os.path.expanduser(typed) or ".") as entries:
+            for entry in sorted(entries, key=lambda one: one.name):
+                if not entry.name.startswith(start) or (entry.name.startswith(".") and not start):
+                    continue
+                if entry.is_dir():
+                    found.append(CompletionItem(f"{lead}{entry.name}/", type="open"))
+                elif entry.name.lower().endswith(endings):
+                    found.append(CompletionItem(f"{lead}{entry.name}", type="path"))
+    except OSError:
+        pass
+    return found or files(incomplete)

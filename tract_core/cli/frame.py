@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C: 128 and the number of the signal, as shells have it."""
 
+COMPLETING: Final = "_TRACT_COMPLETE"
+"""The variable with which a shell asks what to offer."""
+
 EPILOG: Final = """\
 Examples:
 
@@ -101,7 +104,7 @@ class Frame(click.Group):
         """Before MODEL: files, and the subcommands that need none; after it: the others; flags wherever one begins."""
         from click.shell_completion import CompletionItem
 
-        from tract_core.cli.completion import files
+        from tract_core.cli.completion import models
 
         model = ctx.params.get("model")
         if incomplete.startswith("-"):
@@ -117,7 +120,7 @@ class Frame(click.Group):
             and (command := self.get_command(ctx, name)) is not None
             and isinstance(command, ModelCommand) == bool(model)
         ]
-        return items if model else [*items, *files(incomplete)]
+        return items if model else [*items, *models(incomplete)]
 
     # -- parsing ---------------------------------------------------------------------------------------------------
 
@@ -143,6 +146,10 @@ class Frame(click.Group):
         """Parse and run a command line. Whatever is printed steers no terminal."""
         from tract_core.cli.guard import guarded_output
 
+        if os.environ.get(COMPLETING):
+            from tract_core.cli.shells import register
+
+            register()
         with guarded_output():
             return super().main(*args, **extra)
 

@@ -80,6 +80,7 @@ def _loading() -> list[click.Parameter]:
             "inputs",
             metavar="SPEC",
             callback=readings.each(readings.input_spec),
+            shell_complete=completion.inputs,
             help="Override an input's fact: '1,3,S,f32' (inputs in order) or 'NAME:1,3,S,f32'; or give its value: "
             "'NAME=FILE.npy'. Repeat per input.",
         ),
@@ -167,6 +168,7 @@ def _stages() -> list[click.Parameter]:
             multiple=True,
             metavar="SYM=EXPR",
             callback=readings.each(readings.setting),
+            shell_complete=completion.symbols,
             help="Give a symbol a value or an expression, after declutter.",
         ),
         option("-O", "--optimize", is_flag=True, help="Go on to the stage 'optimize': what the runtime prepared."),
@@ -235,6 +237,7 @@ def run_options(function: F) -> F:
                 multiple=True,
                 metavar="SYM=INT",
                 callback=readings.whole(readings.bindings),
+                shell_complete=completion.symbols,
                 help="Value of a symbol, for random inputs.",
             ),
         ]
