@@ -35,10 +35,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_environment: C
     return tmp_path / "tutorial"
 
 
-def run(command: str, folder: Path) -> str:
+def run(command: str, folder: Path, status: int = 0) -> str:
     found = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=folder, timeout=300, check=False)
-    assert found.returncode == 0, f"$ {command}\n{found.stdout}{found.stderr}"
-    return found.stdout
+    assert found.returncode == status, f"$ {command}\n{found.stdout}{found.stderr}"
+    return found.stdout + (found.stderr if status else "")
 
 
 def pattern(shown: str) -> str:
@@ -57,7 +57,7 @@ def test_the_tutorial_works(folder: Path):
     for language, kind, name, text in BLOCK.findall(TUTORIAL):
         if kind:
             path = folder / name
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(path.read_text() + "\n\n" + text if kind == "append" else text)
             continue
         assert language == "console", text
@@ -67,8 +67,115 @@ def test_the_tutorial_works(folder: Path):
             assert re.fullmatch(pattern(shown), found), f"$ {command}\n{found}\nwanted:\n{shown}"
 
 
+SHORTEST = {name: text for _, kind, name, text in BLOCK.findall(TUTORIAL) if kind and name.startswith("tract-soften/")}
+PLUGIN, SOFTEN = "tract-soften/tract_soften/plugin.py", "tract-soften/tract_soften/soften.py"
+
+
+def test_an_operator_with_importer_rule_and_case_takes_fifty_lines():
+    code = [text for name, text in SHORTEST.items() if name.endswith(".py")]
+    assert len(code) == 2
+    assert sum(len(text.splitlines()) for text in code) <= 50
+
+
+MISTAKES = {
+    "a hook": (
+        PLUGIN,
+        "def tract_operators",
+        "def tract_operator",
+        "there is no hook 'tract_operator'",
+        "'tract_operators'?",
+    ),
+    "a hook without its mark": (
+        PLUGIN,
+        "@hookimpl\ndef tract_op",
+        "def tract_op",
+        "is not marked as a hook",
+        "@hookimpl above it",
+    ),
+    "a table": (
+        PLUGIN,
+        '"declutter"',
+        '"decluter"',
+        "for the table 'decluter', which nobody asks",
+        "mean 'declutter'?",
+    ),
+    "a module": (
+        PLUGIN,
+        "tract_soften.soften",
+        "tract_soften.softn",
+        "No module named 'tract_soften.softn'",
+        "BLOCK=soften",
+    ),
+    "an operator that can change": (
+        SOFTEN,
+        "(frozen=True)",
+        "",
+        "it is a dataclass that can be changed",
+        "frozen=True",
+    ),
+    "no meaning": (
+        SOFTEN,
+        "@ROWS.row(REFERENCE, Soften)\n",
+        "",
+        "Soften has no row in 'reference' or 'state'",
+        "add one: ",
+    ),
+    "a rule without types": (
+        SOFTEN,
+        "@rewrites(Soften)",
+        "@rewrites",
+        "is given 'soften_by_nothing'",
+        "@rewrites(Relu)",
+    ),
+    "a row without table": (
+        SOFTEN,
+        "row(REFERENCE, Soften)",
+        "row(Soften)",
+        "found Soften",
+        "@ROWS.row(REFERENCE, Op)",
+    ),
+    "a case for a list": (
+        SOFTEN,
+        '"soften", [Case(',
+        '"soften", (Case(',
+        "is one Case, wanted a list of Case",
+        "a row says",
+    ),
+    "an operator of the standard": (
+        SOFTEN,
+        '"Soften", domain="org.example"',
+        '"Relu"',
+        "both tract-onnx and tract-soften have a row for ai.onnx/Relu/1; that of tract-onnx is used",
+        "take that of tract-soften out",
+    ),
+}
+
+
+@pytest.fixture
+def shortest(folder: Path) -> Path:
+    for name, text in SHORTEST.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "tract-soften" / "tract_soften" / "__init__.py").touch()
+    run("python -m pip install -e ./tract-soften", folder)
+    return folder
+
+
+def test_mistakes_are_told_as_what_they_are(shortest: Path):
+    """Each of the mistakes, made in the plugin of fifty lines: what ``tract plugins --check`` says of it."""
+    for name, (file, right, wrong, cause, fix) in MISTAKES.items():
+        assert right in SHORTEST[file], name
+        text = SHORTEST[file].replace(right, wrong)
+        if "(Case(" in wrong:
+            text = text.replace('{"B": 4})])', '{"B": 4})))')
+        (shortest / file).write_text(text)
+        found = run("tract plugins --check", shortest, status=1)
+        (shortest / file).write_text(SHORTEST[file])
+        assert all(part in found for part in (cause, fix, "soften (tract-soften 0.1.0): ")), (name, found)
+
+
 def test_the_tutorial_has_all_its_parts():
-    titles = [name for _, kind, name, _ in BLOCK.findall(TUTORIAL) if kind == "title"]
+    titles = [name for _, kind, name, _ in BLOCK.findall(TUTORIAL) if kind == "title" and name not in SHORTEST]
     assert titles[0] == "pyproject.toml"
     assert len(titles) >= 10
     assert len(re.findall(r"^\$ ", TUTORIAL, re.MULTILINE)) >= 10

@@ -39,6 +39,12 @@ def zero_of(kind: DType) -> Constant:
     return Constant(np.array("", object) if kind is DatumType.STRING else np.zeros((), kind.numpy))
 
 
+def _suffix(op: TypedOp) -> str:
+    """What the node of an operator is called; also of what is none, which is refused when it is wired."""
+    name: object = getattr(op, "name", None)
+    return name.lower() if isinstance(name, str) else "op"
+
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -158,11 +164,11 @@ class Wiring:
 
     def op(self, op: TypedOp, *inputs: OutletId) -> OutletId:
         """Add an operator of one output."""
-        return wiring.wire_one(self.model, self.label(op.name.lower()), op, *inputs)
+        return wiring.wire_one(self.model, self.label(_suffix(op)), op, *inputs)
 
     def ops(self, op: TypedOp, *inputs: OutletId) -> tuple[OutletId, ...]:
         """Add an operator of several outputs."""
-        return self.model.wire_node(self.label(op.name.lower()), op, inputs)
+        return self.model.wire_node(self.label(_suffix(op)), op, inputs)
 
     def binary(self, op: TypedOp, a: OutletId, b: OutletId) -> OutletId:
         """Add a binary operator on operands of any rank, broadcast as NumPy does."""
