@@ -29,9 +29,9 @@ class LoadLimits:
     """What a model file may ask for. The defaults let every model through that a machine could run.
 
     ``max_bytes``: of a model file, and of each file of tensors beside it. ``max_parsed_bytes``: of a model file
-    without its weights; parsed, they take up to a hundred times as much. ``max_tensor_bytes``: of one tensor, in the
-    file or in a run; a run allows no more than the machine's memory either. ``max_nodes``: of a file's graphs,
-    functions and bodies, each time that they are looked at, and of the core operators that they become.
+    without its weights; parsed, they take up to a hundred times as much. ``max_tensor_bytes``: of one tensor, with
+    its texts, in the file or in a run; a run allows no more than the machine's memory either. ``max_nodes``: of a
+    file's graphs, functions and bodies, each time that they are looked at, and of the core operators that they become.
     ``max_outputs``: of one graph; it may have as many inputs. ``max_depth``: graphs and functions inside one another.
     ``max_rank``: axes of a tensor. ``max_fold_bytes``: of all the constants that loading or simplifying makes, beyond
     those that they replace. ``max_fold_ops``: operations that making one constant takes. ``deadline_s``: seconds that
@@ -225,6 +225,18 @@ def check_tensor(shape: Iterable[int], itemsize: int) -> None:
     sizes = tuple(shape)
     if prod(sizes) * itemsize > allowed or max(sizes, default=0) > MAX_SIZE:
         raise RunError(too_large(sizes, itemsize, allowed), hint=TOO_LARGE_HINT)
+
+
+def check_texts(count: int) -> None:
+    """For what makes texts: raises RunError where those of one tensor take too many bytes together.
+
+    Outside a run, where constants are made early, no more is allowed than all of them may take.
+    """
+    watch = _RUN.get()
+    limits = limits_now()
+    allowed = min(run_limit(limits), limits.max_fold_bytes) if watch is None else watch.tensor_bytes
+    if count > allowed:
+        raise RunError(f"the texts of a tensor take {count} bytes, {allowed} are allowed", hint=TOO_LARGE_HINT)
 
 
 def check_run_time() -> None:

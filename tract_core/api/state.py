@@ -72,7 +72,8 @@ class State(TypedInterface):
 class FrozenState:
     """A snapshot of a `State`. Immutable; it can be pickled, and takes its model along.
 
-    Frozen states of one `Runnable` that are pickled together share one copy of the model.
+    Frozen states of one `Runnable` that are pickled together share one copy of the model. A pickle is a program that
+    runs when it is opened: open only those of people whom you trust.
     """
 
     __slots__ = ("_frozen", "_runnable")

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from tract_core.data import Constant, DatumType, DType, SymbolicArray
+from tract_core.data.text_bytes import text_bytes
 from tract_core.dims import is_symbolic
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
@@ -60,6 +61,8 @@ def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | 
     folded = evaluate_values(model.registry, op, values)
     if not isinstance(folded, Constant) or node.outputs[0].fact.shape.same(folded.array.shape) is False:
         return None  # what the model says of the result is not true, which the run reports
+    if text_bytes(folded.array) > max(FOLD_BYTES, *(text_bytes(value.array) for value in values)):
+        return None
     if not in_budget and not np.may_share_memory(folded.array, values[0].array):
         return None
     return ModelPatch.replace_op(model, node, Const(folded), inputs=())

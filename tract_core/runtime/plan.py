@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from tract_core.data import Constant
+from tract_core.data import Constant, DatumType
+from tract_core.data.text_bytes import text_bytes
 from tract_core.dims import bind, symbol
 from tract_core.errors import DimError, GraphError, RunError, TractError, Unsupported
-from tract_core.limits import TOO_LARGE_HINT, check_run_time, run_limit, running
+from tract_core.limits import TOO_LARGE_HINT, check_run_time, check_texts, run_limit, running
 from tract_core.model.bodies import bodies_of
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -41,7 +42,10 @@ Observer = Callable[["Step", "tuple[Array, ...]"], "tuple[Array, ...] | None"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One node in the order of execution. ``dying``: the tensors that nothing needs after it."""
+    """One node in the order of execution. ``dying``: the tensors that nothing needs after it.
+
+    ``makes_texts``: whether it gives texts, whose lengths only running it tells.
+    """
 
     node: int
     name: str
@@ -53,6 +57,7 @@ class Step:
     dying: tuple[OutletId, ...]
     meaning: ReferenceFn | None
     state: StateFn | None
+    makes_texts: bool
 
     @property
     def place(self) -> str:
@@ -111,6 +116,7 @@ class TypedSimplePlan:
             dying=tuple(outlet for outlet in dying if outlet not in self.constants),
             meaning=self.registry[REFERENCE].find(kind),
             state=self.registry[STATE].find(kind),
+            makes_texts=any(fact.datum_type is DatumType.STRING for fact in facts),
         )
 
     def spawn(self) -> TypedSimpleState:
@@ -212,6 +218,9 @@ class TypedSimpleState:
                 assert step.meaning is not None  # the plan refused the model otherwise
                 result = step.meaning(self._op_now(session, step), *inputs)
                 outputs = result if isinstance(result, tuple) else (result,)
+            if step.makes_texts:
+                for array in outputs:
+                    check_texts(text_bytes(array))
             if step.binds or step.op.announces:
                 self._bind_outputs(session, step, outputs)
         except TractError as error:

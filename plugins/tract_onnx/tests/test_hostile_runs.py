@@ -8,11 +8,11 @@ import time
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_hostile import any_info, bounded, fails, gives, model_of, node, tensor_info
+from onnx_hostile import any_info, bounded, fails, gives, model_of, node, refused, taken, tensor_info
 from tract_onnx.frontend import Onnx
 
 import tract_core as tract
-from tract_core.errors import InputError, RunError, TractError
+from tract_core.errors import InputError, LimitExceeded, RunError, TractError
 from tract_core.limits import LoadLimits
 from tract_core.runtime.plan import TypedSimplePlan
 
@@ -335,6 +335,69 @@ def test_values_that_are_odd(name):
 def test_roi_align_of_images_that_are_not_there():
     model, arrays = dynamic("RoiAlign", [np.ones((1, 1, 4, 4), np.float32), np.ones((1, 4), np.float32), ints(7)])
     fails(model, arrays, RunError)
+
+
+def text_model(nodes, constants=()):
+    """From ``x``, texts of any number, and ``n``, a number, to the texts ``y``."""
+    inputs = [tensor_info("x", ["N"], TensorProto.STRING), tensor_info("n", [], INT64)]
+    return model_of(nodes, inputs, constants=constants, opset=20)
+
+
+def doubled_in_a_row(count, first="x"):
+    names = [first, *(f"t{index}" for index in range(1, count)), "y"]
+    return [node("StringConcat", [names[index]] * 2, [names[index + 1]]) for index in range(count)]
+
+
+def doubled_in_a_loop():
+    inner = [tensor_info("i", [], INT64), tensor_info("c", [], TensorProto.BOOL), any_info("v")]
+    nodes = [node("Identity", "c", ["d"]), node("StringConcat", "vv", ["w"])]
+    body = helper.make_graph(nodes, "b", inner, [any_info("d"), any_info("w")])
+    return [node("Loop", ["n", "", "x"], ["y"], body=body)]
+
+
+SOME = helper.make_tensor("k", TensorProto.STRING, [1], [b"0123456789abcdef"])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants"),
+    [
+        (doubled_in_a_row(45), []),
+        (doubled_in_a_row(45, "k"), [SOME]),
+        (doubled_in_a_loop(), []),
+        ([*doubled_in_a_row(16), node("Identity", "y", ["z"])], []),
+    ],
+    ids=["a row", "a row of constants", "a loop", "within the machine's memory"],
+)
+def test_texts_that_grow(nodes, constants):
+    """Each is as long as all before it: their lengths count as the bytes of a tensor."""
+    typed = taken(text_model(nodes, constants), LoadLimits(max_tensor_bytes=1 << 20))
+    x = [np.array(["0123456789abcdef"] * 4, object), np.array(45)]
+    with (
+        bounded(),
+        pytest.raises(RunError, match=r"the texts of a tensor take \d+ bytes, 1048576 are allowed") as caught,
+    ):
+        TypedSimplePlan(typed).run(x)
+    assert "StringConcat" in caught.value.where
+    assert "max_tensor_bytes" in caught.value.hint
+
+
+def test_texts_of_every_row_and_column():
+    """Neither input is large, and together they are."""
+    ends = [helper.make_tensor(name, INT64, [1], [axis]) for name, axis in (("zero", 0), ("one", 1))]
+    nodes = [node("Unsqueeze", ["x", "zero"], ["r"]), node("Unsqueeze", ["x", "one"], ["c"])]
+    typed = taken(text_model([*nodes, node("StringConcat", "rc", ["y"])], ends), LoadLimits(max_tensor_bytes=1 << 24))
+    texts = np.array(["a" * 1000] * 1000, object)
+    with bounded(), pytest.raises(RunError, match="2008000000 bytes, 16777216 are allowed"):
+        TypedSimplePlan(typed).run([texts, np.array(0)])
+    (found,) = TypedSimplePlan(typed).run([texts[:50], np.array(0)])
+    assert found.shape == (50, 50)
+
+
+def test_texts_of_a_file():
+    long = helper.make_tensor("k", TensorProto.STRING, [2], [b"a" * 1000, "é".encode() * 500])
+    model = text_model([node("Identity", "k", ["y"])], [long])
+    refused(model, LimitExceeded, "takes 2016 bytes, 2015 are allowed", limits=LoadLimits(max_tensor_bytes=2015))
+    taken(model, LoadLimits(max_tensor_bytes=2016))
 
 
 def test_limits_of_the_public_interface(tmp_path):

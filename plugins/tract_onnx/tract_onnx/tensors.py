@@ -130,7 +130,7 @@ class TensorReader:
     def _array(self, tensor: onnx.TensorProto) -> Array:
         kind = element_type(tensor.data_type)
         shape = checked_shape(tensor.dims, self._limits)
-        self._check_size(kind, shape)
+        self._check_size(kind, shape, sum(map(len, tensor.string_data)))
         if tensor.HasField("segment"):
             raise Unsupported("it is stored in segments, a form that the format has given up")
         is_external = tensor.data_location == onnx.TensorProto.EXTERNAL
@@ -164,8 +164,8 @@ class TensorReader:
             )
         return self._from_region(kind, shape, content, offset, length)
 
-    def _check_size(self, kind: DatumType, shape: tuple[int, ...]) -> None:
-        size = math.prod(shape) * kind.itemsize
+    def _check_size(self, kind: DatumType, shape: tuple[int, ...], texts: int) -> None:
+        size = math.prod(shape) * kind.itemsize + texts
         if size > self._limits.max_tensor_bytes:
             raise LimitExceeded(
                 f"{kind.short} of shape {list(shape)} takes {size} bytes, {self._limits.max_tensor_bytes} are allowed",

@@ -10,8 +10,10 @@ from typing import ClassVar, Final
 import numpy as np
 
 from tract_core.data import DatumType
+from tract_core.data.text_bytes import POINTER, text_bytes
 from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import FactError, RunError
+from tract_core.limits import check_texts
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -118,6 +120,8 @@ def as_objects(values: Sequence[object]) -> Array:
 @ROWS.row(REFERENCE, StringConcat)
 def concat(op: StringConcat, a: Array, b: Array) -> Array:
     """Python's addition of texts"""
+    stretched = np.broadcast_arrays(a, b)
+    check_texts(sum(map(text_bytes, stretched)) - POINTER * stretched[0].size)
     return np.asarray(np.frompyfunc(lambda x, y: text_of(x) + text_of(y), 2, 1)(a, b), dtype=object)
 
 
