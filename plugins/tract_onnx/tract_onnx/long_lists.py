@@ -19,7 +19,7 @@ from tract_core.plugins.keys import Array
 Buffer = mmap.mmap | bytes
 """The bytes of a model file."""
 
-BLOCK: Final = 1 << 20
+BLOCK: Final = 1 << 18
 """Bytes that are looked at together: temporary arrays take some times as much."""
 
 MAX_VARINT: Final = 10

@@ -187,7 +187,7 @@ def _in_blocks(
     return result
 
 
-_BLOCK: Final = 1 << 18
+_BLOCK: Final = 1 << 16
 """Elements of a column that are looked at together."""
 
 
