@@ -76,6 +76,7 @@ class Vacant(Op):
 
     announces: ClassVar[tuple[str, ...]] = ()
     checks: ClassVar[bool] = False
+    judges: ClassVar[tuple[int, ...]] = ()
 
     def __reduce__(self) -> str:
         return "VACANT"  # there is one: copies and pickles of a graph refer to it

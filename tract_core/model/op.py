@@ -34,10 +34,14 @@ class TypedOp(Op, Protocol):
 
     ``checks``: whether running the node refuses runs that the rest of the model takes for impossible. It runs even
     where nothing reads it, until a rule has found that it cannot refuse anything (`ModelPatch.retire`).
+
+    ``judges``: the inputs, by slot, for whose elements a run may be refused, as for a position outside of an axis. A
+    rewrite does not leave the node unread, nor let it see other elements there.
     """
 
     pure: ClassVar[bool] = True
     checks: ClassVar[bool] = False
+    judges: ClassVar[tuple[int, ...]] = ()
     announces: ClassVar[tuple[str, ...]] = ()
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:

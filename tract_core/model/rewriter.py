@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tract_core.errors import GraphError, PluginError, RegistrationError
+from tract_core.errors import FactError, GraphError, PluginError, RegistrationError
 from tract_core.limits import count_node
+from tract_core.model.forgotten import forgets
 from tract_core.model.graph import VACANT
 from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch, PatchResult
@@ -134,6 +135,7 @@ class Rewriter:
         self.max_patches = max_patches
         self.forgive = forgive
         self.describe = describe
+        self._impossible = False
 
     def with_rule_for(self, name: str, on: type[TypedOp], function: RuleFn) -> Rewriter:
         """The rewriter with one more rule."""
@@ -150,6 +152,7 @@ class Rewriter:
         naming those that fired most.
         """
         report = RewriteReport()
+        self._impossible = False
         model.prune()
         limit = 32 * len(model.nodes) + 1024
         done = -1
@@ -206,10 +209,18 @@ class Rewriter:
         return None
 
     def _ask(self, rule: Rule, model: TypedModel, node: TypedNode) -> ModelPatch | None:
-        """The patch of a rule. Nothing has changed yet: a rule that raises here can be done without."""
+        """The patch of a rule. Nothing has changed yet: a rule that raises here can be done without.
+
+        A patch that would take a refusal out of the model is none. In a model that no run can satisfy, as sizes that
+        became known contradict each other, what cannot be wired stays as it is, and refuses.
+        """
         try:
-            return _checked(model, rule(model, node))
+            patch = _checked(model, rule(model, node))
+            return None if patch is None or forgets(patch) else patch
         except Exception as error:
+            self._impossible = self._impossible or (isinstance(error, FactError) and model.is_impossible())
+            if isinstance(error, FactError) and self._impossible:
+                return None
             if self.forgive is None or not self.forgive(rule, error):
                 raise
             self.rules = self.rules.without(rule.name)

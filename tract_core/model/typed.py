@@ -15,7 +15,7 @@ import numpy as np
 
 from tract_core.data import Constant, Value, known
 from tract_core.dims import Dim, SymbolScope, TDim, is_symbolic
-from tract_core.errors import FactError, GraphError, TractError
+from tract_core.errors import DimError, FactError, GraphError, TractError
 from tract_core.limits import DEFAULT_LIMITS, current_watch
 from tract_core.model.conditions import Condition, Conditions, noting, origin_or
 from tract_core.model.fact import ShapeFact, TypedFact, check_sizes, in_type
@@ -155,11 +155,23 @@ class TypedModel(Graph[TypedFact, TypedOp]):
 
     @contextmanager
     def noting_conditions(self, origin: str) -> Generator[None]:
-        """Whatever is asked inside with `may_equal` and the like, and depends on a symbol, becomes a condition."""
+        """Whatever is asked inside with `may_equal` and the like, and depends on a symbol, becomes a condition.
+
+        All of it or, where some of it contradicts what is known, nothing.
+        """
         with noting() as conditions:
             yield
-        for condition in conditions:
-            self.require(condition, origin)
+        if not conditions:
+            return
+        before, self.conditions = self.conditions, self.conditions.layer()
+        try:
+            for condition in conditions:
+                self.require(condition, origin)
+            found = list(self.conditions)
+        finally:
+            self.conditions = before
+        for condition, place in found:
+            self.conditions.add(condition, place, self.symbols)
 
     def require(self, condition: Condition, origin: str) -> None:
         """Let every run check ``condition``, unless it always holds. ``origin``: the node that wants it.
@@ -289,11 +301,34 @@ class TypedModel(Graph[TypedFact, TypedOp]):
             return None
         return self.nodes[next(iter(readers)).node]
 
+    def is_impossible(self) -> bool:
+        """Whether no run can satisfy some node: sizes that became known contradict each other, or the conditions."""
+        return len(self.conditions) > 0 and any(map(self._is_impossible, self.live_nodes()))
+
+    def _is_impossible(self, node: TypedNode) -> bool:
+        try:
+            with noting() as conditions:
+                node.op.output_facts(self.input_facts(node))
+        except TractError:
+            return True
+        return any(map(self._contradicts, conditions))
+
+    def _contradicts(self, condition: Condition) -> bool:
+        """Whether a condition, were it not one of the model already, would contradict the others."""
+        settle = self.conditions.settle
+        try:
+            settled = Condition(settle(condition.left), condition.relation, settle(condition.right))
+            return settled.answer(self.symbols.same, self.symbols.less_or_equal) is False
+        except DimError:
+            return True
+
     def check_consistency(self) -> None:
         """Raise GraphError unless every edge is sound and every fact is what the operator says it is."""
         self.check_edges()
         self.eval_order()
         for node in self.live_nodes():
+            if len(self.conditions) and self._is_impossible(node):
+                continue  # which a run reports
             expected = node.op.output_facts(self.input_facts(node))
             if len(expected) != len(node.outputs):
                 raise GraphError(f"{len(node.outputs)} outputs, its operator gives {len(expected)}", where=str(node))

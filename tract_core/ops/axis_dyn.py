@@ -31,6 +31,7 @@ class DynMoveAxes(TypedOp):
     sizes: tuple[Dim, ...]
     back: bool = False
     announces: ClassVar[tuple[str, ...]] = ("sizes",)
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A tensor of ``sizes``. Raises FactError unless the axes are a list of integers, at most one per axis."""

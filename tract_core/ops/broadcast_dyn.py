@@ -26,6 +26,7 @@ class DynBroadcast(TypedOp):
 
     sizes: tuple[Dim, ...]
     announces: ClassVar[tuple[str, ...]] = ("sizes",)
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A tensor of ``sizes``. Raises FactError when the shape is no list of integers, or the ranks do not fit."""

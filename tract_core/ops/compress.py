@@ -31,6 +31,7 @@ class Compress(TypedOp):
     axis: int
     count: Dim
     announces: ClassVar[tuple[str, ...]] = ("count",)
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """``count`` elements on the axis. Raises FactError unless the condition is booleans of rank 1."""

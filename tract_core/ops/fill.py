@@ -32,6 +32,7 @@ class DynFill(TypedOp):
     value: Constant
     sizes: tuple[Dim, ...]
     announces: ClassVar[tuple[str, ...]] = ("sizes",)
+    judges: ClassVar[tuple[int, ...]] = (0,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A tensor of ``sizes`` and of the value's type. Raises FactError unless the shape is as many integers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,12 +29,13 @@ class Gather(TypedOp):
     """
 
     axis: int
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The axes of the indices in the place of ``axis``. Raises FactError unless the indices are integers."""
         x, indices = arity(self, inputs, 2)
         axis_in(self, self.axis, x.rank)
-        integers(self, indices, "indices")
+        want_inside(integers(self, indices, "indices").constant, x.shape[self.axis])
         return (x.with_shape((*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1 :])),)
 
 
@@ -46,6 +47,7 @@ class GatherElements(TypedOp):
     """
 
     axis: int
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The shape of the indices. Raises FactError unless they are integers and lie inside the first input."""
@@ -55,6 +57,7 @@ class GatherElements(TypedOp):
         for axis, (size, count) in enumerate(zip(x.shape, indices.shape, strict=True)):
             if axis != self.axis and not may_be_at_most(count, size):
                 raise FactError(f"GatherElements: the indices {indices} go beyond axis {axis} of {x}")
+        want_inside(indices.constant, x.shape[self.axis])
         return (x.with_shape(indices.shape),)
 
 
@@ -66,6 +69,7 @@ class GatherNd(TypedOp):
     """
 
     batch_dims: int
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """Axes of the indices but the last, then those that no coordinate names. Raises FactError."""
@@ -74,6 +78,7 @@ class GatherNd(TypedOp):
         depth = coordinates(self, indices, x, self.batch_dims)
         for axis in range(self.batch_dims):
             common_size(self, axis, inputs)
+        want_each_inside(indices.constant, x.shape[self.batch_dims : self.batch_dims + depth])
         return (x.with_shape((*indices.shape[:-1], *x.shape[self.batch_dims + depth :])),)
 
 
@@ -86,6 +91,18 @@ def coordinates(op: TypedOp, indices: TypedFact, x: TypedFact, batch_dims: int =
             "holds one coordinate per axis of the other input, and its size must be a number, 1 or more"
         )
     return int(depth)
+
+
+def want_inside(indices: Array | None, size: Dim) -> None:
+    """Where positions are known, and only a run knows the size of their axis, it is noted that they must be inside."""
+    if indices is not None and indices.size and is_symbolic(size):
+        may_be_at_most(max(int(indices.max()) + 1, -int(indices.min())), size)
+
+
+def want_each_inside(coordinates: Array | None, sizes: Sequence[Dim]) -> None:
+    """The same for coordinates in the last axis of an array, one for each of the sizes."""
+    for place, size in enumerate(sizes):
+        want_inside(None if coordinates is None else coordinates[..., place], size)
 
 
 def inside(indices: Array, axis: int, size: int) -> Array:

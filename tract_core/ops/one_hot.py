@@ -49,6 +49,7 @@ class DynOneHot(TypedOp):
     off: Constant
     on: Constant
     announces: ClassVar[tuple[str, ...]] = ("dim",)
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """As `OneHot`. Raises FactError also when the size is no integer of rank 0."""

@@ -83,6 +83,7 @@ class DynPad(TypedOp):
     mode: PadMode
     sizes: tuple[Dim, ...]
     announces: ClassVar[tuple[str, ...]] = ("sizes",)
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A tensor of ``sizes``. Raises FactError unless the pads are two integers per axis."""

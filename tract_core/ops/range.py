@@ -31,6 +31,7 @@ class Range(TypedOp):
 
     length: Dim
     announces: ClassVar[tuple[str, ...]] = ("length",)
+    judges: ClassVar[tuple[int, ...]] = (2,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """``length`` numbers of the type of the inputs. Raises FactError unless these are real numbers of rank 0."""

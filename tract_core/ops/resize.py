@@ -217,6 +217,7 @@ class DynResize(TypedOp):
     policy: AspectPolicy = AspectPolicy.STRETCH
 
     announces: ClassVar[tuple[str, ...]] = ("sizes",)
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The input's type in the sizes announced. Raises FactError when axes or inputs do not fit."""

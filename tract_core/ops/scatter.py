@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tract_core.model.conditions import may_be_at_most, may_be_of_shape
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, integers, same_rank, same_type, wide
-from tract_core.ops.gather import coordinates, grid, split
+from tract_core.ops.gather import coordinates, grid, split, want_each_inside, want_inside
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
@@ -37,6 +37,7 @@ class ScatterElements(TypedOp):
 
     axis: int
     reduction: Reduction = "none"
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The fact of the data. Raises FactError unless all ranks agree and indices and updates are of one shape."""
@@ -49,6 +50,7 @@ class ScatterElements(TypedOp):
         for axis, (size, count) in enumerate(zip(x.shape, indices.shape, strict=True)):
             if axis != self.axis and not may_be_at_most(count, size):
                 raise FactError(f"ScatterElements: the indices {indices} go beyond axis {axis} of {x}")
+        want_inside(indices.constant, x.shape[self.axis])
         return (x.without_value(),)
 
 
@@ -61,6 +63,7 @@ class ScatterNd(TypedOp):
     """
 
     reduction: Reduction = "none"
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The fact of the data. Raises FactError unless the updates are as many slices as there are coordinates."""
@@ -74,6 +77,7 @@ class ScatterNd(TypedOp):
         wanted = x.with_shape((*indices.shape[:-1], *x.shape[depth:]))
         if not may_be_of_shape(updates.shape, wanted.shape):
             raise FactError(f"ScatterNd: updates are {updates}, wanted {wanted} for indices {indices} into {x}")
+        want_each_inside(inputs[1].constant, x.shape[:depth])
         return (x.without_value(),)
 
 

@@ -56,6 +56,7 @@ class SequenceInsert(TypedOp):
     """
 
     pure: ClassVar[bool] = False
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A sequence that is one longer. Raises FactError for a value of another type than the others."""
@@ -78,6 +79,7 @@ class SequenceErase(TypedOp):
     """A sequence (input 0) without the value at a position (input 1), else without the last one."""
 
     pure: ClassVar[bool] = False
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A sequence that is one shorter. Raises FactError for a position that is not there."""
@@ -99,6 +101,7 @@ class SequenceAt(TypedOp):
 
     shape: tuple[Dim, ...]
     announces: ClassVar[tuple[str, ...]] = ("shape",)
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A value in ``shape``. Raises FactError when that contradicts what is known of the sequence."""
@@ -130,6 +133,7 @@ class SplitToSequence(TypedOp):
     axis: int
     keep_axis: bool = True
     pure: ClassVar[bool] = False
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A sequence of tensors that differ in the size of ``axis``."""
@@ -154,6 +158,7 @@ class ConcatFromSequence(TypedOp):
     new_axis: bool
     shape: tuple[Dim, ...]
     announces: ClassVar[tuple[str, ...]] = ("shape",)
+    judges: ClassVar[tuple[int, ...]] = (0,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A tensor in ``shape``. Raises FactError when that contradicts what is known of the sequence."""

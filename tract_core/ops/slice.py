@@ -57,6 +57,7 @@ class DynSlice(TypedOp):
     axis: int
     length: Dim
     announces: ClassVar[tuple[str, ...]] = ("length",)
+    judges: ClassVar[tuple[int, ...]] = (1, 2)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """``length`` elements on the axis. Raises FactError when the bounds are not integers of rank 0."""

@@ -43,6 +43,7 @@ class DynTile(TypedOp):
 
     sizes: tuple[Dim, ...]
     announces: ClassVar[tuple[str, ...]] = ("sizes",)
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A tensor of ``sizes``. Raises FactError unless the multipliers are one integer per axis."""

@@ -34,6 +34,7 @@ class Topk(TypedOp):
     largest: bool
     k: Dim
     announces: ClassVar[tuple[str, ...]] = ("k",)
+    judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """``k`` elements on the axis, twice. Raises FactError for a ``k`` that does not fit."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
@@ -33,14 +34,22 @@ def gather_of_a_range(model: TypedModel, node: TypedNode, op: Gather) -> ModelPa
         return None
     patch = ModelPatch(model)
     start = _from_front(model, node.inputs[0], op.axis, first)
-    part = Slice(op.axis, start, start + indices.size)
-    if indices.ndim == 1:
-        result = wire_one(patch.model, node.name, part, patch.tap(node.inputs[0]))
-    else:
-        inner = wire_one(patch.model, f"{node.name}.slice", part, patch.tap(node.inputs[0]))
-        result = wire_one(patch.model, node.name, RmAxis(op.axis), inner)
+    name = node.name if indices.ndim == 1 else f"{node.name}.slice"
+    result = _part(patch, name, patch.tap(node.inputs[0]), Slice(op.axis, start, start + indices.size))
+    if result is None:
+        return None
+    if indices.ndim == 0:
+        result = wire_one(patch.model, node.name, RmAxis(op.axis), result)
     patch.shunt(OutletId(node.id), result)
     return patch
+
+
+def _part(patch: ModelPatch, name: str, x: OutletId, part: Slice) -> OutletId | None:
+    """A slice; ``None`` where it lies outside for certain, which the node reports when it runs."""
+    try:
+        return wire_one(patch.model, name, part, x)
+    except FactError:
+        return None
 
 
 @rewrites(GatherNd)
@@ -53,7 +62,10 @@ def gather_of_a_place(model: TypedModel, node: TypedNode, op: GatherNd) -> Model
     x = patch.tap(node.inputs[0])
     for axis, index in enumerate(int(one) for one in indices):
         start = _from_front(model, node.inputs[0], axis, index)
-        x = wire_one(patch.model, f"{node.name}.slice{axis}", Slice(axis, start, start + 1), x)
+        part = _part(patch, f"{node.name}.slice{axis}", x, Slice(axis, start, start + 1))
+        if part is None:
+            return None
+        x = part
     for axis in reversed(range(indices.size)):
         x = wire_one(patch.model, node.name if axis == 0 else f"{node.name}.rm{axis}", RmAxis(axis), x)
     patch.shunt(OutletId(node.id), x)
