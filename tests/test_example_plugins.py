@@ -138,6 +138,7 @@ class TestListing:
 
     def test_for_people(self, environment):
         shown = environment.tract("plugins")
+        assert not environment.run("-m", "tract_core", "plugins").stderr  # the listing says all of it
         assert "broken-import tract-broken-import 0.1.0 failed" in " ".join(shown.split())
         assert "cause: ModuleNotFoundError: No module named 'library_that_is_not_there'" in shown
         assert "what to do: install what provides the module 'library_that_is_not_there'" in shown
@@ -328,6 +329,15 @@ class TestConformance:
         kit = (*self.KIT[:-1], "slow", "--tract-registry", "my_registry:registry", "-k", "Exp or gaps")
         found = environment.run(*kit, status=1, PYTHONPATH=str(environment.folder)).stdout
         assert message in found
+
+    def test_a_plugin_that_cannot_be_loaded_fails_with_the_traceback(self, environment):
+        found = environment.run(*self.KIT, "-k", "test_plugin", status=1).stdout
+        for name in ("core", "onnx", "example"):
+            assert f"FAILED conformance/test_plugins.py::test_plugin[{name}]" not in found
+        for name in BROKEN:
+            assert f"FAILED conformance/test_plugins.py::test_plugin[broken-{name}]" in found
+        assert "what to do: install what provides the module 'library_that_is_not_there'" in found
+        assert "    import library_that_is_not_there" in found
 
     def test_a_plain_option_of_another_plugin_is_its_own(self, environment):
         (environment.folder / "clash.py").write_text(

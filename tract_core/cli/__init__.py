@@ -48,4 +48,8 @@ def main() -> None:
         pipe = io.BufferedWriter(PatientPipe(sys.stdout.fileno(), "w", closefd=False))
         sys.stdout = io.TextIOWrapper(pipe, encoding=sys.stdout.encoding, errors=sys.stdout.errors)
     warnings.showwarning = show_warning
+    if sys.argv[1:2] == ["plugins"]:
+        from tract_core.plugins import PluginWarning
+
+        warnings.simplefilter("ignore", PluginWarning)  # the listing says the same, and more
     sys.exit(app.main(standalone_mode=True))

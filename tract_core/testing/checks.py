@@ -84,9 +84,9 @@ def frozen(case: Case, bench: Bench) -> None:
     for _ in range(2):
         other = bench.prepare(case, symbolic=True)[0].spawn()
         other.thaw(snapshot)
-        _same(case, facts, _turn(other, case), wanted, "after a snapshot")
+        _same(case, facts, _turn(other, case), wanted, " after a snapshot")
     state.thaw(snapshot)
-    _same(case, facts, _turn(state, case), wanted, "back at a snapshot")
+    _same(case, facts, _turn(state, case), wanted, " back at a snapshot")
 
 
 def threads(case: Case, bench: Bench) -> None:
@@ -117,7 +117,7 @@ CHECKS: Final[Mapping[str, Callable[[Case, Bench], None]]] = {
 
 def compare(case: Case, facts: Sequence[TypedFact], found: Sequence[Array]) -> None:
     """Raise Disagreement unless the outputs are those of the case, in number, type, shape and elements."""
-    _same(case, facts, found, case.outputs(), "")
+    _same(case, facts, found, case.outputs())
 
 
 def _one_turn(case: Case, plan: Plan, facts: Sequence[TypedFact]) -> None:
@@ -136,11 +136,13 @@ def _turn(state: PlanState, case: Case) -> list[Array]:
     return [np.array(array) for array in found]
 
 
-def _same(case: Case, facts: Sequence[TypedFact], found: Sequence[Array], wanted: Sequence[Array], when: str) -> None:
+def _same(
+    case: Case, facts: Sequence[TypedFact], found: Sequence[Array], wanted: Sequence[Array], when: str = ""
+) -> None:
     if len(found) != len(wanted):
-        raise Disagreement(f"{case} {when}: {len(found)} outputs, wanted {len(wanted)}")
+        raise Disagreement(f"{case}{when}: {len(found)} outputs, wanted {len(wanted)}")
     for slot, (fact, one, other) in enumerate(zip(facts, found, wanted, strict=True)):
-        place = f"{case} {when}: output {slot}"
+        place = f"{case}{when}: output {slot}"
         if one.dtype != fact.datum_type.numpy:
             raise Disagreement(f"{place} is of type {one.dtype}, the operator says {fact}")
         problem = mismatch(one, other, case.tolerance or rounding_of(fact.datum_type.storage))

@@ -11,6 +11,7 @@ from tract_core.testing.conformance.selection import pytest_generate_tests
 __all__ = ["pytest_generate_tests", "test_plugin"]
 
 
+@pytest.mark.filterwarnings("ignore::tract_core.plugins.PluginWarning")  # it fails on what they say
 def test_plugin(registry: Registry, plugin: str) -> None:
     """What ``tract plugins --check`` says of a plugin, with the tracebacks."""
     (record,) = (record for record in check_up(registry) if record.name == plugin)
