@@ -219,7 +219,12 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         if not self.affords(op, inputs, output, freed=0):
             return None
         value = evaluate_values(self.registry, op, [value for value in values if value is not None])
-        return None if value is None else in_type(value, output.datum_type)
+        if value is None or value.array.shape != output.shape:
+            return None
+        computed = isinstance(value, Constant) and all(isinstance(one, Constant) for one in values)
+        if computed and value.datum_type != output.datum_type.storage:
+            return None  # a number of another type than the operator promises, which the run reports
+        return in_type(value, output.datum_type)
 
     def affords(self, op: TypedOp, inputs: Sequence[TypedFact], output: TypedFact, *, freed: int) -> bool:
         """Whether computing the value of ``output`` early is within the limits; what it takes is counted.

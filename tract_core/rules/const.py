@@ -59,7 +59,10 @@ def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | 
     if not (in_budget or isinstance(op, VIEWS)) or (in_budget and not _affordable(model, node)):
         return None
     folded = evaluate_values(model.registry, op, values)
-    if not isinstance(folded, Constant) or node.outputs[0].fact.shape.same(folded.array.shape) is False:
+    fact = node.outputs[0].fact
+    if not isinstance(folded, Constant) or folded.datum_type != fact.datum_type.storage:
+        return None
+    if fact.shape.same(folded.array.shape) is False:
         return None  # what the model says of the result is not true, which the run reports
     if text_bytes(folded.array) > max(FOLD_BYTES, *(text_bytes(value.array) for value in values)):
         return None

@@ -32,6 +32,7 @@ from tract_core.runtime.binding import bind_inputs, check_assertions
 from tract_core.runtime.conditions import ComingConditions
 from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.protocol import NodeTiming
+from tract_core.runtime.returned import Promise, Wanted, are_arrays, is_right
 from tract_core.runtime.schedule import execution_order, last_uses
 from tract_core.runtime.session import OpState, Session
 from tract_core.runtime.sizes import ComingSizes
@@ -58,6 +59,7 @@ class Step:
     meaning: ReferenceFn | None
     state: StateFn | None
     makes_texts: bool
+    promise: Promise
 
     @property
     def place(self) -> str:
@@ -81,6 +83,7 @@ class TypedSimplePlan:
         self.constants: dict[OutletId, Array] = {}
         self.steps = self._steps()
         self.conditions = ComingConditions(model, self.steps)
+        self.late = self._late()
         self.sizes = ComingSizes(self.steps, run_limit(model.limits))
 
     def _steps(self) -> list[Step]:
@@ -117,7 +120,17 @@ class TypedSimplePlan:
             meaning=self.registry[REFERENCE].find(kind),
             state=self.registry[STATE].find(kind),
             makes_texts=any(fact.datum_type is DatumType.STRING for fact in facts),
+            promise=Promise(self._owner(kind), facts),
         )
+
+    def _owner(self, kind: type[TypedOp]) -> str:
+        """The distribution that brought what an operator computes."""
+        return self.registry[STATE].owner(kind) or self.registry[REFERENCE].owner(kind) or "nobody"
+
+    def _late(self) -> frozenset[int]:
+        """The nodes whose sizes are only known in the middle of a run, and may differ between runs of one binding."""
+        late = frozenset[str]().union(*(step.binds for step in self.steps))
+        return frozenset(step.node for step in self.steps if step.promise.symbols & late)
 
     def spawn(self) -> TypedSimpleState:
         """A fresh state."""
@@ -177,6 +190,7 @@ class TypedSimpleState:
         self.plan = plan
         self._states: dict[int, OpState] = {}
         self._concrete: dict[int, tuple[tuple[int, ...], TypedOp]] = {}
+        self._wanted: dict[int, tuple[Wanted, ...]] = {}
         self._checked: dict[str, int] | None = None
 
     def run(
@@ -193,6 +207,7 @@ class TypedSimpleState:
             plan.conditions.check_all(bound)
             plan.sizes.check_all(bound)
             self._checked = dict(bound)
+            self._wanted = {}
         session = Session(plan.registry, bound)
         values: dict[OutletId, Array] = dict(plan.constants)
         values.update(zip(plan.inputs, inputs, strict=True))
@@ -218,11 +233,12 @@ class TypedSimpleState:
                 assert step.meaning is not None  # the plan refused the model otherwise
                 result = step.meaning(self._op_now(session, step), *inputs)
                 outputs = result if isinstance(result, tuple) else (result,)
+            if (step.binds or step.op.announces) and are_arrays(outputs):
+                self._bind_outputs(session, step, outputs)
+            self._check(session, step, outputs)
             if step.makes_texts:
                 for array in outputs:
                     check_texts(text_bytes(array))
-            if step.binds or step.op.announces:
-                self._bind_outputs(session, step, outputs)
         except TractError as error:
             raise error.at(step.place) from error.__cause__
         except MemoryError as error:
@@ -256,8 +272,18 @@ class TypedSimpleState:
             self._concrete[step.node] = cached
         return cached[1]
 
+    def _check(self, session: Session, step: Step, outputs: tuple[Array, ...]) -> None:
+        """Raises RunError where the node did not compute what its facts say. What they say is kept between turns."""
+        wanted = self._wanted.get(step.node)
+        if wanted is None:
+            wanted = step.promise.now(session.symbols)
+            if step.node not in self.plan.late:
+                self._wanted[step.node] = wanted
+        if not is_right(outputs, wanted):
+            step.promise.check(outputs, wanted)
+
     def _bind_outputs(self, session: Session, step: Step, outputs: Sequence[Array]) -> None:
-        for fact, array in zip(step.facts, outputs, strict=True):
+        for fact, array in zip(step.facts, outputs, strict=False):  # how many there are is checked next
             try:
                 session.symbols.update(bind(fact.shape, array.shape, session.symbols))
             except DimError as error:
