@@ -119,8 +119,9 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
     # -- facts -----------------------------------------------------------------------------------------------------
 
     def add_claim(self, outlet: OutletId, fact: InferenceFact) -> None:
-        """Note what the file says of a tensor that a node computes."""
-        self._claims[outlet] = fact
+        """Note what the file says of a tensor that a node computes, if it says anything."""
+        if fact != InferenceFact():
+            self._claims[outlet] = fact
 
     def claim(self, outlet: OutletId) -> InferenceFact | None:
         """What only the file says of an outlet."""

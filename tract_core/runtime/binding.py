@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from shlex import quote
 
 from tract_core.data import Container, DatumType
 from tract_core.data.boxes import misfit
-from tract_core.dims import SymbolScope, bind, evaluate, symbols_of
+from tract_core.dims import Dim, SymbolScope, bind, evaluate, symbol, symbols_of
 from tract_core.errors import DimError, FactError, InputError
 from tract_core.model.fact import TypedFact
 from tract_core.plugins.keys import Array
@@ -23,21 +26,88 @@ def bind_inputs(
     if len(arrays) != len(facts):
         wanted = ", ".join(f"{name} ({fact})" for name, fact in zip(names, facts, strict=True)) or "none"
         raise InputError(f"{len(arrays)} inputs were given, the model takes {len(facts)}: {wanted}")
-    bound = dict(known or {})
-    origin: dict[str, str] = {}
-    for name, fact, array in zip(names, facts, arrays, strict=True):
-        if isinstance(fact.datum_type, Container):
-            continue  # what it holds is looked at when the symbols are known
-        _check_type(name, fact, array)
-        before = set(bound)
+    inputs = _Inputs(names, facts, dict(known or {}))
+    for slot, (fact, array) in enumerate(zip(facts, arrays, strict=True)):
+        if not isinstance(fact.datum_type, Container):  # what it holds is looked at when the symbols are known
+            _check_type(names[slot], fact, array)
+            inputs.bind(slot, array)
+    for slot, array in enumerate(arrays):
+        inputs.check(slot, array)
+    return inputs.bound
+
+
+@dataclass(slots=True)
+class _Inputs:
+    """The inputs of a model while their sizes are found out. ``origin``: which input gave a symbol its value."""
+
+    names: Sequence[str]
+    facts: Sequence[TypedFact]
+    bound: dict[str, int]
+    origin: dict[str, int] = field(default_factory=dict[str, int])
+
+    def bind(self, slot: int, array: Array) -> None:
+        """Find the values of symbols from the shape of one input. Raises InputError where they are others already."""
+        before = set(self.bound)
         try:
-            bound = bind(fact.shape, array.shape, bound)
+            self.bound = bind(self.facts[slot].shape, array.shape, self.bound)
         except DimError as error:
-            raise _disagreement(name, fact, array, bound, origin, error=error) from None
-        origin.update(dict.fromkeys(set(bound) - before, name))
-    for name, fact, array in zip(names, facts, arrays, strict=True):
-        _check_sizes(name, fact, array, bound, origin)
-    return bound
+            self._check_sizes(slot, array)
+            text = f"shape {array.shape} does not fit {self.facts[slot]}: {error.problem}"
+            raise InputError(text, where=f"input {self.names[slot]!r}", hint=self._twice(slot)) from None
+        self.origin.update(dict.fromkeys(set(self.bound) - before, slot))
+
+    def check(self, slot: int, array: Array) -> None:
+        """Raises InputError where an input does not have the sizes that it should."""
+        if isinstance(self.facts[slot].datum_type, Container):
+            _check_container(self.names[slot], self.facts[slot], array, self.bound)
+        else:
+            self._check_sizes(slot, array)
+
+    def _check_sizes(self, slot: int, array: Array) -> None:
+        fact, where = self.facts[slot], f"input {self.names[slot]!r}"
+        for axis, (dim, size) in enumerate(zip(fact.shape, array.shape, strict=True)):
+            if not symbols_of(dim):
+                if dim != size:
+                    raise InputError(f"axis {axis} has size {size}, the model wants {fact}", where=where)
+            elif symbols_of(dim) <= self.bound.keys() and evaluate(dim, self.bound) != size:
+                text = f"axis {axis} has size {size}, but {self._because(dim)}"
+                raise InputError(text, where=where, hint=self._how_to_part(slot, axis))
+
+    def _because(self, dim: Dim) -> str:
+        values = " and ".join(
+            f"{name} is {self.bound[name]}"
+            + (f" by input {self.names[self.origin[name]]!r}" if name in self.origin else "")
+            for name in sorted(symbols_of(dim))
+        )
+        return f"{dim} is wanted and {values}"
+
+    def _twice(self, slot: int) -> str | None:
+        """How to part the sizes of one input that have the same name, if there are any."""
+        seen: set[str] = set()
+        for axis, dim in enumerate(self.facts[slot].shape):
+            if symbols_of(dim) & seen:
+                self.origin.update(dict.fromkeys(symbols_of(dim) & seen, slot))
+                return self._how_to_part(slot, axis)
+            seen |= symbols_of(dim)
+        return None
+
+    def _how_to_part(self, slot: int, axis: int) -> str | None:
+        """How to give a size a name of its own, where another one has the same name."""
+        fact = self.facts[slot]
+        shared = sorted(symbols_of(fact.shape[axis]) & self.origin.keys())
+        if not shared:
+            return None
+        taken = frozenset[str]().union(*(one.shape.symbols() for one in self.facts))
+        own = next(name for name in (f"{shared[0]}{number}" for number in count(2)) if name not in taken)
+        if self.origin[shared[0]] == slot:
+            fact = fact.with_shape((*fact.shape[:axis], symbol(own), *fact.shape[axis + 1 :]))
+        else:
+            fact = fact.substitute({shared[0]: symbol(own)})
+        return (
+            f"where they may differ, give one of them another name before into_model: set_input_fact({slot}, "
+            f"{str(fact)!r}), or -i {quote(f'{self.names[slot]}:{fact}')} on the command line; or load the file with "
+            "own_symbols=True"
+        )
 
 
 def check_assertions(scope: SymbolScope, values: dict[str, int]) -> None:
@@ -73,43 +143,8 @@ def _conversion(found: DatumType, wanted: DatumType) -> str | None:
     return f"convert it with .astype({name!r}), a tensor of PyTorch with .to(torch.{name})"
 
 
-def _check_sizes(name: str, fact: TypedFact, array: Array, bound: dict[str, int], origin: dict[str, str]) -> None:
-    if isinstance(fact.datum_type, Container):
-        _check_container(name, fact, array, bound)
-        return
-    for axis, (dim, size) in enumerate(zip(fact.shape, array.shape, strict=True)):
-        if isinstance(dim, int):
-            if dim != size:
-                raise InputError(f"axis {axis} has size {size}, the model wants {fact}", where=f"input {name!r}")
-        elif symbols_of(dim) <= bound.keys() and evaluate(dim, bound) != size:
-            raise InputError(
-                f"axis {axis} has size {size}, but {_because(dim, bound, origin)}", where=f"input {name!r}"
-            )
-
-
 def _check_container(name: str, fact: TypedFact, array: Array, bound: dict[str, int]) -> None:
     holds = array.ndim == 0 and array.dtype.kind == "O"
     problem = misfit(array.item() if holds else array, fact.datum_type, bound)
     if problem is not None:
         raise InputError(problem, where=f"input {name!r}", hint=f"the model wants {fact}")
-
-
-def _because(dim: object, bound: dict[str, int], origin: dict[str, str]) -> str:
-    symbols = sorted(symbols_of(dim)) if not isinstance(dim, int) else []  # pyright: ignore[reportArgumentType]: a Dim
-    values = " and ".join(
-        f"{s} is {bound[s]}" + (f" by input {origin[s]!r}" if s in origin else "") for s in symbols if s in bound
-    )
-    return f"{dim} is wanted and {values}" if values else f"{dim} is wanted"
-
-
-def _disagreement(
-    name: str, fact: TypedFact, array: Array, bound: dict[str, int], origin: dict[str, str], *, error: DimError
-) -> InputError:
-    for axis, (dim, size) in enumerate(zip(fact.shape, array.shape, strict=True)):
-        known = symbols_of(dim) if not isinstance(dim, int) else frozenset[str]()
-        if known and known <= bound.keys() and evaluate(dim, bound) != size:
-            text = f"axis {axis} has size {size}, but {_because(dim, bound, origin)}"
-            return InputError(text, where=f"input {name!r}")
-        if isinstance(dim, int) and dim != size:
-            return InputError(f"axis {axis} has size {size}, the model wants {fact}", where=f"input {name!r}")
-    return InputError(f"shape {array.shape} does not fit {fact}: {error.problem}", where=f"input {name!r}")

@@ -50,6 +50,8 @@ class FactReader:
         """``dim``, or where it has a name that others have too, a symbol that no other size has."""
         if dim is None or not symbols_of(dim) & self._shared:
             return dim
+        while prefix in self._names:
+            prefix += "_"
         return self._scope.new_symbol(prefix)
 
     def _named_twice(self, dims: Iterable[onnx.TensorShapeProto.Dimension]) -> Iterator[str]:
@@ -57,7 +59,8 @@ class FactReader:
         counts = Counter[str]()
         for dim in dims:
             with suppress(TractError):
-                counts.update(symbols_of(self._dim(dim) or 0))
+                size = self._dim(dim)
+                counts.update(symbols_of(0 if size is None else size))
         return (name for name, count in counts.items() if count > 1)
 
     def inner_fact(self, info: onnx.ValueInfoProto) -> InferenceFact:
