@@ -142,7 +142,7 @@ def _warn(model: InferenceModel, typed: TypedModel) -> None:
 
 def _finish(model: InferenceModel, analysis: Analysis) -> TypedModel:
     typed = analysis.model
-    typed.inputs = [analysis.outlets[outlet] for outlet in model.inputs]
+    typed.inputs = [analysis.outlets[outlet] for outlet in model.inputs if model.contract(outlet).value is None]
     typed.set_outputs(analysis.outlets[outlet] for outlet in model.outputs)
     typed.properties.update(model.properties)
     for outlet, label in model.outlet_labels.items():

@@ -44,7 +44,8 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
     def set_input_fact(self, input_id: int | str, fact: InferenceFact | Fact | str | None) -> None:
         """Say what an input is, in place of what was known: a fact, its text form, or ``None`` for nothing known.
 
-        Raises InputError for an input that is not there, FactError or DimError for a text that cannot be read.
+        With a value, as in ``"i64=16000"`` or ``"2,f32=0.5,1"``, it is a constant of the model, which then has an input
+        less. Raises InputError for an input that is not there, FactError or DimError for a text that cannot be read.
         """
         outlet = input_outlet(self._held, input_id)
         self._held.set_outlet_fact(outlet, self._fact_like(fact))

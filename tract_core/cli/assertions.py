@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tract_core.cli.values import literal, of_type, read_bundle
+from tract_core.cli.values import of_type, read_bundle
 from tract_core.data import DatumType
 from tract_core.errors import InputError, TractError
 from tract_core.model.fact import TypedFact
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.spec import parse_typed_fact, parse_values
 from tract_core.model.typed import TypedModel
 from tract_core.ops.source import TypedSource
 from tract_core.plugins.keys import AXES, COST, REFERENCE, STATE
@@ -146,7 +146,7 @@ class Assertions:
         if not equals or (not head and slot >= len(names)) or (head and head not in names):
             raise InputError(f"--assert-output {spec!r} is not [NAME:]FACT=VALUES", hint=f"outputs: {', '.join(names)}")
         fact: TypedFact = parse_typed_fact(tail if head else text)
-        return head or names[slot], literal(fact, values)
+        return head or names[slot], parse_values(fact, values)
 
 
 def operators(registry: Registry) -> list[str]:

@@ -142,7 +142,7 @@ def _partner(request: Request, model: TypedModel, arrays: list[Array], flags: Fl
     given = {model.outlet_name(outlet): array for outlet, array in zip(model.inputs, arrays, strict=True)}
     given = {name: _with_context(array, *request.pipeline.context_of(name)) for name, array in given.items()}
     with request.progress(f"running {flags['partner']} on"):
-        return Reference(flags["partner"], run(path, given))
+        return Reference(flags["partner"], run(path, {**request.pipeline.constants, **given}))
 
 
 def _with_context(array: Array, before: int, after: int) -> Array:

@@ -40,6 +40,7 @@ def inputs_for(request: Request, model: TypedModel, flags: dict[str, Any]) -> li
 def _from_files(request: Request, names: list[str]) -> dict[str, Array]:
     """The values that ``--input NAME=FILE.npy`` gives, by name. Raises InputError for names that no input has."""
     files = dict(filter(None, map(array_file, request.inputs)))
+    files = {name: path for name, path in files.items() if name not in request.constantize}
     for name in files.keys() - {*names}:
         raise InputError(f"no input {name!r}; there are: {', '.join(names) or 'none'}", where="--input")
     return {name: read_array(path) for name, path in files.items()}

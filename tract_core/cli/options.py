@@ -91,7 +91,11 @@ def _loading() -> list[click.Parameter]:
             type=NPZ,
             help="Take types and shapes of inputs from the arrays of an .npz file.",
         ),
-        many("--constantize", metavar="NAME", help="Make an input with a known value a constant."),
+        many(
+            "--constantize",
+            metavar="NAME",
+            help="Make an input a constant: of its value in --input, or in a file of arrays.",
+        ),
         many(
             "--override-fact",
             metavar="NAME:FACT",

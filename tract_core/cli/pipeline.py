@@ -7,7 +7,7 @@ change the model in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from tract_core.api.frontends import load_with
 from tract_core.cli.formats import loader_of
 from tract_core.cli.options import STAGES
 from tract_core.cli.readings import array_file
+from tract_core.cli.values import read_array, read_bundle
 from tract_core.data import Constant, DatumType
 from tract_core.errors import InputError, TractError
 from tract_core.model.cut import outlet_named, set_inputs
@@ -31,6 +32,7 @@ from tract_core.model.inference import InferenceModel
 from tract_core.model.spec import parse_inference_fact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import default_registry
+from tract_core.plugins.keys import Array
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -40,11 +42,15 @@ AnyModel = InferenceModel | TypedModel
 
 
 class Pipeline:
-    """Brings the model of a `Request` to any stage."""
+    """Brings the model of a `Request` to any stage.
+
+    ``constants``: the values of the file's inputs that the flags made constants, by name, once a model was loaded.
+    """
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.plan: Any = None
+        self.constants: dict[str, Array] = {}
 
     def at(self, stage: str) -> AnyModel:
         """The model as it is after ``stage``, freshly made. Raises TractError."""
@@ -127,13 +133,18 @@ class Pipeline:
             name, fact = _named_fact(model, spec)
             outlet = _input_named(model, name) if name is not None else _input_at(model, index, spec)
             _set_input(model, outlet, fact, spec)
+        bundle = read_bundle(request.facts_bundle) if request.facts_bundle is not None else {}
         if request.facts_bundle is not None:
-            _facts_from_bundle(model, request.facts_bundle)
+            _facts_from_bundle(model, bundle, request.facts_bundle)
         for spec in request.override_fact:
             name, fact = _named_fact(model, spec)
             model.set_outlet_fact(outlet_named(model, name or ""), fact)
+        files = dict(filter(None, map(array_file, request.inputs)))
+        arrays = {**bundle, **{name: read_array(files[name]) for name in request.constantize if name in files}}
         for name in request.constantize:
-            _constantize(model, name)
+            _constantize(model, name, arrays)
+        known = {model.outlet_name(outlet): model.outlet_fact(outlet).value for outlet in model.inputs}
+        self.constants = {name: value.array for name, value in known.items() if value is not None}
         for context in (*request.left_context, *request.right_context):
             if context.name:
                 _input_named(model, context.name)
@@ -205,15 +216,11 @@ def _symbols_of(model: TypedModel) -> set[str]:
 
 def _named_fact(model: InferenceModel, spec: str) -> tuple[str | None, InferenceFact]:
     """The name, if any, and the fact of ``[NAME:]FACT`` or ``[NAME:]FACT=VALUES``."""
-    from tract_core.cli.values import literal
-
     text, equals, values = spec.partition("=")
     names = {model.outlet_name(outlet) for outlet in model.inputs} | {node.name for node in model.live_nodes()}
     head, colon, tail = text.rpartition(":")
     named = bool(colon) and (head in names or "," not in head)
-    fact = parse_inference_fact(tail if named else text, model.symbols)
-    if equals:
-        fact = replace(fact, value=Constant(literal(fact.to_typed(), values)))
+    fact = parse_inference_fact((tail if named else text) + equals + values, model.symbols)
     return (head if named else None), fact
 
 
@@ -237,10 +244,7 @@ def _input_at(model: InferenceModel, index: int, spec: str) -> OutletId:
     return model.inputs[index]
 
 
-def _facts_from_bundle(model: InferenceModel, path: str) -> None:
-    from tract_core.cli.values import read_bundle
-
-    arrays = read_bundle(path)
+def _facts_from_bundle(model: InferenceModel, arrays: Mapping[str, Array], path: str) -> None:
     names = [model.outlet_name(outlet) for outlet in model.inputs]
     if not arrays.keys() & set(names):
         raise InputError(
@@ -254,8 +258,12 @@ def _facts_from_bundle(model: InferenceModel, path: str) -> None:
             model.set_outlet_fact(outlet, InferenceFact(DatumType.from_numpy(array.dtype), array.shape))
 
 
-def _constantize(model: InferenceModel, name: str) -> None:
+def _constantize(model: InferenceModel, name: str, arrays: Mapping[str, Array]) -> None:
+    """Make an input a constant: of the value that it has, or that of the array of its name."""
     outlet = _input_named(model, name)
+    if name in arrays and model.outlet_fact(outlet).value is None:
+        value = Constant(arrays[name])
+        model.set_outlet_fact(outlet, InferenceFact(value.datum_type, value.array.shape, value))
     if model.outlet_fact(outlet).value is None:
-        raise InputError(f"input {name!r} has no known value", hint="give it with --input, as NAME:2,i64=3,4")
-    model.inputs = [other for other in model.inputs if other != outlet]
+        hint = "give it with --input, as NAME:2,i64=3,4 or NAME=FILE.npy, or with --input-facts-from-bundle"
+        raise InputError(f"input {name!r} has no known value", hint=hint)

@@ -29,8 +29,6 @@ LARGEST: Final = np.iinfo(np.int64).max
 
 NO_BINDINGS: Final = Bindings({}, frozenset())
 
-_BOOLEANS: Final = {"1": True, "0": False, "true": True, "false": False}
-
 
 def read_bundle(path: str) -> dict[str, Array]:
     """The arrays of an .npz file by name. Raises InputError for anything else, pickled objects included."""
@@ -75,17 +73,6 @@ def _texts_as_objects(array: Array) -> Array:
 def of_type(array: Array, wanted: np.dtype[Any]) -> Array:
     """An array of a bundle, whose bytes are taken as wanted where .npz files do not know the type, as bf16."""
     return array.view(wanted) if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize else array
-
-
-def literal(fact: TypedFact, text: str) -> Array:
-    """The array of ``1,2,3`` in the type and shape of ``fact``. Raises InputError when number or form do not fit."""
-    kind = fact.datum_type.storage
-    read = _BOOLEANS.__getitem__ if kind.is_bool() else int if kind.is_integer() else float
-    try:
-        elements = [read(token.strip().lower()) for token in text.split(",")] if text.strip() else []
-        return np.array(elements, dtype=kind.numpy).reshape(fact.shape.concrete)
-    except (ValueError, OverflowError, KeyError):
-        raise InputError(f"{text!r} is not {fact.shape.volume} values for {fact}") from None
 
 
 def make_inputs(

@@ -14,7 +14,7 @@ import numpy as np
 
 from tract_core.data import Constant
 from tract_core.dims import SymbolScope
-from tract_core.errors import MissingOperator
+from tract_core.errors import InputError, MissingOperator
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import Graph, Node, OutletId
 from tract_core.model.op import Op
@@ -144,7 +144,13 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
         return self._found.get(outlet) or self.said(outlet)
 
     def set_outlet_fact(self, outlet: OutletId, fact: InferenceFact) -> None:
-        """Say what an outlet is, in place of whatever was known of it."""
+        """Say what an outlet is, in place of whatever was known of it. An input with a value becomes a constant.
+
+        Raises InputError for the value of a tensor that a node computes.
+        """
+        if fact.value is not None and not isinstance(self.nodes[outlet.node].op, (Source, Known)):
+            hint = "make the tensor an input first, with set_input_names or --input-node"
+            raise InputError("a node computes it, so it has no other value", where=self.outlet_name(outlet), hint=hint)
         super().set_outlet_fact(outlet, fact)
         self._claims.pop(outlet, None)
         self._found.clear()

@@ -139,16 +139,19 @@ class ModelPatch:
 
     def _move_readers(self, old: OutletId, new: OutletId, result: PatchResult) -> None:
         target = self.target
-        label = target.outlet_name(old) if old in target.outputs else target.outlet_labels.get(old)
+        is_output = old in target.outputs
+        label = target.outlet_name(old) if is_output else target.outlet_labels.get(old)
         refined = self._keep_knowledge(old, new)
         readers = [inlet for inlet in target.outlet(old).successors if inlet.node not in result.added]
         for inlet in readers:
             target.reconnect(inlet, new)
             result.touched.append(inlet.node)
-        if old in target.outputs:
+        if is_output:
             target.outputs = [new if outlet == old else outlet for outlet in target.outputs]
         if label is not None and new not in target.inputs:
             target.outlet_labels.pop(old, None)
+            if is_output:  # its name is the model's, that of a tensor inside gives way
+                target.outlet_labels[new] = label
             target.outlet_labels.setdefault(new, label)
         if refined:
             result.touched.extend(refine_facts(target, old, new, [inlet.node for inlet in readers]))

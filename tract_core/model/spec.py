@@ -2,21 +2,28 @@
 
 A comma-separated list of sizes with the element type last. ``_`` is a size that is not known, an empty text says
 nothing at all, and a last entry that is no element type is a size. Sizes are expressions of symbols, as in
-`tract_core.dims.parse_dim`.
+`tract_core.dims.parse_dim`. Behind an equals sign stand the elements of a tensor that is known, in row-major order:
+``2,i64=3,4``, ``i64=16000``.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
-from tract_core.data import DType, parse_dtype
+import numpy as np
+
+from tract_core.data import Constant, DatumType, DType, parse_dtype
 from tract_core.dims import Dim, SymbolScope, is_symbolic, parse_dim, symbols_of
 from tract_core.errors import FactError
 from tract_core.model.fact import InferenceFact, TypedFact
 
 _LIKE_A_TYPE: Final = re.compile(r"(float|double|half|bfloat|fp|bf|u?int|long|str)\d*|[fiu]\d+", re.IGNORECASE)
 """What others call element types: as the last entry it was meant as one, and not as a symbol."""
+
+_WITH_VALUES: Final = re.compile(r'((?:i"(?:\\.|[^"\\])*"|[^"=])*)=(.*)', re.DOTALL)
+_BOOLEANS: Final = {"1": True, "0": False, "true": True, "false": False}
 
 _UNKNOWN: Final = ("_", "?")
 _ANY_RANK: Final = ".."
@@ -27,8 +34,12 @@ def parse_inference_fact(text: str, scope: SymbolScope | None = None) -> Inferen
     """A partial fact from its text form. The symbols that occur in it are added to ``scope``.
 
     Raises FactError or DimError when an entry is neither a size nor an element type, when the last one is the name
-    that others have for an element type, and when a size is negative.
+    that others have for an element type, when a size is negative, and when the values do not fit the fact.
     """
+    with_values = _WITH_VALUES.fullmatch(text)
+    if with_values is not None:
+        fact = parse_inference_fact(with_values[1], scope)
+        return replace(fact, value=Constant(parse_values(fact.to_typed(), with_values[2])))
     tokens = _split(text)
     if not tokens:
         return InferenceFact()
@@ -45,6 +56,22 @@ def parse_inference_fact(text: str, scope: SymbolScope | None = None) -> Inferen
 def parse_typed_fact(text: str, scope: SymbolScope | None = None) -> TypedFact:
     """A complete fact from its text form. Raises FactError when a type or a size is missing."""
     return parse_inference_fact(text, scope).to_typed()
+
+
+def parse_values(fact: TypedFact, text: str) -> np.ndarray[Any, Any]:
+    """The array of ``1,2,3`` in the type and shape of ``fact``. Raises FactError when number or form do not fit."""
+    kind = fact.datum_type.storage
+    try:
+        elements = [_read(kind, token.strip()) for token in text.split(",")] if text.strip() else []
+        return np.array(elements, dtype=kind.numpy).reshape(fact.shape.concrete)
+    except (ValueError, OverflowError, KeyError):
+        raise FactError(f"{text!r} is not {fact.shape.volume} values for {fact}") from None
+
+
+def _read(kind: DatumType, token: str) -> Any:
+    if kind is DatumType.STRING:
+        return token
+    return _BOOLEANS[token.lower()] if kind.is_bool() else int(token) if kind.is_integer() else float(token)
 
 
 def _split(text: str) -> list[str]:

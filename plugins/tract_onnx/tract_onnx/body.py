@@ -50,16 +50,8 @@ def read_body(
     untyped.inputs = own + untyped.inputs[: len(outer)]
     typed = into_body(untyped, wire.model, place)
     wire.model.symbols.add_symbols(typed.symbols)
-    sources: list[OutletId | None] = [*(None for _ in own), *outer.values()]
     # What is known is a constant in the body, and no input of it.
-    still_open = [_is_source(typed, outlet) for outlet in typed.inputs]
-    typed.inputs = [outlet for outlet, is_open in zip(typed.inputs, still_open, strict=True) if is_open]
-    captured = [source for source, is_open in zip(sources, still_open, strict=True) if is_open and source is not None]
-    return Body(typed, tuple(captured))
-
-
-def _is_source(model: TypedModel, outlet: OutletId) -> bool:
-    return isinstance(model.nodes[outlet.node].op, TypedSource)
+    return Body(typed, tuple(outlet for outlet in outer.values() if wire.fact(outlet).value is None))
 
 
 def splice(into: TypedModel, body: TypedModel, inputs: Sequence[OutletId]) -> list[OutletId]:
