@@ -53,8 +53,7 @@ class Promise:
 
     def now(self, values: Mapping[str, int]) -> tuple[Wanted, ...]:
         """What is wanted where the symbols have these values."""
-        sizes = [tuple(_size(dim, values) for dim in fact.shape) for fact in self.facts]
-        return tuple((fact.datum_type.storage.numpy, one) for fact, one in zip(self.facts, sizes, strict=True))
+        return tuple((_dtype(fact), tuple(_size(dim, values) for dim in fact.shape)) for fact in self.facts)
 
     def check(self, outputs: Any, wanted: Sequence[Wanted]) -> None:
         """Raises RunError, naming the distribution, where the outputs, a tuple of arrays, are not what is wanted."""
@@ -79,6 +78,10 @@ class Promise:
     def hint(self) -> str:
         """Who can mend it."""
         return f"this is a defect of {self.owner}, which brought what the operator computes"
+
+
+def _dtype(fact: TypedFact) -> np.dtype[Any]:
+    return np.dtype(object) if isinstance(fact.datum_type, Container) else fact.datum_type.storage.numpy
 
 
 def _size(dim: Any, values: Mapping[str, int]) -> int | None:
