@@ -221,9 +221,9 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         value = evaluate_values(self.registry, op, [value for value in values if value is not None])
         if value is None or value.array.shape != output.shape:
             return None
-        computed = isinstance(value, Constant) and all(isinstance(one, Constant) for one in values)
-        if computed and value.datum_type != output.datum_type.storage:
-            return None  # a number of another type than the operator promises, which the run reports
+        by_numpy = all(isinstance(one, Constant) for one in values)
+        if by_numpy and isinstance(value, Constant) and value.datum_type != output.datum_type.storage:
+            return None  # numbers of another type than the operator promises, which the run reports
         return in_type(value, output.datum_type)
 
     def affords(self, op: TypedOp, inputs: Sequence[TypedFact], output: TypedFact, *, freed: int) -> bool:
