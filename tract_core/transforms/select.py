@@ -73,6 +73,7 @@ class SelectInputs:
         result = model.clone()
         chosen = _find_all(result, self.name, "inputs", self.inputs)
         result.inputs = [outlet if outlet in result.inputs else _cut(result, outlet) for outlet in chosen]
+        _retire_what_is_cut_off(result)
         _refuse_if_needed(result)
         result.prune()
         for outlet in result.inputs:
@@ -80,6 +81,20 @@ class SelectInputs:
             if label is not None and not result.has_node(label):
                 result.rename(outlet.node, label)
         return result
+
+
+def _retire_what_is_cut_off(model: TypedModel) -> None:
+    """Let the nodes go that check what is computed from inputs that are none any more, where the outputs need none."""
+    needed = set(model.order_of_edges(model.outputs))
+    for node in model.live_nodes():
+        if node.op.checks and node.id not in needed and _sources_missing(model, [OutletId(node.id)]):
+            node.op = Identity()
+
+
+def _sources_missing(model: TypedModel, targets: Sequence[OutletId]) -> list[str]:
+    """The names of the sources that ``targets`` are computed from and that are no inputs."""
+    nodes = [model.nodes[node_id] for node_id in model.order_of_edges(targets)]
+    return [node.name for node in nodes if isinstance(node.op, TypedSource) and OutletId(node.id) not in model.inputs]
 
 
 def _cut(model: TypedModel, outlet: OutletId) -> OutletId:
