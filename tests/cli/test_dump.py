@@ -2,10 +2,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from click.testing import Result
+from rich.console import Console
+
+from tract_core.cli.render import Show, print_graph
+from tract_core.model import TypedModel
+from tract_core.model.spec import parse_typed_fact
+from tract_core.ops.binary import Add
 
 Call = Callable[..., Result]
 
@@ -124,3 +131,17 @@ def test_a_graph_that_is_too_large_to_draw(tract: Call, model: Path, monkeypatch
     assert "the picture: there are more than 3 boxes" in result.output
     assert "--node-name" in result.output
     assert tract(model, "dump", "--dot").exit_code == 0
+
+
+def test_figures_stay_whole_on_a_terminal_of_80_columns() -> None:
+    graph = TypedModel()
+    outlet = graph.add_source("x", parse_typed_fact("B,S,64,128,f32", graph.symbols))
+    for number in range(3):
+        (outlet,) = graph.wire_node(f"encoder/layer.{number}/attention/self/output_0", Add(), [outlet, outlet])
+    graph.set_outputs([outlet])
+    cost = {node.id: "FMA(F32)=12345*B*S\nDIV(F32)=678*B*S" for node in graph.nodes}
+    written = StringIO()
+    print_graph(Console(file=written, width=80, force_terminal=True), graph, Show(columns={"cost": cost}))
+    assert written.getvalue().count("FMA(F32)=12345*B*S") == 4
+    assert written.getvalue().count("B,S,64,128,f32") == 5
+    assert "\u2026" not in written.getvalue()

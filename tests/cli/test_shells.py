@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
 
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 pty = pytest.importorskip("pty")
 
@@ -131,3 +133,23 @@ def test_what_fish_offers(offers: Callable[[str], list[str]]) -> None:
     assert {"dump", "run", "doctor"} <= set(offers("tract small.onnx "))
     assert {"small.onnx", "sub dir/", "help"} <= set(offers("tract "))
     assert "notes.txt" not in offers("tract ")
+
+
+@pytest.fixture
+def trap(folder: Path) -> Path:
+    """A file that is there once a name in the model was run as a command."""
+    trap = folder / "trap"
+    names = [f"x$(touch {trap})", f"y`touch {trap}`;touch {trap}|'\"$HOME"]
+    facts = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [f"S{name[1:]}"]) for name in names]
+    nodes = [helper.make_node("Relu", names[:1], ["z"])]
+    graph = helper.make_graph(nodes, "g", facts, [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), folder / "trap.onnx")
+    return trap
+
+
+def test_names_in_a_file_stay_words(terminal: Terminal, trap: Path) -> None:
+    for line in ("tract trap.onnx -i x", "tract trap.onnx -i y", "tract trap.onnx --set S"):
+        assert terminal.completed(line) == line
+        terminal.press(f"{line}\t; echo do''ne\n")
+        terminal.read_until("done\r")
+        assert not trap.exists(), line

@@ -8,6 +8,7 @@ a message.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,9 @@ import click
 from click.shell_completion import CompletionItem
 
 Items = list[CompletionItem]
+
+_WORD: Final = re.compile(r"[\w./:@+-]+")
+"""Names that need no quotes in any shell."""
 
 LARGEST: Final = 50_000_000
 """Bytes of a model that is read while a line is typed; weights in other files do not count."""
@@ -56,16 +60,19 @@ def partners(ctx: click.Context, param: click.Parameter, incomplete: str) -> Ite
 def symbols(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """The symbols in the sizes of the model's inputs, each to be followed by its value."""
     found = {symbol for _, fact in _inputs_of(ctx) if fact.shape is not None for symbol in _symbols_in(fact.shape)}
-    return [CompletionItem(f"{name}=", type="open") for name in sorted(found) if f"{name}=".startswith(incomplete)]
+    return [CompletionItem(name, type="open") for name in _going_on(sorted(found), "=", incomplete)]
 
 
 def inputs(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """The names of the model's inputs, each to be followed by a fact, with the fact that it has."""
-    return [
-        CompletionItem(f"{name}:", type="open", help=str(fact))
-        for name, fact in _inputs_of(ctx)
-        if f"{name}:".startswith(incomplete)
-    ]
+    facts = {f"{name}:": str(fact) for name, fact in _inputs_of(ctx)}
+    names = _going_on((name[:-1] for name in facts), ":", incomplete)
+    return [CompletionItem(name, type="open", help=facts[name]) for name in names]
+
+
+def _going_on(names: Iterable[str], sign: str, incomplete: str) -> list[str]:
+    """The names of a file, each with a sign behind it, that begin so; none that a shell would take for a command."""
+    return [f"{name}{sign}" for name in names if _WORD.fullmatch(name) and f"{name}{sign}".startswith(incomplete)]
 
 
 def _symbols_in(shape: Iterable[Any]) -> Iterable[str]:

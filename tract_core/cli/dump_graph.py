@@ -113,7 +113,7 @@ def _costs(model: TypedModel) -> dict[int, str]:
     from tract_core.runtime.profile import node_cost
 
     return {
-        node.id: " ".join(f"{kind}={count}" for kind, count in node_cost(model, node).items())
+        node.id: "\n".join(f"{kind}={count}" for kind, count in node_cost(model, node).items())
         for node in model.live_nodes()
     }
 

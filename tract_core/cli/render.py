@@ -22,6 +22,10 @@ from tract_core.texts import printable
 CONSTANT_COLOUR: Final = "bright_black"
 
 
+READABLE: Final = 24
+"""Characters of a further column for which the other columns make room."""
+
+
 @dataclass(frozen=True, slots=True)
 class Show:
     """What a listing has beside id, operator, name, inputs and facts.
@@ -66,8 +70,9 @@ def _node_table(model: Graph[Any, Any], nodes: Sequence[Node[Any, Any]], show: S
     table.add_column("id", justify="right", no_wrap=True)
     for title in ("operator", "name", "inputs", "facts"):
         table.add_column(title, overflow="fold")
-    for title in show.columns or {}:
-        table.add_column(title, justify="right", overflow="fold")
+    for title, cells in (show.columns or {}).items():
+        longest = max((len(line) for cell in cells.values() for line in cell.split("\n")), default=0)
+        table.add_column(title, justify="right", overflow="fold", no_wrap=longest <= READABLE)
     for node in nodes:
         extra = [cells.get(node.id, "") for cells in (show.columns or {}).values()]
         name = Text("\n".join([node.name, *_labels(model, node, show)]))

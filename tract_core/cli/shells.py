@@ -2,7 +2,8 @@
 
 Click's own scripts lose what stands before an equals sign, and know words only that are complete: a folder's name and a
 symbol, as ``B=``, go on. These here hand over the words as they were typed; the last one is the one to complete.
-An answer is one line per offer: how it goes on, the whole word, and what it is, with tabulators between.
+An answer is one line per offer: how it goes on, the whole word, and what it is, with tabulators between. Bash quotes
+paths only: in other words there is nothing that a shell would take for more than a letter.
 
 ==== ==============================================================
 kind meaning
