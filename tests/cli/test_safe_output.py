@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -137,6 +138,29 @@ def test_pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(click.testing._NamedTextIOWrapper, "isatty", lambda _: False, raising=False)
     paths = write(tmp_path, MODEL, HOSTILE)
     assert statuses(paths, (*FIRST, *COMMANDS, *FLAGS), terminal=False) == {0, 1}
+
+
+@pytest.mark.parametrize("name", ["$(touch gone)", "a b", "a=b", "`id`;", "'", '"', "\\", "i", "*", "N\x1b"])
+def test_lines_to_paste_say_what_they_mean(tmp_path: Path, name: str) -> None:
+    """Whatever a size or an input is named: a hint that is pasted into a shell runs nothing else."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(MODEL)
+    for info in (*proto.graph.input, *proto.graph.output, *proto.graph.value_info):
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.dim_param == "B":
+                dim.dim_param = name
+    model = write(tmp_path, proto)["model"]
+    np.savez(tmp_path / "t.npz", t=np.array(["A"]), b=np.array(True))
+    run = [str(model), "run", "-R", "--input-from-npz", str(tmp_path / "t.npz")]
+    refused = CliRunner().invoke(app, run)
+    (hint,) = re.findall("hint: give it, as in (.*)", refused.stderr)
+    assert shlex.split(hint)[0] == "--set"
+    assert len(shlex.split(hint)) == 2
+    assert CliRunner().invoke(app, [*run, *shlex.split(hint)]).exit_code == 0
+    named = hostile_model.with_text(MODEL, ("graph", "input", 0, "name"), name.replace("\x1b", ""))
+    refused = CliRunner().invoke(app, [str(write(tmp_path, named)["model"]), "run"])
+    (hint,) = re.findall("hint: give it with (--input .*) or --input-from-npz", refused.stderr)
+    assert shlex.split(hint) == ["--input", f"x{name}=FILE.npy".replace("\x1b", "")]
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

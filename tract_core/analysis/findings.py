@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from shlex import quote
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 from tract_core.dims import is_symbolic
@@ -152,7 +153,7 @@ def _flag(name: str, fact: InferenceFact) -> str:
     sizes = (1, 3, 224, 224) if fact.shape is None else ("S" if dim is None else dim for dim in fact.shape)
     kind = "f32" if fact.datum_type is None else fact.datum_type.short
     example = ",".join(map(str, (*sizes, kind)))
-    return f"give its fact, as with -i {name}:{example} on the command line, or with set_input_fact"
+    return f"give its fact, as with -i {quote(f'{name}:{example}')} on the command line, or with set_input_fact"
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:

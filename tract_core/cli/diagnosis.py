@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.analysis import look_at_all, typed_from
@@ -12,6 +13,7 @@ from tract_core.analysis.findings import Finding, finding_of, findings_of, merge
 from tract_core.cli.wording import on_the_line
 from tract_core.data import Constant
 from tract_core.dims import bind, evaluate, symbols_of
+from tract_core.dims.names import write_name
 from tract_core.errors import DimError, TractError
 from tract_core.model.graph import Graph
 from tract_core.model.inference import InferenceModel, Known, Source
@@ -133,7 +135,7 @@ def _symbols(model: TypedModel, origins: dict[str, str]) -> Iterator[Finding]:
                 "symbol",
                 f"no input has a size from which {symbol} could be told",
                 (place,),
-                f"give it a value with --set {symbol}=1, or an input whose size it is with -i",
+                f"give it a value with --set {quote(write_name(symbol))}=1, or an input whose size it is with -i",
             )
         for symbol in sorted(frozenset[str]().union(*(out.fact.shape.symbols() for out in node.outputs))):
             origins.setdefault(symbol, f"what {place} computes")

@@ -68,11 +68,14 @@ def whole(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Paramete
 
 
 def setting(text: str) -> tuple[str, Dim]:
-    """``SYM=EXPR``: the symbol, and the size that it becomes. Raises InputError."""
+    """``SYM=EXPR``: the symbol, as it is or written ``i"a=b"``, and the size that it becomes. Raises InputError."""
     from tract_core.dims import parse_dim
-    from tract_core.dims.names import check_name
+    from tract_core.dims.names import QUOTED, check_name, read_quoted
 
+    quoted = re.match(rf"\s*({QUOTED})\s*=", text)
     name, equals, value = (part.strip() for part in text.partition("="))
+    if quoted is not None:
+        name, value = read_quoted(quoted[1]), text[quoted.end() :].strip()
     if not equals or not name or not value:
         raise InputError(f"--set {text!r} is not of the form SYM=VALUE", hint="as in --set B=1")
     try:

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final, cast
 
 import ml_dtypes
@@ -15,6 +16,7 @@ import numpy as np
 from tract_core.cli.readings import Bindings, Range
 from tract_core.data import DatumType
 from tract_core.dims import evaluate, symbols_of
+from tract_core.dims.names import write_name
 from tract_core.errors import InputError
 from tract_core.model.fact import TypedFact
 from tract_core.runtime.binding import bind_inputs
@@ -105,7 +107,8 @@ def make_inputs(
             there = f"given are {', '.join(bundle)}; " if bundle else ""
             raise InputError(
                 f"input {name!r} ({fact}) has no value",
-                hint=f"{there}give it with --input {name}=FILE.npy or --input-from-npz, or allow random values with -R",
+                hint=f"{there}give it with --input {quote(name)}=FILE.npy or --input-from-npz, "
+                "or allow random values with -R",
             )
     return arrays
 
@@ -123,7 +126,7 @@ def random_array(
     """
     missing = sorted(frozenset[str]().union(*map(symbols_of, fact.shape)) - symbols.keys())
     if missing:
-        hint = "give it, as in " + " ".join(f"--set {symbol}=1" for symbol in missing)
+        hint = "give it, as in " + " ".join(f"--set {quote(write_name(symbol))}=1" for symbol in missing)
         raise InputError(f"input {name!r} ({fact}) has a size that is not known: {', '.join(missing)}", hint=hint)
     shape = tuple(evaluate(dim, symbols) for dim in fact.shape)
     kind = fact.datum_type.storage
