@@ -268,19 +268,29 @@ def assertion_options(function: Callable[..., Any] | None = None, *, approx: str
                 help="A tolerance of your own.",
             ),
             option(
-                "--assert-output", multiple=True, metavar="SPEC", help="Expected values, as '[NAME:]2,f32=1.0,2.0'."
+                "--assert-output",
+                multiple=True,
+                metavar="SPEC",
+                callback=readings.each(readings.output_spec),
+                help="Expected values, as '[NAME:]2,f32=1.0,2.0'.",
             ),
             option(
                 "--assert-output-bundle", type=NPZ, metavar="NPZ", help="Expected outputs, by name, from an .npz file."
             ),
             option("--allow-missing-outputs", is_flag=True, help="The bundle need not have every output."),
-            option("--assert-output-fact", multiple=True, metavar="FACT", help="Facts of the outputs, in order."),
+            option(
+                "--assert-output-fact",
+                multiple=True,
+                metavar="FACT",
+                callback=readings.each(readings.output_fact),
+                help="Facts of the outputs, in order.",
+            ),
             option("--assert-output-count", type=click.IntRange(0), metavar="N", help="Number of outputs."),
             option(
                 "--assert-op-count",
                 multiple=True,
                 nargs=2,
-                type=(str, int),
+                type=(str, click.IntRange(0)),
                 metavar="OP N",
                 help="Exactly N nodes of OP.",
             ),

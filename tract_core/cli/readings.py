@@ -144,6 +144,27 @@ def override_spec(text: str) -> str:
     return text
 
 
+def output_spec(text: str) -> str:
+    """``[NAME:]FACT=VALUES``, as it is. Raises InputError where that can be none."""
+    if "=" not in text:
+        raise InputError(f"--assert-output {text!r} is not [NAME:]FACT=VALUES", hint="as in '2,f32=1.0,2.0'")
+    _check_fact("--assert-output", text)
+    return text
+
+
+def output_fact(text: str) -> str:
+    """A fact, as it is. Raises InputError where it is none, or lacks a size or the element type."""
+    from tract_core.model.spec import parse_inference_fact, parse_typed_fact
+
+    wrong = _problem(text, parse_inference_fact)
+    if wrong is not None:
+        raise _no_fact("--assert-output-fact", text, text, wrong)
+    partial = _problem(text, parse_typed_fact)
+    if partial is not None:
+        raise InputError(f"--assert-output-fact {text!r}: {partial.problem}", hint=partial.hint)
+    return text
+
+
 def array_file(text: str) -> tuple[str, Path] | None:
     """The name and the file of ``NAME=FILE.npy``; ``None`` for another text.
 
