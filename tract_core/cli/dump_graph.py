@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tract_core.cli.draw import draw
 from tract_core.cli.dump import asserts_anything, audit, check_assertions, check_outputs
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.pipeline import wired
@@ -29,6 +28,8 @@ def dump(request: Request, flags: Flags) -> None:
     if flags["audit_json"]:
         print_json(audit(_typed(model)))
     elif flags["dot"] is not None or flags["svg"] is not None:
+        from tract_core.cli.draw import draw
+
         draw(request, model, flags, _chosen(model, flags))
     elif flags["as_json"]:
         print_json(json.dumps(measured(request, wired(model), flags), indent=1))
