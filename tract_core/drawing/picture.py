@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from tract_core.data import Constant
 from tract_core.model.bodies import bodies_of
+from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import Graph, Node, OutletId
 from tract_core.model.inference import Known
 from tract_core.ops.const import Const
@@ -139,7 +140,8 @@ class _Drawing:
         source = self.place.get(outlet.node)
         if source is None:
             return
-        label = "" if outlet in self._labelled else _short(self._fact(outlet))
+        said = self.graph.outlet_fact(outlet) != InferenceFact()
+        label = _short(self._fact(outlet)) if said and outlet not in self._labelled else ""
         self._labelled.add(outlet)
         self.arrows.append(Arrow(source, target, outlet.slot, label))
 

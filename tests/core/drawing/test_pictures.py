@@ -16,8 +16,10 @@ from tract_core.drawing import picture as pictures
 from tract_core.drawing.ink import width_of
 from tract_core.drawing.picture import Arrow, Box, Picture
 from tract_core.model import TypedModel
+from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.inference import InferenceModel
+from tract_core.model.spec import parse_inference_fact, parse_typed_fact
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.if_then_else_wiring import wire_if
 
@@ -80,6 +82,13 @@ def test_facts_are_at_the_first_arrow_of_each_tensor() -> None:
         (3, 4, "B,3,f32"),
         (1, 5, ""),
     ]
+
+
+def test_nothing_is_written_where_nothing_is_known() -> None:
+    model = InferenceModel()
+    x = model.add_source("x", InferenceFact())
+    model.set_outputs([x, model.add_source("z", parse_inference_fact("3,_"))])
+    assert [arrow.label for arrow in picture_of(model).arrows] == ["", "3,?,?"]
 
 
 def test_some_nodes_only() -> None:
