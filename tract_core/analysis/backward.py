@@ -12,6 +12,7 @@ from tract_core.data import DType
 from tract_core.dims import Dim, SymbolScope, symbol
 from tract_core.errors import TractError
 from tract_core.limits import count_node
+from tract_core.model.choices import undecided
 from tract_core.model.fact import InferenceFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.inference import InferenceModel, InferenceNode, Known
@@ -92,7 +93,8 @@ def _probe(
         else:
             return None
     try:
-        (result,) = reader.op.wire(scratch, reader.name, inputs)
+        with undecided():
+            (result,) = reader.op.wire(scratch, reader.name, inputs)
     except TractError:
         return None
     return scratch.outlet_fact(result)

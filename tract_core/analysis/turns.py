@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """How far things were when the wiring of a node began; ``choices`` is a position in the trail of choices."""
+    """How far things were when the wiring of a node began."""
 
     position: int
     node: int
@@ -28,50 +29,69 @@ class _Turn:
     conditions: int
     symbols: tuple[int, int]
     choices: int
+    asked: int
 
 
 class Turns:
-    """The nodes of ``model`` that made choices while they were wired, and how far ``analysis`` was before each."""
+    """The nodes of ``model`` that asked for choices while they were wired, and how far ``analysis`` was before each."""
 
     def __init__(self, model: InferenceModel, analysis: Analysis, choices: Choices) -> None:
         self._model = model
         self._analysis = analysis
         self._choices = choices
-        self._made: list[tuple[_Turn, int]] = []
+        self._turns: list[tuple[_Turn, int]] = []
         self._now: _Turn | None = None
 
     def begin(self, position: int, node: int) -> None:
         """The wiring of a node begins."""
         done = self._analysis
         counts = len(done.model.nodes), len(done.outlets), len(done.problems), len(done.settled)
-        made = len(done.model.remarks), len(done.model.conditions), done.model.symbols.mark(), len(self._choices.trail)
-        self._now = _Turn(position, node, *counts, *made)
+        made = len(done.model.remarks), len(done.model.conditions), done.model.symbols.mark()
+        chosen = len(self._choices.trail), len(self._choices.asked)
+        self._now = _Turn(position, node, *counts, *made, *chosen)
 
     def end(self, problem: TractError | None) -> int | None:
         """The wiring of the node has ended. Returns the position from which to go on, unless that is the next one.
 
-        When there is a problem, that is where the last choice was made that the node depends on and that may be
-        another one; everything wired since then is taken back.
+        When there is a problem, that is where the last choice was made that the node depends on and that has a way
+        left; everything wired since then is taken back. Where none has, they are all made in the preferred way, for
+        good.
         """
-        now, end = self._now, len(self._choices.trail)
+        now, end = self._now, len(self._choices.asked)
         assert now is not None  # a turn that ends has begun
-        if end > now.choices:
-            self._made.append((now, end))
-        if problem is None or not self._made or not is_about_facts(problem):
+        if end > now.asked:
+            self._turns.append((now, end))
+        if problem is None or not self._turns or not is_about_facts(problem):
             return None
         before = set(self._model.eval_order([OutletId(now.node)]))
-        for index in reversed(range(len(self._made))):
-            turn, end = self._made[index]
-            at = self._choices.last_open(turn.choices, end) if turn.node in before else None
-            if at is not None:
-                self._choices.reverse(at, turn.choices)
-                del self._made[index:]
-                self._rewind(turn)
-                return turn.position
+        spans = [(turn.asked, end) for turn, end in self._turns if turn.node in before]
+        asked = [one for span in spans for one in self._choices.asked_for(*span) if self._turn_of(one.at) is not None]
+        if left := [one.at for one in asked if one.is_open]:
+            self._choices.reverse(max(left))
+            return self._back_to(max(left))
+        if astray := [one.at for one in asked if one.is_astray]:
+            for at in astray:
+                self._choices.settle(at)
+            return self._back_to(min(astray))
         return None
+
+    def _turn_of(self, at: int) -> int | None:
+        """Which turn made the choice at a position of the trail; ``None``: a turn in the model around this one."""
+        index = bisect_right(self._turns, at, key=lambda made: made[0].choices) - 1
+        return None if index < 0 else index
+
+    def _back_to(self, at: int) -> int:
+        """Take back the turn that made the choice at a position of the trail, and those after it."""
+        index = self._turn_of(at)
+        assert index is not None  # others are left to the model around this one
+        turn, _ = self._turns[index]
+        del self._turns[index:]
+        self._rewind(turn)
+        return turn.position
 
     def _rewind(self, turn: _Turn) -> None:
         done = self._analysis
+        self._choices.rewind(turn.choices, turn.asked)
         done.model.rewind(turn.wired)
         done.model.conditions.rewind(turn.conditions, done.model.symbols)
         done.model.symbols.rewind(turn.symbols)

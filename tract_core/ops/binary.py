@@ -299,6 +299,8 @@ _ON_SIZES: dict[type[Binary], Callable[[Any, Any], Any]] = {
     Gt: lambda a, b: comparison(a, ">", b),
     Le: lambda a, b: comparison(a, "<=", b),
     Ge: lambda a, b: comparison(a, ">=", b),
+    And: lambda a, b: a * b,
+    Or: dim_max,
 }
 
 

@@ -377,10 +377,10 @@ def bit_not(op: BitNot, x: Array) -> Array:
     return np.asarray(np.invert(x)).astype(x.dtype, copy=False)  # NumPy widens integers of less than a byte
 
 
-@ROWS.row(SYMBOLIC, Neg, Square)
+@ROWS.row(SYMBOLIC, Neg, Square, Not)
 def symbolic(op: ElementWise, x: Array) -> Any:
-    """Arithmetic on sizes."""
-    return -x if isinstance(op, Neg) else x * x
+    """Arithmetic on sizes; what is compared is 1 where it holds, else 0."""
+    return -x if isinstance(op, Neg) else 1 - x if isinstance(op, Not) else x * x
 
 
 @ROWS.row(COST, ElementWise)

@@ -32,7 +32,7 @@ class Gather(TypedOp):
     judges: ClassVar[tuple[int, ...]] = (1,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
-        """The axes of the indices in the place of ``axis``. Raises FactError unless the indices are integers."""
+        """The axes of the indices in the place of ``axis``. Raises FactError unless these are integers, and inside."""
         x, indices = arity(self, inputs, 2)
         axis_in(self, self.axis, x.rank)
         want_inside(integers(self, indices, "indices").constant, x.shape[self.axis])
@@ -94,9 +94,11 @@ def coordinates(op: TypedOp, indices: TypedFact, x: TypedFact, batch_dims: int =
 
 
 def want_inside(indices: Array | None, size: Dim) -> None:
-    """Where positions are known, and only a run knows the size of their axis, it is noted that they must be inside."""
-    if indices is not None and indices.size and is_symbolic(size):
-        may_be_at_most(max(int(indices.max()) + 1, -int(indices.min())), size)
+    """Raises FactError when known positions are outside their axis; where only a run knows its size, that is noted."""
+    if indices is not None and indices.size:
+        lowest, highest = int(indices.min()), int(indices.max())
+        if not may_be_at_most(max(highest + 1, -lowest), size):
+            raise FactError(f"index {highest if highest >= -lowest else lowest} is outside an axis of size {size}")
 
 
 def want_each_inside(coordinates: Array | None, sizes: Sequence[Dim]) -> None:

@@ -15,7 +15,7 @@ from tract_core.data import Value
 from tract_core.data.containers import join_types
 from tract_core.dims import Dim, same_dim
 from tract_core.errors import FactError, TractError
-from tract_core.model.choices import choices_inside_are_open, choose
+from tract_core.model.choices import choose, may_reconsider
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -34,12 +34,18 @@ _LABELS: Final = ("then", "else")
 
 
 def wire_if(
-    model: TypedModel, name: str, condition: OutletId, then_branch: Body | TractError, else_branch: Body | TractError
+    model: TypedModel,
+    name: str,
+    condition: OutletId,
+    then_branch: Body | TractError,
+    else_branch: Body | TractError,
+    *,
+    since: int | None = None,
 ) -> tuple[OutletId, ...]:
     """Two branches as one `IfThenElse`; the error that says why, for one that cannot be typed.
 
-    The bodies belong to the operator from now on. Raises FactError when neither branch can be typed, or when the
-    branches differ in number of outputs.
+    The bodies belong to the operator from now on. ``since``: what `questions` gave before they were made. Raises
+    FactError when neither branch can be typed, or when the branches differ in number of outputs.
     """
     check_condition([model.outlet_fact(condition)])
     bodies = _without_untypable(model, condition, [then_branch, else_branch])
@@ -50,9 +56,9 @@ def wire_if(
             hint="export the model again",
         )
     if not all(_alike(a, b) for a, b in zip(*facts, strict=True)):
-        if choices_inside_are_open():
+        if since is not None and may_reconsider(since):
             raise FactError("the branches give tensors of different types or ranks")
-        first = choose(name, len(_LABELS))
+        first = choose(_about(model, condition), len(_LABELS))
         bodies[1 - first] = _brought_to(model, condition, first, facts, bodies[1 - first])
     return _joined(model, name, condition, bodies)
 
@@ -91,6 +97,8 @@ def _without_untypable(model: TypedModel, condition: OutletId, branches: Sequenc
         raise FactError("; ".join(f"the {label} branch: {_said(e)}" for label, e in zip(_LABELS, errors, strict=True)))
     if errors:
         failed = branches.index(errors[0])
+        if choose(_about(model, condition), len(_LABELS), 1 - failed) == failed:
+            raise errors[0]
         facts = _facts_of(model, condition, _LABELS[1 - failed], bodies[0])
         reason = f"the {_LABELS[failed]} branch cannot be computed: {_said(errors[0])}"
         bodies.insert(failed, _refused(model, condition, failed, reason, facts))
@@ -138,16 +146,26 @@ _SIGNS: Final[dict[type, str]] = {Eq: "==", Ne: "!=", Lt: "<", Gt: ">", Le: "<="
 _AS_IS: Final = (AddAxis, Cast, Identity, Reshape, RmAxis)
 
 
+def _origin(model: TypedModel, condition: OutletId) -> OutletId:
+    """Where a condition comes from, under other names and in other types."""
+    while isinstance(model.producer(condition).op, _AS_IS):
+        condition = model.producer(condition).inputs[0]
+    return condition
+
+
+def _about(model: TypedModel, condition: OutletId) -> str:
+    """A name for a condition; conditions of one name hold together."""
+    return _text(model.outlet_fact(condition).value) or model.outlet_name(_origin(model, condition))
+
+
 def _inputs_for(model: TypedModel, condition: OutletId, *, holds: bool) -> str:
     """For which inputs the condition holds, or does not, for people."""
     answer = "is true" if holds else "is false"
     value = _text(model.outlet_fact(condition).value)
     if value is not None:
         return f"sizes for which {value} {answer}"
+    condition = _origin(model, condition)
     producer = model.producer(condition)
-    while isinstance(producer.op, _AS_IS):
-        condition = producer.inputs[0]
-        producer = model.producer(condition)
     sign = _SIGNS.get(type(producer.op))
     if sign is None:
         return f"inputs for which {model.outlet_name(condition)!r} {answer}"

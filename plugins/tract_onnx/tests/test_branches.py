@@ -144,6 +144,30 @@ def test_one_choice_after_the_other():
     check_refused(plans, [x_of(3, 4, 2, 2)], "give sizes for which (T==1) is true")
 
 
+@pytest.mark.parametrize("order", [("x", "z"), ("z", "x")])
+def test_branches_of_one_condition_go_together(order):
+    """What needs one of the branches decides for all, whether it comes first or last: else no run would be right."""
+    squeezes = {"x": squeezed("x", "s") + CONV.replace("y =", "p ="), "z": squeezed("z", "r") + "q = Neg (r)"}
+    text = f"""f (float[N,4,S] x, float[N,4,S] z) => (float[N,1,S] y) {{
+        {" ".join(squeezes[name] for name in order)}
+        t = ReduceSum<keepdims = 0>(q) y = Add (p, t)
+    }}"""
+    plans = check(text, [x_of(3, 4, 2), x_of(3, 4, 2)])
+    check_refused(plans, [x_of(3, 4, 1), x_of(3, 4, 1)], "(S==1) is false")
+
+
+def test_branches_of_one_condition_inside_a_branch():
+    text = f"""f (bool c, float[N,4,S] x) => (float y) {{
+        {squeezed("x", "s")} {CONV.replace("y =", "p =")}
+        q = If (c) <
+            then_branch = t () => (float u) {{ {squeezed("x", "r")} u = ReduceSum<keepdims = 0>(r) }},
+            else_branch = e () => (float v) {{ v = ReduceMax<keepdims = 0>(x) }}
+        >
+        o = ReduceSum<keepdims = 0>(p) y = Add (o, q)
+    }}"""
+    check(text, [np.array(True), x_of(3, 4, 2)], [np.array(False), x_of(3, 4, 2)])
+
+
 def test_two_choices_that_must_agree():
     text = f"""f (float[N,4,S] x, float[N,4,T] z) => (float[N,M] y) {{
         {squeezed("x", "a")} {squeezed("z", "b")} s = Concat<axis = 1>(a, b) t = Concat<axis = 2>(a, b) y = Add (s, t)
@@ -411,3 +435,34 @@ def test_a_value_that_a_loop_makes_and_that_nobody_reads():
         >
     }"""
     check(text, [np.array(0), x_of(3)], [np.array(3), x_of(3)])
+
+
+@pytest.mark.parametrize(
+    ("logic", "holds"),
+    [
+        ("Not (one)", True),
+        ("And (one, two)", False),
+        ("Or (big, one)", True),
+        ("And (big, some)", None),
+        ("Not (two)", None),
+    ],
+)
+def test_conditions_on_sizes_that_are_known_are_settled(logic, holds):
+    """Of sizes of which it is only known that there are two or more."""
+    text = f"""f (float[N,M] x) => (float[N,M] y) {{
+        shape = Shape (x)
+        at = Constant<value_int: int = 0>() size = Gather (shape, at)
+        c0 = Constant<value_int: int = 0>() c1 = Constant<value_int: int = 1>() c2 = Constant<value_int: int = 2>()
+        one = Equal (size, c1) two = Equal (size, c2) big = Greater (size, c1)
+        m = Gather (shape, c1) some = Greater (m, c0)
+        condition = {logic}
+        y = If (condition) <
+            then_branch = t () => (float[N,M] a) {{ a = Neg (x) }},
+            else_branch = e () => (float[N,M] b) {{ b = Abs (x) }}
+        >
+    }}"""
+    for plan in check(text, [x_of(2, 3)], [x_of(5, 1)], x="S+2,M,f32"):
+        operators = {node.op.name for node in plan.model.live_nodes()}
+        assert operators & {"IfThenElse", "Neg", "Abs"} == (
+            {"IfThenElse"} if holds is None else {"Neg" if holds else "Abs"}
+        )

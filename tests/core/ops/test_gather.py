@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tract_core.errors import FactError, RunError
+from tract_core.errors import FactError, InputError, RunError
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
@@ -48,13 +48,30 @@ def test_index_outside_is_refused(
         run_op(op, arrays)
 
 
-def test_constant_index_outside_is_refused_when_the_node_runs() -> None:
+@pytest.mark.parametrize(("index", "outside"), [([7], 7), ([1, -4], -4), ([0, 3], 3)])
+def test_a_known_index_outside_is_refused(index: list[int], outside: int) -> None:
     model = TypedModel()
-    table, index = model.add_const("table", np.arange(3)), model.add_const("index", np.array(7))
-    model.set_outputs(model.wire_node("pick", Gather(0), [table, index]))
-    model.declutter()
-    with pytest.raises(RunError, match=r"node 'pick' \(Gather\): index 7 is outside axis 0, which has size 3"):
-        TypedSimplePlan(model).run([])
+    table, places = model.add_const("table", np.arange(3)), model.add_const("index", np.array(index))
+    with pytest.raises(FactError, match=rf"node 'pick' \(Gather\): index {outside} is outside an axis of size 3"):
+        model.wire_node("pick", Gather(0), [table, places])
+
+
+@pytest.mark.parametrize("op", [Gather(0), GatherElements(0)])
+@pytest.mark.parametrize(("index", "least"), [([1], 2), ([0, -3], 3), ([], 0)])
+def test_a_known_index_of_a_symbolic_axis_is_a_condition(
+    op: Gather | GatherElements, index: list[int], least: int
+) -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("S,f32", model.symbols))
+    model.set_outputs(model.wire_node("pick", op, [x, model.add_const("index", np.array(index, np.int64))]))
+    plan = TypedSimplePlan(model)
+    for size in range(5):
+        array = np.arange(size, dtype=np.float32)
+        if size >= least:
+            np.testing.assert_array_equal(plan.run([array])[0], array[index] if index else [])
+        else:
+            with pytest.raises(InputError, match=f"size S must be {least} or more; S is {size}"):
+                plan.run([array])
 
 
 def test_agrees_with_onnx_runtime(run_op: Callable[..., list[Array]], run_onnx: Callable[..., list[Array]]) -> None:

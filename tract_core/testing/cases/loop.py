@@ -14,9 +14,10 @@ from tract_core.model.graph import OutletId
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis
-from tract_core.ops.binary import Add, Lt, Mul
+from tract_core.ops.binary import Add, Lt, Mul, Sub
 from tract_core.ops.cast import Cast
 from tract_core.ops.concat import TypedConcat
+from tract_core.ops.elementwise import Neg
 from tract_core.ops.loop import Loop
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.sequence import SequenceInsert
@@ -77,12 +78,24 @@ def _collect_in_sequence() -> TypedModel:
     return body
 
 
+def _last_of() -> TypedModel:
+    """Carries ``x += y``, gives ``x - y`` of the last iteration, and collects ``-x``."""
+    body, (_, x, y) = _start("B,3,f32", "B,3,f32")
+    less, minus = wire_one(body, "less", Sub(), x, y), wire_one(body, "minus", Neg(), x)
+    body.set_outputs([body.add_const("again", np.array(True)), wire_one(body, "total", Add(), x, y), less, minus])
+    return body
+
+
 def _all_sums(count: int) -> Any:
     def sums(limit: Any, begin: Any, x: Any, y: Any) -> Any:
         steps = [x + (step + 1) * y for step in range(count)]
         return (x + count * y, np.array(steps) if steps else np.zeros((0, *x.shape)))
 
     return sums
+
+
+def _last_values(_limit: Any, _begin: Any, x: Any, y: Any) -> Any:
+    return x + 3 * y, x + y, np.array([-x, -x - y, -x - 2 * y])
 
 
 def _case(name: str, op: Loop, inputs: Sequence[str | Arg], expected: Any, sizes: dict[str, int] | None = None) -> Case:
@@ -108,6 +121,13 @@ _CASES = [
         [_times(3), _YES, Arg("2,i64", values=[7, 8])],
         lambda *_: np.array([7, 8, 0, 1, 2]),
         {"N": 5},
+    ),
+    _case(
+        "last",
+        Loop(_last_of(), 1, _N, ((_B, 3), (_B, 3), (_N, _B, 3)), last=1),
+        [_times(3), _YES, *_XY],
+        _last_values,
+        {"B": 2, "N": 3},
     ),
     _case(
         "sequence",

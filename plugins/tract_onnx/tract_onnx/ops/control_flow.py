@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tract_core.dims import is_symbolic
 from tract_core.errors import CorruptModel, FactError, TractError
-from tract_core.model.choices import inside, is_about_facts
+from tract_core.model.choices import inside, is_about_facts, questions
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -40,7 +40,9 @@ def if_then_else(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     if taken is not None:
         body = read_body(node, wire, node.graph("then_branch" if taken else "else_branch"))
         return splice(wire.model, body.model, body.captured)
-    return wire.through(wire_if, condition, *(_branch(node, wire, name) for name in ("then_branch", "else_branch")))
+    since = questions()
+    then, other = (_branch(node, wire, name) for name in ("then_branch", "else_branch"))
+    return wire.through(wire_if, condition, then, other, since=since)
 
 
 def _taken(wire: Wiring, condition: OutletId) -> bool | None:
