@@ -127,17 +127,25 @@ def _brought_to(
         ):
             what = f"{found} as output {slot}" if len(outputs) > 1 else str(found)
             reason = f"the {_LABELS[1 - first]} branch gives {what}, and what reads it takes {wanted}"
-            return _refused(model, condition, 1 - first, reason, facts[first])
+            return _refused(model, condition, 1 - first, reason, facts[first], sizes=found.shape)
         outputs[slot] = wire_reshape(body, f"{body.outlet_name(outputs[slot])}.rank", outputs[slot], wanted.shape)
     body.set_outputs(outputs)
     return body, outlets
 
 
-def _refused(model: TypedModel, condition: OutletId, branch: int, reason: str, facts: Sequence[TypedFact]) -> Body:
+def _refused(
+    model: TypedModel,
+    condition: OutletId,
+    branch: int,
+    reason: str,
+    facts: Sequence[TypedFact],
+    *,
+    sizes: Sequence[Dim] = (),
+) -> Body:
     """A branch that ends every run that takes it, with outputs of these facts."""
     body = model.empty_like()
     hint = f"give {_inputs_for(model, condition, holds=branch == 1)}"
-    op = Refuse(reason, hint, tuple(fact.without_value() for fact in facts))
+    op = Refuse(reason, hint, tuple(fact.without_value() for fact in facts), tuple(sizes))
     body.set_outputs(body.wire_node(f"{_LABELS[branch]} branch", op, []))
     return body, ()
 

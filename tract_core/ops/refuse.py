@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tract_core.dims import Dim
+from tract_core.dims import Dim, symbols_of
 from tract_core.errors import RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, STATE, Array
 from tract_core.plugins.tables import Rows
+from tract_core.runtime.session import Session
 
 ROWS = Rows()
 
@@ -22,15 +23,17 @@ ROWS = Rows()
 class Refuse(TypedOp):
     """Ends a run that comes here with a RunError: ``reason`` says why, ``hint`` what would be right.
 
-    It stands in a branch that cannot be computed, in the place of all of it, with as many outputs: ``facts``.
+    It stands in a branch that cannot be computed, in the place of all of it, with as many outputs: ``facts``. The error
+    tells what the symbols in ``sizes`` are in the run.
     """
 
     reason: str
     hint: str
     facts: tuple[TypedFact, ...]
+    sizes: tuple[Dim, ...] = ()
     pure: ClassVar[bool] = False
     checks: ClassVar[bool] = True
-    announces: ClassVar[tuple[str, ...]] = ("facts",)
+    announces: ClassVar[tuple[str, ...]] = ("facts", "sizes")
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """``facts``, which no tensor ever has."""
@@ -38,10 +41,29 @@ class Refuse(TypedOp):
         return self.facts
 
 
-@ROWS.row(REFERENCE, Refuse)
-def reference(op: Refuse, *inputs: Array) -> Array:
-    """Raises RunError"""
-    raise RunError(op.reason, hint=op.hint)
+@dataclass(frozen=True, slots=True)
+class RefuseState:
+    """Nothing is kept: there is no turn after this one."""
+
+    op: Refuse
+
+    def run(self, session: Session, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Raises RunError."""
+        names = sorted(frozenset[str]().union(*(symbols_of(size) for size in self.op.sizes)))
+        here = [f"{name} is {session.symbols[name]}" for name in names if name in session.symbols]
+        raise RunError("; ".join([self.op.reason, *filter(None, [", ".join(here)])]), hint=self.op.hint)
+
+    def freeze(self) -> None:
+        """Nothing is kept."""
+
+    def thaw(self, frozen: None) -> None:
+        """Nothing was kept."""
+
+
+@ROWS.row(STATE, Refuse)
+def refuse_state(op: Refuse, session: Session) -> RefuseState:
+    """No run has come here."""
+    return RefuseState(op)
 
 
 @ROWS.row(COST, Refuse)

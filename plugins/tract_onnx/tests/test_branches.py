@@ -87,7 +87,7 @@ def test_what_reads_the_result_wants_the_rank_of_the_then_branch():
     text = f"f (float[N,4,S] x) => (float[N,2] y) {{ {squeezed('x', 's')} {GEMM} }}"
     plans = check(text, [x_of(3, 4, 1)], [x_of(1, 4, 1)])
     refusal = "the else branch gives N,4,S,f32, and what reads it takes N,4,f32"
-    check_refused(plans, [x_of(3, 4, 2)], refusal, "give sizes for which (S==1) is true")
+    check_refused(plans, [x_of(3, 4, 2)], refusal, "; N is 3, S is 2", "give sizes for which (S==1) is true")
 
 
 def test_what_reads_the_result_wants_the_rank_of_the_else_branch():
