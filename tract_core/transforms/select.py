@@ -42,7 +42,7 @@ def _retire_checks(model: TypedModel, before: set[OutletId]) -> None:
 
     One that nothing reads stays: what it checks went into facts, of which nobody knows any more where they are used.
     """
-    needed = set(super(TypedModel, model).eval_order())
+    needed = set(model.order_of_edges(model.outputs))
     for node in model.live_nodes():
         led_on = any(outlet.successors for outlet in node.outputs) or not before.isdisjoint(node.outlets())
         if node.op.checks and led_on and node.id not in needed:
