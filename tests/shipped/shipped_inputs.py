@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,16 +94,18 @@ def two_cases(path: Path, known: Sequence[Known] = ({}, {})) -> list[Case]:
 
 
 def attempts(inputs: Sequence[Input]) -> Iterator[Sizes]:
-    """Values of the symbols: small ones first, and first those of which all differ from the ones before."""
+    """Values of the symbols: small ones first, and first those of which all differ from the ones before.
+
+    Axes that lead, or say so, are batches; where ONNX Runtime takes none of that, others may be.
+    """
     names = {size: (one, axis) for one in inputs for axis, size in enumerate(one.shape) if isinstance(size, str)}
-    batches = [name for name, (_, axis) in names.items() if axis == 0 or "batch" in name]
-    free = [name for name in names if name not in batches]
+    free = [name for name, (_, axis) in names.items() if axis and "batch" not in name]
     is_image = any(len(names[name][0].shape) >= 4 for name in free)
     lengths = IMAGE_SIDES if is_image else LENGTHS
-    for turn in (0, 1):
-        for place, length in enumerate(lengths):
-            sides = {name: length * (1 + axis % 2) for axis, name in enumerate(free)}
-            yield {**dict.fromkeys(batches, BATCHES[(place + turn) % 2]), **sides}
+    for count, turn in product(range(len(free) + 1), (0, 1)):
+        for more, (place, length) in product(combinations(free, count), enumerate(lengths)):
+            sides = {name: length * (1 + axis % 2) for axis, name in enumerate(free) if name not in more}
+            yield {**dict.fromkeys(names, BATCHES[(place + turn) % 2]), **sides}
 
 
 def _tried(engine: onnxruntime.InferenceSession, inputs: Sequence[Input], sizes: Sizes, *, seed: int) -> Case | None:

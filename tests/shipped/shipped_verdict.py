@@ -81,7 +81,7 @@ def _judge(path: Path, model: TypedModel, case: Case, found: list[list[Array]], 
             findings.failures.append(f"{parting.op_type} {parting.node!r} differs, {parting.ours} here from float64")
             return
         findings.blamed[parting.op_type] = None
-    exact = _run(FloatPrecision("f32", "f64").apply(model), case)
+    exact = _run(FloatPrecision("f32", "f64", keep_io_types=True).apply(model), case)
     ours, theirs = max(_worst(outputs, exact) for outputs in found), _worst(case.wanted, exact)
     if ours > max(theirs, TOLERANCE):
         findings.failures.append(f"{ours:.1e} from float64, ONNX Runtime {theirs:.1e}")
