@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from tract_core.data.containers import compatible_types
 from tract_core.dims import Dim, substitute, symbol, symbols_of
+from tract_core.model.conditions import may_be_of_shape
 from tract_core.model.fact import TypedFact
 from tract_core.model.fields import changed, leaves
 from tract_core.model.typed import TypedModel
@@ -63,4 +65,9 @@ def fit(body: TypedModel, slot: int, fact: TypedFact, known: dict[str, Dim]) -> 
             for name in symbols_of(inner) - known.keys():
                 if inner == symbol(name):
                     known[name] = outer
-    return wanted.substitute(known).compatible_with(fact)
+    return may_fit(fact, wanted.substitute(known))
+
+
+def may_fit(fact: TypedFact, wanted: TypedFact) -> bool:
+    """Whether a tensor of ``fact`` can be one of ``wanted``; sizes as `may_equal`."""
+    return compatible_types(fact.datum_type, wanted.datum_type) and may_be_of_shape(fact.shape, wanted.shape)

@@ -9,7 +9,7 @@ which count when it runs.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from typing import Final, Literal, TypeAlias
 from tract_core.dims import Dim, SymbolScope, TDim, is_symbolic, less_or_equal, same_dim, substitute, symbols_of
 from tract_core.errors import DimError
 
-Relation: TypeAlias = Literal["==", "<=", "->", "#"]
-"""Equal; at most; equal or stretched from 1; equal, or one of both stretched from 1."""
+Relation: TypeAlias = Literal["==", "<=", "->", "#", "0->0"]
+"""Equal; at most; equal or stretched from 1; equal, or one of both stretched from 1; 0 only where the other is 0."""
 
 Compare: TypeAlias = Callable[[Dim, Dim], "bool | None"]
 
@@ -47,8 +47,11 @@ class Condition:
         a, b = self.left, self.right
         if self.relation == "<=":
             return at_most(a, b)
-        pairs = [(a, b), (a, 1), (b, 1)][: _PAIRS[self.relation]]
-        answers = [same(*pair) for pair in pairs]
+        if self.relation == "0->0":
+            nonzero = same(a, 0)
+            answers = [same(a, b), same(b, 0), None if nonzero is None else not nonzero]
+        else:
+            answers = [same(*pair) for pair in [(a, b), (a, 1), (b, 1)][: _PAIRS[self.relation]]]
         return True if True in answers else None if None in answers else False
 
     def substitute(self, values: Mapping[str, Dim]) -> Condition:
@@ -76,6 +79,7 @@ _WORDS: Final[Mapping[Relation, str]] = {
     "<=": "size {} must be at most {}",
     "->": "size {} must be 1 or {}",
     "#": "sizes {} and {} must be equal, or one of them 1",
+    "0->0": "size {} must not be 0 unless {} is",
 }
 
 
@@ -131,10 +135,20 @@ def may_broadcast(a: Dim, b: Dim) -> bool:
     return a is b or _may(Condition(a, "#", b))
 
 
-def may_be_of_shape(shape: Sequence[Dim], wanted: Iterable[Dim]) -> bool:
+def may_be_zero_only_with(a: Dim, b: Dim) -> bool:
+    """Whether ``a`` can be something else than 0, or ``b`` can be 0. Noted where it depends."""
+    return _may(Condition(a, "0->0", b))
+
+
+def may_be_of_shape(shape: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
     """Whether ``shape`` can be ``wanted``, axis by axis. Noted where it depends."""
-    wanted = tuple(wanted)
     return len(shape) == len(wanted) and all(may_equal(a, b) for a, b in zip(shape, wanted, strict=True))
+
+
+def may_fit_into(shape: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
+    """Whether ``shape``, aligned at the last axis, can be stretched to ``wanted``. Noted where it depends."""
+    aligned = wanted[len(wanted) - len(shape) :]
+    return len(shape) <= len(wanted) and all(may_stretch(a, b) for a, b in zip(shape, aligned, strict=True))
 
 
 def _may(condition: Condition) -> bool:

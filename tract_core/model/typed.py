@@ -270,9 +270,11 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         if node.op.checks:
             return True
         bound = self.symbols_bound(node)
-        if bound & self.conditions.symbols:
-            return True
-        return bool(bound) and any(bound & symbols_needed(other.op) for other in self.live_nodes())
+        if not bound:
+            return False
+        return not bound.isdisjoint(self.conditions.symbols) or any(
+            bound & symbols_needed(other.op) for other in self.live_nodes()
+        )
 
     def symbols_bound(self, node: TypedNode) -> frozenset[str]:
         """Names of the symbols that get their value when ``node`` runs, and not before."""

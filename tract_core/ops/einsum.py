@@ -63,7 +63,8 @@ class EinSum(TypedOp):
     def sizes(self, inputs: Sequence[TypedFact]) -> dict[str, Dim]:
         """The size of every axis by name. Raises FactError, naming the axis and both sizes, when they differ.
 
-        An axis that is summed over stretches only from the number 1; of two symbols, neither may be 1 alone.
+        An axis that is summed over stretches only from the number 1; of two symbols, neither may be 1 alone. The axes
+        of a diagonal do not stretch.
         """
         found: dict[str, Dim] = {}
         for slot, (term, fact) in enumerate(zip(self.axes.inputs, inputs, strict=True)):
@@ -73,7 +74,8 @@ class EinSum(TypedOp):
                 known = found.setdefault(name, size)
                 if known is size:
                     continue
-                stretches = name in self.axes.outputs[0] or is_one(known) or is_one(size)
+                summed = name not in self.axes.outputs[0] and not is_one(known) and not is_one(size)
+                stretches = not summed and term.count(name) == 1
                 if not (may_broadcast(known, size) if stretches else may_equal(known, size)):
                     problem = f"axis {name} has size {size} in input {slot}, {known} in an earlier one"
                     raise FactError(f"EinSum {self.axes}: {problem}")

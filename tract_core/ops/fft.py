@@ -35,7 +35,10 @@ class Fft(TypedOp):
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The input's type and shape. Raises FactError unless these are floats with a last axis of size 2."""
         (x,) = arity(self, inputs, 1)
-        return (_pairs(self, x, self.axis),)
+        found = _pairs(self, x, self.axis)
+        if not may_be_at_most(1, x.shape[self.axis]):
+            raise FactError(f"Fft: there is nothing to transform on axis {self.axis} of {x}")
+        return (found,)
 
 
 @dataclass(frozen=True)

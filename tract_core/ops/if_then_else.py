@@ -12,7 +12,7 @@ from tract_core.dims import Dim, dim_max
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.bodies import body_cost, fit
-from tract_core.model.conditions import may_equal
+from tract_core.model.conditions import may_equal, noting
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
@@ -107,7 +107,9 @@ def _sizes(label: str, branch: Branch, inputs: Sequence[TypedFact]) -> dict[str,
         )
     known: dict[str, Dim] = {}
     for slot, source in enumerate(branch.inputs):
-        if not fit(branch.body, slot, inputs[source], known):
+        with noting():  # a branch that is not taken wants nothing
+            fits = fit(branch.body, slot, inputs[source], known)
+        if not fits:
             wanted = branch.body.outlet_fact(branch.body.inputs[slot])
             raise FactError(f"IfThenElse: the {label} branch wants {wanted} where input {source} is {inputs[source]}")
     return known

@@ -18,7 +18,7 @@ from tract_core.errors import FactError, LimitExceeded, RunError
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.bodies import body_cost, fit
-from tract_core.model.conditions import may_equal
+from tract_core.model.conditions import may_equal, noting
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -101,7 +101,9 @@ class Loop(TypedOp):
         for slot in [*range(1 + self.carried, len(body.inputs)), *range(1, 1 + self.carried)]:
             # The sizes of carried values at the start say nothing of those in later iterations.
             noted = known if slot > self.carried else dict(known)
-            if not fit(body, slot, inputs[slot + 1], noted):
+            with noting():  # iterations that do not run want nothing
+                fits = fit(body, slot, inputs[slot + 1], noted)
+            if not fits:
                 wanted, name = body.outlet_fact(body.inputs[slot]), body.outlet_name(body.inputs[slot])
                 raise FactError(f"Loop: input {slot + 1} is {inputs[slot + 1]}, the body wants {wanted} as {name!r}")
         return known

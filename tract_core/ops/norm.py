@@ -19,7 +19,14 @@ from tract_core.ops.binary import Add, Mul, Sub
 from tract_core.ops.elementwise import Rsqrt
 from tract_core.ops.expect import arity, axis_in, element, float_type, wide
 from tract_core.ops.reduce import Reduce, Reducer, mean_of_squares, wire_mean
-from tract_core.ops.wiring import wire_binary, wire_cast, wire_one, wire_reshape, wire_unsqueeze
+from tract_core.ops.wiring import (
+    require_shape,
+    wire_binary,
+    wire_cast,
+    wire_one,
+    wire_reshape,
+    wire_unsqueeze,
+)
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
@@ -92,6 +99,9 @@ def wire_layer_norm(
     Narrow floats are computed in f32 and rounded once.
     """
     fact = model.outlet_fact(x)
+    for role, outlet in (("scale", scale), ("bias", bias)):
+        if outlet is not None:
+            require_shape(model, name, role, outlet, fact.shape, stretches=True)
     wide_x = _widened(model, f"{name}.x", x)
     result = wire_standardize(model, f"{name}.standard", wide_x, range(axis, fact.rank), eps)
     result = _affine(model, name, result, scale, bias)
@@ -115,11 +125,10 @@ def wire_batch_norm(
     Wired as one product and one sum on ``x``, so that constant parameters fold. Narrow floats are computed in f32.
     """
     fact = model.outlet_fact(x)
+    parameters = {"scale": scale, "bias": bias, "mean": mean, "variance": variance}
+    _require_one_each(model, name, fact, axis, parameters)
     wide_x = _widened(model, f"{name}.x", x)
-    scale, bias, mean, variance = (
-        _widened(model, f"{name}.{label}", outlet)
-        for label, outlet in (("scale", scale), ("bias", bias), ("mean", mean), ("var", variance))
-    )
+    scale, bias, mean, variance = (_widened(model, f"{name}.{label}", outlet) for label, outlet in parameters.items())
     factor = wire_one(model, f"{name}.factor", Mul(), scale, _inverse_root(model, name, variance, eps))
     moved = wire_one(model, f"{name}.moved", Mul(), mean, factor)
     shift = wire_one(model, f"{name}.shift", Sub(), bias, moved)
@@ -148,6 +157,7 @@ def wire_group_norm(
         per_group = channels // int(groups)  # a run in which that is not even is refused
     if per_group is None:
         raise FactError(f"{channels} channels are not a multiple of {groups} groups; the input is {fact}")
+    _require_one_each(model, name, fact, 1, {"scale": scale, "bias": bias})
     wide_x = _widened(model, f"{name}.x", x)
     split = (fact.shape[0], groups, per_group, *fact.shape[2:])
     grouped = wire_reshape(model, f"{name}.split", wide_x, split)
@@ -164,12 +174,23 @@ def wire_instance_norm(
 ) -> OutletId:
     """Standardised over all axes from 2 on, each item (axis 0) and channel (axis 1) alone. ``scale``, ``bias``: [C]."""
     fact = model.outlet_fact(x)
+    _require_one_each(model, name, fact, 1, {"scale": scale, "bias": bias})
     wide_x = _widened(model, f"{name}.x", x)
     result = wire_standardize(model, f"{name}.standard", wide_x, range(2, fact.rank), eps)
     scale, bias = (
         _along(model, f"{name}.{label}", outlet, 1, fact.rank) for label, outlet in (("scale", scale), ("bias", bias))
     )
     return wire_cast(model, name, _affine(model, name, result, scale, bias), fact.datum_type)
+
+
+def _require_one_each(
+    model: TypedModel, name: str, x: TypedFact, axis: int, parameters: Mapping[str, OutletId]
+) -> None:
+    """Each of ``parameters`` has one element per position of ``axis``. Raises FactError."""
+    if not 0 <= axis < x.rank:
+        raise FactError(f"an axis {axis} is wanted, of which each position is normalised alone, found {x}")
+    for role, outlet in parameters.items():
+        require_shape(model, name, role, outlet, (x.shape[axis],))
 
 
 def _widened(model: TypedModel, name: str, x: OutletId) -> OutletId:

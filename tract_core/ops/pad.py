@@ -13,7 +13,7 @@ from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
-from tract_core.model.conditions import may_be_at_most
+from tract_core.model.conditions import may_be_at_most, may_be_zero_only_with
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, same_type, scalar, vector_of
@@ -69,6 +69,10 @@ class Pad(TypedOp):
         if any(not may_be_at_most(0, dim) for pair in self.pads for dim in pair):
             raise FactError(f"Pad: negative pads in {_text(self.pads)}", hint="wire_pad slices where pads are negative")
         _check_value(self, x, self.mode)
+        if not isinstance(self.mode, PadConstant):
+            for size, (before, after) in zip(x.shape, self.pads, strict=True):
+                if not may_be_zero_only_with(size, before + after):
+                    raise FactError(f"Pad: there is nothing to repeat on an axis of size 0 of {x}")
         shape = [size + before + after for size, (before, after) in zip(x.shape, self.pads, strict=True)]
         return (x.with_shape(shape),)
 

@@ -18,7 +18,6 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.conditions import may_be_of_shape
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -35,7 +34,7 @@ from tract_core.ops.range import Range
 from tract_core.ops.recurrent import GruEpilogue, LstmEpilogue
 from tract_core.ops.scan import FullInput, FullOutput, InputMapping, OutputMapping, Scan, ScannedInput, StateInput
 from tract_core.ops.slice import Slice
-from tract_core.ops.wiring import wire_binary, wire_broadcast, wire_cast, wire_one
+from tract_core.ops.wiring import require_shape, wire_binary, wire_broadcast, wire_cast, wire_one
 
 Scales = tuple[OutletId, OutletId]
 """The scales of the weights of the input, and of those of the state."""
@@ -355,8 +354,8 @@ def _wire(
 ) -> list[OutletId]:
     """Y and the last states, all directions together."""
     backward = options.direction.backward
+    _check(model, name, options, inputs, cell)
     x = wire_one(model, f"{name}.x", MoveAxis(0, 1), inputs.x) if options.batch_first else inputs.x
-    _check(model, inputs, cell, len(backward), model.outlet_fact(x))
     activations = options.activations or cell.usual * len(backward)
     if len(activations) != len(cell.usual) * len(backward):
         wanted = len(cell.usual) * len(backward)
@@ -389,22 +388,25 @@ def _stacked(model: TypedModel, name: str, parts: Sequence[OutletId], axis: int,
     return found[0]
 
 
-def _check(model: TypedModel, inputs: RecurrentInputs, cell: _Cell, directions: int, x: TypedFact) -> None:
-    """Raise FactError unless every weight has the shape that `RecurrentInputs` says."""
-    r = model.outlet_fact(inputs.r)
+def _check(model: TypedModel, name: str, options: RecurrentOptions, inputs: RecurrentInputs, cell: _Cell) -> None:
+    """Raise FactError unless every input has the shape that `RecurrentInputs` says."""
+    x, r = model.outlet_fact(inputs.x), model.outlet_fact(inputs.r)
     if x.rank != 3 or r.rank != 3:
         raise FactError(f"{cell.name}: x and r of rank 3 are wanted, found {x} and {r}")
-    hidden = r.shape[2]
+    hidden, batch, directions = r.shape[2], x.shape[0 if options.batch_first else 1], len(options.direction.backward)
+    state = (batch, directions, hidden) if options.batch_first else (directions, batch, hidden)
     wanted: dict[str, tuple[OutletId | None, tuple[Dim, ...]]] = {
         "w": (inputs.w, (directions, hidden * cell.gates, x.shape[2])),
         "r": (inputs.r, (directions, hidden * cell.gates, hidden)),
         "bias": (inputs.bias, (directions, hidden * cell.gates * 2)),
+        "list of lengths": (inputs.lengths, (batch,)),
+        "initial h": (inputs.initial_h, state),
+        "initial c": (inputs.initial_c, state),
         "peepholes": (inputs.peepholes, (directions, hidden * 3)),
     }
-    for label, (outlet, shape) in wanted.items():
-        if outlet is not None and not may_be_of_shape(model.outlet_fact(outlet).shape, shape):
-            sizes = ",".join(map(str, shape))
-            raise FactError(f"{cell.name}: {label} is {model.outlet_fact(outlet)}, wanted sizes {sizes}")
+    for role, (outlet, shape) in wanted.items():
+        if outlet is not None:
+            require_shape(model, name, f"{role} of {cell.name}", outlet, shape)
 
 
 def _mask(model: TypedModel, name: str, lengths: OutletId | None, x: TypedFact) -> OutletId | None:

@@ -15,6 +15,7 @@ from tract_core.data import DatumType, DType
 from tract_core.dims import Dim, dim_max, dim_min, product
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -72,6 +73,8 @@ class Reduce(TypedOp):
             raise FactError(f"Reduce: axes {list(self.axes)} name one axis twice")
         if self.reducer in _ARG and len(self.axes) != 1:
             raise FactError(f"Reduce {self.reducer.value} looks along one axis, found axes {list(self.axes)}")
+        if self.reducer in _ARG and not may_be_at_most(1, x.shape[self.axes[0]]):
+            raise FactError(f"Reduce {self.reducer.value} finds no position on an axis of size 0: {x}")
         shape = ShapeFact(1 if axis in self.axes else size for axis, size in enumerate(x.shape))
         return (TypedFact(self._output_type(x), shape),)
 

@@ -20,7 +20,7 @@ from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import FactError, RunError
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
-from tract_core.model.conditions import may_be_of_shape
+from tract_core.model.conditions import may_be_at_most, may_be_of_shape, may_be_zero_only_with
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import Op, TypedOp
@@ -192,6 +192,9 @@ class Resize(TypedOp):
             wanted = f"positive ones are wanted, up to {_LARGEST:g}"
             raise FactError(f"{self.name}: factors {list(self.target.values)}; {wanted}")
         output = self.target.output(self, [x.shape[axis] for axis in self.axes])
+        for axis, size in zip(self.axes, output, strict=True):
+            if not may_be_at_most(0, size) or not may_be_zero_only_with(x.shape[axis], size):
+                raise FactError(f"{self.name}: axis {axis} of {x} cannot be resized to {size}")
         return (x.with_shape(_replaced(x.shape, self.axes, output)),)
 
 

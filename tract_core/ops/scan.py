@@ -10,7 +10,7 @@ import numpy as np
 from tract_core.dims import Dim, bind, ceil_div, evaluate
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import body_cost, fit, map_bodies
+from tract_core.model.bodies import body_cost, fit, map_bodies, may_fit
 from tract_core.model.conditions import may_equal
 from tract_core.model.connections import axes_of_model
 from tract_core.model.fact import TypedFact
@@ -161,7 +161,7 @@ class Scan(TypedOp):
         for start, feed in zip(starts, feeds, strict=True):
             before = body.outlet_fact(body.inputs[start]).substitute(known)
             after = body.outlet_fact(body.outputs[feed]).substitute(known)
-            if not before.compatible_with(after):
+            if not may_fit(after, before):
                 raise FactError(f"Scan: the state {_name(body, start)!r} is {before}, the body gives {after} back")
         for slot, mapping in enumerate(self.outputs):
             if mapping.full is not None:

@@ -12,7 +12,7 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim, is_symbolic, same_dim
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.conditions import may_be_at_most, may_be_of_shape
+from tract_core.model.conditions import may_be_at_most, may_be_of_shape, may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, integers, same_rank, same_type, wide
@@ -72,7 +72,10 @@ class ScatterNd(TypedOp):
         _check_types(self, x, updates)
         if indices.rank and is_symbolic(indices.shape[-1]):
             # The axes of the updates are those of the indices but one, and those that no coordinate names.
-            indices = indices.with_shape((*indices.shape[:-1], indices.rank - 1 + x.rank - updates.rank))
+            named = indices.rank - 1 + x.rank - updates.rank
+            if not may_equal(indices.shape[-1], named):
+                raise FactError(f"ScatterNd: updates {updates} do not fit indices {indices} into {x}")
+            indices = indices.with_shape((*indices.shape[:-1], named))
         depth = coordinates(self, indices, x)
         wanted = x.with_shape((*indices.shape[:-1], *x.shape[depth:]))
         if not may_be_of_shape(updates.shape, wanted.shape):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tract_core.data import DType
 from tract_core.dims import Dim, same_dim
 from tract_core.errors import FactError
+from tract_core.model.conditions import may_be_of_shape, may_fit_into
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -34,6 +35,20 @@ def fresh_size(model: TypedModel, name: str) -> Dim:
 def has_one_element(fact: TypedFact) -> bool:
     """Whether a tensor is known to have one element, whatever its rank."""
     return all(same_dim(size, 1) for size in fact.shape)
+
+
+def require_shape(
+    model: TypedModel, name: str, role: str, x: OutletId, shape: Sequence[Dim], *, stretches: bool = False
+) -> None:
+    """Let ``x``, which is wired as ``role`` of the node ``name``, have these sizes in every run.
+
+    ``stretches``: it may also lack axes in front, and axes of size 1 stretch. Raises FactError, with the role, where
+    the sizes cannot be right.
+    """
+    fact, may = model.outlet_fact(x), may_fit_into if stretches else may_be_of_shape
+    with model.noting_conditions(f"node {name!r}"):
+        if not may(fact.shape, shape):
+            raise FactError(f"the {role} is {fact}, wanted sizes {','.join(map(str, shape)) or 'no axes'}")
 
 
 def wire_cast(model: TypedModel, name: str, x: OutletId, to: DType) -> OutletId:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tract_core.data import Constant, DType
-from tract_core.dims import Dim, ceil_div, dim_max, is_symbolic, not_negative
+from tract_core.dims import Dim, ceil_div, dim_max, is_symbolic, not_negative, product
 from tract_core.errors import FactError, LimitExceeded
 from tract_core.limits import limits_now
+from tract_core.model.conditions import may_be_zero_only_with, may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -61,11 +62,29 @@ def wire_dyn_reshape(
     if wanted is None:
         sizes = _fresh(model, name, _length(model, shape, "the shape"))
         return wire_one(model, name, DynReshape(sizes, allow_zero), x, shape)
+    if not allow_zero:
+        _require_no_zeros(model, name, model.outlet_fact(x).shape, wanted)
     found = reshape_sizes(model.outlet_fact(x).shape, wanted, allow_zero=allow_zero)
     if found is not None:
         return wire_reshape(model, name, x, found)
     sizes = tuple(size if not_negative(size) else fresh_size(model, name) for size in wanted)
+    _require_volume(model, name, x, sizes)
     return wire_one(model, name, DynReshape(sizes, allow_zero), x, shape)
+
+
+def _require_volume(model: TypedModel, name: str, x: OutletId, sizes: Sequence[Dim]) -> None:
+    fact = model.outlet_fact(x)
+    with model.noting_conditions(f"node {name!r}"):
+        if not may_equal(fact.shape.volume, product(sizes)):
+            raise FactError(f"{fact} has {fact.shape.volume} elements, [{','.join(map(str, sizes))}] is wanted")
+
+
+def _require_no_zeros(model: TypedModel, name: str, shape: Sequence[Dim], wanted: Sequence[Dim]) -> None:
+    """A size that comes out as 0 in a run would stand for the one of ``x`` in its place, which then must be 0 too."""
+    with model.noting_conditions(f"node {name!r}"):
+        for axis, size in enumerate(wanted):
+            if is_symbolic(size):
+                may_be_zero_only_with(size, shape[axis] if axis < len(shape) else 1)
 
 
 def wire_expand(model: TypedModel, name: str, x: OutletId, shape: OutletId) -> OutletId:
@@ -118,18 +137,18 @@ def wire_move_axes(
 
 
 def wire_pad(model: TypedModel, name: str, x: OutletId, pads: Sequence[tuple[Dim, Dim]], mode: PadMode) -> OutletId:
-    """``x`` with elements added before and after each axis; negative pads, which must be numbers, cut it first."""
+    """``x`` with elements added before and after each axis; negative pads cut it first."""
     shape = model.outlet_fact(x).shape
-    for axis, (size, pair) in enumerate(zip(shape, pads, strict=True)):
-        before, after = (-int(dim) if not is_symbolic(dim) and int(dim) < 0 else 0 for dim in pair)
-        if before or after:
+    grown = tuple((_not_below_zero(model, before), _not_below_zero(model, after)) for before, after in pads)
+    for axis, (size, pair, added) in enumerate(zip(shape, pads, grown, strict=True)):
+        before, after = (more - wanted for wanted, more in zip(pair, added, strict=True))
+        if (before, after) != (0, 0):
             x = wire_one(model, f"{name}.cut{axis}", Slice(axis, before, size - after), x)
-    grown = tuple((_not_below_zero(before), _not_below_zero(after)) for before, after in pads)
     return x if all(pair == (0, 0) for pair in grown) else wire_one(model, name, Pad(grown, mode), x)
 
 
-def _not_below_zero(dim: Dim) -> Dim:
-    return dim if is_symbolic(dim) else max(int(dim), 0)
+def _not_below_zero(model: TypedModel, dim: Dim) -> Dim:
+    return dim if model.symbols.less_or_equal(0, dim) else dim_max(dim, 0)
 
 
 def wire_dyn_pad(

@@ -33,4 +33,6 @@ def inline_body(
         else:
             outlets = patch.wire(name, op, [place[outlet] for outlet in node.inputs])
         place.update(zip(node.outlets(), outlets, strict=True))
+    for condition, origin in body.conditions:
+        patch.model.require(condition.substitute(known), origin)
     return [place[outlet] for outlet in body.outputs]

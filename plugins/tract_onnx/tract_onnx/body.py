@@ -66,4 +66,6 @@ def splice(into: TypedModel, body: TypedModel, inputs: Sequence[OutletId]) -> li
         else:
             outlets = into.wire_node(node.name, node.op, [mapping[outlet] for outlet in node.inputs])
         mapping.update(zip(node.outlets(), outlets, strict=True))
+    for condition, origin in body.conditions:
+        into.require(condition, origin)
     return [mapping[outlet] for outlet in body.outputs]

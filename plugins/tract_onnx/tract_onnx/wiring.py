@@ -156,6 +156,15 @@ class Wiring:
         """A new symbol, for a size that only a run can tell."""
         return self.model.symbols.new_symbol(prefix)
 
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def require_shape(self, role: str, x: OutletId, shape: Sequence[Dim], *, stretches: bool = False) -> None:
+        """Let ``x``, which is the ``role`` of the node, have these sizes in every run. Raises FactError.
+
+        ``stretches``: it may also lack axes in front, and axes of size 1 stretch.
+        """
+        wiring.require_shape(self.model, self.name, role, x, shape, stretches=stretches)
+
     # -- adding ----------------------------------------------------------------------------------------------------
 
     def label(self, suffix: str) -> str:

@@ -333,11 +333,11 @@ def test_an_lstm_in_half_precision() -> None:
 @pytest.mark.parametrize(
     ("name", "shape", "message"),
     [
-        ("w", (1, 19, 4), "LSTM: w is 1,19,4,f32, wanted sizes 1,20,4"),
-        ("r", (1, 20, 6), "LSTM: w is 1,20,4,f32, wanted sizes 1,24,4"),
+        ("w", (1, 19, 4), "the w of LSTM is 1,19,4,f32, wanted sizes 1,20,4"),
+        ("r", (1, 20, 6), "the w of LSTM is 1,20,4,f32, wanted sizes 1,24,4"),
         ("r", (20, 5), "LSTM: x and r of rank 3 are wanted, found T,B,4,f32 and 20,5,f32"),
-        ("bias", (1, 20), "LSTM: bias is 1,20,f32, wanted sizes 1,40"),
-        ("peepholes", (2, 15), "LSTM: peepholes is 2,15,f32, wanted sizes 1,15"),
+        ("bias", (1, 20), "the bias of LSTM is 1,20,f32, wanted sizes 1,40"),
+        ("peepholes", (2, 15), "the peepholes of LSTM is 2,15,f32, wanted sizes 1,15"),
     ],
 )
 def test_weights_of_other_shapes_are_refused(name: str, shape: tuple[int, ...], message: str) -> None:

@@ -61,7 +61,7 @@ def reference(op: Col2Im, x: Array, image: Array, block: Array) -> Array:
             f"blocks of {list(shape)} fit {counts} times into {padded}; {x.shape[2]} of {x.shape[1]} elements are given"
         )
     check_tensor((x.shape[0], x.shape[1] // prod(shape), *padded), 8)
-    columns: Array = x.astype(wide(x.dtype), copy=False).reshape(len(x), -1, *shape, *counts)
+    columns: Array = x.astype(wide(x.dtype), copy=False).reshape(len(x), x.shape[1] // prod(shape), *shape, *counts)
     found: Array = np.zeros((len(x), columns.shape[1], *padded), dtype=columns.dtype)
     for place in np.ndindex(shape):
         lines = tuple(

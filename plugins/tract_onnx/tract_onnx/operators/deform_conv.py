@@ -49,6 +49,8 @@ class DeformConv(TypedOp):
             raise FactError(f"DeformConv wants inputs of rank {rank} and a bias of rank 1, found {_listed(inputs)}")
         if not may_equal(kernel.shape[1] * self.group, x.shape[1]):
             raise FactError(f"DeformConv: {self.group} groups of the kernel {kernel} do not fit the channels of {x}")
+        if not may_equal(bias.shape[0], kernel.shape[0]):
+            raise FactError(f"DeformConv: the bias {bias} has not one element for each channel of the kernel {kernel}")
         out = tuple(self._size(axis, x, kernel) for axis in range(rank - 2))
         reads = product(kernel.shape[2:]) * self.offset_group
         for fact, count in ((offset, reads * (rank - 2)), (mask, reads)):
@@ -82,8 +84,8 @@ def reference(op: DeformConv, *inputs: Array) -> Array:
         offset[:, :, :, axis] + _regular(op, axis, shape, out).astype(kind) for axis in range(axes)
     ]  # each [N, offset groups, reads, *out]
     columns = sum(_corners(op, x.astype(kind), places)) * mask.reshape(len(x), op.offset_group, 1, reads, *out)
-    columns = columns.reshape(len(x), op.group, -1, reads, prod(out))
-    weights = kernel.astype(kind).reshape(op.group, kernel.shape[0] // op.group, -1, reads)
+    columns = columns.reshape(len(x), op.group, x.shape[1] // op.group, reads, prod(out))
+    weights = kernel.astype(kind).reshape(op.group, kernel.shape[0] // op.group, kernel.shape[1], reads)
     found = np.einsum("ngcrp,gocr->ngop", columns, weights).reshape(len(x), kernel.shape[0], *out)
     return (found + bias.astype(kind).reshape(-1, *(1 for _ in out))).astype(x.dtype)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ class TfIdfVectorizer(TypedOp):
 def reference(op: TfIdfVectorizer, x: Array) -> Array:
     """Every run of items is looked up in a dictionary of the known ones"""
     index = {ngram: i for i, ngram in enumerate(_split(_items(op.pool.array), op.lengths))}
-    rows = x.reshape(-1, x.shape[-1])
+    rows = x.reshape(prod(x.shape[:-1]), x.shape[-1])
     counts = np.zeros((len(rows), len(op.lengths)), np.float64)
     for row, items in enumerate(rows):
         for ngram in _runs(_items(items), op):

@@ -43,6 +43,9 @@ def _axes(wire: Wiring, theta: OutletId, size: OutletId) -> int:
     axes = int(count) - 2
     if len(maps) != 3 or not may_equal(maps[1], axes) or not may_equal(maps[2], axes + 1):
         raise FactError(f"AffineGrid wants maps of shape [N, {axes}, {axes + 1}], found {wire.fact(theta)}")
+    known = wire.dims(size)
+    if known is not None and not may_equal(maps[0], known[0]):
+        raise FactError(f"AffineGrid wants a map for each of {known[0]} items, found {wire.fact(theta)}")
     return axes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tract_core.data import DatumType
 from tract_core.dims import product
@@ -18,6 +19,8 @@ from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
+
+_ROLES: Final = ("scale", "bias", "mean", "variance")
 
 
 @onnx_op(ROWS, "BatchNormalization")
@@ -48,6 +51,8 @@ def _flat(wire: Wiring) -> list[OutletId]:
     """The inputs where there is one of each parameter per element of an item: each element is a channel."""
     x, *parameters = (wire.input(slot) for slot in range(5))
     shape = wire.shape(x)
+    for role, parameter in zip(_ROLES, parameters, strict=True):
+        wire.require_shape(role, parameter, shape[1:])
     flat = wire.reshape(x, (shape[0], product(shape[1:])))
     return [flat, *(wire.reshape(y, (wire.shape(y).volume,)) for y in parameters)]
 
@@ -81,6 +86,8 @@ def _by_batch(node: OnnxNode, wire: Wiring) -> tuple[OutletId, Sequence[OutletId
     kind, rank = wire.dtype(x), wire.rank(x)
     if rank < 2:
         raise FactError(f"a batch and channels are wanted, found {wire.fact(x)}")
+    for role, parameter in zip(_ROLES, (scale, bias, *running), strict=True):
+        wire.require_shape(role, parameter, wire.shape(x)[1:2])
     others = tuple(axis for axis in range(rank) if axis != 1)
     compute = DatumType.F32 if kind.itemsize < 4 else kind
     wide = wire.cast(x, compute)

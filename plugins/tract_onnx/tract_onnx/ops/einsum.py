@@ -5,6 +5,7 @@ from __future__ import annotations
 from tract_core.data import DatumType
 from tract_core.errors import CorruptModel, FactError
 from tract_core.model.axes import AxesMapping, letters
+from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.einsum import EinSum, accumulator, wire_matmul
@@ -36,12 +37,17 @@ def wire_gemm(node: OnnxNode, wire: Wiring) -> OutletId:
         raise FactError(f"Gemm wants matrices, found {wire.fact(a)} and {wire.fact(b)}")
     kind = wire.dtype(a)
     left, right = ("km" if node.flag("transA") else "mk"), ("nk" if node.flag("transB") else "kn")
+    inner = wire.shape(a)[left.index("k")], wire.shape(b)[right.index("k")]
+    if not may_equal(*inner):
+        raise FactError(f"a matrix product wants inner sizes that are equal, found {wire.fact(a)} and {wire.fact(b)}")
     result = wire.cast(wire.op(EinSum(AxesMapping((left, right), ("mn",)), accumulator(kind)), a, b), kind)
     alpha, beta = node.float("alpha", 1.0), 0.0 if c is None else node.float("beta", 1.0)
     if kind.is_integer() and not (alpha.is_integer() and beta.is_integer()):
         result = wire.cast(result, DatumType.F64)
     if alpha != 1:
         result = wire.op(Mul(), result, wire.scalar(alpha, result))
+    if c is not None:
+        wire.require_shape("third input", c, wire.shape(result), stretches=True)
     if c is not None and beta != 0:
         c = wire.cast(c, wire.dtype(result))
         c = c if beta == 1 else wire.op(Mul(), c, wire.scalar(beta, c))

@@ -110,6 +110,7 @@ def prelu(node: OnnxNode, wire: Wiring) -> OutletId:
     if node.version < 7 and wire.rank(slope) == 1:
         # Before it was broadcast as usual, the slope was one number, or one per channel.
         slope = wire.unsqueeze(slope, list(range(1, wire.rank(x) - 1)))
+    wire.require_shape("slope", slope, wire.shape(x), stretches=True)
     return wire.select(wire.op(Gt(), wire.scalar(0, x), x), wire.binary(Mul(), x, slope), x)
 
 

@@ -12,8 +12,10 @@ from typing import Any, Final
 
 import onnx
 
-from tract_core.errors import CorruptModel, Unsupported
-from tract_core.model.fact import TypedFact
+from tract_core.dims import Dim, exact_div
+from tract_core.errors import CorruptModel, FactError, Unsupported
+from tract_core.model.conditions import may_equal, may_stretch
+from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_onnx.body import read_body, splice
@@ -27,6 +29,25 @@ ROWS = Rows()
 _CODES: Final = {kind: code for code, kind in ELEMENT_TYPES.items()}
 
 
+_SIZES: Final[Mapping[str, Mapping[int, Sequence[str]]]] = {
+    "Attention": {
+        0: ("bqle", "blx"),
+        1: ("bkse", "bsy"),
+        2: ("bksf", "bsz"),
+        3: ("BQL_", "QL_", "L_"),
+        4: ("bkpe",),
+        5: ("bkpf",),
+        6: ("b",),
+    },
+    "RotaryEmbedding": {0: ("bhsd", "bs_"), 1: ("bsr", "mr"), 2: ("bsr", "mr"), 3: ("bs",)},
+}
+"""By the number of an input, a letter for each of its axes, in each rank that it may have.
+
+Equal letters are equal sizes; a size with a capital letter may also be 1. The definitions alone would let other axes
+stretch too.
+"""
+
+
 @onnx_op(ROWS, "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", since=12)
 @onnx_op(ROWS, "BlackmanWindow", "HammingWindow", "HannWindow", since=17)
 @onnx_op(ROWS, "Attention", "RotaryEmbedding", since=23)
@@ -35,10 +56,38 @@ _CODES: Final = {kind: code for code, kind in ELEMENT_TYPES.items()}
 @onnx_op(ROWS, "FlexAttention", domain="ai.onnx.preview")
 def function_body(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
     """The nodes of the definition, with the attributes of the node put in. Raises Unsupported where there is none."""
+    _check_sizes(node, wire)
     node = _set_apart(node, wire.outer)
     facts = [None if outlet is None else wire.fact(outlet) for outlet in wire.slots]
     body = definition(node, facts)
     return inline(node, wire, body, _attributes(node, body))
+
+
+def _check_sizes(node: OnnxNode, wire: Wiring) -> None:
+    """Raise FactError unless axes that mean the same have one size."""
+    known: dict[str, Dim] = {}
+    for slot, layouts in _SIZES.get(node.op_type, {}).items():
+        x = wire.optional(slot)
+        shape = () if x is None else wire.shape(x)
+        letters = next((text for text in layouts if len(text) == len(shape)), "_" * len(shape))
+        for letter, size in zip(letters, shape, strict=True):
+            wanted = known.setdefault(letter.lower(), size) if letter != "_" else size
+            if not (may_stretch(size, wanted) if letter.isupper() else may_equal(size, wanted)):
+                raise FactError(f"input {slot} has the shape [{ShapeFact(shape)}], where {size} should be {wanted}")
+        known.update(_heads(node, known))
+
+
+def _heads(node: OnnxNode, known: Mapping[str, Dim]) -> dict[str, Dim]:
+    """The sizes of the heads of an Attention whose inputs have them all on one axis."""
+    found: dict[str, Dim] = {}
+    for whole, heads, each in (("x", "q", "e"), ("y", "k", "e"), ("z", "k", "f")):
+        if whole in known:
+            count = node.int("q_num_heads" if heads == "q" else "kv_num_heads")
+            size = {**known, **found}.get(each, exact_div(known[whole], count) or known[whole] // max(count, 1))
+            if not may_equal(size * count, known[whole]):
+                raise FactError(f"{known[whole]} numbers are given for {count} heads of {size}")
+            found |= {heads: count, each: size}
+    return found
 
 
 def call_function(body: onnx.FunctionProto) -> OnnxFn:

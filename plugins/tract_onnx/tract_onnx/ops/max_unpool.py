@@ -44,6 +44,7 @@ def max_unpool(node: OnnxNode, wire: Wiring) -> OutletId:
     if wanted is None:
         return result
     wanted = wire.sizes(wanted)
+    wire.require_shape("shape of the output", wanted, (len(shape),))
     grown = wire.op(Sub(), wanted, wire.const(shape))
     pads = wire.op(TypedConcat(0), wire.const((0,) * len(shape)), grown)
     return wire.through(wire_dyn_pad, result, pads, PadConstant(Constant(np.zeros((), kind))))

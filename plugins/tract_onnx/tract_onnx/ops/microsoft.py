@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from tract_core.data import Constant, DatumType
-from tract_core.errors import CorruptModel
+from tract_core.errors import CorruptModel, FactError
+from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
 from tract_core.ops.activation import Activation, wire_activation
 from tract_core.ops.binary import Add, Max, Min, Mul, Sub
@@ -33,7 +34,13 @@ ROWS = Rows()
 def _plus_bias(wire: Wiring) -> OutletId:
     """The first input, plus the second one where it is there."""
     x, bias = wire.input(0), wire.optional(1)
-    return x if bias is None else wire.binary(Add(), x, bias)
+    return x if bias is None else _plus(wire, x, "bias", bias)
+
+
+def _plus(wire: Wiring, x: OutletId, role: str, other: OutletId) -> OutletId:
+    """The sum, which has the shape of ``x``."""
+    wire.require_shape(role, other, wire.shape(x), stretches=True)
+    return wire.binary(Add(), x, other)
 
 
 @onnx_op(ROWS, "BiasGelu", "Gelu", domain=MICROSOFT_DOMAIN)
@@ -105,6 +112,7 @@ def simplified_layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
 def _root_mean_square(
     node: OnnxNode, wire: Wiring, x: OutletId, scale: OutletId, axis: int, *, epsilon: float
 ) -> tuple[OutletId, OutletId]:
+    wire.require_shape("scale", scale, wire.shape(x), stretches=True)
     mean = wire.op(Reduce(tuple(range(axis, wire.rank(x))), Reducer.MEAN_OF_SQUARES), x)
     inverse = wire.op(Rsqrt(), wire.op(Add(), mean, wire.scalar(node.float("epsilon", epsilon), mean)))
     return wire.binary(Mul(), wire.op(Mul(), x, inverse), wire.cast(scale, wire.dtype(x))), inverse
@@ -135,8 +143,13 @@ def skip_layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
 
 
 def _skip_sum(wire: Wiring, bias: OutletId | None) -> OutletId:
-    total = wire.binary(Add(), wire.input(0), wire.input(1))
-    return total if bias is None else wire.binary(Add(), total, bias)
+    x, skipped, last = wire.input(0), wire.input(1), wire.shape(wire.input(0))[-1:]
+    for role, slot in (("scale", 2), ("bias", 3), ("bias", 4)):
+        parameter = wire.optional(slot)
+        if parameter is not None:
+            wire.require_shape(role, parameter, last)
+    total = _plus(wire, x, "skipped tensor", skipped)
+    return total if bias is None else _plus(wire, total, "bias", bias)
 
 
 # -- products ------------------------------------------------------------------------------------------------------
@@ -172,7 +185,7 @@ def fused_conv(node: OnnxNode, wire: Wiring) -> OutletId:
     """A convolution, plus another tensor, and an activation of it"""
     result, other = wire_conv(node, wire), wire.optional(3)
     if other is not None:
-        result = wire.binary(Add(), result, other)
+        result = _plus(wire, result, "summand", other)
     return _fused_activation(node, wire, result)
 
 
@@ -214,7 +227,10 @@ def fused_gemm(node: OnnxNode, wire: Wiring) -> OutletId | Sequence[OutletId | N
 def distances(node: OnnxNode, wire: Wiring) -> OutletId:
     """The distance of every row of the first matrix from every row of the second one"""
     metric = node.choice("metric", ("euclidean", "sqeuclidean"), "sqeuclidean")
-    a, b = wire.unsqueeze(wire.input(0), [1]), wire.unsqueeze(wire.input(1), [0])
+    a, b = wire.input(0), wire.input(1)
+    if wire.rank(a) != 2 or wire.rank(b) != 2 or not may_equal(wire.shape(a)[1], wire.shape(b)[1]):
+        raise FactError(f"CDist wants rows of one length, found {wire.fact(a)} and {wire.fact(b)}")
+    a, b = wire.unsqueeze(a, [1]), wire.unsqueeze(b, [0])
     squares = wire.op(Square(), wire.binary(Sub(), a, b))
     result = wire.squeeze(wire.op(Reduce((2,), Reducer.SUM), squares), [2])
     return wire.op(Sqrt(), result) if metric == "euclidean" else result

@@ -136,12 +136,17 @@ def _scaled(wire: Wiring, product: OutletId, *scales: OutletId) -> OutletId:
     """Integers as real numbers (f32): times scales that are numbers, or lists along the last axis."""
     result = wire.cast(product, DatumType.F32)
     for scale in scales:
-        result = wire.binary(Mul(), result, wire.number(scale) if wire.shape(scale).volume == 1 else scale)
+        factor = wire.number(scale) if wire.shape(scale).volume == 1 else scale
+        wire.require_shape("scale", factor, wire.shape(result), stretches=True)
+        result = wire.binary(Mul(), result, factor)
     return result
 
 
 def _plus(wire: Wiring, x: OutletId, bias: OutletId | None) -> OutletId:
-    return x if bias is None else wire.binary(Add(), x, bias)
+    if bias is None:
+        return x
+    wire.require_shape("bias", bias, wire.shape(x), stretches=True)
+    return wire.binary(Add(), x, bias)
 
 
 @onnx_op(ROWS, "MatMulIntegerToFloat", domain=MICROSOFT_DOMAIN)

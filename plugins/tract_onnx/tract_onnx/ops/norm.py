@@ -61,6 +61,7 @@ def rms_norm(node: OnnxNode, wire: Wiring) -> OutletId:
     x, scale = wire.input(0), wire.input(1)
     rank, kind, eps = wire.rank(x), wire.dtype(x), node.float("epsilon", 1e-5)
     axis = wire.axis(node.int("axis", -1), rank)
+    wire.require_shape("scale", scale, wire.shape(x), stretches=True)
     wide = wire.cast(x, DatumType.F32) if kind.itemsize < 4 else x
     if axis == rank - 1:
         result = wire.op(RmsNorm(axis, eps), wide)
@@ -80,6 +81,7 @@ def group_norm_18(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 def _per_channel(wire: Wiring, x: OutletId, groups: int, per_group: Dim) -> OutletId:
+    wire.require_shape("scale or bias", x, (groups,))
     stretched = wire.broadcast(wire.unsqueeze(x, [1]), (groups, per_group))
     return wire.reshape(stretched, (groups * per_group,))
 

@@ -9,10 +9,11 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.errors import FactError, Unsupported
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Sub
 from tract_core.ops.conv import Conv, KernelFormat
-from tract_core.ops.einsum import EinSum, matmul_axes
+from tract_core.ops.einsum import EinSum, matmul_axes, wire_matmul
 from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear, wire_dynamic_quantize
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
@@ -79,7 +80,7 @@ def matmul_integer(node: OnnxNode, wire: Wiring) -> OutletId:
     if a0 is not None and wire.rank(a0) == 1 and wire.rank(a) > 1:
         a0 = wire.unsqueeze(a0, [1])
     a, b = centred(wire, a, a0), centred(wire, b, b0)
-    return wire.op(EinSum(matmul_axes(wire.rank(a), wire.rank(b)), DatumType.I32), a, b)
+    return wire.through(wire_matmul, a, b)
 
 
 @onnx_op(ROWS, "ConvInteger", since=10)
@@ -101,6 +102,7 @@ def centred(wire: Wiring, x: OutletId, zero: OutletId | None) -> OutletId:
         return x
     if wire.shape(zero).volume == 1:
         zero = wire.number(zero)
+    wire.require_shape("zero point", zero, wire.shape(x), stretches=True)
     return wire.binary(Sub(), x, wire.cast(zero, DatumType.I32))
 
 
@@ -130,6 +132,13 @@ def qlinear_matmul(node: OnnxNode, wire: Wiring) -> OutletId:
     column = axes.inputs[1][-1] if wire.rank(b) > 1 else None
     bias = wire.const(np.zeros((), np.int32))
     varying = [(a0, row), (a_scale, row), (b0, column), (b_scale, column), (y0, row), (y_scale, row)]
+    sizes = {row: wire.shape(a)[-2:][0], column: wire.shape(b)[-1]}
+    for parameter, axis in varying:
+        if wire.rank(parameter) == 1 and axis is not None:
+            wire.require_shape("quantisation parameter", parameter, (sizes[axis],), stretches=True)
+    inner = wire.shape(a)[-1], wire.shape(b)[-2:][0]
+    if not may_equal(*inner):
+        raise FactError(f"a matrix product wants inner sizes that are equal, found {wire.fact(a)} and {wire.fact(b)}")
     parameters = [_along(wire, parameter, axis) for parameter, axis in varying]
     mapping = AxesMapping((*axes.inputs, "", *(term for _, term in parameters)), axes.outputs)
     op = EinSum(mapping, DatumType.I32, wire.dtype(y0))

@@ -23,6 +23,7 @@ def reverse_sequence(node: OnnxNode, wire: Wiring) -> OutletId:
     time, batch = wire.axes([node.int("time_axis", 0), node.int("batch_axis", 1)], rank)
     if wire.rank(lengths) != 1:
         raise FactError(f"one length per item is wanted, found {wire.fact(lengths)}")
+    wire.require_shape("list of lengths", lengths, (shape[batch],))
     places = wire.through(wire_range, wire.const(0), wire.const(shape[time]), wire.const(1))
     places = wire.unsqueeze(places, [axis for axis in range(rank) if axis != time])
     lengths = wire.unsqueeze(lengths, [axis for axis in range(rank) if axis != batch])

@@ -66,6 +66,9 @@ def _lists(wire: Wiring, x: OutletId, axes: OutletId | None) -> tuple[OutletId, 
     starts, ends = wire.sizes(wire.input(1)), wire.sizes(wire.input(2))
     steps = None if wire.optional(4) is None else wire.sizes(wire.input(4))
     if axes is None and is_symbolic(wire.shape(starts).volume):
+        for given in (ends, steps):
+            if given is not None:
+                wire.require_shape("list of ends or steps", given, wire.shape(starts))
         starts, ends = _for_all_axes(wire, x, starts, 0), _for_all_axes(wire, x, ends, np.iinfo(np.int64).max)
         steps = None if steps is None else _for_all_axes(wire, x, steps, 1)
     elif axes is not None and not is_symbolic(wire.shape(axes).volume):
@@ -188,7 +191,8 @@ def _split(node: OnnxNode, wire: Wiring, sizes: Sequence[Dim] | None) -> Sequenc
         raise FactError("a tensor without axes cannot be split")
     whole = wire.shape(x)[axis]
     if sizes is None:
-        sizes = _equal_pieces(whole, node.int("num_outputs", node.output_count))
+        count = node.int("num_outputs", node.output_count)
+        sizes = _equal_pieces(whole, count) if node.has("num_outputs") else (whole // max(count, 1),) * count
     if len(sizes) < node.output_count:
         raise CorruptModel(f"Split has {node.output_count} outputs and {len(sizes)} sizes")
     if any(not is_symbolic(size) and int(size) < 0 for size in sizes) or not may_equal(sum(sizes), whole):

@@ -27,10 +27,16 @@ def tensor_scatter(node: OnnxNode, wire: Wiring) -> OutletId:
         raise FactError(f"axis {axis} of {wire.fact(cache)} and {wire.fact(update)}, wanted one after the batch")
     if not may_be_at_most(shape[axis], size):
         raise FactError(f"the update {wire.fact(update)} is longer than axis {axis} of the cache {wire.fact(cache)}")
+    wire.require_shape(
+        "update",
+        update,
+        [one if at == axis else own for at, (one, own) in enumerate(zip(shape, wire.shape(cache), strict=True))],
+    )
     places = wire.through(wire_range, wire.const(0), wire.const(shape[axis]), wire.const(1))
     places = wire.unsqueeze(places, [other for other in range(rank) if other != axis])
     starts = wire.optional(2)
     if starts is not None:
+        wire.require_shape("list of places", starts, wire.shape(cache)[:1])
         places = wire.op(Add(), places, wire.unsqueeze(wire.i64(starts), range(1, rank)))
     if node.choice("mode", ("linear", "circular"), "linear") == "circular":
         places = wire.binary(FloorRem(), places, wire.const(size))
