@@ -122,12 +122,9 @@ def _costs(model: TypedModel) -> dict[int, str]:
 def _axes(model: TypedModel) -> dict[int, str]:
     from tract_core.plugins.keys import AXES
 
-    table = model.registry[AXES]
-    return {
-        node.id: str(row(node.op, model.input_facts(node), model.output_facts(node)))
-        for node in model.live_nodes()
-        if (row := table.find(type(node.op))) is not None
-    }
+    nodes = list(model.live_nodes())
+    found = [model.registry.answer(AXES, node.op, model.input_facts(node), model.output_facts(node)) for node in nodes]
+    return {node.id: str(mapping) for node, mapping in zip(nodes, found, strict=True) if mapping is not None}
 
 
 def _placements(request: Request, model: TypedModel) -> dict[int, str]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tract_core.data.datum_type import DatumType
-from tract_core.dims import Dim, substitute, symbols_of
+from tract_core.dims import Dim, TDim, substitute, symbols_of
 from tract_core.errors import DimError
 
 
@@ -145,11 +145,14 @@ Value = Constant | SymbolicArray
 def known(array: np.ndarray[Any, Any]) -> Value:
     """The value of an array of sizes: a `Constant` of i64 when every size is a number, else a `SymbolicArray`.
 
-    Raises DimError for a number of more than 64 bits.
+    Raises DimError for a number of more than 64 bits, and for what is no size.
     """
     if all(isinstance(dim, (int, np.integer)) for dim in array.reshape(-1).tolist()):
         try:
             return Constant(array.astype(np.int64))
         except OverflowError:
             raise DimError(f"{array.tolist()} are no sizes: one has more than 64 bits") from None
+    others = {type(dim).__name__ for dim in array.reshape(-1).tolist() if not isinstance(dim, (int, np.integer, TDim))}
+    if others:
+        raise DimError(f"{array.tolist()} are no sizes: it holds {', '.join(sorted(others))}")
     return SymbolicArray(array)

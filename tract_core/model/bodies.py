@@ -37,13 +37,11 @@ def body_cost(body: TypedModel, known: Mapping[str, Dim]) -> dict[str, Dim]:
 
     ``known``: what the body's own symbols are outside, as `fit` notes it.
     """
-    table = body.registry[COST]
     total: dict[str, Dim] = {}
     for node_id in body.eval_order():
         node = body.nodes[node_id]
-        count = table.find(type(node.op))
-        if count is not None:
-            add_cost(total, count(node.op, body.input_facts(node), body.output_facts(node)))
+        counts = body.registry.answer(COST, node.op, body.input_facts(node), body.output_facts(node))
+        add_cost(total, counts or {})
     return {kind: substitute(count, known) for kind, count in total.items()}
 
 

@@ -101,7 +101,5 @@ def _mapping(model: TypedModel, node: TypedNode) -> AxesMapping | None:
     if OutletId(node.id) in model.inputs:
         return None
     inputs, outputs = model.input_facts(node), model.output_facts(node)
-    row = model.registry[AXES].find(type(node.op))
-    if row is None:
-        return AxesMapping.disconnected([fact.rank for fact in inputs], [fact.rank for fact in outputs])
-    return row(node.op, inputs, outputs)
+    found = model.registry.answer(AXES, node.op, inputs, outputs)
+    return found or AxesMapping.disconnected([fact.rank for fact in inputs], [fact.rank for fact in outputs])

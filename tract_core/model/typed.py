@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -233,8 +233,7 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         """
         watch, volume = current_watch(), output.shape.volume
         limits = DEFAULT_LIMITS if watch is None else watch.limits
-        count = self.registry[COST].find(type(op))
-        total = 0 if count is None else sum(count(op, inputs, (output,)).values())
+        total = sum((self.registry.answer(COST, op, inputs, (output,)) or {}).values())
         if is_symbolic(total) or is_symbolic(volume) or int(total) > limits.max_fold_ops:
             return False
         return watch is None or watch.may_hold(int(volume) * output.datum_type.itemsize, freed)
@@ -380,7 +379,7 @@ def evaluate_values(registry: Registry, op: TypedOp, values: Sequence[Value]) ->
         symbolic = registry[SYMBOLIC].find(type(op))
         if symbolic is None:
             return None
-        result = symbolic(op, *(value.array.astype(object) for value in values))
-        return known(np.asarray(result, dtype=object))
+        found = cast("object", symbolic(op, *(value.array.astype(object) for value in values)))
+        return None if found is None else known(np.asarray(found, dtype=object))
     except (TractError, ArithmeticError, LookupError, ValueError, TypeError, MemoryError):
         return None  # the value stays unknown here; the node reports the same problem when it runs

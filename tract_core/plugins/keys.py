@@ -49,10 +49,28 @@ STATE: TableKey[type[TypedOp], StateFn] = TableKey(
 SYMBOLIC: TableKey[type[TypedOp], SymbolicFn] = TableKey(
     "symbolic", "what the operator does to arrays of sizes", function_row
 )
+
+
+def _counts(found: Any, *_: Any) -> str | None:
+    return None if isinstance(found, Mapping) else f"it is a {type(found).__name__}, wanted a dictionary of counts"
+
+
+def _mapping(found: Any, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> str | None:
+    from tract_core.model.axes import AxesMapping
+
+    if not isinstance(found, AxesMapping):
+        return f"it is a {type(found).__name__}, wanted an AxesMapping"
+    wanted = [fact.rank for fact in inputs], [fact.rank for fact in outputs]
+    ranks = [len(term) for term in found.inputs], [len(term) for term in found.outputs]
+    return None if ranks == wanted else f"{found} maps tensors of ranks {ranks}, wanted {wanted}"
+
+
 COST: TableKey[type[TypedOp], CostFn] = TableKey(
-    "cost", "how many operations, by kind, the operator takes", function_row
+    "cost", "how many operations, by kind, the operator takes", function_row, answer=_counts
 )
-AXES: TableKey[type[TypedOp], AxesFn] = TableKey("axes", "which input axis becomes which output axis", function_row)
+AXES: TableKey[type[TypedOp], AxesFn] = TableKey(
+    "axes", "which input axis becomes which output axis", function_row, answer=_mapping
+)
 
 
 PartnerFn = Callable[["Path", Mapping[str, Array]], Mapping[str, Array]]

@@ -33,6 +33,11 @@ def function_row(key: str, value: Any) -> str | None:
     return None if callable(value) else f"is a {type(value).__name__}, wanted a function"
 
 
+def any_answer(found: Any, *arguments: Any) -> str | None:
+    """Every answer is right."""
+    return None
+
+
 def whole_key(key: str) -> str:
     """Every key is about something of its own."""
     return key
@@ -47,6 +52,7 @@ class TableKey(Generic[K, V]):
 
     ``subject``: what a key is about; all rows about one subject come from one distribution. ``rival``: a table whose
     rows answer the same question; nobody adds a row here for an operator of somebody else that has one there.
+    ``answer``: what is wrong with what a row returned for these arguments, see `Registry.answer`.
     """
 
     name: str
@@ -54,6 +60,7 @@ class TableKey(Generic[K, V]):
     check: RowCheck = any_row
     subject: Callable[[str], str] = whole_key
     rival: TableKey[Any, Any] | None = None
+    answer: Callable[..., str | None] = any_answer
 
 
 class Row(NamedTuple):
@@ -191,6 +198,10 @@ class Table(Generic[K, V]):
         """
         found = self._find(key)
         return None if found is None else found.value
+
+    def set_aside(self, kind: type) -> None:
+        """Look-ups of an operator type give nothing from now on."""
+        self._found[kind] = None
 
     def _find(self, key: object) -> Entry | None:
         try:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -20,8 +17,6 @@ if TYPE_CHECKING:
 
 _SETS: WeakKeyDictionary[Registry, RuleSet] = WeakKeyDictionary()
 """A set knows which of its rules look at which operators, so it is made once per registry."""
-
-_FORGIVING: ContextVar[bool] = ContextVar("_FORGIVING", default=True)
 
 
 def declutter_rules(registry: Registry | None = None) -> RuleSet:
@@ -60,20 +55,10 @@ def declutter_with_report(
 
 def _forgive(registry: Registry, rule: Rule, error: Exception) -> bool:
     """A plugin's rule that fails is left out; the core's own are not allowed to."""
-    return _FORGIVING.get() and registry.set_aside(DECLUTTER, rule.name, "rule", error)
+    return registry.set_aside(DECLUTTER, rule.name, "rule", error)
 
 
 def _describe(registry: Registry, name: str) -> str:
     """A rule, and the distribution that brought it where that is not the core."""
     owner = registry[DECLUTTER].owner(name)
     return f"rule {name}" if owner in (None, CORE) else f"rule {name} of {owner}"
-
-
-@contextmanager
-def rules_may_raise() -> Generator[None, None, None]:
-    """For tests of rules: what a rule raises passes, with the traceback, where the rule would be left out."""
-    token = _FORGIVING.set(False)
-    try:
-        yield
-    finally:
-        _FORGIVING.reset(token)

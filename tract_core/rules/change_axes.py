@@ -107,13 +107,14 @@ def axis_op_after(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | N
     change = _change(model, node)
     if change is None:
         return None
-    rename = model.registry[RENAME_AXES].find(type(node.op))
-    if rename is None or (isinstance(change, Reshape) and not isinstance(op, POINTWISE)):
+    known = model.registry[RENAME_AXES].find(type(node.op)) is not None
+    if not known or (isinstance(change, Reshape) and not isinstance(op, POINTWISE)):
         return None
     rank = node.outputs[0].fact.rank
     if any(outlet.fact.rank != rank for outlet in node.outputs):
         return None
-    renamed = op if isinstance(change, Reshape) else rename(op, *_places(change, rank))
+    reshaped = isinstance(change, Reshape)
+    renamed = op if reshaped else model.registry.answer(RENAME_AXES, op, *_places(change, rank))
     return None if renamed is None else _moved(model, node, renamed, change)
 
 

@@ -79,10 +79,11 @@ class Carrier:
 
 def carriers(model: TypedModel, producer: TypedNode, axis: int) -> list[Carrier] | None:
     """Where the axis is in each input; ``None`` when it does not pass through, or is not in any of them."""
-    row = model.registry[AXES].find(type(producer.op))
-    if row is None or not producer.inputs or model.registry[STATE].find(type(producer.op)) is not None:
+    if not producer.inputs or model.registry[STATE].find(type(producer.op)) is not None:
         return None
-    mapping = row(producer.op, model.input_facts(producer), model.output_facts(producer))
+    mapping = model.registry.answer(AXES, producer.op, model.input_facts(producer), model.output_facts(producer))
+    if mapping is None:
+        return None
     name = mapping.outputs[0][axis]
     size = producer.outputs[0].fact.shape[axis]
     if mapping.outputs[0].count(name) != 1:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from tract_core.dims import Dim
 from tract_core.errors import TractError
-from tract_core.model.axes import AxesMapping
 from tract_core.model.bodies import fit
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -75,10 +74,9 @@ def _can_move(
 
 def _axis_behind(body: TypedModel, inner: TypedNode, cut: Mapping[OutletId, int]) -> int | None:
     """Where the axis on which the tensors ``cut`` are cut stands in the output; ``None`` when it does not pass."""
-    row = body.registry[AXES].find(type(inner.op))
-    if row is None:
+    mapping = body.registry.answer(AXES, inner.op, body.input_facts(inner), body.output_facts(inner))
+    if mapping is None:
         return None
-    mapping: AxesMapping = row(inner.op, body.input_facts(inner), body.output_facts(inner))
     names = {term[cut[o]] for o, term in zip(inner.inputs, mapping.inputs, strict=True) if o in cut}
     if len(names) != 1:
         return None

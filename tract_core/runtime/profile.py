@@ -21,10 +21,7 @@ MAX_TURNS: Final = 50
 
 def node_cost(model: TypedModel, node: TypedNode) -> dict[str, Dim]:
     """How many operations a node takes, by kind, possibly symbolic; empty when nobody has said."""
-    cost = model.registry[COST].find(type(node.op))
-    if cost is None:
-        return {}
-    return dict(cost(node.op, model.input_facts(node), model.output_facts(node)))
+    return dict(model.registry.answer(COST, node.op, model.input_facts(node), model.output_facts(node)) or {})
 
 
 def profile(

@@ -18,8 +18,7 @@ import numpy as np
 from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
-from tract_core.plugins.registry import Registry
-from tract_core.rules import rules_may_raise
+from tract_core.plugins.registry import Registry, rows_may_raise
 from tract_core.runtime.protocol import Plan, PlanState, Runtime
 from tract_core.testing.case import Case
 from tract_core.testing.tolerance import mismatch, rounding_of
@@ -40,10 +39,10 @@ class Bench:
 
     def prepare(self, case: Case, *, symbolic: bool, declutter: bool = False) -> tuple[Plan, Sequence[TypedFact]]:
         """The case's model made ready to run, and the facts of its outputs as wired."""
-        model = case.model(symbolic=symbolic, registry=self.registry)
-        facts = [model.outlet_fact(outlet) for outlet in model.outputs]
-        if declutter:
-            with rules_may_raise():
+        with rows_may_raise():
+            model = case.model(symbolic=symbolic, registry=self.registry)
+            facts = [model.outlet_fact(outlet) for outlet in model.outputs]
+            if declutter:
                 model.declutter()
         model.check_consistency()
         before = _content(model)

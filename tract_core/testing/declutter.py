@@ -13,7 +13,8 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
-from tract_core.rules import declutter, rules_may_raise
+from tract_core.plugins.registry import rows_may_raise
+from tract_core.rules import declutter
 from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.testing.tolerance import Tolerance, mismatch, rounding_of
 
@@ -29,7 +30,7 @@ def checked_declutter(
     ``options``: as for `same_outputs`. Raises AssertionError, saying what differs, when the simplified model gives
     other outputs, has another interface, or is not in normal form; and what a rule raises.
     """
-    with rules_may_raise():
+    with rows_may_raise():
         simplified = declutter(model.clone(), check=True)
         assert interface(simplified) == interface(model)
         again = declutter(simplified.clone(), check=True)
