@@ -164,6 +164,25 @@ class TypedSimplePlan:
         return Explanation("reference", tuple(_placement(step) for step in self.steps))
 
 
+def _read_only(array: Array) -> Array:
+    """The array, or a view on it that nobody can write to."""
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _failure(step: Step, inputs: Sequence[Array], error: Exception) -> RunError:
+    """The error for what the code behind an operator raised."""
+    if isinstance(error, ValueError) and "read-only" in str(error):
+        hint = f"other nodes read the same array, so that nobody may write to his inputs; {step.promise.hint}"
+        return RunError(f"the operator writes to its inputs: {error}", where=step.place, hint=hint)
+    found = "; ".join(f"{array.dtype}{list(array.shape)}" for array in inputs)
+    hint = f"the inputs of the node were: {found or 'none'}"
+    return RunError(f"{type(error).__name__}: {error}", where=step.place, hint=hint)
+
+
 def _placement(step: Step) -> Placement:
     if step.state is not None:
         return Placement(step.name, step.op.name, "cpu", "state", "the operator keeps state or runs a body")
@@ -213,7 +232,7 @@ class TypedSimpleState:
         values.update(zip(plan.inputs, inputs, strict=True))
         with np.errstate(all="ignore"), running(plan.sizes.allowed, plan.model.limits.run_deadline_s):
             for step in plan.steps:
-                outputs = self._compute(session, step, [values[outlet] for outlet in step.inputs])
+                outputs = self._compute(session, step, [_read_only(values[outlet]) for outlet in step.inputs])
                 if step.binds:
                     plan.conditions.check_after(step.node, session.symbols)
                     plan.sizes.check_after(step.node, session.symbols)
@@ -244,12 +263,7 @@ class TypedSimpleState:
         except MemoryError as error:
             raise RunError(f"there is not enough memory: {error}", where=step.place, hint=TOO_LARGE_HINT) from error
         except Exception as error:
-            found = "; ".join(f"{array.dtype}{list(array.shape)}" for array in inputs)
-            raise RunError(
-                f"{type(error).__name__}: {error}",
-                where=step.place,
-                hint=f"the inputs of the node were: {found or 'none'}",
-            ) from error
+            raise _failure(step, inputs, error) from error
         return outputs
 
     def _state_of(self, session: Session, step: Step) -> OpState:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tract_core.data import Constant
-from tract_core.errors import FactError, GraphError, RegistrationError
+from tract_core.errors import FactError, GraphError, RegistrationError, RunError
 from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import Rule, rewrites
@@ -24,6 +24,7 @@ from tract_core.ops.elementwise import Abs, ElementWise, Exp, Neg
 from tract_core.plugins import PluginWarning, Registry, Rows, hookimpl
 from tract_core.plugins.keys import DECLUTTER, REFERENCE
 from tract_core.plugins.tables import Row, Table
+from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.testing.case import CASES, Case
 from tract_core.testing.checks import CHECKS, Bench
 from tract_core.testing.declutter import checked_declutter
@@ -273,3 +274,45 @@ def test_a_row_wants_its_table_first():
 def test_cases_are_a_list(row, found):
     with pytest.raises(RegistrationError, match=f"the row of acme for neg is {found}, wanted a list of Case"):
         Table(CASES).check([Row("cases", "neg", row)], "acme")
+
+
+# -- what is computed --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Doubles(ElementWise):
+    """2*x, by doubling what it was given."""
+
+
+@pytest.mark.parametrize("behind", [0, 1], ids=["an input of the model", "an intermediate tensor"])
+def test_nobody_writes_to_what_others_read(monkeypatch, behind):
+    class Plugin:
+        @hookimpl
+        def tract_api_version(self) -> str:
+            return "1.0"
+
+        @hookimpl
+        def tract_operators(self) -> dict[str, list[str]]:
+            return {"reference": ["acme_ops"]}
+
+    def doubled(op, x):
+        x *= 2
+        return x
+
+    module: Any = ModuleType("acme_ops")
+    module.ROWS = Rows()
+    module.ROWS.add(REFERENCE, Doubles, doubled)
+    monkeypatch.setitem(sys.modules, "acme_ops", module)
+    model = TypedModel(registry=Registry({"acme": Plugin()}, discover=False))
+    x = model.add_source("x", parse_typed_fact("3,f32"))
+    for step in range(behind):
+        (x,) = model.wire_node(f"neg{step}", Neg(), [x])
+    model.set_outputs([*model.wire_node("mine", Doubles(), [x]), x])
+    given = np.ones(3, np.float32)
+    with pytest.raises(
+        RunError, match=r"node 'mine' \(Doubles\): the operator writes to its inputs: .*read-only"
+    ) as caught:
+        TypedSimplePlan(model).run([given])
+    assert "defect of acme" in str(caught.value.hint)
+    assert given.tolist() == [1, 1, 1]
+    assert given.flags.writeable
