@@ -6,7 +6,7 @@ elements of a tensor, as that a position lies inside of an axis, is only found o
 
 from __future__ import annotations
 
-from tract_core.model.graph import VACANT
+from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch
 from tract_core.model.typed import TypedModel, TypedNode
@@ -26,24 +26,26 @@ def _unread(patch: ModelPatch) -> list[TypedNode]:
     """The nodes that nothing reads when the patch is applied, without those that it replaces."""
     model = patch.target
     shunted = {old for old, _ in patch.shunts}
-    stays = {patch.taps[new].node for _, new in patch.shunts if new in patch.taps}
-    stays |= {outlet.node for inner, outlet in patch.taps.items() if patch.model.outlet(inner).successors}
-    gone: dict[int, TypedNode] = {}
+    gone: set[int] = set()
     found: list[TypedNode] = []
-    pending = list(dict.fromkeys(old.node for old in shunted))
+    pending = [old.node for old in shunted]
     while pending:
         node = model.nodes[pending.pop()]
-        if node.id in gone or node.id in stays or node.op is VACANT:
+        if node.id in gone or any(_is_read(patch, outlet, gone) for outlet in node.outlets() if outlet not in shunted):
             continue
-        outlets = [outlet for outlet in node.outlets() if outlet not in shunted]
-        read = any(inlet.node not in gone for outlet in outlets for inlet in model.outlet(outlet).successors)
-        if read or any(map(model.is_interface, outlets)):
+        if any(map(patch.reads, node.outlets())):
             continue
-        gone[node.id] = node
-        if len(outlets) == len(node.outputs):
+        gone.add(node.id)
+        if shunted.isdisjoint(node.outlets()):
             found.append(node)
         pending.extend(outlet.node for outlet in node.inputs)
     return found
+
+
+def _is_read(patch: ModelPatch, outlet: OutletId, gone: set[int]) -> bool:
+    """Whether a node that stays reads an outlet, or the model gives or takes it."""
+    model = patch.target
+    return any(inlet.node not in gone for inlet in model.outlet(outlet).successors) or model.is_interface(outlet)
 
 
 def _may_refuse(model: TypedModel, node: TypedNode) -> bool:

@@ -79,6 +79,13 @@ class ModelPatch:
         """The fact of an outlet of the patch."""
         return self.model.outlet_fact(outlet)
 
+    def reads(self, outlet: OutletId) -> bool:
+        """Whether a node of the patch, or what takes the place of another outlet, is ``outlet`` of the target."""
+        inner = self._tap_of.get(outlet)
+        if inner is None:
+            return False
+        return bool(self.model.outlet(inner).successors) or any(new == inner for _, new in self.shunts)
+
     def shunt(self, old: OutletId, new: OutletId) -> None:
         """Let the readers of ``old``, in the target, read ``new``, in the patch.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tract_core.errors import FactError, GraphError, PluginError, RegistrationError
+from tract_core.errors import DimError, FactError, GraphError, PluginError, RegistrationError
 from tract_core.limits import count_node
 from tract_core.model.forgotten import forgets
 from tract_core.model.graph import VACANT
@@ -218,8 +218,8 @@ class Rewriter:
             patch = _checked(model, rule(model, node))
             return None if patch is None or forgets(patch) else patch
         except Exception as error:
-            self._impossible = self._impossible or (isinstance(error, FactError) and model.is_impossible())
-            if isinstance(error, FactError) and self._impossible:
+            self._impossible = self._impossible or (isinstance(error, (DimError, FactError)) and model.is_impossible())
+            if isinstance(error, (DimError, FactError)) and self._impossible:
                 return None
             if self.forgive is None or not self.forgive(rule, error):
                 raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tract_core.dims import Dim
+from tract_core.errors import TractError
 from tract_core.model.bodies import fit
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
@@ -30,7 +31,10 @@ def known_branch(model: TypedModel, node: TypedNode, op: IfThenElse) -> ModelPat
     if op.checks:
         patch.retire(node.id)
     inputs = [patch.tap(node.inputs[source]) for source in branch.inputs]
-    results = inline_body(patch, node.name, branch.body, inputs, known)
+    try:
+        results = inline_body(patch, node.name, branch.body, inputs, known)
+    except TractError:
+        return None  # the branch cannot run, which it says when it is taken
     for old, new in zip(node.outlets(), results, strict=True):
         patch.shunt(old, new)
     return patch

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from tract_core.data import Constant
 from tract_core.dims import Dim
+from tract_core.errors import TractError
 from tract_core.model.bodies import fit
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
@@ -34,7 +35,11 @@ def single_iteration(model: TypedModel, node: TypedNode, op: Scan) -> ModelPatch
     for slot, fact in enumerate(facts):
         fit(op.body, slot, fact, known)
     patch = ModelPatch(model)
-    results = inline_body(patch, node.name, op.body, [patch.tap(outlet) for outlet in node.inputs], known)
+    inputs = [patch.tap(outlet) for outlet in node.inputs]
+    try:
+        results = inline_body(patch, node.name, op.body, inputs, known)
+    except TractError:
+        return None  # the body cannot run, which it says when it does
     for mapping, result in zip(op.outputs, results, strict=True):
         for slot in slots_of(mapping):
             patch.shunt(OutletId(node.id, slot), result)

@@ -3,10 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tract_core.errors import TractError
 from tract_core.ops.elementwise import Exp, Neg, Tanh
 from tract_core.ops.if_then_else_wiring import wire_if
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring import wire_one
+from tract_core.rules import declutter
+from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.testing.declutter import checked_declutter, operators, sources
 
 
@@ -51,3 +54,16 @@ def test_an_unknown_condition_keeps_both_in_normal_form(condition: bool) -> None
     assert operators(simple) == ["IfThenElse"]
     op = simple.node_by_name("branch").op
     assert operators(op.then_branch.body) == ["Exp"]  # type: ignore[attr-defined]: it is an IfThenElse
+
+
+def test_a_branch_that_cannot_run_says_so_when_it_is_taken() -> None:
+    model, (x,) = sources("2,f32")
+    then, (a,) = sources("N,f32")
+    then.set_outputs([wire_one(then, "part", Slice(0, 0, 3), a)])
+    other, (b,) = sources("M,f32")
+    other.set_outputs([b])
+    model.set_outputs(wire_if(model, "branch", model.add_const("c", np.array(True)), (then, [x]), (other, [x])))
+    simple = declutter(model.clone())
+    for one in (model, simple):
+        with pytest.raises(TractError, match="3"):
+            TypedSimplePlan(one).run([np.ones(2, np.float32)])
