@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -100,16 +101,20 @@ def _as_vector(model: TypedModel, outlet: OutletId, op: TypedOp) -> Constant | N
 
 @rewrites(Scale)
 def fixed_point_scale(model: TypedModel, node: TypedNode, op: Scale) -> ModelPatch | None:
-    """Scale(1, x) -> x; Scale(factor, x) of i32 -> QScale(x)"""
+    """Scale(1, x) -> x; Scale(factor, x) of i32 -> QScale(x), where 31 binary digits hold the factor"""
     factor = uniform(model, node.inputs[0])
     fact = model.outlet_fact(node.inputs[1])
     if factor is None or fact.shape != node.outputs[0].fact.shape:
         return None
     if factor == 1.0:
         return ModelPatch.shunt_one(model, node, node.inputs[1])
-    if fact.datum_type is not DatumType.I32 or not np.isfinite(factor):
+    if fact.datum_type is not DatumType.I32 or not np.isfinite(factor) or not _has_31_digits(float(factor)):
         return None
     return ModelPatch.replace_op(model, node, QScale.of(float(factor)), node.inputs[1:])
+
+
+def _has_31_digits(factor: float) -> bool:
+    return (math.frexp(factor)[0] * 2**31).is_integer()
 
 
 for rule in (table_of_bytes, fixed_point_scale):

@@ -83,3 +83,12 @@ def test_scales(kind: str, factor: float, wanted: list[str]) -> None:
     model.set_outputs([wire_one(model, "out", Scale(), number, x)])
     given = [np.array([[7, -100, 99], [-11, 0, 5]]).astype(model.outlet_fact(x).datum_type.numpy)]
     assert operators(checked_declutter(model, inputs=given)) == (wanted or ["Identity"])
+
+
+@pytest.mark.parametrize(("factor", "wanted"), [(0.3, ["Scale"]), (0.375, ["QScale"])])
+def test_a_factor_of_more_digits_than_a_fixed_point_has_stays(factor: float, wanted: list[str]) -> None:
+    model, (x,) = sources("B,3,i32")
+    number = model.add_const("factor", np.full((1, 1), factor))
+    model.set_outputs([wire_one(model, "out", Scale(), number, x)])
+    given = [np.array([[457997169, -81340687, -517443283]], np.int32)]
+    assert operators(checked_declutter(model, inputs=given)) == wanted

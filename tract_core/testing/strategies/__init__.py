@@ -25,7 +25,7 @@ from tract_core.dims import Dim, evaluate, symbol
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_core.testing.strategies import arithmetic, axes, parts, sums
+from tract_core.testing.strategies import arithmetic, axes, bodies, others, parts, sums
 from tract_core.testing.strategies.arithmetic import SPECIAL
 from tract_core.testing.strategies.garden import (
     SYMBOLS,
@@ -42,7 +42,10 @@ from tract_core.testing.strategies.garden import (
 
 __all__ = ["Grown", "Oracle", "Refused", "Traits", "typed_models"]
 
-_FAMILIES: Final = (arithmetic.STEPS, arithmetic.STEPS, axes.STEPS, parts.STEPS, sums.STEPS)
+_FAMILIES: Final = (
+    *(arithmetic.STEPS, arithmetic.STEPS, axes.STEPS, parts.STEPS, sums.STEPS, arithmetic.STEPS, arithmetic.STEPS),
+    *(axes.STEPS, parts.STEPS, sums.STEPS, others.STEPS, bodies.STEPS),
+)
 
 _VALUES: Final = (0, 1, 2, 3, 3, 3, 5)
 """What symbols stand for in a run."""

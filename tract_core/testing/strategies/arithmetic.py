@@ -300,7 +300,7 @@ def again(g: Garden) -> OutletId | None:
         return None
     step = g.oracle.steps[-1]
     node = g.model.nodes[step.output.node]
-    if len(node.inputs) != len(step.inputs):
+    if node.inputs != list(step.inputs) or len(node.outputs) > 1:
         return None
     return g.grow(node.op, node.inputs, step.meaning, g.traits[step.output], sized=step.sized)
 

@@ -186,10 +186,23 @@ class Garden:
         self, op: TypedOp, inputs: Sequence[OutletId], meaning: Meaning, traits: Traits, *, sized: bool = False
     ) -> OutletId | None:
         """A node of one output, and its meaning; ``None`` where wiring refuses it."""
+        found = self.wire(lambda model, name: model.wire_node(name, op, inputs))
+        return None if found is None else self.note(found[0], inputs, meaning, traits, sized=sized)
+
+    def wire(self, build: Callable[[TypedModel, str], Sequence[OutletId]]) -> Sequence[OutletId] | None:
+        """What is wired under a new name; nothing of it stays where wiring refuses a part."""
+        nodes, conditions = len(self.model.nodes), self.model.conditions.copy()
         try:
-            (outlet,) = self.model.wire_node(self.name(), op, inputs)
+            return build(self.model, self.name())
         except TractError:
+            self.model.rewind(nodes)
+            self.model.conditions = conditions
             return None
+
+    def note(
+        self, outlet: OutletId, inputs: Sequence[OutletId], meaning: Meaning, traits: Traits, *, sized: bool = False
+    ) -> OutletId:
+        """What NumPy makes of a tensor that was wired."""
         self.oracle.steps.append(_Step(outlet, tuple(inputs), meaning, sized))
         self.traits[outlet] = traits if self.kind(outlet).is_float() else replace(traits, exact=True, zeros=True)
         return outlet
@@ -197,8 +210,8 @@ class Garden:
     def fits(self, outlet: OutletId) -> bool:
         """Whether a tensor is small enough to go on with."""
         fact = self.fact(outlet)
-        if fact.rank > MAX_RANK or (fact.shape.symbols() and not self.symbols):
-            return False
+        if fact.rank > MAX_RANK or not fact.shape.symbols() <= {str(one) for one in self.symbols}:
+            return False  # what only a run tells is unknown to those who grow on
         return all(largest(dim) >= 0 for dim in fact.shape) and largest(fact.shape.volume) <= MAX_ELEMENTS
 
 
