@@ -22,11 +22,12 @@ from tract_onnx.external import ExternalFiles, check_size, map_file
 from tract_onnx.file import OnnxFile
 from tract_onnx.graph import GraphReader
 from tract_onnx.local_functions import LocalFunctions
+from tract_onnx.long_lists import Buffer
 from tract_onnx.ops.function_body import call_function
 from tract_onnx.registry import DEFAULT_DOMAIN, ML_DOMAIN, OLDEST, ONNX, OnnxOps
 from tract_onnx.tensors import TensorReader
 from tract_onnx.texts import check_texts
-from tract_onnx.wire_format import Buffer, Skeleton, scan
+from tract_onnx.wire_format import Skeleton, scan
 
 NEWEST: Final = onnx.defs.onnx_opset_version()
 """The newest version of the default domain's operator set: that of the installed ``onnx`` package."""
