@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx_check import load
-from onnx_containers import check_text, model_of, outputs_of, plan_of
+from onnx_containers import check_text, give, model_of, outputs_of, plan_of
 
 import tract_core
 from tract_core.errors import FactError, InputError, RunError, TractError, Unsupported
@@ -250,13 +250,17 @@ def test_if_of_sequences_knows_what_both_have_in_common():
     assert not isinstance(item.shape[1], int)
 
 
-def test_if_of_different_sequences_is_refused():
+def test_if_of_different_sequences_gives_one_of_them():
     body = """f (bool c, float[2] x, int64[2] y) => (seq(float[]) s) {
         s = If (c) <then_branch = t () => (seq(float[]) r) { r = SequenceConstruct (x) },
                     else_branch = e () => (seq(int64[]) r) { r = SequenceConstruct (y) }>
     }"""
-    with pytest.raises(FactError, match=r"sequence\(2,f32\) in the then branch, sequence\(2,i64\) in the else branch"):
-        load(model_of(body)).into_typed()
+    plan = plan_of(model_of(body))
+    x, y = np.ones(2, np.float32), np.ones(2, np.int64)
+    ((found,),) = give(plan, [np.array(True), x, y])
+    np.testing.assert_array_equal(found, x)
+    with pytest.raises(RunError, match=r"the else branch gives sequence\(2,i64\)"):
+        give(plan, [np.array(False), x, y])
 
 
 def test_sequence_map():

@@ -362,12 +362,15 @@ def decay_op_with(op: Scan, body: TypedModel) -> Scan:
     return Scan(body, op.inputs, op.outputs, op.skip, op.reset_every_turn, op.external_state)
 
 
-def test_operators_with_bodies_compare_by_the_identity_of_the_body() -> None:
+def test_operators_with_bodies_compare_by_the_content_of_the_body() -> None:
     model = TypedModel()
     op = decay_op(model)
-    assert op == decay_op_with(op, op.body)
-    assert op != decay_op_with(op, decay_body(model))
-    assert hash(op) == hash(decay_op_with(op, op.body))
+    for same in (op.body, decay_body(model)):
+        assert op == decay_op_with(op, same)
+        assert hash(op) == hash(decay_op_with(op, same))
+    other = decay_body(model)
+    other.set_outputs([other.inputs[0], *other.outputs[1:]])
+    assert op != decay_op_with(op, other)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
