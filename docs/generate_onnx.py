@@ -103,12 +103,13 @@ HABITS: Final = (
     the model is loaded, and keeps a symbol that happens to be 1 in a run; give the size where it should go. Where the
     branches of an `If` differ in rank or type, the nodes behind get what they can use; a run that takes the other
     branch is refused, and told which inputs would be right. So is one that takes a branch that cannot be typed for the
-    sizes given. The doctor lists these branches. A slice between bounds that are
-    sizes themselves must lie inside the tensor in a run, which is refused if it does not; numbers stop at the ends of
-    the axis, as the standard says.""",
+    sizes given. The doctor lists these branches. A slice between bounds that are sizes themselves must lie inside the
+    tensor in a run, which is refused if it does not; numbers stop at the ends of the axis, as the standard says.""",
     """**Sizes that must be equal are equal.** Where operators want that of two symbols, the run is refused in which
     they differ, before it begins, also where nothing but the shape of a result is read. Only operators that the
-    standard lets broadcast stretch a size of 1.""",
+    standard lets broadcast stretch a size of 1. ONNX Runtime lets more pass: it stretches labels of an `Einsum`, the
+    input of a `PRelu`, batches of `GatherND` and scales of a `GroupNormalization`, joins empty tensors of any shape
+    with `Concat`, and cuts conditions of `Compress` that are too long.""",
     """**Weights are read in place**, also from external data, which must lie in the model's folder or below it. The
     files must stay as they are while the model is used.""",
     """**Roundings are those of the definitions.** Operators that quantise what they are given (`DynamicQuantizeLinear`,

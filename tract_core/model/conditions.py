@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, MutableMappi
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from tract_core.dims import Dim, SymbolScope, TDim, is_symbolic, less_or_equal, same_dim, substitute, symbols_of
@@ -151,8 +152,14 @@ def may_fit_into(shape: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
     return len(shape) <= len(wanted) and all(may_stretch(a, b) for a, b in zip(shape, aligned, strict=True))
 
 
+@lru_cache(maxsize=4096)
+def _usual_answer(condition: Condition) -> bool | None:
+    """What nothing but the sizes themselves says: networks ask the same of many nodes."""
+    return condition.answer()
+
+
 def _may(condition: Condition) -> bool:
-    answer = condition.answer()
+    answer = _usual_answer(condition)
     noted = _NOTED.get()
     if answer is None and noted is not None:
         noted.append(condition)
@@ -193,7 +200,7 @@ class Conditions:
     def answer(self, condition: Condition, scope: SymbolScope) -> bool | None:
         """Whether a condition follows from what is here and in the scope (yes), contradicts it (no), or neither."""
         if condition in self:
-            return True
+            return True  # as in most cases: the same is wanted by many nodes
         try:
             settled = Condition(self.settle(condition.left), condition.relation, self.settle(condition.right))
             return settled.answer(scope.same, scope.less_or_equal)
