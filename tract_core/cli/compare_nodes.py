@@ -20,7 +20,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.const import Const
 from tract_core.ops.source import TypedSource
-from tract_core.runtime.plan import Step, TypedSimplePlan
+from tract_core.runtime.protocol import ObservablePlan
 from tract_core.testing.tolerance import distances
 
 if TYPE_CHECKING:
@@ -164,15 +164,15 @@ def every_tensor(request: Request, model: TypedModel, arrays: list[Array]) -> di
     """What every node of a model computes on the runtime of ``-r``, by the name of the tensor."""
     plan = request.prepare(model)
     with request.progress(f"running on {request.chosen_runtime.name}:"):
-        if not isinstance(plan, TypedSimplePlan):
+        if not isinstance(plan, ObservablePlan):
             return _as_outputs(request, model, arrays)
         tensors: dict[str, Array] = {}
 
-        def keep(step: Step, outputs: tuple[Array, ...]) -> None:
+        def keep(node: int, outputs: tuple[Array, ...]) -> None:
             for slot, array in enumerate(outputs):
-                tensors[model.outlet_name(OutletId(step.node, slot))] = array
+                tensors[model.outlet_name(OutletId(node, slot))] = array
 
-        plan.spawn().run(arrays, observe=keep)
+        plan.observed_run(arrays, keep)
         return tensors
 
 
@@ -212,15 +212,15 @@ def judge(
         largest, mean = distances(np.asarray(found), of_type(wanted, found.dtype)) or (None, None)
         verdicts.append(Verdict(name, op, True, problem, largest, mean, name in names_of_outputs))
 
-    def look(step: Step, outputs: tuple[Array, ...]) -> tuple[Array, ...] | None:
-        names = [model.outlet_name(OutletId(step.node, slot)) for slot in range(len(outputs))]
+    def look(node: int, outputs: tuple[Array, ...]) -> tuple[Array, ...] | None:
+        names = [model.outlet_name(OutletId(node, slot)) for slot in range(len(outputs))]
         for name, found in zip(names, outputs, strict=True):
-            verdict(name, step.op.name, found)
+            verdict(name, model.nodes[node].op.name, found)
         return None if cumulative else _corrected(names, outputs, reference)
 
     ops = {model.outlet_name(outlet): node.op.name for node in model.live_nodes() for outlet in node.outlets()}
-    if isinstance(plan, TypedSimplePlan):
-        outputs = plan.spawn().run(arrays, observe=look)
+    if isinstance(plan, ObservablePlan):
+        outputs = plan.observed_run(arrays, look)
     else:
         for name, found in _as_outputs(request, model, arrays).items():
             verdict(name, ops[name], found)

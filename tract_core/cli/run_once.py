@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 import numpy as np
@@ -21,7 +21,7 @@ from tract_core.data.boxes import tensors_in
 from tract_core.errors import InputError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_core.runtime.plan import Step, TypedSimplePlan
+from tract_core.runtime.protocol import ObservablePlan
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -39,12 +39,11 @@ def run_once(request: Request, flags: dict[str, Any]) -> None:
     arrays = inputs_for(request, model, flags)
     watch = Watch(model, request, flags)
     plan = request.prepare(model)
-    if watch.wanted and not isinstance(plan, TypedSimplePlan):
+    if watch.wanted and not isinstance(plan, ObservablePlan):
         raise InputError(f"runtime {plan.explain().runtime!r} does not show single nodes", hint="use -r reference")
     with nullcontext() if watch.print else request.progress("running"):
-        outputs = (
-            plan.spawn().run(arrays, observe=watch) if isinstance(plan, TypedSimplePlan) else plan.spawn().run(arrays)
-        )
+        observed = watch.wanted and isinstance(plan, ObservablePlan)
+        outputs = cast("ObservablePlan", plan).observed_run(arrays, watch) if observed else plan.spawn().run(arrays)
     by_name = {model.outlet_name(outlet): array for outlet, array in zip(model.outputs, outputs, strict=True)}
     _report(request, by_name, flags)
     if flags["save"]:
@@ -73,13 +72,13 @@ class Watch:
         """Whether any flag needs single nodes."""
         return self.print or self.keep or self.sane
 
-    def __call__(self, step: Step, outputs: tuple[Array, ...]) -> None:
+    def __call__(self, node: int, outputs: tuple[Array, ...]) -> None:
         """One node was computed."""
         for slot, array in enumerate(outputs):
-            name = self.model.outlet_name(OutletId(step.node, slot))
+            name = self.model.outlet_name(OutletId(node, slot))
             if self.print:
                 self.request.console.print(
-                    Text.assemble((step.op.name, "green"), " ", (name, "bold"), f" {summary(array)}")
+                    Text.assemble((self.model.nodes[node].op.name, "green"), " ", (name, "bold"), f" {summary(array)}")
                 )
             if self.keep:
                 self.tensors |= _savable({name: np.array(array)})

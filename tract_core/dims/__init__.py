@@ -11,7 +11,7 @@ from tract_core.dims.compare import less_or_equal, not_negative, positive, same_
 from tract_core.dims.division import ceil_div, exact_div, product
 from tract_core.dims.parse import parse_dim
 from tract_core.dims.scope import SymbolScope
-from tract_core.dims.solve import bind, linear_in_one_symbol
+from tract_core.dims.solve import bind, linear_in_one_symbol, symbol_name
 from tract_core.dims.tdim import Dim, TDim, symbol
 from tract_core.dims.walk import evaluate, is_symbolic, substitute, symbols_of
 
@@ -47,6 +47,7 @@ __all__ = [  # noqa: RUF022 - grouped by what they are for
     # give values
     "bind",
     "linear_in_one_symbol",
+    "symbol_name",
     "evaluate",
     "substitute",
 ]

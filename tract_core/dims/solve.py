@@ -40,6 +40,12 @@ def linear_in_one_symbol(dim: Dim) -> tuple[str, int, int] | None:
     return None if others or not isinstance(only, str) else (only, factor, dim.constant)
 
 
+def symbol_name(dim: Dim) -> str | None:
+    """The symbol that ``dim`` is, if it is nothing else."""
+    found = linear_in_one_symbol(dim)
+    return found[0] if found is not None and found[1:] == (1, 0) else None
+
+
 def _settle(dim: Dim, size: int, values: dict[str, int]) -> bool:
     """Whether nothing is left to find out from ``dim``; adds the symbol that it determines to ``values``."""
     rest = _with_values(dim, size, values)

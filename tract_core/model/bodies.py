@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tract_core.data.containers import compatible_types
-from tract_core.dims import Dim, substitute, symbol, symbols_of
+from tract_core.dims import Dim, substitute, symbol, symbol_name, symbols_of
 from tract_core.model.conditions import may_be_of_shape
 from tract_core.model.fact import TypedFact
 from tract_core.model.fields import changed, leaves
@@ -30,6 +30,18 @@ def bodies_of(op: object) -> list[TypedModel]:
 def map_bodies(op: T, function: BodyFn) -> T:
     """``op`` with every body replaced by ``function`` of it; the very same object when none of them changes."""
     return changed(op, lambda leaf: function(leaf) if isinstance(leaf, TypedModel) else leaf)
+
+
+def own_symbols(body: TypedModel) -> frozenset[str]:
+    """The symbols that an input of a model has as a size: they are the model's own, whatever they mean around it."""
+    sizes = (dim for outlet in body.inputs for dim in body.outlet_fact(outlet).shape)
+    return frozenset(name for dim in sizes if (name := symbol_name(dim)) is not None)
+
+
+def from_outside(body: TypedModel, symbols: Mapping[str, int]) -> dict[str, int]:
+    """The values of an enclosing model's symbols that mean the same in a body."""
+    own = own_symbols(body)
+    return {name: value for name, value in symbols.items() if name not in own}
 
 
 def body_cost(body: TypedModel, known: Mapping[str, Dim]) -> dict[str, Dim]:

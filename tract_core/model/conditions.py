@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
-from tract_core.dims import Dim, SymbolScope, TDim, is_symbolic, less_or_equal, same_dim, substitute, symbols_of
+from tract_core.dims import Dim, SymbolScope, is_symbolic, less_or_equal, same_dim, substitute, symbol_name, symbols_of
 from tract_core.errors import DimError
 
 Relation: TypeAlias = Literal["==", "<=", "->", "#", "0->0"]
@@ -216,10 +216,10 @@ class Conditions:
                 self._use(self.settle(condition.left), self.settle(condition.right), scope)
 
     def _use(self, left: Dim, right: Dim, scope: SymbolScope) -> None:
-        names = [name for name in (_name(left), _name(right)) if name is not None]
+        names = [name for name in (symbol_name(left), symbol_name(right)) if name is not None]
         if len(names) == 2:
             first, later = sorted(names, key=scope.position)
-            self._values[later] = left if _name(left) == first else right
+            self._values[later] = left if symbol_name(left) == first else right
         elif names and not (is_symbolic(left) and is_symbolic(right)):
             self._values[names[0]] = right if is_symbolic(left) else left
 
@@ -241,7 +241,7 @@ class Conditions:
         """What a symbol stands for, in one step from now on where several lead there."""
         passed: list[str] = []
         dim = self._values[name]
-        while (following := _name(dim)) is not None and following in self._values and following not in but:
+        while (following := symbol_name(dim)) is not None and following in self._values and following not in but:
             passed.append(name)
             name, dim = following, self._values[following]
         if not but:
@@ -298,12 +298,3 @@ class Conditions:
         other = Conditions()
         other._below, other._values = self, ChainMap({}, self._values)
         return other
-
-
-def _name(dim: Dim) -> str | None:
-    """The symbol that ``dim`` is, if it is nothing else."""
-    if isinstance(dim, TDim) and not dim.constant and len(dim.terms) == 1:
-        ((product, factor),) = dim.terms.items()
-        if factor == 1 and len(product) == 1 and isinstance(product[0], str):
-            return product[0]
-    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tract_core.data.containers import forget_symbols, join_types
 from tract_core.dims import Dim, dim_max
@@ -15,11 +15,10 @@ from tract_core.model.bodies import body_cost, fit
 from tract_core.model.conditions import may_equal, noting
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
+from tract_core.model.session import Session
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import AXES, COST, STATE, Array
 from tract_core.plugins.tables import Rows
-from tract_core.runtime.plan import TypedFrozenSimpleState, TypedSimplePlan
-from tract_core.runtime.session import Session
 
 ROWS = Rows()
 
@@ -121,9 +120,9 @@ def _sizes(label: str, branch: Branch, inputs: Sequence[TypedFact]) -> dict[str,
 class IfThenElseState:
     """The running branches: each keeps what it keeps, also while the other one runs."""
 
-    def __init__(self, op: IfThenElse) -> None:
+    def __init__(self, op: IfThenElse, session: Session) -> None:
         self.branches = {True: op.then_branch, False: op.else_branch}
-        self.states = {chosen: TypedSimplePlan(branch.body).spawn() for chosen, branch in self.branches.items()}
+        self.states = {chosen: session.plan_of(branch.body).spawn() for chosen, branch in self.branches.items()}
 
     def run(self, session: Session, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """The outputs of the branch that is chosen; the other one does not run."""
@@ -131,11 +130,11 @@ class IfThenElseState:
         given = [inputs[slot] for slot in self.branches[chosen].inputs]
         return tuple(self.states[chosen].run(given, symbols=session.symbols))
 
-    def freeze(self) -> tuple[TypedFrozenSimpleState, TypedFrozenSimpleState]:
+    def freeze(self) -> tuple[Any, Any]:
         """A snapshot of both branches, the then branch first."""
         return self.states[True].freeze(), self.states[False].freeze()
 
-    def thaw(self, frozen: tuple[TypedFrozenSimpleState, TypedFrozenSimpleState]) -> None:
+    def thaw(self, frozen: tuple[Any, Any]) -> None:
         """Go back to a snapshot."""
         for chosen, content in zip((True, False), frozen, strict=True):
             self.states[chosen].thaw(content)
@@ -144,7 +143,7 @@ class IfThenElseState:
 @ROWS.row(STATE, IfThenElse)
 def if_then_else_state(op: IfThenElse, session: Session) -> IfThenElseState:
     """Neither branch has run."""
-    return IfThenElseState(op)
+    return IfThenElseState(op, session)
 
 
 # -- other questions -----------------------------------------------------------------------------------------------

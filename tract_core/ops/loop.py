@@ -17,19 +17,18 @@ from tract_core.dims import Dim, bind, dim_max, evaluate, same_dim, symbols_of
 from tract_core.errors import FactError, LimitExceeded, RunError
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import body_cost, fit
+from tract_core.model.bodies import body_cost, fit, from_outside
 from tract_core.model.conditions import may_equal, noting
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
+from tract_core.model.session import Session
 from tract_core.model.typed import TypedModel
 from tract_core.ops.optional import OptionalConstruct
 from tract_core.ops.scan import forgetful
 from tract_core.ops.wiring import fresh_size, has_one_element, wire_one, wire_reshape
 from tract_core.plugins.keys import AXES, COST, STATE, Array
 from tract_core.plugins.tables import Rows
-from tract_core.runtime.plan import TypedSimplePlan
-from tract_core.runtime.session import Session
 
 ROWS = Rows()
 
@@ -350,9 +349,9 @@ def _counting() -> Generator[Callable[[str, int], None]]:
 class LoopState:
     """A running loop. It keeps nothing between turns."""
 
-    def __init__(self, op: Loop) -> None:
+    def __init__(self, op: Loop, session: Session) -> None:
         self.op = op
-        self.plan = TypedSimplePlan(op.body)
+        self.plan = session.plan_of(op.body)
 
     def run(self, session: Session, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """All iterations of one turn."""
@@ -398,8 +397,9 @@ class LoopState:
     def _nothing(self, session: Session, first: Sequence[Array], slot: int) -> Array:
         """What a loop without iterations collects. Sizes that only an iteration could tell are 0."""
         fact = self.op.body.outlet_fact(self.op.body.outputs[1 + self.op.carried + self.op.last + slot])
-        known = self.plan.from_outside(session.symbols)
-        for wanted, array in zip(self.plan.input_facts[1:], first, strict=True):
+        known = from_outside(self.op.body, session.symbols)
+        facts = [self.op.body.outlet_fact(outlet) for outlet in self.op.body.inputs[1:]]
+        for wanted, array in zip(facts, first, strict=True):
             known = bind(wanted.shape, array.shape, known)
         shape = [evaluate(dim, known) if symbols_of(dim) <= known.keys() else 0 for dim in fact.shape]
         return np.zeros([0, *shape], fact.datum_type.numpy)
@@ -422,7 +422,7 @@ def _check_limit(limit: int) -> None:
 @ROWS.row(STATE, Loop)
 def loop_state(op: Loop, session: Session) -> LoopState:
     """A loop that has not begun."""
-    return LoopState(op)
+    return LoopState(op, session)
 
 
 # -- other questions -----------------------------------------------------------------------------------------------

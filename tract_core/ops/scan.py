@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from tract_core.dims import Dim, bind, ceil_div, evaluate
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import body_cost, fit, map_bodies, may_fit
+from tract_core.model.bodies import body_cost, fit, from_outside, map_bodies, may_fit
 from tract_core.model.conditions import may_equal
 from tract_core.model.connections import axes_of_model
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
+from tract_core.model.session import Session
 from tract_core.model.typed import TypedModel
 from tract_core.ops.expect import arity
 from tract_core.plugins.keys import AXES, COST, STATE, Array
 from tract_core.plugins.tables import Rows
-from tract_core.runtime.plan import TypedFrozenSimpleState, TypedSimplePlan
-from tract_core.runtime.session import Session
 
 ROWS = Rows()
 
@@ -204,15 +204,15 @@ class FrozenScan:
 
     position: int
     state: tuple[Array, ...] | None
-    body: TypedFrozenSimpleState
+    body: Any
 
 
 class ScanState:
     """What a `Scan` keeps between turns."""
 
-    def __init__(self, op: Scan) -> None:
+    def __init__(self, op: Scan, session: Session) -> None:
         self.op = op
-        self.plan = TypedSimplePlan(op.body)
+        self.plan = session.plan_of(op.body)
         self._start_afresh()
 
     def _start_afresh(self) -> None:
@@ -277,7 +277,7 @@ class ScanState:
         for piece in pieces:
             if piece is not None:
                 return np.zeros_like(piece)
-        bound = self.plan.from_outside(session.symbols)
+        bound = from_outside(self.op.body, session.symbols)
         for slot, (mapping, array) in enumerate(zip(self.op.inputs, inputs, strict=True)):
             wanted = self.op.body.outlet_fact(self.op.body.inputs[slot])
             shape = list(array.shape)
@@ -302,7 +302,7 @@ class ScanState:
 @ROWS.row(STATE, Scan)
 def scan_state(op: Scan, session: Session) -> ScanState:
     """A loop that has not begun."""
-    return ScanState(op)
+    return ScanState(op, session)
 
 
 def _iterations(op: Scan, inputs: Sequence[Array]) -> int:

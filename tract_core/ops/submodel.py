@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tract_core.dims import Dim
 from tract_core.errors import FactError
@@ -12,12 +13,11 @@ from tract_core.model.bodies import body_cost, fit
 from tract_core.model.connections import axes_of_model
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
+from tract_core.model.session import Session
 from tract_core.model.typed import TypedModel
 from tract_core.ops.expect import arity
 from tract_core.plugins.keys import AXES, COST, STATE, Array
 from tract_core.plugins.tables import Rows
-from tract_core.runtime.plan import TypedFrozenSimpleState, TypedSimplePlan
-from tract_core.runtime.session import Session
 
 ROWS = Rows()
 
@@ -48,18 +48,18 @@ class SubmodelOp(TypedOp):
 class SubmodelState:
     """The running state of the inner model."""
 
-    def __init__(self, op: SubmodelOp) -> None:
-        self.inner = TypedSimplePlan(op.model).spawn()
+    def __init__(self, op: SubmodelOp, session: Session) -> None:
+        self.inner = session.plan_of(op.model).spawn()
 
     def run(self, session: Session, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """One turn of the inner model."""
         return tuple(self.inner.run(inputs, symbols=session.symbols))
 
-    def freeze(self) -> TypedFrozenSimpleState:
+    def freeze(self) -> Any:
         """A snapshot of the inner model's state."""
         return self.inner.freeze()
 
-    def thaw(self, frozen: TypedFrozenSimpleState) -> None:
+    def thaw(self, frozen: Any) -> None:
         """Go back to a snapshot."""
         self.inner.thaw(frozen)
 
@@ -67,7 +67,7 @@ class SubmodelState:
 @ROWS.row(STATE, SubmodelOp)
 def submodel_state(op: SubmodelOp, session: Session) -> SubmodelState:
     """The inner model, before its first turn."""
-    return SubmodelState(op)
+    return SubmodelState(op, session)
 
 
 @ROWS.row(COST, SubmodelOp)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tract_core.model.fact import TypedFact
     from tract_core.model.op import TypedOp
     from tract_core.model.rewriter import Rule
-    from tract_core.runtime.session import OpState, Session
+    from tract_core.model.session import OpState, Session
 
 Array = np.ndarray[Any, Any]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from shlex import quote
@@ -11,12 +11,38 @@ from tract_core.data import Container, DatumType
 from tract_core.data.boxes import misfit
 from tract_core.dims import Dim, SymbolScope, bind, evaluate, symbol, symbols_of
 from tract_core.errors import DimError, FactError, InputError
+from tract_core.model.bodies import own_symbols
 from tract_core.model.fact import TypedFact
+from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
+from tract_core.runtime.binding_plan import BindingPlan
+
+
+class Inputs:
+    """The inputs of one model, and how their arrays bind its symbols. Immutable: made once, by the plan."""
+
+    def __init__(self, model: TypedModel) -> None:
+        self.names = [model.outlet_name(outlet) for outlet in model.inputs]
+        self.facts = [model.outlet_fact(outlet) for outlet in model.inputs]
+        self.own_symbols = own_symbols(model)
+        self._types = [fact.datum_type.storage.numpy for fact in self.facts]
+        self._plan = BindingPlan.of(self.facts)
+        self._plain = not any(isinstance(fact.datum_type, Container) for fact in self.facts)
+
+    def bind(self, arrays: Sequence[Array], known: Mapping[str, int] | None = None) -> dict[str, int]:
+        """The values of all symbols, from the shapes of the arrays (and from what is ``known`` before).
+
+        Raises InputError as `bind_inputs` does, which is asked where anything is unusual.
+        """
+        if self._plain and [array.dtype for array in arrays] == self._types:
+            values = self._plan.values([array.shape for array in arrays], known)
+            if values is not None:
+                return values
+        return bind_inputs(self.names, self.facts, arrays, known)
 
 
 def bind_inputs(
-    names: Sequence[str], facts: Sequence[TypedFact], arrays: Sequence[Array], known: dict[str, int] | None = None
+    names: Sequence[str], facts: Sequence[TypedFact], arrays: Sequence[Array], known: Mapping[str, int] | None = None
 ) -> dict[str, int]:
     """The values of all symbols, from the shapes of the arrays (and from what is ``known`` before).
 
@@ -110,7 +136,7 @@ class _Inputs:
         )
 
 
-def check_assertions(scope: SymbolScope, values: dict[str, int]) -> None:
+def check_assertions(scope: SymbolScope, values: Mapping[str, int]) -> None:
     """Raises InputError when something does not hold that the model was simplified under, as ``S>=3``."""
     try:
         scope.check(values)

@@ -14,13 +14,13 @@ from tract_core.model.conditions import Condition
 from tract_core.model.typed import TypedModel
 
 if TYPE_CHECKING:
-    from tract_core.runtime.plan import Step
+    from tract_core.runtime.host import HostNode
 
 
 class ComingConditions:
     """The conditions of a model that is run in these steps."""
 
-    def __init__(self, model: TypedModel, steps: Sequence[Step]) -> None:
+    def __init__(self, model: TypedModel, steps: Sequence[HostNode]) -> None:
         self._first: list[tuple[Condition, str]] = []
         self._after: dict[int, list[tuple[Condition, str]]] = {}
         binder = {symbol: index for index, step in enumerate(steps) for symbol in step.binds}

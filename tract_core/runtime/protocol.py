@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -62,6 +62,19 @@ class Runtime(Protocol):
 
         Raises Unsupported, naming all operators concerned, when it cannot run the model.
         """
+        ...
+
+
+Observer = Callable[[int, "tuple[Array, ...]"], "tuple[Array, ...] | None"]
+"""Called after every node with its id and its outputs; what it returns, if anything, takes their place."""
+
+
+@runtime_checkable
+class ObservablePlan(Protocol):
+    """Optional ability of a plan: it shows what every node computes."""
+
+    def observed_run(self, inputs: Sequence[Array], observe: Observer) -> list[Array]:
+        """One turn on a fresh state, in which ``observe`` sees the outputs of every node, and may exchange them."""
         ...
 
 

@@ -17,7 +17,7 @@ from tract_core.limits import MAX_SIZE, TOO_LARGE_HINT, too_large
 from tract_core.model.fact import ShapeFact, TypedFact
 
 if TYPE_CHECKING:
-    from tract_core.runtime.plan import Step
+    from tract_core.runtime.host import HostNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class _Coming:
 class ComingSizes:
     """The shapes that the steps of a plan make. ``allowed``: bytes that one tensor may take."""
 
-    def __init__(self, steps: Sequence[Step], allowed: int) -> None:
+    def __init__(self, steps: Sequence[HostNode], allowed: int) -> None:
         self.allowed = allowed
         self._fixed: list[_Coming] = []
         self._symbolic: list[_Coming] = []
@@ -79,7 +79,7 @@ def _check(shapes: Iterable[_Coming], values: Mapping[str, int], allowed: int) -
             coming.check(values, allowed)
 
 
-def _distinct(steps: Iterable[Step]) -> Iterable[tuple[_Coming, int]]:
+def _distinct(steps: Iterable[HostNode]) -> Iterable[tuple[_Coming, int]]:
     """Every shape once, with the node that makes it first; of those that are numbers, only large ones."""
     seen: set[tuple[ShapeFact, int]] = set()
     for step in steps:

@@ -59,13 +59,14 @@ def test_tensors_die_as_soon_as_they_are_dead() -> None:
     """When a node has run, its input is gone, and the one before that all the more."""
     alive: dict[str, weakref.ref[Any]] = {}
     seen: list[list[str]] = []
+    model = _chain(5)
 
-    def note(step: Any, outputs: Any) -> None:
+    def note(node: int, outputs: Any) -> None:
         seen.append([name for name, reference in alive.items() if reference() is not None])
-        alive[step.name] = weakref.ref(outputs[0])
+        alive[model.nodes[node].name] = weakref.ref(outputs[0])
 
-    plan = ReferenceRuntime().prepare(_chain(5))
-    plan.spawn().run([np.ones(SIZE, np.float32)], observe=note)
+    plan = ReferenceRuntime().prepare(model)
+    plan.observed_run([np.ones(SIZE, np.float32)], note)
     assert seen == [[], ["n0"], ["n1"], ["n2"], ["n3"]]
 
 

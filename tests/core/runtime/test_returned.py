@@ -15,6 +15,7 @@ from tract_core.dims import Dim, symbol
 from tract_core.errors import RunError
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
+from tract_core.model.session import Session
 from tract_core.model.typed import TypedModel
 from tract_core.ops.elementwise import Neg
 from tract_core.ops.non_zero import NonZero
@@ -22,7 +23,6 @@ from tract_core.plugins import Registry, Rows, hookimpl
 from tract_core.plugins.keys import REFERENCE, STATE
 from tract_core.rules import declutter
 from tract_core.runtime.plan import TypedSimplePlan
-from tract_core.runtime.session import Session
 
 ROWS = Rows()
 RETURNED: list[Any] = []

@@ -1,0 +1,227 @@
+"""Run single nodes by their NumPy meaning, on whatever runtime.
+
+A `HostNode` is one node made ready: its operator, what it promises, and the code behind it. The interpreter has nothing
+else; a runtime that compiles leaves to it the nodes for which it has no code. A `HostState` holds what its nodes keep.
+All that must happen around the meaning of an operator happens here: sizes are put in the place of symbols, new symbols
+get their values, results are compared with facts, time is looked at, and errors are told with the node's name.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tract_core.data import DatumType
+from tract_core.data.text_bytes import text_bytes
+from tract_core.dims import bind
+from tract_core.errors import DimError, GraphError, RunError, TractError
+from tract_core.limits import TOO_LARGE_HINT, check_run_time, check_texts
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
+from tract_core.model.session import BodyPlan, OpState, Session
+from tract_core.model.substitute import substitute_in, symbols_needed
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.ops.source import TypedSource
+from tract_core.plugins.keys import REFERENCE, STATE, Array, ReferenceFn, StateFn
+from tract_core.runtime.returned import Promise, Wanted, are_arrays, is_right
+from tract_core.runtime.schedule import execution_order
+
+
+@dataclass(frozen=True, slots=True)
+class HostNode:
+    """One node, made ready to run by its NumPy meaning, or by what runs operators with state.
+
+    ``needs``: symbols that must have values before it runs, sorted. ``late``: whether its sizes may differ between runs
+    of one binding of the inputs. ``makes_texts``: whether it gives texts, whose lengths only running it tells.
+    """
+
+    node: int
+    name: str
+    op: TypedOp
+    inputs: tuple[OutletId, ...]
+    needs: tuple[str, ...]
+    promise: Promise
+    binds: frozenset[str]
+    late: bool
+    makes_texts: bool
+    meaning: ReferenceFn | None
+    state: StateFn | None
+
+    @staticmethod
+    def prepare(model: TypedModel, node: TypedNode, known: frozenset[str]) -> HostNode:
+        """``known``: the symbols that inputs, and the nodes that run before, give their values."""
+        kind, facts, registry = type(node.op), tuple(model.output_facts(node)), model.registry
+        owner = registry[STATE].owner(kind) or registry[REFERENCE].owner(kind) or "nobody"
+        promise = Promise(owner, facts)
+        return HostNode(
+            node=node.id,
+            name=node.name,
+            op=node.op,
+            inputs=tuple(node.inputs),
+            needs=tuple(sorted(symbols_needed(node.op))),
+            promise=promise,
+            binds=promise.symbols - known,
+            late=bool(promise.symbols - model.given_symbols()),
+            makes_texts=any(fact.datum_type is DatumType.STRING for fact in facts),
+            meaning=registry[REFERENCE].find(kind),
+            state=registry[STATE].find(kind),
+        )
+
+    @property
+    def facts(self) -> tuple[TypedFact, ...]:
+        """The facts of its outputs."""
+        return self.promise.facts
+
+    @property
+    def place(self) -> str:
+        """What messages call the node."""
+        return f"node {self.name!r} ({self.op.name})"
+
+    def run(self, host: HostState, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The outputs. Raises RunError, or what else of ours the operator raises, with the node's name.
+
+        The operator gets arrays that it cannot write to, as other nodes read them too.
+        """
+        try:
+            check_run_time()
+            outputs = self._compute(host, [_read_only(array) for array in inputs])
+            if (self.binds or self.op.announces) and are_arrays(outputs):
+                self._bind(host.session, outputs)
+            host.check(self, outputs)
+            if self.makes_texts:
+                for array in outputs:
+                    check_texts(text_bytes(array))
+        except TractError as error:
+            raise error.at(self.place) from error.__cause__
+        except MemoryError as error:
+            raise RunError(f"there is not enough memory: {error}", where=self.place, hint=TOO_LARGE_HINT) from error
+        except Exception as error:
+            raise self._failure(inputs, error) from error
+        return outputs
+
+    def _failure(self, inputs: Sequence[Array], error: Exception) -> RunError:
+        """The error for what the code behind the operator raised."""
+        if isinstance(error, ValueError) and "read-only" in str(error):
+            hint = f"other nodes read the same array, so that nobody may write to his inputs; {self.promise.hint}"
+            return RunError(f"the operator writes to its inputs: {error}", where=self.place, hint=hint)
+        found = "; ".join(f"{array.dtype}{list(array.shape)}" for array in inputs)
+        hint = f"the inputs of the node were: {found or 'none'}"
+        return RunError(f"{type(error).__name__}: {error}", where=self.place, hint=hint)
+
+    def _compute(self, host: HostState, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        if self.state is not None:
+            return host.state_of(self).run(host.session, inputs)
+        assert self.meaning is not None  # whoever prepared the model refused it otherwise
+        result = self.meaning(host.op_now(self), *inputs)
+        return result if isinstance(result, tuple) else (result,)
+
+    def _bind(self, session: Session, outputs: Sequence[Array]) -> None:
+        for fact, array in zip(self.promise.facts, outputs, strict=False):  # how many there are is checked next
+            try:
+                session.symbols.update(bind(fact.shape, array.shape, session.symbols))
+            except DimError as error:
+                raise RunError(f"the output has shape {array.shape}, {fact} was announced: {error}") from None
+
+
+def host_nodes(model: TypedModel) -> list[HostNode]:
+    """Every node that the outputs of a model need, but for its inputs, in an order of execution.
+
+    Raises UntypableModel where nodes need sizes that only come out of each other.
+    """
+    known, found = model.given_symbols(), list[HostNode]()
+    for node_id in execution_order(model):
+        node = model.nodes[node_id]
+        if not isinstance(node.op, TypedSource):
+            found.append(HostNode.prepare(model, node, known))
+            known |= found[-1].binds
+    return found
+
+
+def _read_only(array: Array) -> Array:
+    """The array, or a view on it that nobody can write to."""
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class HostState:
+    """What the nodes of one running model keep between turns. Used by one thread at a time."""
+
+    def __init__(self, model: TypedModel, plan_of: Callable[[TypedModel], BodyPlan]) -> None:
+        """``plan_of``: who runs the bodies of operators (`Bodies`)."""
+        self.session = Session(model.registry, plan_of)
+        self._states: dict[int, OpState] = {}
+        self._concrete: dict[int, tuple[tuple[int, ...], TypedOp]] = {}
+        self._wanted: dict[int, tuple[Wanted, ...]] = {}
+        self._bound: Mapping[str, int] = {}
+
+    def begin(self, symbols: Mapping[str, int]) -> None:
+        """A turn begins, with these values of symbols."""
+        if symbols != self._bound:
+            self._bound, self._wanted = dict(symbols), {}
+        self.session.symbols = dict(symbols)
+
+    def state_of(self, node: HostNode) -> OpState:
+        """What a node keeps; made when the node first runs."""
+        found = self._states.get(node.node)
+        if found is None:
+            assert node.state is not None  # only asked for nodes that have one
+            found = self._states[node.node] = node.state(node.op, self.session)
+        return found
+
+    def op_now(self, node: HostNode) -> TypedOp:
+        """The operator with symbols replaced by their values; the last one is kept, as sizes rarely change."""
+        if not node.needs:
+            return node.op
+        try:
+            values = tuple(self.session.symbols[symbol] for symbol in node.needs)
+        except KeyError as error:
+            raise RunError(f"the value of symbol {error.args[0]} is not known when the node runs") from None
+        cached = self._concrete.get(node.node)
+        if cached is None or cached[0] != values:
+            cached = (values, substitute_in(node.op, self.session.symbols))
+            self._concrete[node.node] = cached
+        return cached[1]
+
+    def check(self, node: HostNode, outputs: tuple[Array, ...]) -> None:
+        """Raises RunError where a node did not compute what its facts say. What they say is kept between turns."""
+        wanted = self._wanted.get(node.node)
+        if wanted is None:
+            wanted = node.promise.now(self.session.symbols)
+            if not node.late:
+                self._wanted[node.node] = wanted
+        if not is_right(outputs, wanted):
+            node.promise.check(outputs, wanted)
+
+    def freeze(self) -> dict[int, Any]:
+        """What each node keeps, by the node's id: a snapshot that can be pickled and that later turns do not change."""
+        return {node: state.freeze() for node, state in self._states.items()}
+
+    def thaw(self, frozen: Mapping[int, Any], nodes: Iterable[HostNode]) -> None:
+        """Go back to a snapshot, which stays as it is. Raises GraphError where it is of other nodes than these."""
+        by_id = {node.node: node for node in nodes}
+        if not frozen.keys() <= by_id.keys():
+            raise GraphError("the frozen state belongs to another model")
+        self._states = {}
+        for node, content in frozen.items():
+            self.state_of(by_id[node]).thaw(copy.deepcopy(content))
+
+
+class Bodies:
+    """The plans of the bodies of a model's operators, each made once, however many states run it."""
+
+    def __init__(self, make: Callable[[TypedModel], BodyPlan]) -> None:
+        self._make = make
+        self._plans: dict[int, tuple[TypedModel, BodyPlan]] = {}
+
+    def __call__(self, body: TypedModel) -> BodyPlan:
+        """The plan of a body. Raises what making it raises."""
+        found = self._plans.get(id(body))
+        if found is None:
+            found = self._plans.setdefault(id(body), (body, self._make(body)))  # the body is kept, as its id is the key
+        return found[1]

@@ -1,0 +1,60 @@
+"""What every runtime does at the beginning of a turn, and after each node that tells a size.
+
+Inputs are compared with their facts, symbols get their values, and what the model was simplified under is checked:
+assertions of the scope, conditions of operators, and what one tensor may take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from tract_core.limits import run_limit, running
+from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import Array
+from tract_core.runtime.binding import Inputs, check_assertions
+from tract_core.runtime.conditions import ComingConditions
+from tract_core.runtime.host import HostNode
+from tract_core.runtime.sizes import ComingSizes
+
+
+class Turn:
+    """What is checked in every turn of one model. Immutable: made once, by the plan.
+
+    ``nodes``: those that the runtime runs, in order, whoever runs them.
+    """
+
+    def __init__(self, model: TypedModel, nodes: Sequence[HostNode]) -> None:
+        self.inputs = Inputs(model)
+        self._scope = model.symbols
+        self._conditions = ComingConditions(model, nodes)
+        self._sizes = ComingSizes(nodes, run_limit(model.limits))
+        self._seconds = model.limits.run_deadline_s
+
+    def bind(self, inputs: Sequence[Array], symbols: Mapping[str, int] | None = None) -> dict[str, int]:
+        """The values of the symbols. ``symbols``: values known from elsewhere (an enclosing model).
+
+        Raises InputError when the arrays do not fit the facts of the inputs, with what is wrong.
+        """
+        own = self.inputs.own_symbols
+        known = {name: value for name, value in symbols.items() if name not in own} if symbols else None
+        return self.inputs.bind(inputs, known)
+
+    def check(self, symbols: Mapping[str, int]) -> None:
+        """Before the first node runs. Raises InputError or RunError, naming what does not hold."""
+        check_assertions(self._scope, symbols)
+        self._conditions.check_all(symbols)
+        self._sizes.check_all(symbols)
+
+    def check_after(self, node: HostNode, symbols: Mapping[str, int]) -> None:
+        """When a node has run that gave symbols their values. Raises RunError."""
+        self._conditions.check_after(node.node, symbols)
+        self._sizes.check_after(node.node, symbols)
+
+    @contextmanager
+    def going(self) -> Generator[None]:
+        """Around the nodes: the limits of a run count, and NumPy warns of no overflow."""
+        with np.errstate(all="ignore"), running(self._sizes.allowed, self._seconds):
+            yield
