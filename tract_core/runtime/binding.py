@@ -25,9 +25,9 @@ class Inputs:
         self.names = [model.outlet_name(outlet) for outlet in model.inputs]
         self.facts = [model.outlet_fact(outlet) for outlet in model.inputs]
         self.own_symbols = own_symbols(model)
-        self._types = [fact.datum_type.storage.numpy for fact in self.facts]
         self._plan = BindingPlan.of(self.facts)
         self._plain = not any(isinstance(fact.datum_type, Container) for fact in self.facts)
+        self._types = [fact.datum_type.storage.numpy for fact in self.facts] if self._plain else []
 
     def bind(self, arrays: Sequence[Array], known: Mapping[str, int] | None = None) -> dict[str, int]:
         """The values of all symbols, from the shapes of the arrays (and from what is ``known`` before).
