@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tract_core.api.model import Model
 from tract_core.errors import InputError
 from tract_core.plugins import Registry, default_registry
+from tract_core.plugins.parameters import given_parameters
 from tract_core.runtime import protocol
 from tract_core.runtime.lookup import find_runtime
 
@@ -32,6 +33,10 @@ class Runtime:
         """The name of the runtime. That of ``"default"`` is the name of the one that was chosen."""
         return self.backend.name
 
+    def options(self) -> dict[str, Any]:
+        """The options that it was asked for with, without those that are the default."""
+        return given_parameters(self.backend)
+
     def prepare(self, model: Model) -> Runnable:
         """Make a model ready to run. Consumes the model, unless it raises; constants are not copied.
 
@@ -48,10 +53,11 @@ class Runtime:
         return Runnable(model.into_typed(by=f"Runtime.prepare (runtime {self.name()!r})"), plan, self)
 
     def __repr__(self) -> str:
-        return f"Runtime({self.name()!r})"
+        listed = "".join(f", {key}={value!r}" for key, value in self.options().items())
+        return f"Runtime({self.name()!r}{listed})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return runtime_for_name, (self.name(),)
+        return _found_again, (self.name(), self.options())
 
 
 def calling(runtime: Runtime, doing: str) -> AbstractContextManager[None]:
@@ -59,11 +65,16 @@ def calling(runtime: Runtime, doing: str) -> AbstractContextManager[None]:
     return runtime.registry.blaming("tract_runtimes", runtime.name(), doing)
 
 
-def runtime_for_name(name: str, registry: Registry | None = None) -> Runtime:
+def runtime_for_name(name: str, registry: Registry | None = None, **options: Any) -> Runtime:
     """The runtime of that name, from the installed plugins. ``"default"`` is the best CPU runtime that is installed.
 
-    Raises PluginError for a name that is not known, with those that are and the ``pip install`` that would add it,
-    and for a runtime that does not work on this machine, with the reason.
+    ``options``: the runtime's own, as ``tract list-runtimes`` lists them; ``"cpu(threads=2)"`` says the same as
+    ``"cpu", threads=2``. Raises InputError for an option that it does not have, and PluginError for a name that is not
+    known, with those that are and what would add it, and for a runtime that does not work here, with the reason.
     """
     registry = registry or default_registry()
-    return Runtime(find_runtime(name, registry), registry)
+    return Runtime(find_runtime(name, registry, options), registry)
+
+
+def _found_again(name: str, options: dict[str, Any]) -> Runtime:
+    return runtime_for_name(name, **options)

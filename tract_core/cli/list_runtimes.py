@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from typing import Any
 
 import click
+
+from tract_core.cli.command import print_wrapped
 
 
 @click.command(short_help="Runtimes, and whether they work here.")
@@ -15,12 +19,13 @@ def command(as_json: bool) -> None:
 
     registry = default_registry()
     chosen = _chosen()
-    listed = [
+    listed: list[dict[str, Any]] = [
         {
             "name": name,
             "distribution": registry.owner("tract_runtimes", name),
             "default": name == chosen,
             "unusable": _why_unusable(name),
+            "options": _options(name),
         }
         for name in registry.runtimes()
     ]
@@ -33,16 +38,29 @@ def command(as_json: bool) -> None:
         state = click.style(str(runtime["unusable"] or "works here"), fg="green" if works else "yellow")
         mark = "  (default)" if runtime["default"] else ""
         click.echo(f"{runtime['name']:<{width}}  {runtime['distribution']}  {state}{mark}")
+        for option in runtime["options"]:
+            print_wrapped(
+                f"{option['key']} (default {option['default']!r}): {option['doc']}", indent="    ", hanging="      "
+            )
 
 
 def _chosen() -> str | None:
-    from tract_core.api.runtime import runtime_for_name
+    from tract_core.plugins import default_registry
+    from tract_core.runtime.lookup import default_name
+
+    return default_name(default_registry().runtimes())
+
+
+def _options(name: str) -> list[dict[str, Any]]:
+    """The options of a runtime: key, default, documentation; none for one that cannot be loaded."""
     from tract_core.errors import TractError
+    from tract_core.plugins import default_registry
+    from tract_core.plugins.parameters import parameters_of
 
     try:
-        return runtime_for_name("default").name()
+        return [asdict(one) for one in parameters_of(default_registry().load("tract_runtimes", name))]
     except TractError:
-        return None
+        return []
 
 
 def _why_unusable(name: str) -> str | None:

@@ -32,8 +32,8 @@ def _describe_all() -> list[dict[str, Any]]:
     """Every transform: name, distribution, summary, parameters. One that cannot be loaded says why in its summary."""
     from tract_core.errors import TractError
     from tract_core.plugins import default_registry
+    from tract_core.plugins.parameters import parameters_of
     from tract_core.transforms.lookup import transform_class
-    from tract_core.transforms.parameters import parameters_of
 
     registry = default_registry()
     listed: list[dict[str, Any]] = []

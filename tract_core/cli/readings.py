@@ -272,26 +272,20 @@ def _counted(text: str, value: float) -> int:
 
 # -- transforms --------------------------------------------------------------------------------------------------------
 
-_BARE_KEY: Final = re.compile(r"((?:^|[{,])\s*)([A-Za-z_]\w*)\s*:")
-
 
 def transform(spec: str) -> str:
-    """A transform as the library takes it: JSON. ``NAME(key: value, ...)`` is the other accepted form."""
+    """A transform as the library takes it: a name, ``NAME(key=value, ...)``, or JSON. Raises InputError."""
     import json
 
-    name, parenthesis, arguments = spec.partition("(")
-    is_json = spec.lstrip().startswith("{")
-    if not is_json and not parenthesis:
-        return spec
-    if not is_json and not arguments.rstrip().endswith(")"):
-        raise InputError(f"--transform {spec!r}: the closing parenthesis is missing")
-    quoted = _BARE_KEY.sub(r'\1"\2":', arguments.rstrip()[:-1])
+    from tract_core.plugins.parameters import parse_call
+
     try:
-        return json.dumps(json.loads(spec) if is_json else {"name": name.strip(), **json.loads(f"{{{quoted}}}")})
+        json.loads(spec) if spec.lstrip().startswith("{") else parse_call(spec)
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"--transform {spec!r}: {error.msg}", hint='write it as in set_symbols(values: {"S": 12})'
-        ) from None
+        raise InputError(f"--transform {spec!r}: {error.msg}", hint='as in {"name": "set_symbols", ...}') from None
+    except InputError as error:
+        raise InputError(f"--transform {error.problem}", hint=error.hint) from None
+    return spec
 
 
 # -- assertions --------------------------------------------------------------------------------------------------------

@@ -83,10 +83,12 @@ class Request:
         """Refuse a runtime that is not installed, also where nothing is going to run."""
         from tract_core.plugins import default_registry
         from tract_core.plugins.missing import not_installed
+        from tract_core.plugins.parameters import parse_call
 
         installed = ["default", *default_registry().runtimes()]
-        if self.runtime not in installed:
-            raise not_installed("runtime", self.runtime, installed)
+        name, _ = parse_call(self.runtime)
+        if name not in installed:
+            raise not_installed("runtime", name, installed)
 
     @property
     def final_stage(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.plugins.hookspecs import hookimpl
 
 _OPS: Final = (
@@ -189,9 +190,9 @@ def tract_transforms() -> Mapping[str, str]:
 
 
 @hookimpl
-def tract_runtimes() -> Mapping[str, str]:
+def tract_runtimes() -> Mapping[str, RuntimeOffer]:
     """The plain NumPy interpreter."""
-    return {"reference": "tract_core.runtime.reference:ReferenceRuntime"}
+    return {"reference": RuntimeOffer("tract_core.runtime.reference:ReferenceRuntime", rank=0)}
 
 
 @hookimpl

@@ -37,6 +37,18 @@ class Frontend:
     flags: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+@dataclass(frozen=True, slots=True)
+class RuntimeOffer:
+    """A runtime: where its class is, as ``"module:Class"``, and how good a default it is.
+
+    ``rank``: of the runtimes that have one, ``"default"`` stands for the one with the highest. They need nothing but a
+    processor. ``None`` for a runtime that is used only where it is asked for, as one that needs a device.
+    """
+
+    loader: str
+    rank: int | None = None
+
+
 class PluginState(Enum):
     """How a plugin is doing: installed and not yet needed, in use, failed somewhere, left out, or for another core."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from tract_core.plugins.descriptor import Frontend
+    from tract_core.plugins.descriptor import Frontend, RuntimeOffer
 
 PROJECT = "tract"
 API_VERSION = (1, 0)
@@ -77,8 +77,11 @@ def tract_transforms() -> Mapping[str, str]:  # pyright: ignore[reportReturnType
 
 
 @hookspec
-def tract_runtimes() -> Mapping[str, str]:  # pyright: ignore[reportReturnType]: a specification has no body
-    """Runtimes by name: ``{"toy": "my_plugin.runtime:ToyRuntime"}``, each a class without constructor arguments.
+def tract_runtimes() -> Mapping[str, str | RuntimeOffer]:  # pyright: ignore[reportReturnType]: a specification has no body
+    """Runtimes by name: ``{"toy": "my_plugin.runtime:ToyRuntime"}``, each a frozen dataclass.
+
+    Its fields are its options, with defaults: ``threads: int = 1`` is written ``toy(threads=2)``. One that may be what
+    ``"default"`` stands for is offered with its rank: ``RuntimeOffer("my_plugin.runtime:ToyRuntime", rank=10)``.
 
     Names must be unique over all plugins. Asked at the first look-up of a runtime. Open no device when the module is
     imported or the class constructed: ``why_unusable`` does that.

@@ -11,7 +11,7 @@ from dataclasses import is_dataclass
 from typing import Any, Final, cast
 
 from tract_core.errors import PluginError
-from tract_core.plugins.descriptor import Frontend
+from tract_core.plugins.descriptor import Frontend, RuntimeOffer
 from tract_core.plugins.tables import TableKey
 
 Offer = Mapping[str, Any]
@@ -50,13 +50,21 @@ def frontends(answer: object) -> Offer:
     return checked
 
 
+def runtimes(answer: object) -> Offer:
+    """``{"name": "module:Class"}``, or a `RuntimeOffer` for one that may be the default."""
+    named = _mapping(answer, "texts by name, as {'toy': 'my_plugin.toy:Toy'}")
+    offers = {name: one if isinstance(one, RuntimeOffer) else RuntimeOffer(one) for name, one in named.items()}
+    references({name: one.loader for name, one in offers.items()})
+    return offers
+
+
 CHECKS: Final[Mapping[str, Callable[[object], Offer]]] = {
     "tract_tables": references,
     "tract_operators": modules,
     "tract_importers": modules,
     "tract_frontends": frontends,
     "tract_transforms": references,
-    "tract_runtimes": references,
+    "tract_runtimes": runtimes,
     "tract_commands": references,
 }
 """The check of each hook's answer."""
@@ -112,9 +120,21 @@ def _command(name: str, found: object) -> str | None:
     return None if isinstance(found, click.Command) else f"it is {_a(found)}, wanted a click.Command"
 
 
+def _runtime(name: str, found: object) -> str | None:
+    if not isinstance(found, type) or not is_dataclass(found):
+        is_class = isinstance(found, type)
+        return f"it is {f'the class {found.__name__}' if is_class else _a(found)}, wanted a frozen dataclass"
+    missing = [one for one in ("name", "why_unusable", "prepare") if not hasattr(found, one)]
+    if missing:
+        return f"{found.__name__} has no {', '.join(map(repr, missing))}"
+    own = getattr(found, "name", None)
+    return None if own == name else f"{found.__name__}.name is {own!r}, wanted {name!r}, under which it is offered"
+
+
 _TARGETS: Final[Mapping[str, Callable[[str, object], str | None]]] = {
     "tract_tables": _table,
     "tract_frontends": _frontend,
     "tract_transforms": _transform,
+    "tract_runtimes": _runtime,
     "tract_commands": _command,
 }

@@ -22,7 +22,15 @@ import pluggy
 from tract_core.errors import LimitExceeded, PluginError, RegistrationError, TractError
 from tract_core.plugins import builtin, hookspecs
 from tract_core.plugins.claims import Brought, Offers, take_offers, take_rows
-from tract_core.plugins.descriptor import CORE, CORE_PLUGIN, Frontend, PluginRecord, PluginState, load_object
+from tract_core.plugins.descriptor import (
+    CORE,
+    CORE_PLUGIN,
+    Frontend,
+    PluginRecord,
+    PluginState,
+    RuntimeOffer,
+    load_object,
+)
 from tract_core.plugins.discovery import installed_plugins, normal_name
 from tract_core.plugins.handshake import check_hooks, refusal
 from tract_core.plugins.offers import CHECKS, Offer, what_is_wrong
@@ -158,8 +166,8 @@ class Registry:
         """Where the transforms are, by name."""
         return self._named("tract_transforms")
 
-    def runtimes(self) -> Mapping[str, str]:
-        """Where the runtimes are, by name."""
+    def runtimes(self) -> Mapping[str, RuntimeOffer]:
+        """The runtimes, by name."""
         return self._named("tract_runtimes")
 
     def commands(self) -> Mapping[str, str]:
@@ -178,7 +186,7 @@ class Registry:
             known = ", ".join(sorted(offered)) or "none"
             raise PluginError(f"no plugin offers {name!r} to {hook}; there are: {known}")
         offer, record = offered[name]
-        reference = offer.loader if isinstance(offer, Frontend) else offer
+        reference = offer.loader if isinstance(offer, (Frontend, RuntimeOffer)) else offer
         try:
             loaded = load_object(reference)
             wrong = what_is_wrong(hook, name, loaded)

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any
 
 from tract_core.errors import InputError, PluginError
 from tract_core.plugins import Registry, default_registry
+from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.plugins.missing import not_installed
+from tract_core.plugins.parameters import build, parse_call
 from tract_core.runtime.protocol import Runtime
 
-BEST_CPU: Final = ("cpu", "reference")
-"""What ``"default"`` stands for: the first of these that is installed."""
 
+def find_runtime(name: str, registry: Registry | None = None, options: Mapping[str, Any] | None = None) -> Runtime:
+    """The runtime of that name, or for ``"default"`` the one of the highest rank that is installed.
 
-def find_runtime(name: str, registry: Registry | None = None) -> Runtime:
-    """The runtime of that name, or for ``"default"`` the best CPU runtime that is installed.
-
-    Raises PluginError for a name that is not known, with those that are and the ``pip install`` that would add it,
-    and for a runtime that does not work on this machine, with the reason.
+    ``name`` may say the options too, as ``"cpu(threads=2)"``. Raises PluginError for a name that is not known, with
+    those that are and what would add it, and for a runtime that does not work on this machine, with the reason;
+    InputError for an option that it does not have.
     """
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
         raise InputError(f"a runtime is asked for by its name, a text; got {type(name).__name__}")
+    name, given = parse_call(name)
     registry = registry or default_registry()
     offers = registry.runtimes()
-    chosen = next((one for one in BEST_CPU if one in offers), name) if name == "default" else name
-    if chosen not in offers:
+    chosen = default_name(offers) if name == "default" else name
+    if chosen is None or chosen not in offers:
         raise not_installed("runtime", name, ["default", *offers])
-    make = registry.load("tract_runtimes", chosen)
+    kind = registry.load("tract_runtimes", chosen)
     with registry.blaming("tract_runtimes", chosen, "set-up"):
-        runtime: Runtime = make()
+        runtime: Runtime = build(kind, chosen, {**given, **(options or {})}, "runtime", InputError)
         reason = runtime.why_unusable()
     if reason is not None:
         hint = "ask for 'reference' to run with the plain NumPy interpreter" if name == "default" else None
         raise PluginError(f"runtime {chosen!r} does not work here: {reason}", hint=hint)
     return runtime
+
+
+def default_name(offers: Mapping[str, RuntimeOffer]) -> str | None:
+    """The runtime that ``"default"`` stands for; ``None`` where none has a rank."""
+    ranks = {name: offer.rank for name, offer in offers.items() if offer.rank is not None}
+    return max(ranks, key=lambda name: ranks[name], default=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
@@ -46,12 +46,12 @@ class Plan(Protocol):
 
 
 class Runtime(Protocol):
-    """One way to execute models. Offered by name through the hook ``tract_runtimes``; made without arguments."""
+    """One way to execute models: a frozen dataclass whose fields are its options, each with a default.
 
-    @property
-    def name(self) -> str:
-        """The name under which it is offered."""
-        ...
+    Offered by name through the hook ``tract_runtimes``. ``name``: that name.
+    """
+
+    name: ClassVar[str]
 
     def why_unusable(self) -> str | None:
         """``None`` when it works on this machine, else one sentence, as ``"driver 470 is older than 525"``."""

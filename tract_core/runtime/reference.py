@@ -6,6 +6,7 @@ The written meaning of a model, not a fast way to run it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import TypedSimplePlan
@@ -15,7 +16,7 @@ from tract_core.runtime.plan import TypedSimplePlan
 class ReferenceRuntime:
     """The plain NumPy interpreter of the core."""
 
-    name: str = "reference"
+    name: ClassVar[str] = "reference"
 
     def why_unusable(self) -> str | None:
         """``None``: it works wherever the core does."""

@@ -15,7 +15,7 @@ __all__ = ["Transform", "apply_transform"]
 class Transform(Protocol):
     """A change to a whole model.
 
-    ``name``: as users write it. The fields of the dataclass are the parameters; `tract_core.transforms.parameters`
+    ``name``: as users write it. The fields of the dataclass are the parameters; `tract_core.plugins.parameters`
     says how they are documented and read.
     """
 

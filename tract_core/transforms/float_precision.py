@@ -21,7 +21,7 @@ from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.cast import Cast
 from tract_core.ops.const import Const
 from tract_core.ops.source import TypedSource
-from tract_core.transforms.parameters import texts
+from tract_core.plugins.parameters import texts
 
 _Names = Sequence[str] | None
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from tract_core.errors import TransformError
+from tract_core.errors import InputError, TransformError
 from tract_core.plugins.missing import RESERVED, not_installed
+from tract_core.plugins.parameters import build, parse_call
 from tract_core.plugins.registry import Registry
 from tract_core.transforms import Transform
-from tract_core.transforms.parameters import build
 
 
 @runtime_checkable
@@ -28,7 +28,7 @@ class Spec(Protocol):
 def transform_like(value: Any, registry: Registry) -> Transform:
     """The transform that ``value`` stands for, see `tract_core.transforms.apply_transform`."""
     if isinstance(value, str):
-        return _from_json(value, registry) if value.lstrip().startswith("{") else _named(value, {}, registry)
+        return _from_json(value, registry) if value.lstrip().startswith("{") else _from_call(value, registry)
     if isinstance(value, Spec):
         return _named(value.name, value.parameters(), registry)
     if hasattr(value, "apply") and not isinstance(value, type):
@@ -62,6 +62,16 @@ def _named(name: str, parameters: Mapping[str, Any], registry: Registry) -> Tran
     kind = transform_class(written, registry)
     with registry.blaming("tract_transforms", written, "parameters"):
         return build(kind, written, parameters)
+
+
+def _from_call(text: str, registry: Registry) -> Transform:
+    if "(" not in text:
+        return _named(text, {}, registry)
+    try:
+        name, parameters = parse_call(text)
+    except InputError as error:
+        raise TransformError(error.problem, hint=error.hint) from None
+    return _named(name, parameters, registry)
 
 
 def _from_json(text: str, registry: Registry) -> Transform:

@@ -13,7 +13,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.identity import Identity
 from tract_core.ops.source import TypedSource
-from tract_core.transforms.parameters import texts
+from tract_core.plugins.parameters import texts
 
 
 @dataclass(frozen=True, slots=True)

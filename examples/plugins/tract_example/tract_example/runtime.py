@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tract_core.errors import Unsupported
 from tract_core.model.typed import TypedModel, TypedNode
@@ -25,7 +25,7 @@ TOO_HARD = (Acosh, Asinh, Atanh)
 class ToyRuntime:
     """Offered as ``toy``."""
 
-    name: str = "toy"
+    name: ClassVar[str] = "toy"
 
     def why_unusable(self) -> str | None:
         """``None``: it needs no device."""
