@@ -120,21 +120,9 @@ def _command(name: str, found: object) -> str | None:
     return None if isinstance(found, click.Command) else f"it is {_a(found)}, wanted a click.Command"
 
 
-def _runtime(name: str, found: object) -> str | None:
-    if not isinstance(found, type) or not is_dataclass(found):
-        is_class = isinstance(found, type)
-        return f"it is {f'the class {found.__name__}' if is_class else _a(found)}, wanted a frozen dataclass"
-    missing = [one for one in ("name", "why_unusable", "prepare") if not hasattr(found, one)]
-    if missing:
-        return f"{found.__name__} has no {', '.join(map(repr, missing))}"
-    own = getattr(found, "name", None)
-    return None if own == name else f"{found.__name__}.name is {own!r}, wanted {name!r}, under which it is offered"
-
-
 _TARGETS: Final[Mapping[str, Callable[[str, object], str | None]]] = {
     "tract_tables": _table,
     "tract_frontends": _frontend,
     "tract_transforms": _transform,
-    "tract_runtimes": _runtime,
     "tract_commands": _command,
 }

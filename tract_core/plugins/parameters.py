@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from typing import Any, Final, cast
 
 from tract_core.errors import InputError, TractError, TransformError
@@ -33,7 +33,7 @@ class Parameter:
 
 def parameters_of(kind: Any) -> list[Parameter]:
     """The parameters of a transform or a runtime, in order. A field such as ``from_`` is written ``from``."""
-    return [_describe(field) for field in fields(kind) if field.init]
+    return [_describe(field) for field in fields(kind) if field.init] if is_dataclass(kind) else []
 
 
 def given_parameters(made: Any) -> dict[str, Any]:
