@@ -11,10 +11,10 @@ from tract_core.errors import RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
+from tract_core.model.session import Session
 from tract_core.ops.expect import arity
 from tract_core.plugins.keys import AXES, COST, STATE, Array
 from tract_core.plugins.tables import Rows
-from tract_core.runtime.session import Session
 
 ROWS = Rows()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from tract_core import Model, Runtime, runtime_for_name
 from tract_core.errors import InputError, PluginError, TractError, Unsupported
 from tract_core.model import TypedModel
 from tract_core.plugins import PluginState, Registry, hookimpl
+from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.runtime.explain import Explanation
 
 Maker = Callable[[], Model]
@@ -71,7 +74,19 @@ class Picky(ToyRuntime):
         raise Unsupported("toy has no kernel for Mul (node 'scaled')")
 
 
-def _registry(**classes: str) -> Registry:
+@dataclass(frozen=True)
+class Tunable(ToyRuntime):
+    """Has options."""
+
+    threads: int = field(default=1, metadata={"doc": "how many work at once"})
+    layout: str = "plain"
+
+    def __post_init__(self) -> None:
+        if self.threads < 1:
+            raise ValueError(f"threads is {self.threads}, wanted 1 or more")
+
+
+def _registry(**classes: str | RuntimeOffer) -> Registry:
     class Plugin:
         DISTRIBUTION = "tract-toys"
 
@@ -80,8 +95,9 @@ def _registry(**classes: str) -> Registry:
             return "1.0"
 
         @hookimpl
-        def tract_runtimes(self) -> Mapping[str, str]:
-            return {name: f"{__name__}:{kind}" for name, kind in classes.items()}
+        def tract_runtimes(self) -> Mapping[str, str | RuntimeOffer]:
+            offers = classes.items()
+            return {name: one if isinstance(one, RuntimeOffer) else f"{__name__}:{one}" for name, one in offers}
 
     return Registry({"toys": Plugin()}, discover=False)
 
@@ -98,15 +114,48 @@ def test_default_without_a_compiler_is_the_reference(affine: Maker) -> None:
     assert runtime_for_name("default", registry).name() == "reference"
 
 
-def test_default_is_the_cpu_where_there_is_one() -> None:
-    assert runtime_for_name("default", _registry(cpu="ToyRuntime")).name() == "toy"
+def _ranked(kind: str, rank: int) -> RuntimeOffer:
+    return RuntimeOffer(f"{__name__}:{kind}", rank)
+
+
+def test_default_is_what_has_the_highest_rank() -> None:
+    assert runtime_for_name("default", _registry(fast=_ranked("ToyRuntime", 10))).name() == "toy"
+    assert runtime_for_name("default", _registry(slow=_ranked("ToyRuntime", -1))).name() == "reference"
+    assert runtime_for_name("default", _registry(unranked="ToyRuntime")).name() == "reference"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("tunable(threads=2)", {}), ("tunable", {"threads": 2}), ("tunable( threads = 2, layout=plain )", {})],
+)
+def test_options_are_given_in_the_name_or_beside_it(name: str, options: dict[str, Any]) -> None:
+    runtime = runtime_for_name(name, _registry(tunable="Tunable"), **options)
+    assert runtime.backend == Tunable(threads=2)
+    assert runtime.options() == {"threads": 2}
+    assert repr(runtime) == "Runtime('toy', threads=2)"
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("tunable(thread=2)", "tunable has no parameter 'thread'; its parameters: threads, layout"),
+        ("tunable(threads=0)", "tunable: threads is 0, wanted 1 or more"),
+        ("tunable(threads", "cannot be read: the closing parenthesis is missing"),
+        ("tunable(2)", "cannot be read: '2' gives no parameter a value"),
+        ("tunable(threads=1, threads=2)", "'threads' is given twice"),
+        ("reference(threads=2)", "reference has no parameter 'threads'; its parameters: none"),
+    ],
+)
+def test_options_that_cannot_be(name: str, problem: str) -> None:
+    with pytest.raises(InputError, match=re.escape(problem)):
+        runtime_for_name(name, _registry(tunable="Tunable"))
 
 
 def test_an_unusable_default_is_not_replaced_in_silence() -> None:
     with pytest.raises(
         PluginError, match=r"runtime 'cpu' does not work here: driver 470.*\n  hint: ask for 'reference'"
     ):
-        runtime_for_name("default", _registry(cpu="Unusable"))
+        runtime_for_name("default", _registry(cpu=_ranked("Unusable", 10)))
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ class TestChoice:
 
         registry = Registry({"mine": Mine()}, discover=False, strict=True)
         assert names(registry) == {"core": PluginState.AVAILABLE, "mine": PluginState.AVAILABLE}
-        assert registry.runtimes()["mine"] == "somewhere:Mine"
+        assert registry.runtimes()["mine"].loader == "somewhere:Mine"
         assert "mine" not in Registry(discover=False).runtimes()
 
 

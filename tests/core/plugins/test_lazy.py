@@ -50,7 +50,7 @@ def test_listing_imports_only_plugin_modules(install):
     assert demo.hooks == ("tract_api_version", "tract_operators", "tract_runtimes")
     assert demo.state is PluginState.AVAILABLE
     registry.ask_everything()
-    assert registry.runtimes()["demo"] == "demo_runtime:DemoRuntime"
+    assert registry.runtimes()["demo"].loader == "demo_runtime:DemoRuntime"
     assert demo.state is PluginState.AVAILABLE
     assert "demo_plugin" in sys.modules
     assert not {"demo_ops", "demo_runtime"} & sys.modules.keys()
