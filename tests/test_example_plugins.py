@@ -306,8 +306,7 @@ class TestConformance:
             ROWS.add(KNOWN_GAPS, "slow", [Gap({gap!r}, "for a test")])
 
             class SlowRuntime(ToyRuntime):
-                def __init__(self):
-                    super().__init__("slow")
+                name = "slow"
 
             class Plugin:
                 @hookimpl

@@ -51,7 +51,7 @@ METHODS: dict[str, set[str]] = {
     | {"set_input_names", "set_output_names"}
     | {"set_input_fact", "set_output_fact", "fact", "analyse", "into_analysed", "into_model"},
     "Model": _TYPED | {"transform", "parse_fact", "into_runnable", "declutter", "clone", "from_typed", "into_typed"},
-    "Runtime": {"name", "prepare"},
+    "Runtime": {"name", "options", "prepare"},
     "Runnable": _TYPED | {"run", "__call__", "spawn_state", "profile_json", "chrome_trace", "explain"},
     "State": _TYPED | {"run", "__call__", "freeze"},
     "FrozenState": {"unfreeze"},

@@ -139,10 +139,10 @@ def tract_api_version():
 
 @hookimpl
 def tract_runtimes():
-    return {"second": "tract_second:second"}
+    return {"second": "tract_second:Second"}
 
-def second():
-    return ReferenceRuntime("second")
+class Second(ReferenceRuntime):
+    name = "second"
 """
 
 

@@ -213,7 +213,7 @@ def test_outputs_that_are_selected_need_no_others() -> None:
     model.set_outputs([row, both, tail])
     only = SelectOutputs(["tail"]).apply(model)
     plan = TypedSimplePlan(only)
-    assert [step.name for step in plan.steps] == ["tail"]
+    assert [step.host.name for step in plan.steps] == ["tail"]
     assert plan.run([np.zeros(4, np.float32), np.ones(2, np.float32)])[0].shape == (2,)
 
 

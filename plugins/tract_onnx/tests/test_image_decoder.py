@@ -76,7 +76,7 @@ def test_a_file_that_claims_to_be_huge():
 
 
 def test_no_more_pixels_than_a_tensor_may_have(monkeypatch):
-    monkeypatch.setattr("tract_core.runtime.plan.run_limit", lambda _: 1 << 12)
+    monkeypatch.setattr("tract_core.runtime.turn.run_limit", lambda _: 1 << 12)
     with pytest.raises(RunError, match=r"a tensor of shape \[100,99,3\] would take 29700 bytes, 4096 are allowed"):
         decoded(png(PIXELS, height=100, width=99))
 
