@@ -63,9 +63,14 @@ class Case:
 
 
 def session(model: str | bytes) -> onnxruntime.InferenceSession:
-    """ONNX Runtime with a model, as its users have it, but silent."""
+    """ONNX Runtime with a model, as its users have it, but silent, and on one thread.
+
+    On several, its DynamicQuantizeLSTM cuts a batch into groups and quantises each apart: the result depends on the
+    machine.
+    """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 

@@ -69,6 +69,7 @@ def _options(ort: Any, path: Path) -> Any:
     options = ort.SessionOptions()
     options.log_severity_level = _SILENT  # what goes wrong is raised too
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1  # its DynamicQuantizeLSTM gives another result for every number of threads
     options.add_session_config_entry(_FOLDER, str(path.resolve().parent))
     return options
 
