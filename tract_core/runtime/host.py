@@ -51,11 +51,12 @@ class HostNode:
     state: StateFn | None
 
     @staticmethod
-    def prepare(model: TypedModel, node: TypedNode, known: frozenset[str]) -> HostNode:
-        """``known``: the symbols that inputs, and the nodes that run before, give their values."""
+    def prepare(model: TypedModel, node: TypedNode, given: frozenset[str], known: frozenset[str]) -> HostNode:
+        """``given``: the symbols that inputs give their values; ``known``: those, and what nodes before it give."""
         kind, facts, registry = type(node.op), tuple(model.output_facts(node)), model.registry
         owner = registry[STATE].owner(kind) or registry[REFERENCE].owner(kind) or "nobody"
         promise = Promise(owner, facts)
+        symbols = promise.symbols
         return HostNode(
             node=node.id,
             name=node.name,
@@ -63,8 +64,8 @@ class HostNode:
             inputs=tuple(node.inputs),
             needs=tuple(sorted(symbols_needed(node.op))),
             promise=promise,
-            binds=promise.symbols - known,
-            late=bool(promise.symbols - model.given_symbols()),
+            binds=symbols - known,
+            late=bool(symbols - given),
             makes_texts=any(fact.datum_type is DatumType.STRING for fact in facts),
             meaning=registry[REFERENCE].find(kind),
             state=registry[STATE].find(kind),
@@ -131,12 +132,14 @@ def host_nodes(model: TypedModel) -> list[HostNode]:
 
     Raises UntypableModel where nodes need sizes that only come out of each other.
     """
-    known, found = model.given_symbols(), list[HostNode]()
+    given, found = model.given_symbols(), list[HostNode]()
+    known = given
     for node_id in execution_order(model):
         node = model.nodes[node_id]
         if not isinstance(node.op, TypedSource):
-            found.append(HostNode.prepare(model, node, known))
-            known |= found[-1].binds
+            found.append(HostNode.prepare(model, node, given, known))
+            if found[-1].binds:
+                known |= found[-1].binds
     return found
 
 
