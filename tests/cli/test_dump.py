@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.console import Console
 
 from tract_core.cli.render import Show, print_graph
 from tract_core.model import TypedModel
+from tract_core.model.rewriter import checks_wanted
 from tract_core.model.spec import parse_typed_fact
 from tract_core.ops.binary import Add
 
@@ -146,3 +148,15 @@ def test_figures_stay_whole_on_a_terminal_of_80_columns() -> None:
     print_graph(Console(file=written, width=80, force_terminal=True), graph, Show(columns={"cost": cost}))
     assert written.getvalue().count("FMA(F32)=1234567*B*S") == 4
     assert "\u2026" not in written.getvalue()
+
+
+def test_checking_patches_ends_with_the_command(tract: Call, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRACT_CHECK_PATCHES")
+    checks: list[bool] = []
+    check = TypedModel.check_consistency
+    monkeypatch.setattr(TypedModel, "check_consistency", lambda self: checks.append(checks_wanted()) or check(self))
+    assert tract(model, "--check-patches", "dump").exit_code == 0
+    assert checks
+    assert all(checks)
+    assert not checks_wanted()
+    assert "TRACT_CHECK_PATCHES" not in os.environ

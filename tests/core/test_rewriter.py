@@ -77,6 +77,22 @@ def test_an_error_names_rule_and_node() -> None:
     assert any("rule broken looked at node #1 'n0' Neg" in note for note in caught.value.__notes__)
 
 
+def test_a_forgiven_rule_looks_at_the_next_model_again() -> None:
+    def fails_once(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
+        failed.append(node.name)
+        if len(failed) == 1:
+            raise ValueError("not this one")
+        return ModelPatch.replace_op(model, node, Abs())
+
+    failed: list[str] = []
+    rewriter = Rewriter([Rule("fails_once", (Neg,), fails_once)], forgive=lambda *_: True)
+    first, second = _chain(3), _chain(3)
+    rewriter.rewrite(first)
+    rewriter.rewrite(second)
+    assert operators(first) == ["Neg", "Tanh", "Neg"]
+    assert operators(second) == ["Abs", "Tanh", "Abs"]
+
+
 def test_two_rules_of_one_name_are_refused() -> None:
     with pytest.raises(GraphError, match="two rules are named 'neg_to_abs'"):
         RuleSet([neg_to_abs]) + RuleSet([neg_to_abs])

@@ -159,7 +159,7 @@ class Frame(click.Group):
         try:
             request = self._request(ctx)
             ctx.obj = request
-            with request.time_limit():
+            with request.time_limit(), request.checking():
                 result = super().invoke(ctx)
                 sys.stdout.flush()  # what cannot be written is an error too
                 return result

@@ -68,9 +68,7 @@ def _unusable_runtimes(registry: Registry) -> dict[str, str]:
 
 
 def _as_json(record: PluginRecord, registry: Registry, unusable: dict[str, str]) -> dict[str, Any]:
-    mine = {
-        name: why for name, why in unusable.items() if registry.owner("tract_runtimes", name) == record.distribution
-    }
+    mine = {name: why for name, why in unusable.items() if registry.plugin_behind("tract_runtimes", name) is record}
     return {
         "name": record.name,
         "distribution": record.distribution,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -74,8 +74,6 @@ class Request:
 
         if self.model is None:
             raise InputError("no model was named", hint="write 'tract MODEL SUBCOMMAND'")
-        if self.check_patches:
-            os.environ["TRACT_CHECK_PATCHES"] = "1"
         self._check_runtime()
         return Pipeline(self)
 
@@ -161,3 +159,11 @@ class Request:
             yield
         finally:
             timer.cancel()
+
+    def checking(self) -> AbstractContextManager[None]:
+        """Verify the whole model after every patch, where ``--check-patches`` asks for it."""
+        if not self.check_patches:
+            return nullcontext()
+        from tract_core.model.rewriter import checking_patches
+
+        return checking_patches()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,7 +92,8 @@ class RuleSet:
         try:
             return self._by_type[op_type]
         except KeyError:
-            found = tuple(rule for rule in self.rules if issubclass(op_type, rule.on))
+            bases = op_type.__mro__  # `issubclass` refuses protocols, as TypedOp is one
+            found = tuple(rule for rule in self.rules if any(kind in bases for kind in rule.on))
             return self._by_type.setdefault(op_type, found)
 
 
@@ -107,17 +110,30 @@ class RewriteReport:
         return bool(self.patches)
 
 
+_CHECKING: ContextVar[bool] = ContextVar("_CHECKING", default=False)
+
+
+@contextmanager
+def checking_patches() -> Generator[None]:
+    """Within, rewriters verify the whole model after every patch, unless they are told not to."""
+    token = _CHECKING.set(True)
+    try:
+        yield
+    finally:
+        _CHECKING.reset(token)
+
+
 def checks_wanted() -> bool:
-    """Whether ``TRACT_CHECK_PATCHES`` asks for a consistency check after every patch."""
-    return os.environ.get("TRACT_CHECK_PATCHES", "") not in ("", "0")
+    """Whether `checking_patches`, or the variable ``TRACT_CHECK_PATCHES``, asks for a check after every patch."""
+    return _CHECKING.get() or os.environ.get("TRACT_CHECK_PATCHES", "") not in ("", "0")
 
 
 class Rewriter:
-    """A set of rules and the driver that applies them to a fixpoint.
+    """A set of rules and the driver that applies them to a fixpoint. It keeps nothing of a model that it has rewritten.
 
-    ``check``: verify the whole model after every patch (default: as the variable ``TRACT_CHECK_PATCHES`` says).
+    ``check``: verify the whole model after every patch (default: see `checks_wanted`).
     ``max_patches``: stop after so many patches (for finding the patch that breaks something); ``None`` is no limit.
-    ``forgive``: asked about a rule that raised; when it says yes, the rewriter goes on without that rule.
+    ``forgive``: asked about a rule that raised; when it says yes, this model is rewritten without that rule.
     ``describe``: what messages call the rule of a name.
     """
 
@@ -135,7 +151,6 @@ class Rewriter:
         self.max_patches = max_patches
         self.forgive = forgive
         self.describe = describe
-        self._impossible = False
 
     def with_rule_for(self, name: str, on: type[TypedOp], function: RuleFn) -> Rewriter:
         """The rewriter with one more rule."""
@@ -151,17 +166,29 @@ class Rewriter:
         than that, so rounds follow until one changes nothing. Raises GraphError when the rules do not come to an end,
         naming those that fired most.
         """
-        report = RewriteReport()
-        self._impossible = False
         model.prune()
-        limit = 32 * len(model.nodes) + 1024
-        done = -1
-        while done < report.patches.total() != self.max_patches:
-            done = report.patches.total()
-            self._round(model, report, limit)
-        return report
+        rewriting = _Rewriting(self, model, self.rules, patch_limit=32 * len(model.nodes) + 1024)
+        patches, done = rewriting.report.patches, -1
+        while done < patches.total() != self.max_patches:
+            done = patches.total()
+            rewriting.round()
+        return rewriting.report
 
-    def _round(self, model: TypedModel, report: RewriteReport, limit: int) -> None:
+
+@dataclass(slots=True)
+class _Rewriting:
+    """One model being rewritten. ``rules``: those that are left; ``impossible``: no run can satisfy the model."""
+
+    rewriter: Rewriter
+    model: TypedModel
+    rules: RuleSet
+    patch_limit: int
+    report: RewriteReport = field(default_factory=RewriteReport)
+    impossible: bool = False
+
+    def round(self) -> None:
+        """Look at every node once, and again at the surroundings of each patch."""
+        model, patches = self.model, self.report.patches
         order = _constants_first(model)
         pending, queued = deque(order), set(order)
         while pending:
@@ -170,58 +197,63 @@ class Rewriter:
             queued.discard(node_id)
             if model.nodes[node_id].op is VACANT:
                 continue
-            result = self._visit(model, node_id, report)
+            result = self._visit(node_id)
             if result is None:
                 continue
-            if report.patches.total() == self.max_patches:
+            if patches.total() == self.rewriter.max_patches:
                 return
-            if report.patches.total() > limit:
-                most = report.patches.most_common(3)
-                rules = ", ".join(f"{self.describe(name)} ({count} times)" for name, count in most)
-                raise GraphError(
-                    f"the rules do not come to an end; applied most: {rules}",
-                    where=f"node {model.nodes[node_id].name!r}",
-                    hint="a rule returns None where there is nothing left to do",
-                )
+            if patches.total() > self.patch_limit:
+                raise self._no_end(node_id)
             for touched in [node_id, *result.added, *result.touched]:
                 if touched not in queued:
                     queued.add(touched)
                     pending.append(touched)
 
-    def _visit(self, model: TypedModel, node_id: int, report: RewriteReport) -> PatchResult | None:
-        node = model.nodes[node_id]
-        if not _is_read(model, node):
+    def _no_end(self, node_id: int) -> GraphError:
+        most = self.report.patches.most_common(3)
+        rules = ", ".join(f"{self.rewriter.describe(name)} ({count} times)" for name, count in most)
+        return GraphError(
+            f"the rules do not come to an end; applied most: {rules}",
+            where=f"node {self.model.nodes[node_id].name!r}",
+            hint="a rule returns None where there is nothing left to do",
+        )
+
+    def _visit(self, node_id: int) -> PatchResult | None:
+        node = self.model.nodes[node_id]
+        if not _is_read(self.model, node):
             return None
-        report.visits[node.name] += 1
+        self.report.visits[node.name] += 1
         for rule in self.rules.for_type(type(node.op)):
             try:
-                patch = self._ask(rule, model, node)
+                patch = self._ask(rule, node)
                 if patch is None:
                     continue
                 result = patch.apply()
-                if self.check:
-                    model.check_consistency()
+                if self.rewriter.check:
+                    self.model.check_consistency()
             except Exception as error:
-                error.add_note(f"while {self.describe(rule.name)} looked at node {node}")
+                error.add_note(f"while {self.rewriter.describe(rule.name)} looked at node {node}")
                 raise
-            report.patches[rule.name] += 1
+            self.report.patches[rule.name] += 1
             return result
         return None
 
-    def _ask(self, rule: Rule, model: TypedModel, node: TypedNode) -> ModelPatch | None:
+    def _ask(self, rule: Rule, node: TypedNode) -> ModelPatch | None:
         """The patch of a rule. Nothing has changed yet: a rule that raises here can be done without.
 
         A patch that would take a refusal out of the model is none. In a model that no run can satisfy, as sizes that
         became known contradict each other, what cannot be wired stays as it is, and refuses.
         """
         try:
-            patch = _checked(model, rule(model, node))
+            patch = _checked(self.model, rule(self.model, node))
             return None if patch is None or forgets(patch) else patch
         except Exception as error:
-            self._impossible = self._impossible or (isinstance(error, (DimError, FactError)) and model.is_impossible())
-            if isinstance(error, (DimError, FactError)) and self._impossible:
-                return None
-            if self.forgive is None or not self.forgive(rule, error):
+            if isinstance(error, (DimError, FactError)):
+                self.impossible = self.impossible or self.model.is_impossible()
+                if self.impossible:
+                    return None
+            forgive = self.rewriter.forgive
+            if forgive is None or not forgive(rule, error):
                 raise
             self.rules = self.rules.without(rule.name)
             return None

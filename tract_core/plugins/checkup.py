@@ -123,7 +123,7 @@ def _operators_in(module: str) -> list[type]:
 
 def _names_of_runtimes(registry: Registry, record: PluginRecord) -> Iterator[Finding]:
     for offered in registry.runtimes():
-        if registry.owner("tract_runtimes", offered) != record.distribution:
+        if registry.plugin_behind("tract_runtimes", offered) is not record:
             continue
         try:
             with registry.blaming("tract_runtimes", offered, "set-up"):

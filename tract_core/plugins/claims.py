@@ -42,7 +42,7 @@ def take_rows(
     rows = [(one.standing(row, table_owner), one, row) for one in brought for row in one.rows]
     refused: dict[tuple[str, str, str], tuple[Brought, list[str]]] = {}
     for standing, one, row in sorted(rows, key=lambda claim: claim[0]):
-        first = table.add(row, one.record.distribution, standing)
+        first = table.add(row, one.record.distribution, standing, one.record.name)
         if first is not None:
             refused.setdefault((one.record.name, one.module, first), (one, []))[1].append(row.key)
     for (_, _, first), (one, keys) in refused.items():

@@ -114,11 +114,10 @@ class Registry:
         doing = f"rows in {module}"
         return self._guard(record, doing, _checked, table, Brought(record, module, rows))
 
-    def _overruled(self, distribution: str, error: RegistrationError) -> None:
+    def _overruled(self, plugin: str, error: RegistrationError) -> None:
         """Record that a row is not used, as somebody else answers the question for that operator already."""
-        record = next(one for one in self._records.values() if one.distribution == distribution)
         with self._asking():
-            self._guard(record, "rows", _raise, error)
+            self._guard(self._records[plugin], "rows", _raise, error)
 
     def _modules_for(self, table: str) -> list[tuple[PluginRecord, str]]:
         offers = [(record, offer.get(table, ())) for hook in _ROW_HOOKS for record, offer in self._ask(hook)]
@@ -176,8 +175,13 @@ class Registry:
 
     def owner(self, hook: str, name: str) -> str | None:
         """The distribution behind a named offer of a hook."""
+        record = self.plugin_behind(hook, name)
+        return None if record is None else record.distribution
+
+    def plugin_behind(self, hook: str, name: str) -> PluginRecord | None:
+        """The plugin behind a named offer of a hook."""
         found = self._offered(hook).get(name)
-        return found[1].distribution if found else None
+        return found[1] if found else None
 
     def load(self, hook: str, name: str) -> Any:
         """Import what a named offer leads to. Raises PluginError, naming the distribution and the cause."""
@@ -379,8 +383,7 @@ class Registry:
         """
         if not _FORGIVING.get():
             return False
-        owner = self[table].owner(key)
-        record = next((one for one in self._records.values() if one.distribution == owner), None)
+        record = self._records.get(self[table].plugin(key) or "")
         if record is None or record.name == CORE_PLUGIN or self.strict:
             return False
         with self._asking():

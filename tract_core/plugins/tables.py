@@ -137,15 +137,16 @@ class Standing(IntEnum):
 
 
 class Entry(NamedTuple):
-    """A row that was taken: its value, the distribution that brought it, and how that stands to it."""
+    """A row that was taken: its value, the distribution and the plugin that brought it, and how they stand to it."""
 
     value: Any
     owner: str
     standing: Standing
+    plugin: str
 
 
 Report = Callable[[str, RegistrationError], None]
-"""``(distribution, error)``: told of a row that is not used, when that shows only in a look-up."""
+"""``(plugin, error)``: told of a row that is not used, when that shows only in a look-up."""
 
 
 class Table(Generic[K, V]):
@@ -175,16 +176,16 @@ class Table(Generic[K, V]):
                     f"{place}: the row of {owner} for {row.key} {wrong}", hint=f"a row says {self.key.meaning}"
                 )
 
-    def add(self, row: Row, owner: str, standing: Standing = Standing.NEWCOMER) -> str | None:
+    def add(self, row: Row, owner: str, standing: Standing = Standing.NEWCOMER, plugin: str = "") -> str | None:
         """Take a row of ``owner``, the name of a distribution. Returns the distribution that was there first, if any.
 
-        Rows are added in the order of their standing.
+        ``plugin``: which of the plugins of that distribution brings it. Rows are added in the order of their standing.
         """
         subject = self.key.subject(row.key)
         first = self._entries.get(row.key) or self._subjects.get(subject)
         if first is not None and (first.owner != owner or row.key in self._entries):
             return first.owner
-        entry = Entry(row.value, owner, standing)
+        entry = Entry(row.value, owner, standing, plugin)
         self._entries[row.key] = entry
         self._subjects.setdefault(subject, entry)
         self._found.clear()
@@ -227,7 +228,7 @@ class Table(Generic[K, V]):
         first = next((entry for entry in answers if entry.standing is not Standing.NEWCOMER), None)
         self._found[kind] = nearest if first is None else first if first in hits.values() else None
         if first is not None and self._report is not None:
-            self._report(nearest.owner, clash(self.key, [name], first.owner, nearest.owner))
+            self._report(nearest.plugin, clash(self.key, [name], first.owner, nearest.owner))
         return self._found[kind]
 
     def __getitem__(self, key: object) -> V:
@@ -252,6 +253,11 @@ class Table(Generic[K, V]):
         """The distribution that brought the row which a look-up of ``key`` gives."""
         found = self._find(key)
         return None if found is None else found.owner
+
+    def plugin(self, key: object) -> str | None:
+        """The plugin, of that distribution, that brought it."""
+        found = self._find(key)
+        return None if found is None else found.plugin
 
 
 NAMED_IN_CLASH: Final = 5

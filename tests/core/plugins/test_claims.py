@@ -9,10 +9,13 @@ import pytest
 
 from tract_core.api.formats import find_format
 from tract_core.errors import InputError, RegistrationError
+from tract_core.model.spec import parse_typed_fact
+from tract_core.model.typed import TypedModel
 from tract_core.ops.conv import Conv
 from tract_core.ops.elementwise import ElementWise, Exp
 from tract_core.ops.reduce import Reduce
 from tract_core.plugins import PluginState, PluginWarning, Registry, TableKey
+from tract_core.plugins.checkup import check_up
 from tract_core.plugins.keys import COST, DECLUTTER, REFERENCE, STATE
 
 COLOURS = TableKey("colours", "a colour")
@@ -21,6 +24,7 @@ from tract_core.plugins import Rows, TableKey
 ROWS = Rows()
 COLOURS = TableKey("colours", "a colour")
 """
+PREAMBLE = "from tract_core.plugins import hookimpl\n@hookimpl\ndef tract_api_version(): return '1.0'\n"
 OPERATORS = "@hookimpl\ndef tract_operators(): "
 MY_ROWS = OPERATORS + "return {{'colours': ['{0}_ops']}}"
 RUNTIMES = "@hookimpl\ndef tract_runtimes(): "
@@ -262,3 +266,51 @@ class TestEndings:
         with pytest.raises(InputError, match="the formats one and two all take files named so") as caught:
             self.asked(install, monkeypatch, tmp_path, "m.abc", aaa=one, bbb=two)
         assert "--format" in str(caught.value.hint)
+
+
+class TestTwoPluginsOfOneDistribution:
+    """What fails is put down to the one that brought it."""
+
+    ENTRIES = "[tract]\nfirst = two_plugin\nsecond = two_second\n"
+
+    def failed(self, registry: Registry) -> set[str]:
+        return set(failures(registry))
+
+    def test_a_row_that_is_not_used(self, install):
+        ops = f"{HEAD}ROWS.add(COST, 'tract_core.ops.elementwise:Exp', lambda *_: 'mine')"
+        second = PREAMBLE + OPERATORS + "return {'cost': ['two_ops']}"
+        install("two", entry_points=self.ENTRIES, ops=ops, second=second)
+        registry = Registry(only=["tract-two"])
+        with pytest.warns(PluginWarning, match="plugin 'second' of tract-two"):
+            registry[COST].find(Exp)
+        assert self.failed(registry) == {"second"}
+
+    def test_a_row_that_raises(self, install):
+        ops = HEAD + (
+            "from tract_core.model.rewriter import Rule\nfrom tract_core.model.op import TypedOp\n"
+            "ROWS.add(DECLUTTER, 'mine', Rule('mine', (TypedOp,), lambda *_: 1 // 0))"
+        )
+        second = PREAMBLE + OPERATORS + "return {'declutter': ['two_ops']}"
+        install("two", entry_points=self.ENTRIES, ops=ops, second=second)
+        registry = Registry(only=["tract-two"])
+        model = TypedModel(registry=registry)
+        x = model.add_source("x", parse_typed_fact("S,f32", model.symbols))
+        model.set_outputs(model.wire_node("y", Exp(), [x]))
+        with pytest.warns(PluginWarning, match="plugin 'second' of tract-two: rule mine"):
+            model.declutter()
+        assert self.failed(registry) == {"second"}
+
+    def test_a_runtime_of_another_name(self, install):
+        runtime = """
+            from dataclasses import dataclass
+            @dataclass(frozen=True)
+            class Toy:
+                name = "other"
+                def why_unusable(self): return None
+                def prepare(self, model): raise NotImplementedError
+        """
+        second = PREAMBLE + RUNTIMES + "return {'toy': 'two_toy:Toy'}"
+        install("two", entry_points=self.ENTRIES, second=second, toy=runtime)
+        registry = Registry(only=["tract-two"])
+        check_up(registry)
+        assert self.failed(registry) == {"second"}
