@@ -77,7 +77,7 @@ def check_assertions(model: TypedModel, flags: dict[str, Any]) -> None:
 def audit(model: TypedModel) -> str:
     """The whole graph as JSON: properties, assertions, inputs, outputs and nodes."""
     from tract_core.cli.render import describe
-    from tract_core.runtime.profile import node_cost
+    from tract_core.model.questions import node_cost
 
     def wire(outlet: Any) -> dict[str, Any]:
         fact = model.outlet_fact(outlet)

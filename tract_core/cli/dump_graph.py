@@ -111,7 +111,7 @@ def _chosen(model: Graph[Any, Any], flags: Flags) -> frozenset[int] | None:
 
 
 def _costs(model: TypedModel) -> dict[int, str]:
-    from tract_core.runtime.profile import node_cost
+    from tract_core.model.questions import node_cost
 
     return {
         node.id: "\n".join(f"{kind}={count}" for kind, count in node_cost(model, node).items())
@@ -120,11 +120,10 @@ def _costs(model: TypedModel) -> dict[int, str]:
 
 
 def _axes(model: TypedModel) -> dict[int, str]:
-    from tract_core.plugins.keys import AXES
+    from tract_core.model.questions import node_axes
 
-    nodes = list(model.live_nodes())
-    found = [model.registry.answer(AXES, node.op, model.input_facts(node), model.output_facts(node)) for node in nodes]
-    return {node.id: str(mapping) for node, mapping in zip(nodes, found, strict=True) if mapping is not None}
+    found = {node.id: node_axes(model, node) for node in model.live_nodes()}
+    return {node_id: str(mapping) for node_id, mapping in found.items() if mapping is not None}
 
 
 def _placements(request: Request, model: TypedModel) -> dict[int, str]:

@@ -38,7 +38,7 @@ def command(check: bool, verbose: bool, as_json: bool) -> None:
     import warnings
 
     from tract_core.plugins import PluginWarning, default_registry
-    from tract_core.plugins.checkup import check_up
+    from tract_core.testing.checkup import check_up
 
     registry = default_registry()
     with warnings.catch_warnings():

@@ -13,13 +13,14 @@ from tract_core.dims.parse import parse_dim
 from tract_core.dims.scope import SymbolScope
 from tract_core.dims.solve import bind, linear_in_one_symbol, symbol_name
 from tract_core.dims.tdim import Dim, TDim, symbol
-from tract_core.dims.walk import evaluate, is_symbolic, substitute, symbols_of
+from tract_core.dims.walk import evaluate, is_one, is_symbolic, substitute, symbols_of
 
 __all__ = [  # noqa: RUF022 - grouped by what they are for
     # what a size is
     "Dim",
     "TDim",
     "symbol",
+    "is_one",
     "is_symbolic",
     "symbols_of",
     # build

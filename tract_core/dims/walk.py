@@ -17,6 +17,11 @@ def is_symbolic(dim: Dim) -> bool:
     return isinstance(dim, TDim)
 
 
+def is_one(dim: Dim) -> bool:
+    """Whether a size is the number 1."""
+    return not is_symbolic(dim) and dim == 1
+
+
 def symbols_of(dim: Dim) -> frozenset[str]:
     """The names of all symbols in ``dim``."""
     if isinstance(dim, int):

@@ -14,8 +14,8 @@ from tract_core.dims import Dim, substitute, symbol, symbol_name, symbols_of
 from tract_core.model.conditions import may_be_of_shape
 from tract_core.model.fact import TypedFact
 from tract_core.model.fields import changed, leaves
+from tract_core.model.questions import node_cost
 from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import COST
 
 T = TypeVar("T")
 
@@ -52,8 +52,7 @@ def body_cost(body: TypedModel, known: Mapping[str, Dim]) -> dict[str, Dim]:
     total: dict[str, Dim] = {}
     for node_id in body.eval_order():
         node = body.nodes[node_id]
-        counts = body.registry.answer(COST, node.op, body.input_facts(node), body.output_facts(node))
-        add_cost(total, counts or {})
+        add_cost(total, node_cost(body, node))
     return {kind: substitute(count, known) for kind, count in total.items()}
 
 

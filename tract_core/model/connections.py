@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tract_core.dims import is_one
 from tract_core.model.axes import AxesMapping, letters
 from tract_core.model.graph import OutletId
+from tract_core.model.questions import node_axes
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.expect import is_one
-from tract_core.plugins.keys import AXES
 
 AxisId = tuple[OutletId, int]
 """One axis of one tensor."""
@@ -101,5 +101,6 @@ def _mapping(model: TypedModel, node: TypedNode) -> AxesMapping | None:
     if OutletId(node.id) in model.inputs:
         return None
     inputs, outputs = model.input_facts(node), model.output_facts(node)
-    found = model.registry.answer(AXES, node.op, inputs, outputs)
-    return found or AxesMapping.disconnected([fact.rank for fact in inputs], [fact.rank for fact in outputs])
+    return node_axes(model, node) or AxesMapping.disconnected(
+        [fact.rank for fact in inputs], [fact.rank for fact in outputs]
+    )

@@ -21,6 +21,7 @@ from tract_core.model.graph import VACANT
 from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch, PatchResult
 from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.plugins.keys import what_is_wrong_with_types
 
 RuleFn = Callable[[TypedModel, TypedNode, Any], "ModelPatch | None"]
 
@@ -54,14 +55,6 @@ def rewrites(*on: type) -> Callable[[RuleFn], Rule]:
         return Rule(getattr(function, "__name__", repr(function)), on, function)
 
     return make
-
-
-def what_is_wrong_with_types(on: tuple[object, ...]) -> str | None:
-    """Why a rule cannot look at operators of these types, or ``None``."""
-    other = next((one for one in on if not isinstance(one, type)), None)
-    if other is not None:
-        return f"is given {getattr(other, '__name__', other)!r}, wanted types of operators"
-    return None if on else "is given no type of operator, so that it never looks at anything"
 
 
 class RuleSet:

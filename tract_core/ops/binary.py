@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.dims import Dim, comparison, dim_max, dim_min
+from tract_core.dims import Dim, comparison, dim_max, dim_min, is_one
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.elementwise import power
-from tract_core.ops.expect import arity, broadcast_shapes, is_one, same_rank, same_type, wide
+from tract_core.ops.expect import arity, broadcast_shapes, same_rank, same_type, wide
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 

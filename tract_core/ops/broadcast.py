@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tract_core.dims import Dim
+from tract_core.dims import Dim, is_one
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import arity, broadcast_shapes, is_one
+from tract_core.ops.expect import arity, broadcast_shapes
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from tract_core.data import DatumType, DType
-from tract_core.dims import Dim, broadcast, product
+from tract_core.dims import Dim, broadcast, is_one, product
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping, letters
 from tract_core.model.conditions import may_broadcast, may_equal
@@ -21,7 +21,7 @@ from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
-from tract_core.ops.expect import arity, is_one, same_type, wide
+from tract_core.ops.expect import arity, same_type, wide
 from tract_core.ops.rounding import round_into
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows

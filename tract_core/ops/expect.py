@@ -73,11 +73,6 @@ def wide(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
     return np.dtype(np.float32) if kind.is_float() and dtype.itemsize < 4 else dtype
 
 
-def is_one(dim: Dim) -> bool:
-    """Whether a size is the number 1."""
-    return not is_symbolic(dim) and dim == 1
-
-
 def integers(op: Op, fact: TypedFact, role: str) -> TypedFact:
     """``fact``, when it is of an integer type. Raises FactError, naming what the input is for, otherwise."""
     if not fact.datum_type.is_integer():

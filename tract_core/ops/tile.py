@@ -8,14 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from tract_core.dims import Dim
+from tract_core.dims import Dim, is_one
 from tract_core.errors import FactError, RunError
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import arity, is_one, vector_of
+from tract_core.ops.expect import arity, vector_of
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 

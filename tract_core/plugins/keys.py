@@ -1,27 +1,20 @@
 """The tables of the core, one key per question.
 
-The type aliases are the contracts of the rows. A plugin that asks a question of its own makes a `TableKey` of its own;
-nothing needs to be added here.
+The type aliases are the contracts of the rows. The facts, sessions and mappings that they speak of are those of
+`tract_core.model`, which asks the tables and which nothing here knows. A plugin that asks a question of its own makes a
+`TableKey` of its own; nothing needs to be added here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from tract_core.dims import Dim
 from tract_core.plugins.tables import TableKey, function_row
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tract_core.model.axes import AxesMapping
-    from tract_core.model.fact import TypedFact
-    from tract_core.model.op import TypedOp
-    from tract_core.model.rewriter import Rule
-    from tract_core.model.session import OpState, Session
 
 Array = np.ndarray[Any, Any]
 
@@ -31,49 +24,55 @@ ReferenceFn = Callable[..., "Array | tuple[Array, ...]"]
 SymbolicFn = Callable[..., Array]
 """``(op, *arrays) -> array``: like the NumPy meaning, on small arrays of Python objects whose elements are sizes."""
 
-StateFn = Callable[["Any", "Session"], "OpState"]
-"""``(op, session) -> OpState``: a fresh state for one node of one running model."""
+StateFn = Callable[[Any, Any], Any]
+"""``(op, session) -> OpState``: a fresh state for one node of one running model, see `tract_core.model.session`."""
 
-CostFn = Callable[["Any", "Sequence[TypedFact]", "Sequence[TypedFact]"], Mapping[str, Dim]]
+CostFn = Callable[[Any, Sequence[Any], Sequence[Any]], Mapping[str, Dim]]
 """``(op, input facts, output facts) -> {"FMA(F32)": count, ...}``; counts are exact and may be symbolic."""
 
-AxesFn = Callable[["Any", "Sequence[TypedFact]", "Sequence[TypedFact]"], "AxesMapping"]
+AxesFn = Callable[[Any, Sequence[Any], Sequence[Any]], Any]
 """``(op, input facts, output facts) -> AxesMapping``: which axis of which input becomes which axis of which output."""
 
-REFERENCE: TableKey[type[TypedOp], ReferenceFn] = TableKey(
+REFERENCE: TableKey[type, ReferenceFn] = TableKey(
     "reference", "what the operator computes, in plain NumPy", function_row
 )
-STATE: TableKey[type[TypedOp], StateFn] = TableKey(
+STATE: TableKey[type, StateFn] = TableKey(
     "state", "how an operator that keeps state, or runs a body, runs", function_row, rival=REFERENCE
 )
-SYMBOLIC: TableKey[type[TypedOp], SymbolicFn] = TableKey(
-    "symbolic", "what the operator does to arrays of sizes", function_row
-)
+SYMBOLIC: TableKey[type, SymbolicFn] = TableKey("symbolic", "what the operator does to arrays of sizes", function_row)
 
 
 def _counts(found: Any, *_: Any) -> str | None:
     return None if isinstance(found, Mapping) else f"it is a {type(found).__name__}, wanted a dictionary of counts"
 
 
-def _mapping(found: Any, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> str | None:
-    from tract_core.model.axes import AxesMapping
+@runtime_checkable
+class _MapsAxes(Protocol):
+    """What the table asks of a `tract_core.model.axes.AxesMapping`."""
 
-    if not isinstance(found, AxesMapping):
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def axes(self) -> Any: ...
+
+
+def _mapping(found: object, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
+    if not isinstance(found, _MapsAxes):
         return f"it is a {type(found).__name__}, wanted an AxesMapping"
     wanted = [fact.rank for fact in inputs], [fact.rank for fact in outputs]
     ranks = [len(term) for term in found.inputs], [len(term) for term in found.outputs]
     return None if ranks == wanted else f"{found} maps tensors of ranks {ranks}, wanted {wanted}"
 
 
-COST: TableKey[type[TypedOp], CostFn] = TableKey(
+COST: TableKey[type, CostFn] = TableKey(
     "cost", "how many operations, by kind, the operator takes", function_row, answer=_counts
 )
-AXES: TableKey[type[TypedOp], AxesFn] = TableKey(
+AXES: TableKey[type, AxesFn] = TableKey(
     "axes", "which input axis becomes which output axis", function_row, answer=_mapping
 )
 
 
-PartnerFn = Callable[["Path", Mapping[str, Array]], Mapping[str, Array]]
+PartnerFn = Callable[[Path, Mapping[str, Array]], Mapping[str, Array]]
 """``(path, inputs by name) -> tensors by name``: run the model of a file in another engine.
 
 The tensors are all that the engine can show, intermediate ones too, under the names of the file. Raises PluginError,
@@ -85,16 +84,36 @@ PARTNERS: TableKey[str, PartnerFn] = TableKey(
 )
 
 
-def _rule_row(key: str, value: Any) -> str | None:
-    from tract_core.model.rewriter import Rule, what_is_wrong_with_types
+@runtime_checkable
+class _RuleLike(Protocol):
+    """What the table asks of a `tract_core.model.rewriter.Rule`: its name, what it looks at, and that it is called."""
 
-    if not isinstance(value, Rule):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def on(self) -> tuple[type, ...]: ...
+
+    def __call__(self, model: Any, node: Any) -> Any: ...
+
+
+def what_is_wrong_with_types(on: tuple[object, ...]) -> str | None:
+    """Why a rule cannot look at operators of these types, or ``None``."""
+    other = next((one for one in on if not isinstance(one, type)), None)
+    if other is not None:
+        return f"is given {getattr(other, '__name__', other)!r}, wanted types of operators"
+    return None if on else "is given no type of operator, so that it never looks at anything"
+
+
+def _rule_row(key: str, value: object) -> str | None:
+    if not isinstance(value, _RuleLike):
         return f"is a {type(value).__name__}, wanted a Rule (decorate it with tract_core.model.rewriter.rewrites)"
     if value.name != key:
         return f"is a rule named {value.name}, wanted one named {key}"
     return what_is_wrong_with_types(value.on)
 
 
-DECLUTTER: TableKey[str, Rule] = TableKey(
+DECLUTTER: TableKey[str, Any] = TableKey(
     "declutter", "how one node is rewritten, to bring a graph closer to its normal form", _rule_row
 )
+"""Rows are `tract_core.model.rewriter.Rule`."""

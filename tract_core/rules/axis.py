@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tract_core.dims import Dim
+from tract_core.dims import Dim, is_one
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, Reshape, RmAxis, full_reshape, moves_for
-from tract_core.ops.expect import is_one
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from tract_core.data import Constant
+from tract_core.dims import is_one
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -20,7 +21,6 @@ from tract_core.ops import binary as ops
 from tract_core.ops.binary import Binary, Div, Mul, Pow, ShiftLeft, ShiftRight
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.elementwise import PowConst, Recip, Rsqrt, Sqrt, Square
-from tract_core.ops.expect import is_one
 from tract_core.ops.rounding import limits
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from tract_core.dims import is_one
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -23,7 +24,6 @@ from tract_core.ops.concat import TypedConcat
 from tract_core.ops.cumsum import CumSum
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.elementwise import ElementWise
-from tract_core.ops.expect import is_one
 from tract_core.ops.iff import Iff
 from tract_core.ops.norm import RmsNorm
 from tract_core.ops.pad import Pad

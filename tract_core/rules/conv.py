@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from tract_core.dims import Dim
+from tract_core.dims import Dim, is_one
 from tract_core.model.axes import AxesMapping, letters
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
@@ -19,7 +19,6 @@ from tract_core.ops.binary import Add, Binary, Div, Mul, Sub
 from tract_core.ops.conv import Conv
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.einsum import EinSum, accumulator
-from tract_core.ops.expect import is_one
 from tract_core.ops.pad import Pad, PadConstant
 from tract_core.ops.pool_spec import Explicit, PoolSpec, Valid
 from tract_core.ops.wiring import wire_one, wire_squeeze, wire_unsqueeze

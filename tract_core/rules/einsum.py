@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tract_core.dims import Dim, product
+from tract_core.dims import Dim, is_one, product
 from tract_core.model.axes import AxesMapping
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
@@ -14,7 +14,6 @@ from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, Reshape, RmAxis, moves_for
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.einsum import EinSum
-from tract_core.ops.expect import is_one
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows

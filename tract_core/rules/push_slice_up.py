@@ -11,6 +11,7 @@ from tract_core.errors import FactError, TractError
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch
+from tract_core.model.questions import node_axes
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.const import Const
@@ -19,7 +20,7 @@ from tract_core.ops.pool_spec import PoolSpec
 from tract_core.ops.slice import Slice
 from tract_core.ops.source import TypedSource
 from tract_core.ops.wiring import wire_one
-from tract_core.plugins.keys import AXES, DECLUTTER, STATE
+from tract_core.plugins.keys import DECLUTTER, STATE
 from tract_core.plugins.tables import Rows
 from tract_core.rules.pattern import MOST_READERS
 
@@ -81,7 +82,7 @@ def carriers(model: TypedModel, producer: TypedNode, axis: int) -> list[Carrier]
     """Where the axis is in each input; ``None`` when it does not pass through, or is not in any of them."""
     if not producer.inputs or model.registry[STATE].find(type(producer.op)) is not None:
         return None
-    mapping = model.registry.answer(AXES, producer.op, model.input_facts(producer), model.output_facts(producer))
+    mapping = node_axes(model, producer)
     if mapping is None:
         return None
     name = mapping.outputs[0][axis]

@@ -11,12 +11,13 @@ from tract_core.model.bodies import fit
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
+from tract_core.model.questions import node_axes
 from tract_core.model.rewriter import rewrites
 from tract_core.model.substitute import substitute_in
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.const import Const
 from tract_core.ops.scan import FullInput, InputMapping, Scan, ScannedInput
-from tract_core.plugins.keys import AXES, DECLUTTER, STATE
+from tract_core.plugins.keys import DECLUTTER, STATE
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -74,7 +75,7 @@ def _can_move(
 
 def _axis_behind(body: TypedModel, inner: TypedNode, cut: Mapping[OutletId, int]) -> int | None:
     """Where the axis on which the tensors ``cut`` are cut stands in the output; ``None`` when it does not pass."""
-    mapping = body.registry.answer(AXES, inner.op, body.input_facts(inner), body.output_facts(inner))
+    mapping = node_axes(body, inner)
     if mapping is None:
         return None
     names = {term[cut[o]] for o, term in zip(inner.inputs, mapping.inputs, strict=True) if o in cut}

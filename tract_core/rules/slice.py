@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from tract_core.dims import Dim
+from tract_core.dims import Dim, is_one
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.broadcast import MultiBroadcastTo
-from tract_core.ops.expect import is_one
 from tract_core.ops.range import Range
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring import wire_one

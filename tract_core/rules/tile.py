@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tract_core.dims import is_one
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.broadcast import MultiBroadcastTo
-from tract_core.ops.expect import is_one
 from tract_core.ops.tile import Tile
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows

@@ -8,20 +8,15 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any, Final
 
-from tract_core.dims import Dim
 from tract_core.errors import Unsupported
+from tract_core.model.questions import node_cost
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.plugins.keys import COST, Array
+from tract_core.plugins.keys import Array
 from tract_core.runtime.protocol import NodeTiming, Plan, TimedPlan
 
 MAX_SECONDS: Final = 1.0
 """A profile repeats the model for this long by default, but at least once and no more than `MAX_TURNS` times."""
 MAX_TURNS: Final = 50
-
-
-def node_cost(model: TypedModel, node: TypedNode) -> dict[str, Dim]:
-    """How many operations a node takes, by kind, possibly symbolic; empty when nobody has said."""
-    return dict(model.registry.answer(COST, node.op, model.input_facts(node), model.output_facts(node)) or {})
 
 
 def profile(

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from tract_core.cli.frame import app
 from tract_core.plugins import PluginState, PluginWarning, Registry
-from tract_core.plugins.checkup import check_up
+from tract_core.testing.checkup import check_up
 
 HEAD = """
 from dataclasses import dataclass

@@ -15,8 +15,8 @@ from tract_core.ops.conv import Conv
 from tract_core.ops.elementwise import ElementWise, Exp
 from tract_core.ops.reduce import Reduce
 from tract_core.plugins import PluginState, PluginWarning, Registry, TableKey
-from tract_core.plugins.checkup import check_up
 from tract_core.plugins.keys import COST, DECLUTTER, REFERENCE, STATE
+from tract_core.testing.checkup import check_up
 
 COLOURS = TableKey("colours", "a colour")
 ROWS = """

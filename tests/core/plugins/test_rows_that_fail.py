@@ -14,6 +14,7 @@ import pytest
 from tract_core.dims import symbol
 from tract_core.model.axes import AxesMapping
 from tract_core.model.op import TypedOp
+from tract_core.model.questions import node_cost
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import MoveAxis
@@ -23,7 +24,6 @@ from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC
 from tract_core.plugins.registry import rows_may_raise
 from tract_core.rules.change_axes import RENAME_AXES
 from tract_core.runtime.plan import TypedSimplePlan
-from tract_core.runtime.profile import node_cost
 
 TABLES = {key.name: key for key in (AXES, COST, SYMBOLIC, RENAME_AXES)}
 

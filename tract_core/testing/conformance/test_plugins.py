@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tract_core.plugins import Registry
-from tract_core.plugins.checkup import check_up
+from tract_core.testing.checkup import check_up
 from tract_core.testing.conformance.selection import pytest_generate_tests
 
 __all__ = ["pytest_generate_tests", "test_plugin"]

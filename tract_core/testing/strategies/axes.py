@@ -8,11 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from tract_core.dims import Dim, is_symbolic, product
+from tract_core.dims import Dim, is_one, is_symbolic, product
 from tract_core.model.graph import OutletId
 from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis
 from tract_core.ops.broadcast import MultiBroadcastTo
-from tract_core.ops.expect import is_one
 from tract_core.testing.strategies.garden import MAX_RANK, Array, Garden, Sizes, now
 
 
