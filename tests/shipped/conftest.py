@@ -15,7 +15,7 @@ HERE: Final = Path(__file__).parent
 MEMORY: Final = 12 << 30
 """Bytes of addresses that a run may have: sizes that a file cannot mean must not take the machine with them."""
 
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "plugins" / "tract_onnx" / "tests")]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,8 +37,10 @@ def bounded_memory() -> Iterator[None]:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     reports = [one for kind in ("passed", "failed") for one in terminalreporter.stats.get(kind, ())]
-    rows = sorted(dict(report.user_properties).get("row") or () for report in reports)
+    rows = sorted(row for report in reports if (row := dict(report.user_properties).get("row")))
+    if not rows:
+        return
     table = Table("file", "MB", "nodes", "load s", "wired", "decluttered", "verdict", title="shipped files")
-    for row in filter(None, rows):
+    for row in rows:
         table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 160).print(table)

@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tract_core.errors import DimError, FactError, GraphError, PluginError, RegistrationError
 from tract_core.limits import count_node
 from tract_core.model.forgotten import forgets
@@ -164,7 +166,8 @@ class Rewriter:
         patches, done = rewriting.report.patches, -1
         while done < patches.total() != self.max_patches:
             done = patches.total()
-            rewriting.round()
+            with np.errstate(all="ignore"):
+                rewriting.round()
         return rewriting.report
 
 

@@ -177,8 +177,7 @@ def merge_factors(model: TypedModel, node: TypedNode, op: Mul) -> ModelPatch | N
     if x.shape != node.outputs[0].fact.shape or not _merge_exactly(first.array, outer.array, x):
         return None
     patch = ModelPatch(model)
-    with np.errstate(over="ignore"):
-        factor = patch.model.add_const(f"{node.name}.factor", Constant(first.array * outer.array))
+    factor = patch.model.add_const(f"{node.name}.factor", Constant(first.array * outer.array))
     patch.shunt(OutletId(node.id), wire_one(patch.model, node.name, Mul(), patch.tap(inner.inputs[0]), factor))
     return patch
 

@@ -99,9 +99,8 @@ def _unseen(model: TypedModel, node: TypedNode, conv: TypedNode) -> bool:
     if isinstance(node.op, _SHIFTS):
         return bool(np.all(np.abs(_MEANING[type(node.op)](bias.reshape(-1), number.reshape(-1))) <= kind.max))
     rows = np.moveaxis(kernel, conv.op.kernel_format.o_axis(kernel.ndim), 0).reshape(len(kernel), -1)
-    with np.errstate(all="ignore"):
-        factor = _MEANING[type(node.op)](1.0, np.abs(number.reshape(-1)))
-        largest, bias = np.abs(rows).max(axis=1, initial=0) * factor, np.abs(bias.reshape(-1)) * factor
+    factor = _MEANING[type(node.op)](1.0, np.abs(number.reshape(-1)))
+    largest, bias = np.abs(rows).max(axis=1, initial=0) * factor, np.abs(bias.reshape(-1)) * factor
     in_full = (largest == 0) | ((largest >= kind.smallest_normal) & (largest <= kind.max))
     return bool(np.all(in_full) and np.all(bias <= kind.max))
 

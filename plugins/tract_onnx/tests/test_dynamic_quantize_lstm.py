@@ -6,6 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx_single import MICROSOFT, feeds, node_model, outputs_of, refused
+from quantised_lstm import states_of, textbook
 
 from tract_core.errors import FactError
 
@@ -106,41 +107,6 @@ def test_empty(empty):
         np.testing.assert_array_equal(h, inputs[5])
 
 
-def quantised(x):
-    """By the definition of DynamicQuantizeLinear, in float32 where it says so: integers less the zero point, scale."""
-    low, high = min(np.float32(0), x.min(initial=0)), max(np.float32(0), x.max(initial=0))
-    scale = np.float32((high - low) / np.float32(255)) or np.float32(1)
-    zero = np.clip(np.rint(-low / scale), 0, 255)
-    return np.clip(np.rint(x / scale) + zero, 0, 255) - zero, float(scale)
-
-
-def textbook(inputs, *, backward=False):
-    """One direction, in float64 but for what is quantised."""
-    x, w, r, bias, ends, h, c, peepholes, w_scale, w_zero, r_scale, r_zero = inputs
-
-    def product(a, q, scale, zero):
-        integers, a_scale = quantised(a.astype(np.float32))
-        return integers @ (q[0].astype(int) - zero[0]) * a_scale * scale[0].astype(float)
-
-    def sigmoid(v):
-        return 1 / (1 + np.exp(-v))
-
-    hidden, steps = r.shape[1], len(x)
-    lives = np.arange(steps)[:, None, None] < (steps if ends is None else ends[None, :, None])
-    gates = product(np.where(lives, x, 0), w, w_scale, w_zero)
-    h, c, y = h[0].astype(float), c[0].astype(float), np.zeros((steps, x.shape[1], hidden))
-    p_i, p_o, p_f = np.split(peepholes[0].astype(float), 3)
-    for t in reversed(range(steps)) if backward else range(steps):
-        live = lives[t]
-        recurrent = product(np.where(live, h, 0), r, r_scale, r_zero)
-        i, o, f, g = np.split(gates[t] + recurrent + bias[0].reshape(2, -1).sum(0, dtype=float), 4, axis=1)
-        c_new = sigmoid(f + p_f * c) * c + sigmoid(i + p_i * c) * np.tanh(g)
-        h_new = sigmoid(o + p_o * c_new) * np.tanh(c_new)
-        y[t] = np.where(live, h_new, 0)
-        h, c = np.where(live, h_new, h), np.where(live, c_new, c)
-    return y[:, None], h[None], c[None]
-
-
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("lengths", [None, [6, 3, 1], [4, 0, 2]])
 def test_items_of_different_lengths(lengths, backward):
@@ -180,3 +146,18 @@ def test_parameters_of_other_shapes(slot, shape, match):
     inputs = network(9)
     inputs[slot] = np.ones(shape, inputs[slot].dtype)
     refused(FactError, match, "DynamicQuantizeLSTM", inputs, MICROSOFT, fixed=WEIGHTS, hidden_size=4, outputs=3)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_each_step_follows_from_the_one_before(direction):
+    """Both engines, each from the states that it found itself: no step moves what the next ones are measured by."""
+    for seed in range(3):
+        inputs = network(seed, directions=2 if direction == "bidirectional" else 1)
+        for y in (
+            ours(inputs, hidden_size=4, direction=direction)[0],
+            onnxruntime_gives(inputs, hidden_size=4, direction=direction)[0],
+        ):
+            np.testing.assert_allclose(y, states_of(inputs, direction, y), atol=1e-6)
+        wrong = y.copy()
+        wrong[3] += 1e-3
+        assert np.abs(wrong - states_of(inputs, direction, wrong)).max() > 5e-4
