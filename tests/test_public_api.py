@@ -53,7 +53,7 @@ METHODS: dict[str, set[str]] = {
     "Model": _TYPED | {"transform", "parse_fact", "into_runnable", "declutter", "clone", "from_typed", "into_typed"},
     "Runtime": {"name", "options", "prepare"},
     "Runnable": _TYPED | {"run", "__call__", "spawn_state", "profile_json", "chrome_trace", "explain"},
-    "State": _TYPED | {"run", "__call__", "freeze"},
+    "State": _TYPED | {"run", "__call__", "reset", "freeze"},
     "FrozenState": {"unfreeze"},
     "Tensor": {
         "from_numpy",

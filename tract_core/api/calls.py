@@ -1,29 +1,107 @@
-"""What a caller gives for the inputs of a model, as arrays in the order of the model."""
+"""How a model is called: what a caller gives becomes arrays, and what the runtime returns becomes tensors.
+
+What is the same in every call is found once, by `Calls`. A call with plain arrays takes a short way; anything else is
+looked at one by one, and refused with what is wrong.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from tract_core.api.arrays import as_array
+from tract_core.api.containers import given_back
+from tract_core.api.filled import arrays_to_fill, without_overlap
+from tract_core.api.order import Given, in_order, wanted_of
+from tract_core.api.runtime import calling
+from tract_core.api.tensor import Tensor
+from tract_core.data import Container, DatumType
+from tract_core.data.boxes import tensors_in
 from tract_core.errors import InputError
-from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
+from tract_core.runtime.protocol import LendingPlan
+
+if TYPE_CHECKING:
+    from tract_core.api.runtime import Runtime
+    from tract_core.runtime.protocol import Plan, PlanState
+
+_ARRAYS: Final[Any] = (np.ndarray, np.generic)
 
 
-def as_arrays(inputs: Sequence[Any] | Mapping[str, Any], model: TypedModel) -> list[Array]:
-    """The inputs, in order or by name, as arrays in the order of the model: read-only, in native order, contiguous.
+class Calls:
+    """The calls of one model on one runtime. Immutable, and made once, by the `Runnable`."""
 
-    Raises InputError for a wrong number of them, for unknown or missing names, and for what is no tensor.
-    """
-    wanted = [(model.outlet_name(outlet), model.outlet_fact(outlet)) for outlet in model.inputs]
-    pairs = zip(_in_order(inputs, wanted), wanted, strict=True)
-    return [as_array(value, name, fact.datum_type) for value, (name, fact) in pairs]
+    __slots__ = ("_inputs", "_kinds", "_lent", "_outputs", "_plain", "_runtime", "_types")
+
+    def __init__(self, model: TypedModel, plan: Plan, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._inputs = wanted_of(model, model.inputs)
+        self._outputs = wanted_of(model, model.outputs)
+        kinds = [fact.datum_type for _, fact in self._inputs]
+        others = any(isinstance(kind, Container) or kind is DatumType.STRING for kind in kinds)
+        self._types = None if others else [kind.storage.numpy for kind in kinds]
+        self._kinds = [fact.datum_type for _, fact in self._outputs]
+        self._lent = frozenset(plan.lent) if isinstance(plan, LendingPlan) else frozenset[int]()
+        self._plain = not self._lent and not any(isinstance(kind, Container) for kind in self._kinds)
+
+    def arrays(self, inputs: Given) -> list[Array]:
+        """The inputs, in order or by name, as arrays in the order of the model.
+
+        They are read-only, in native byte order, contiguous. Raises InputError for a wrong number of them, for unknown
+        or missing names, and for what is no tensor.
+        """
+        if self._types is not None and isinstance(inputs, (list, tuple)) and len(inputs) == len(self._types):
+            views = _views(inputs, self._types)
+            if views is not None:
+                return views
+        pairs = zip(in_order(inputs, self._inputs, "input"), self._inputs, strict=True)
+        return [as_array(value, name, fact.datum_type) for value, (name, fact) in pairs]
+
+    def run(self, state: PlanState, inputs: Given, out: Given | None) -> list[Any]:
+        """One turn, as `tract_core.Runnable.run` describes it."""
+        arrays = self.arrays(inputs)
+        if out is not None:
+            return self._fill(state, arrays, out)
+        try:
+            outputs = state.run(arrays)
+            if not self._plain or len(outputs) != len(self._kinds):
+                return self._given_back(arrays, outputs)
+            tensors: list[Tensor] = []
+            for array, kind in zip(outputs, self._kinds):  # noqa: B905 - they are as many, and every call comes here
+                tensors.append(Tensor.around(array if array.__class__ is np.ndarray else _array(array), kind))
+        except BaseException:
+            with calling(self._runtime, "run"):
+                raise
+        return tensors
+
+    def _given_back(self, arrays: Sequence[Array], outputs: Sequence[Array]) -> list[Any]:
+        """What a plan returned where it may be part of an input, or no plain tensor."""
+        if len(outputs) != len(self._kinds):
+            raise ValueError(f"it returned {len(outputs)} outputs, the model has {len(self._kinds)}")
+        lent = [one for array in arrays for one in tensors_in(array)]
+        apart = partial(_apart, inputs=lent)
+        return [
+            given_back(array, kind, apart if slot in self._lent else _array)
+            for slot, (array, kind) in enumerate(zip(outputs, self._kinds, strict=True))
+        ]
+
+    def _fill(self, state: PlanState, arrays: Sequence[Array], out: Given) -> list[Any]:
+        """One turn that fills arrays of the caller, and returns them."""
+        given = in_order(out, self._outputs, "output")
+        filled = arrays_to_fill(given, [name for name, _ in self._outputs])
+        with calling(self._runtime, "run"):
+            found = state.run(without_overlap(arrays, filled), out=filled)
+            if len(found) != len(filled) or any(one is not other for one, other in zip(found, filled, strict=True)):
+                raise ValueError("it returned other arrays than those that it was to fill")
+        return given
 
 
 def named_inputs(inputs: Sequence[Any], named: Mapping[str, Any], names: Sequence[str]) -> list[Any] | dict[str, Any]:
-    """The inputs of a call, as `as_arrays` takes them. Raises InputError for an input that is given twice."""
+    """The inputs of a call, as `Calls` takes them. Raises InputError for an input that is given twice."""
     if not named or len(inputs) > len(names):
         return [*inputs, *named.values()]
     by_name = dict(zip(names, inputs, strict=False))  # the others are named
@@ -34,31 +112,29 @@ def named_inputs(inputs: Sequence[Any], named: Mapping[str, Any], names: Sequenc
     return by_name | dict(named)
 
 
-def _in_order(inputs: Any, wanted: Sequence[tuple[str, TypedFact]]) -> list[Any]:
-    """The inputs in the order of the model.
-
-    Raises InputError for a wrong number of them, and for unknown or missing names.
-    """
-    if isinstance(inputs, Mapping):
-        by_name = cast("Mapping[Any, Any]", inputs)
-        names = [name for name, _ in wanted]
-        unknown = [str(name) for name in by_name if name not in names]
-        missing = [name for name in names if name not in by_name]
-        if unknown or missing:
-            parts = [f"no input is named {', '.join(unknown)}"] if unknown else []
-            parts += [f"missing: {', '.join(missing)}"] if missing else []
-            raise InputError("; ".join(parts), hint=f"the model takes {_listed(wanted)}")
-        return [by_name[name] for name in names]
-    if not isinstance(inputs, (list, tuple)):
-        raise InputError(
-            f"inputs are given as a list, or as a dictionary by name; got {type(inputs).__name__}",
-            hint="for one input, write [array]",
-        )
-    listed = list(cast("Sequence[Any]", inputs))
-    if len(listed) != len(wanted):
-        raise InputError(f"{len(listed)} inputs were given, the model takes {len(wanted)}: {_listed(wanted)}")
-    return listed
+def _views(inputs: Sequence[Any], types: Sequence[np.dtype[Any]]) -> list[Array] | None:
+    """Read-only views on arrays of these types that every runtime can read as they are; ``None`` where one is not."""
+    views: list[Array] = []
+    for array, dtype in zip(inputs, types):  # noqa: B905 - they are as many, and every call comes here
+        if array.__class__ is not np.ndarray or array.dtype != dtype:
+            return None
+        flags = array.flags
+        if not (flags.c_contiguous and flags.aligned):
+            return None
+        view = array.view()
+        view.setflags(False)
+        views.append(view)
+    return views
 
 
-def _listed(wanted: Sequence[tuple[str, TypedFact]]) -> str:
-    return ", ".join(f"{name} ({fact})" for name, fact in wanted) or "none"
+def _array(output: Any) -> Array:
+    """An output as an array; a single number of NumPy is one without axes. Raises TypeError for anything else."""
+    if not isinstance(output, _ARRAYS):
+        raise TypeError(f"it returned a {type(output).__name__} as an output, wanted an array")
+    return np.asarray(output)
+
+
+def _apart(output: Any, inputs: Sequence[Array]) -> Array:
+    """An output, copied where it is part of an input, which its owner may change later."""
+    array = _array(output)
+    return array.copy() if any(np.may_share_memory(array, one) for one in inputs) else array

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
-from tract_core.api.calls import as_arrays, named_inputs
+from tract_core.api.calls import Calls, named_inputs
 from tract_core.api.display import describe_model, html_of, rich_of
 from tract_core.api.interface import TypedInterface
 from tract_core.api.runtime import Runtime, calling
 from tract_core.api.state import State
 from tract_core.api.tensor import Tensor
 from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import Array
 from tract_core.runtime.explain import Explanation
 from tract_core.runtime.profile import chrome_trace, profile
 from tract_core.runtime.protocol import Plan
@@ -24,6 +25,7 @@ class Runnable(TypedInterface):
     """
 
     __slots__ = {
+        "_calls": "",
         "_model": "",
         "plan": "What the runtime made of the model: `tract_core.runtime.protocol`.",
         "runtime": "The `Runtime` that prepared the model.",
@@ -34,22 +36,39 @@ class Runnable(TypedInterface):
         self._model = model
         self.plan = plan
         self.runtime = runtime
+        self._calls = Calls(model, plan, runtime)
 
     @property
     def typed(self) -> TypedModel:
         """The model, as the core has it. To be read, not changed."""
         return self._model
 
-    def run(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Tensor]:
+    @overload
+    def run(self, inputs: Sequence[Any] | Mapping[str, Any], out: None = None) -> list[Tensor]: ...
+    @overload
+    def run(
+        self, inputs: Sequence[Any] | Mapping[str, Any], out: Sequence[Array] | Mapping[str, Array]
+    ) -> list[Array]: ...
+    def run(self, inputs: Sequence[Any] | Mapping[str, Any], out: Any = None) -> list[Any]:
         """One turn on a fresh state.
 
         ``inputs``: one tensor per input, in order, or by name. A tensor is a `Tensor`, a NumPy array, or anything with
         ``__dlpack__`` or ``__array__``; a sequence is a list of them, a map a dictionary, with plain numbers if you
-        like. None is written to. Returns one `Tensor` per output, in order; lists and dictionaries as for inputs.
-        Symbols get their values from the shapes. Raises InputError when the inputs do not fit, RunError when a node
-        fails.
+        like. None is written to. Returns one `Tensor` per output, in order; lists and dictionaries as for inputs, and
+        ``None`` for an empty optional. Symbols get their values from the shapes.
+
+        ``out``: NumPy arrays of yours that are filled with the outputs and returned, one per output, in order, or by
+        name. They have the type and the shape of the output, are contiguous, and share no memory with each other; an
+        input that shares memory with one is copied first. What they hold after an error is undefined.
+
+        Raises InputError when the arrays do not fit, RunError when a node fails.
         """
-        return self.spawn_state().run(inputs)
+        try:
+            state = self.plan.spawn()
+        except BaseException:
+            with calling(self.runtime, "spawn"):
+                raise
+        return self._calls.run(state, inputs, out)
 
     def __call__(self, *inputs: Any, **named: Any) -> list[Tensor]:
         """`run`, with the first inputs in order and the others by name: ``runnable(image, threshold=0.5)``."""
@@ -58,7 +77,7 @@ class Runnable(TypedInterface):
     def spawn_state(self) -> State:
         """A fresh state, which keeps what stateful operators keep from one call to the next."""
         with calling(self.runtime, "spawn"):
-            return State(self, self.plan.spawn())
+            return State(self, self._calls, self.plan.spawn())
 
     def explain(self) -> Explanation:
         """Where each node runs, how, and why: an object with a text form and ``to_json()``."""
@@ -73,7 +92,7 @@ class Runnable(TypedInterface):
         operations, and numbers of elements for ``PARAMS(...)``; seconds are null without inputs, and where the
         runtime cannot tell.
         """
-        arrays = None if inputs is None else as_arrays(inputs, self._model)
+        arrays = None if inputs is None else self._calls.arrays(inputs)
         with calling(self.runtime, "run"):
             return profile(self._model, self.plan, arrays)
 
@@ -82,7 +101,7 @@ class Runnable(TypedInterface):
 
         Raises Unsupported when the runtime cannot time single nodes.
         """
-        arrays = as_arrays(inputs, self._model)
+        arrays = self._calls.arrays(inputs)
         with calling(self.runtime, "run"):
             return chrome_trace(self._model, self.plan, arrays)
 

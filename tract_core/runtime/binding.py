@@ -26,18 +26,24 @@ class Inputs:
         self.facts = [model.outlet_fact(outlet) for outlet in model.inputs]
         self.own_symbols = own_symbols(model)
         self._plan = BindingPlan.of(self.facts)
-        self._plain = not any(isinstance(fact.datum_type, Container) for fact in self.facts)
-        self._types = [fact.datum_type.storage.numpy for fact in self.facts] if self._plain else []
+        plain = not any(isinstance(fact.datum_type, Container) for fact in self.facts)
+        self._types = [fact.datum_type.storage.numpy for fact in self.facts] if plain else None
 
     def bind(self, arrays: Sequence[Array], known: Mapping[str, int] | None = None) -> dict[str, int]:
         """The values of all symbols, from the shapes of the arrays (and from what is ``known`` before).
 
         Raises InputError as `bind_inputs` does, which is asked where anything is unusual.
         """
-        if self._plain and [array.dtype for array in arrays] == self._types:
-            values = self._plan.values([array.shape for array in arrays], known)
-            if values is not None:
-                return values
+        if self._types is not None and len(arrays) == len(self._types):
+            shapes: list[tuple[int, ...]] = []
+            for array, dtype in zip(arrays, self._types):  # noqa: B905 - as many; in this function time counts
+                if array.dtype != dtype:
+                    break
+                shapes.append(array.shape)
+            else:
+                values = self._plan.values(shapes, known)
+                if values is not None:
+                    return values
         return bind_inputs(self.names, self.facts, arrays, known)
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tract_core.dims import Dim, bind, evaluate, is_symbolic, linear_in_one_symbol, symbols_of
 from tract_core.errors import DimError
 from tract_core.model.fact import TypedFact
 
 
-@dataclass(frozen=True, slots=True)
-class Take:
+class Take(NamedTuple):
     """``symbol`` is ``(size - constant) / factor``, for the size of axis ``axis`` of input ``slot``."""
 
     slot: int
@@ -25,8 +25,7 @@ class Take:
     constant: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """The size of axis ``axis`` of input ``slot`` is ``dim``: a number, or an expression over symbols."""
 
     slot: int
@@ -81,23 +80,23 @@ class BindingPlan:
             if len(shape) != rank:
                 return None
         values = dict(known) if known else {}
-        for take in self.takes:
-            value = shapes[take.slot][take.axis]
-            if take.factor != 1 or take.constant:
-                value, left_over = divmod(value - take.constant, take.factor)
+        for slot, axis, symbol, factor, constant in self.takes:
+            value = shapes[slot][axis]
+            if factor != 1 or constant:
+                value, left_over = divmod(value - constant, factor)
                 if left_over or value < 0:
                     return None
-            if values.setdefault(take.symbol, value) != value:
+            if values.setdefault(symbol, value) != value:
                 return None
-        for fixed in self.fixed:
-            if shapes[fixed.slot][fixed.axis] != fixed.dim:
+        for slot, axis, dim in self.fixed:
+            if shapes[slot][axis] != dim:
                 return None
         return self._further(shapes, values) if self.checks or self.rest else values
 
     def _further(self, shapes: Sequence[Sequence[int]], values: dict[str, int]) -> dict[str, int] | None:
         try:
-            for check in self.checks:
-                if evaluate(check.dim, values) != shapes[check.slot][check.axis]:
+            for slot, axis, dim in self.checks:
+                if evaluate(dim, values) != shapes[slot][axis]:
                     return None
             sizes = [shapes[one.slot][one.axis] for one in self.rest]
             return bind([one.dim for one in self.rest], sizes, values)

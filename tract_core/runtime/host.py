@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tract_core.data import DatumType
 from tract_core.data.text_bytes import text_bytes
@@ -28,6 +28,9 @@ from tract_core.ops.source import TypedSource
 from tract_core.plugins.keys import REFERENCE, STATE, Array, ReferenceFn, StateFn
 from tract_core.runtime.returned import Promise, Wanted, are_arrays, is_right
 from tract_core.runtime.schedule import execution_order
+
+if TYPE_CHECKING:
+    from tract_core.runtime.turn import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +164,32 @@ class HostState:
         self._states: dict[int, OpState] = {}
         self._concrete: dict[int, tuple[tuple[int, ...], TypedOp]] = {}
         self._wanted: dict[int, tuple[Wanted, ...]] = {}
-        self._bound: Mapping[str, int] = {}
+        self._bound: Mapping[str, int] | None = None
 
-    def begin(self, symbols: Mapping[str, int]) -> None:
-        """A turn begins, with these values of symbols."""
-        if symbols != self._bound:
-            self._bound, self._wanted = dict(symbols), {}
-        self.session.symbols = dict(symbols)
+    def begin(
+        self,
+        turn: Turn,
+        inputs: Sequence[Array],
+        out: Sequence[Array] | None = None,
+        symbols: Mapping[str, int] | None = None,
+    ) -> Mapping[str, int]:
+        """A turn begins: the values of the symbols, after every check that can be made before the first node runs.
+
+        What was checked for the same values in the turn before is not checked again. ``out``: arrays to fill.
+        ``symbols``: values known from elsewhere (an enclosing model). Raises InputError or RunError.
+        """
+        bound = turn.bind(inputs, symbols)
+        if bound != self._bound:
+            turn.check(bound)
+            self._bound, self._wanted = bound, {}
+        if out is not None:
+            turn.outputs.check(out, bound)
+        self.session.symbols = dict(bound)
+        return bound
+
+    def reset(self) -> None:
+        """Nodes keep nothing from the turns so far."""
+        self._states = {}
 
     def state_of(self, node: HostNode) -> OpState:
         """What a node keeps; made when the node first runs."""

@@ -63,6 +63,11 @@ class TypedSimplePlan:
             for node in running
         ]
 
+    @property
+    def lent(self) -> range:
+        """Any output: what computes an operator may return its input, or a view on it."""
+        return range(len(self.outputs))
+
     def spawn(self) -> TypedSimpleState:
         """A fresh state."""
         return TypedSimpleState(self)
@@ -128,21 +133,21 @@ class TypedSimpleState:
     def __init__(self, plan: TypedSimplePlan) -> None:
         self.plan = plan
         self._host = HostState(plan.model, plan.bodies)
-        self._checked: dict[str, int] | None = None
 
     def run(
-        self, inputs: Sequence[Array], *, symbols: Mapping[str, int] | None = None, observe: Observer | None = None
+        self,
+        inputs: Sequence[Array],
+        out: Sequence[Array] | None = None,
+        *,
+        symbols: Mapping[str, int] | None = None,
+        observe: Observer | None = None,
     ) -> list[Array]:
-        """One turn. ``symbols``: values known from elsewhere (an enclosing model).
+        """One turn. ``out``: arrays to fill. ``symbols``: values known from elsewhere (an enclosing model).
 
         Raises InputError when the arrays do not fit, RunError, with the node's name, when a node fails.
         """
         plan, host, turn = self.plan, self._host, self.plan.turn
-        bound = turn.bind(inputs, symbols)
-        if bound != self._checked:
-            turn.check(bound)
-            self._checked = dict(bound)
-        host.begin(bound)
+        host.begin(turn, inputs, out, symbols)
         values: dict[OutletId, Array] = dict(plan.constants)
         values.update(zip(plan.inputs, inputs, strict=True))
         with turn.going():
@@ -156,7 +161,12 @@ class TypedSimpleState:
                 values.update({OutletId(node.node, slot): array for slot, array in enumerate(outputs)})
                 for outlet in step.dying:
                     del values[outlet]
-        return [values[outlet] for outlet in plan.outputs]
+        outputs = [values[outlet] for outlet in plan.outputs]
+        return outputs if out is None else turn.outputs.fill(out, outputs)
+
+    def reset(self) -> None:
+        """Back to a fresh state."""
+        self._host.reset()
 
     def freeze(self) -> TypedFrozenSimpleState:
         """A snapshot that can be pickled, sent elsewhere, and unfrozen any number of times."""

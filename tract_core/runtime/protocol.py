@@ -14,14 +14,24 @@ from tract_core.runtime.explain import Explanation
 class PlanState(Protocol):
     """What one execution keeps between turns. Used by one thread at a time."""
 
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
+    def run(self, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> list[Array]:
         """One turn: arrays in the order of the model's inputs, arrays in the order of its outputs.
 
         The inputs are read-only, contiguous, in native byte order; whether they fit the model is for the runtime to
         check (`tract_core.runtime.binding.bind_inputs` does), and what `TypedModel.conditions` wants of the sizes
-        (`tract_core.runtime.conditions`). The outputs are not changed by later turns. Raises
-        InputError when the inputs do not fit, RunError, with the node's name, when a node fails.
+        (`tract_core.runtime.conditions`). The outputs are not changed by later turns, and share no memory with the
+        inputs, unless the plan is a `LendingPlan`. Raises InputError when the inputs do not fit, RunError, with the
+        node's name, when a node fails.
+
+        ``out``: arrays of the caller to fill with the outputs, which are then what is returned. They are writable,
+        contiguous, in native byte order, and share no memory with each other or with the inputs; whether their number,
+        types and shapes are right is for the runtime to check (`tract_core.runtime.outputs` does), before it writes to
+        them. What they hold after an error is undefined.
         """
+        ...
+
+    def reset(self) -> None:
+        """Back to a fresh state, as `Plan.spawn` gives it."""
         ...
 
     def freeze(self) -> Any:
@@ -62,6 +72,19 @@ class Runtime(Protocol):
 
         Raises Unsupported, naming all operators concerned, when it cannot run the model.
         """
+        ...
+
+
+@runtime_checkable
+class LendingPlan(Protocol):
+    """Optional ability of a plan: it gives back what it was given, where an output is an input or a part of one.
+
+    Who runs such a plan copies what shares memory with the inputs.
+    """
+
+    @property
+    def lent(self) -> Sequence[int]:
+        """The outputs, by their numbers, that may be so."""
         ...
 
 

@@ -53,7 +53,7 @@ class Promise:
 
     def now(self, values: Mapping[str, int]) -> tuple[Wanted, ...]:
         """What is wanted where the symbols have these values."""
-        return tuple((_dtype(fact), tuple(_size(dim, values) for dim in fact.shape)) for fact in self.facts)
+        return tuple((_dtype(fact), sizes_now(fact, values)) for fact in self.facts)
 
     def check(self, outputs: Any, wanted: Sequence[Wanted]) -> None:
         """Raises RunError, naming the distribution, where the outputs, a tuple of arrays, are not what is wanted."""
@@ -82,6 +82,11 @@ class Promise:
 
 def _dtype(fact: TypedFact) -> np.dtype[Any]:
     return np.dtype(object) if isinstance(fact.datum_type, Container) else fact.datum_type.storage.numpy
+
+
+def sizes_now(fact: TypedFact, values: Mapping[str, int]) -> tuple[int | None, ...]:
+    """The shape where the symbols have these values; ``None`` for a size that is not known."""
+    return tuple(_size(dim, values) for dim in fact.shape)
 
 
 def _size(dim: Any, values: Mapping[str, int]) -> int | None:

@@ -17,6 +17,7 @@ from tract_core.plugins.keys import Array
 from tract_core.runtime.binding import Inputs, check_assertions
 from tract_core.runtime.conditions import ComingConditions
 from tract_core.runtime.host import HostNode
+from tract_core.runtime.outputs import Outputs
 from tract_core.runtime.sizes import ComingSizes
 
 
@@ -28,6 +29,7 @@ class Turn:
 
     def __init__(self, model: TypedModel, nodes: Sequence[HostNode]) -> None:
         self.inputs = Inputs(model)
+        self.outputs = Outputs(model)
         self._scope = model.symbols
         self._conditions = ComingConditions(model, nodes)
         self._sizes = ComingSizes(nodes, run_limit(model.limits))
@@ -38,9 +40,10 @@ class Turn:
 
         Raises InputError when the arrays do not fit the facts of the inputs, with what is wrong.
         """
+        if not symbols:
+            return self.inputs.bind(inputs)
         own = self.inputs.own_symbols
-        known = {name: value for name, value in symbols.items() if name not in own} if symbols else None
-        return self.inputs.bind(inputs, known)
+        return self.inputs.bind(inputs, {name: value for name, value in symbols.items() if name not in own})
 
     def check(self, symbols: Mapping[str, int]) -> None:
         """Before the first node runs. Raises InputError or RunError, naming what does not hold."""

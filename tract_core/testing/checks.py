@@ -73,7 +73,7 @@ def symbolic_decluttered(case: Case, bench: Bench) -> None:
 
 
 def frozen(case: Case, bench: Bench) -> None:
-    """A state goes on from a pickled snapshot, in another plan, as often as one likes, as if nothing had been."""
+    """A state goes on from a pickled snapshot, in another plan, as often as one likes; it is fresh after a reset."""
     plan, facts = bench.prepare(case, symbolic=True)
     state = plan.spawn()
     first = _turn(state, case)
@@ -86,6 +86,8 @@ def frozen(case: Case, bench: Bench) -> None:
         _same(case, facts, _turn(other, case), wanted, " after a snapshot")
     state.thaw(snapshot)
     _same(case, facts, _turn(state, case), wanted, " back at a snapshot")
+    state.reset()
+    _same(case, facts, _turn(state, case), first, " after a reset")
 
 
 def threads(case: Case, bench: Bench) -> None:

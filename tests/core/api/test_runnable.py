@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from tract_core import DatumType, Model, Runnable, Tensor
-from tract_core.api.calls import as_arrays
 from tract_core.data import QuantizedType
 from tract_core.errors import InputError, TractError
 from tract_core.model import TypedFact, TypedModel
@@ -230,7 +229,7 @@ def test_inputs_are_never_written_to() -> None:
     model.set_outputs([model.add_source("x", parse_typed_fact("2,f32"))])
     runnable = Model.from_typed(model).into_runnable()
     given = np.ones(2, np.float32)
-    (array,) = as_arrays([given], runnable.typed)
+    (array,) = runnable._calls.arrays([given])
     assert np.shares_memory(array, given)
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 7

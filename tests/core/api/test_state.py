@@ -63,6 +63,18 @@ def test_freeze_and_unfreeze(running_sum: ModuleType) -> None:
     assert state.run(_ones())[0].to_numpy().tolist() == [102.5, 102.5]
 
 
+def test_reset(running_sum: ModuleType) -> None:
+    state = _summing(running_sum).spawn_state()
+    state.run(_ones())
+    frozen = state.freeze()
+    state.reset()
+    assert state.run(_ones())[0].to_numpy().tolist() == [1.5, 1.5]
+    again = frozen.unfreeze()
+    assert again.run(_ones())[0].to_numpy().tolist() == [2.5, 2.5]
+    again.reset()
+    assert again.run(_ones())[0].to_numpy().tolist() == [1.5, 1.5]
+
+
 def test_counts_names_and_facts(running_sum: ModuleType) -> None:
     state = _summing(running_sum).spawn_state()
     assert (state.input_count(), state.output_count()) == (1, 1)

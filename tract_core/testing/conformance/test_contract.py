@@ -22,6 +22,8 @@ from tract_core.testing.conformance.selection import pytest_generate_tests
 
 __all__ = [
     "pytest_generate_tests",
+    "test_arrays_of_the_caller_are_filled",
+    "test_arrays_of_the_caller_that_do_not_fit_are_refused",
     "test_arrays_that_do_not_fit_are_refused",
     "test_each_turn_has_sizes_of_its_own",
     "test_outputs_are_not_changed_by_later_turns",
@@ -113,6 +115,33 @@ def test_outputs_are_not_changed_by_later_turns(bench: Bench) -> None:
     kept = np.array(first)
     state.run([_ones(2, 3) * 5, _ones(2, 3) * 5])
     np.testing.assert_array_equal(first, kept)
+
+
+def test_arrays_of_the_caller_are_filled(bench: Bench) -> None:
+    """``out`` is what is filled and returned, turn by turn, for sizes that come and go; inputs stay as they are."""
+    state = _plan(bench).spawn()
+    for size in (2, 5, 0):
+        given, filled = [_ones(size, 3), _ones(size, 3)], _ones(size, 3) * np.float32(np.nan)
+        found = state.run(given, out=[filled])
+        assert len(found) == 1
+        assert found[0] is filled
+        np.testing.assert_allclose(filled, np.full((size, 3), 2 * np.e), rtol=1e-5)
+        assert all((array == 1).all() for array in given)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "kind"),
+    [((), "f4"), (((2, 3), (2, 3)), "f4"), (((3, 3),), "f4"), (((6,),), "f4"), (((2, 3),), "f8")],
+    ids=["too few", "too many", "wrong size", "wrong rank", "wrong type"],
+)
+def test_arrays_of_the_caller_that_do_not_fit_are_refused(
+    bench: Bench, shapes: Sequence[tuple[int, ...]], kind: str
+) -> None:
+    """An InputError, with nothing written, for ``out`` of a wrong number, rank, size or type."""
+    state, out = _plan(bench).spawn(), [np.zeros(shape, kind) for shape in shapes]
+    with pytest.raises(InputError):
+        state.run([_ones(2, 3), _ones(2, 3)], out=out)
+    assert not any(array.any() for array in out)
 
 
 def test_unknown_operators_are_refused_together(bench: Bench) -> None:

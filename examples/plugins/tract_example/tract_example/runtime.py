@@ -57,6 +57,11 @@ class ToyPlan:
         self.turn = Turn(model, self.nodes)
         self.bodies = Bodies(TypedSimplePlan)  # the interpreter runs what is inside loops and branches
 
+    @property
+    def lent(self) -> Sequence[int]:
+        """Any output may be an input, or a view on it, as NumPy gives views."""
+        return range(len(self.model.outputs))
+
     def spawn(self) -> ToyState:
         """A fresh state."""
         return ToyState(self)
@@ -74,19 +79,22 @@ class ToyState:
         self.plan = plan
         self.host = HostState(plan.model, plan.bodies)
 
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """One turn. Raises InputError when the inputs do not fit, RunError, with its name, when a node fails."""
+    def run(self, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> list[Array]:
+        """One turn. Raises InputError when the arrays do not fit, RunError, with its name, when a node fails."""
         plan, turn = self.plan, self.plan.turn
-        symbols = turn.bind(inputs)
-        turn.check(symbols)
-        self.host.begin(symbols)
+        self.host.begin(turn, inputs, out)
         values = dict(zip(plan.model.inputs, inputs, strict=True))
         with turn.going():
             for node in plan.nodes:
                 outputs = node.run(self.host, [values[outlet] for outlet in node.inputs])
                 turn.check_after(node, self.host.session.symbols)
                 values.update(zip(plan.model.nodes[node.node].outlets(), outputs, strict=True))
-        return [values[outlet] for outlet in plan.model.outputs]
+        outputs = [values[outlet] for outlet in plan.model.outputs]
+        return outputs if out is None else turn.outputs.fill(out, outputs)
+
+    def reset(self) -> None:
+        """The nodes keep nothing from the turns so far."""
+        self.host.reset()
 
     def freeze(self) -> dict[int, Any]:
         """What each node keeps."""
