@@ -7,12 +7,12 @@ import pytest
 
 from tract_core.dims import symbol
 from tract_core.errors import GraphError
+from tract_core.model.identity import Identity
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import Rewriter, Rule, RuleSet, rewrites
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.binary import Mul, Sub
 from tract_core.ops.elementwise import Abs, Exp, Neg, Sign, Tanh
-from tract_core.ops.identity import Identity
 from tract_core.ops.reshape import DynReshape
 from tract_core.ops.wiring import wire_one
 from tract_core.rules import declutter, declutter_with_report

@@ -9,6 +9,7 @@ from tract_core.data import Constant, DatumType, SymbolicArray
 from tract_core.dims import Dim, dim_max, symbol
 from tract_core.errors import DimError, FactError, RunError, UntypableModel
 from tract_core.model.graph import OutletId
+from tract_core.model.identity import Identity, PinConst
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, Reshape
@@ -19,7 +20,6 @@ from tract_core.ops.concat import TypedConcat
 from tract_core.ops.cumsum import CumSum
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
-from tract_core.ops.identity import Identity, PinConst
 from tract_core.ops.iff import Iff
 from tract_core.ops.non_zero import NonZero
 from tract_core.ops.pad import Pad, PadConstant

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tract_core.analysis.backward import facts_from_readers
+from tract_core.analysis.inference import InferenceModel
 from tract_core.analysis.said import in_one
 from tract_core.analysis.wire import Analysis, wire_nodes
 from tract_core.dims import SymbolScope, symbols_of
@@ -26,7 +27,6 @@ from tract_core.errors import (
 from tract_core.limits import watching
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
-from tract_core.model.inference import InferenceModel
 from tract_core.model.typed import TypedModel
 
 __all__ = ["analyse", "into_body", "into_typed", "look_at_all", "typed_from"]

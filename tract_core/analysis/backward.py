@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tract_core.analysis.inference import InferenceModel, InferenceNode, Known
 from tract_core.data import DType
 from tract_core.dims import Dim, SymbolScope, symbol
 from tract_core.errors import TractError
@@ -15,7 +16,6 @@ from tract_core.limits import count_node
 from tract_core.model.choices import undecided
 from tract_core.model.fact import InferenceFact, TypedFact
 from tract_core.model.graph import OutletId
-from tract_core.model.inference import InferenceModel, InferenceNode, Known
 from tract_core.model.typed import TypedModel
 
 Told = tuple[InferenceFact, bool]

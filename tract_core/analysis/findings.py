@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import TYPE_CHECKING, Final, Literal, cast
 
+from tract_core.analysis.inference import InferenceModel, Source
 from tract_core.dims import is_symbolic
 from tract_core.errors import (
     ContradictoryFacts,
@@ -25,8 +26,7 @@ from tract_core.errors import (
 )
 from tract_core.model.bodies import bodies_of
 from tract_core.model.fact import InferenceFact
-from tract_core.model.inference import InferenceModel, Source
-from tract_core.ops.refuse import Refuse
+from tract_core.ops.check import Refuse
 
 if TYPE_CHECKING:
     from tract_core.analysis.wire import Analysis

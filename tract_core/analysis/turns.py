@@ -6,10 +6,10 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tract_core.analysis.inference import InferenceModel
 from tract_core.errors import TractError
 from tract_core.model.choices import Choices, is_about_facts
 from tract_core.model.graph import OutletId
-from tract_core.model.inference import InferenceModel
 
 if TYPE_CHECKING:
     from tract_core.analysis.wire import Analysis

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from tract_core.analysis.inference import InferenceModel, InferenceNode, Source, Unknown
 from tract_core.analysis.said import Said, settled, wire_check
 from tract_core.analysis.turns import Turns
 from tract_core.dims import SymbolScope, symbols_of
@@ -15,7 +16,6 @@ from tract_core.model.choices import choosing, inside
 from tract_core.model.conditions import on_behalf_of
 from tract_core.model.fact import InferenceFact, ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
-from tract_core.model.inference import InferenceModel, InferenceNode, Source, Unknown
 from tract_core.model.typed import TypedModel
 
 LONGEST_PREFIX: Final = 200

@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tract_core.analysis import inference
 from tract_core.api.fact import Fact, InferenceFact
 from tract_core.api.formats import find_format, missing_file
 from tract_core.api.inference_model import InferenceModel
 from tract_core.api.model import Model
 from tract_core.errors import CorruptModel, InputError, ModelError, TractError
 from tract_core.limits import LoadLimits
-from tract_core.model import inference
 from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.missing import not_installed
 

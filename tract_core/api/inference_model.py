@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from tract_core.analysis import inference as core
+from tract_core.analysis.cut import outlet_named, set_inputs
 from tract_core.api.display import describe_model, html_of, rich_of
 from tract_core.api.fact import Fact, InferenceFact, fact_like
 from tract_core.api.handle import Handle
 from tract_core.api.interface import Interface, input_outlet, output_outlet
 from tract_core.api.model import Model
 from tract_core.errors import InputError
-from tract_core.model import inference as core
-from tract_core.model.cut import outlet_named, set_inputs
 from tract_core.model.fact import InferenceFact as CoreFact
 from tract_core.model.graph import Graph
 from tract_core.model.spec import parse_inference_fact

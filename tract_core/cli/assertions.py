@@ -15,9 +15,9 @@ from tract_core.cli.values import of_type, read_bundle
 from tract_core.data import DatumType
 from tract_core.errors import InputError, TractError
 from tract_core.model.fact import TypedFact
+from tract_core.model.source import TypedSource
 from tract_core.model.spec import parse_typed_fact, parse_values
 from tract_core.model.typed import TypedModel
-from tract_core.ops.source import TypedSource
 from tract_core.plugins.keys import AXES, COST, REFERENCE, STATE
 from tract_core.testing.tolerance import Tolerance, approx_class, mismatch
 

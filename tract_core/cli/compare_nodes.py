@@ -16,10 +16,10 @@ from tract_core.cli.inputs import inputs_for
 from tract_core.cli.pipeline import wired
 from tract_core.cli.values import of_type, read_bundle
 from tract_core.errors import InputError, PluginError
+from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
+from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
-from tract_core.ops.const import Const
-from tract_core.ops.source import TypedSource
 from tract_core.runtime.protocol import ObservablePlan
 from tract_core.testing.tolerance import distances
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.analysis import look_at_all, typed_from
 from tract_core.analysis.findings import Finding, finding_of, findings_of, merged
+from tract_core.analysis.inference import InferenceModel, Known, Source
 from tract_core.cli.wording import on_the_line
 from tract_core.data import Constant
 from tract_core.dims import bind, evaluate, symbols_of
 from tract_core.dims.names import write_name
 from tract_core.errors import DimError, TractError
+from tract_core.model.const import Const
 from tract_core.model.graph import Graph
-from tract_core.model.inference import InferenceModel, Known, Source
+from tract_core.model.source import TypedSource
 from tract_core.model.substitute import symbols_needed
 from tract_core.model.typed import TypedModel
-from tract_core.ops.const import Const
-from tract_core.ops.source import TypedSource
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tract_core.analysis.cut import outlet_named, set_inputs
+from tract_core.analysis.edge_context import add_edge_context
 from tract_core.analysis.findings import Examination
+from tract_core.analysis.inference import InferenceModel
 from tract_core.api.formats import find_format
 from tract_core.api.frontends import load_with
 from tract_core.cli.formats import loader_of
@@ -24,11 +27,8 @@ from tract_core.cli.readings import array_file
 from tract_core.cli.values import read_array, read_bundle
 from tract_core.data import Constant, DatumType
 from tract_core.errors import InputError, TractError
-from tract_core.model.cut import outlet_named, set_inputs
-from tract_core.model.edge_context import add_edge_context
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
-from tract_core.model.inference import InferenceModel
 from tract_core.model.spec import parse_inference_fact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import default_registry
@@ -175,7 +175,7 @@ class Pipeline:
                 click.echo(f"  {count:5} {rule}", err=True)
 
     def _set(self, model: AnyModel) -> AnyModel:
-        from tract_core.transforms.set_symbols import substitute_in_model
+        from tract_core.model.substitute import substitute_in_model
 
         if not self.request.settings:
             return model

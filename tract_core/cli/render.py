@@ -14,9 +14,9 @@ from rich.text import Text
 
 from tract_core.cli.console import print_table
 from tract_core.data import Constant
+from tract_core.model.const import Const
 from tract_core.model.graph import Graph, Node, OutletId
 from tract_core.model.typed import TypedModel
-from tract_core.ops.const import Const
 from tract_core.texts import printable
 
 CONSTANT_COLOUR: Final = "bright_black"

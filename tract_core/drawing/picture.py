@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from tract_core.analysis.inference import Known
 from tract_core.data import Constant
 from tract_core.model.bodies import bodies_of
+from tract_core.model.const import Const
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import Graph, Node, OutletId
-from tract_core.model.inference import Known
-from tract_core.ops.const import Const
 from tract_core.texts import printable
 
 Kind = Literal["input", "node", "constant", "output"]

@@ -106,5 +106,12 @@ def check_facts(op: Op, outputs: object, home: Callable[[type], str]) -> tuple[T
     raise FactError(f"output_facts of {home(type(op))} returned {found}, wanted a tuple of facts", hint=hint)
 
 
+def arity(op: Op, inputs: Sequence[TypedFact], count: int) -> Sequence[TypedFact]:
+    """``inputs``, when there are ``count`` of them. Raises FactError otherwise."""
+    if len(inputs) != count:
+        raise FactError(f"{op.name} takes {count} inputs, {len(inputs)} were given")
+    return inputs
+
+
 def _a(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"

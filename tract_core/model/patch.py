@@ -127,7 +127,7 @@ class ModelPatch:
         return result
 
     def _retire(self) -> None:
-        from tract_core.ops.identity import Identity
+        from tract_core.model.identity import Identity
 
         for node_id in self.retired:
             self.target.nodes[node_id].op = Identity()
@@ -137,7 +137,7 @@ class ModelPatch:
         target = self.target
         if new.node in result.added or old not in target.outputs or not target.is_interface(new):
             return new
-        from tract_core.ops.identity import Identity
+        from tract_core.model.identity import Identity
 
         fact = target.outlet_fact(new)
         node = target.add_node(target.nodes[old.node].name, Identity(), [fact], [new])

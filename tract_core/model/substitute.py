@@ -1,4 +1,4 @@
-"""Replace symbols inside operators, by looking at their fields: nobody writes a substitution per operator."""
+"""Replace symbols inside operators, by looking at their fields, and in models: nobody writes it per operator."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from tract_core.data import SymbolicArray
-from tract_core.dims import Dim, TDim, substitute, symbols_of
+from tract_core.dims import Assertion, Dim, SymbolScope, TDim, substitute, symbols_of
+from tract_core.errors import DimError
 from tract_core.model.fact import TypedFact
 from tract_core.model.fields import changed, field_names, leaves
 from tract_core.model.graph import Graph
@@ -64,9 +65,40 @@ def substitute_in(value: T, values: Mapping[str, Dim]) -> T:
         if isinstance(leaf, (SymbolicArray, TypedFact)):
             return leaf.substitute(values)
         if isinstance(leaf, Graph):
-            from tract_core.transforms.set_symbols import substitute_in_model
-
             return substitute_in_model(cast("TypedModel", leaf), values)
         return leaf
 
     return changed(value, replaced, _WHOLE)
+
+
+def substitute_in_model(model: TypedModel, values: Mapping[str, Dim]) -> TypedModel:
+    """A copy of ``model`` with symbols replaced in every operator and fact; the very same model when none occurs in it.
+
+    Ids and names stay. What is asserted of the symbols is asserted of their values; raises DimError when that is false.
+    """
+    if not symbols_in(model) & values.keys():
+        return model
+    scope = _scope_after(model.symbols, values)
+    replaced = model.mapped(lambda op: substitute_in(op, values), lambda fact: fact.substitute(values), scope)
+    replaced.conditions = model.conditions.substitute(values)
+    return replaced
+
+
+def _scope_after(scope: SymbolScope, values: Mapping[str, Dim]) -> SymbolScope:
+    after = SymbolScope(name for name in scope.names if name not in values)
+    for dim in values.values():
+        for name in sorted(symbols_of(dim)):
+            after.add(name)
+    for name in scope.scenarios:
+        after.add_scenario(name)
+    for assertion in scope:
+        replaced = Assertion(
+            substitute(assertion.left, values), assertion.op, substitute(assertion.right, values), assertion.scenario
+        )
+        holds = replaced.holds({})
+        if holds is None:
+            after.add_assertion(replaced)
+        elif not holds and assertion.scenario is None:
+            given = ", ".join(f"{name}={value}" for name, value in values.items() if name in assertion.symbols)
+            raise DimError(f"{assertion} does not hold for {given}", hint="choose values that the model allows")
+    return after

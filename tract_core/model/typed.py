@@ -114,7 +114,7 @@ class TypedModel(Graph[TypedFact, TypedOp]):
 
     def add_source(self, name: str, fact: TypedFact) -> OutletId:
         """Add an input to the model."""
-        from tract_core.ops.source import TypedSource
+        from tract_core.model.source import TypedSource
 
         for symbol in sorted(fact.shape.symbols()):
             if symbol not in self.symbols:
@@ -125,7 +125,7 @@ class TypedModel(Graph[TypedFact, TypedOp]):
 
     def add_const(self, name: str, value: np.ndarray[Any, Any] | Value | Sequence[Dim] | Dim | float) -> OutletId:
         """Add a value that is known: an array, or sizes (an array of i64, symbolic or not)."""
-        from tract_core.ops.const import Const
+        from tract_core.model.const import Const
 
         held = as_value(value)
         return OutletId(self.add_node(name, Const(held), [TypedFact.of_value(held)]).id)
@@ -344,7 +344,7 @@ class TypedModel(Graph[TypedFact, TypedOp]):
 
     def declutter(self) -> TypedModel:
         """Bring the model to its normal form, in place; returns it."""
-        from tract_core.rules import declutter
+        from tract_core.model.declutter import declutter
 
         return declutter(self)
 

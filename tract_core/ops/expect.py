@@ -13,13 +13,7 @@ from tract_core.errors import FactError
 from tract_core.model.conditions import may_broadcast, may_equal
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.op import Op
-
-
-def arity(op: Op, inputs: Sequence[TypedFact], count: int) -> Sequence[TypedFact]:
-    """``inputs``, when there are ``count`` of them. Raises FactError otherwise."""
-    if len(inputs) != count:
-        raise FactError(f"{op.name} takes {count} inputs, {len(inputs)} were given")
-    return inputs
+from tract_core.model.op import arity as arity  # noqa: PLC0414 (plugins import it from here)
 
 
 def same_rank(op: Op, inputs: Sequence[TypedFact]) -> int:

@@ -18,13 +18,13 @@ from tract_core.errors import FactError, TractError
 from tract_core.model.choices import choose, may_reconsider
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
+from tract_core.model.identity import Identity
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, Reshape, RmAxis
 from tract_core.ops.binary import Eq, Ge, Gt, Le, Lt, Ne
 from tract_core.ops.cast import Cast
-from tract_core.ops.identity import Identity
+from tract_core.ops.check import Refuse
 from tract_core.ops.if_then_else import Branch, IfThenElse, branch_facts, check_condition
-from tract_core.ops.refuse import Refuse
 from tract_core.ops.wiring import fresh_size, has_one_element, wire_reshape
 
 Body = tuple[TypedModel, Sequence[OutletId]]

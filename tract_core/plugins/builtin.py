@@ -8,7 +8,10 @@ from typing import Final
 from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.plugins.hookspecs import hookimpl
 
-_OPS: Final = (
+_BASICS: Final = ("const", "identity")
+"""The families of operators that graphs themselves are made with."""
+
+_FAMILIES: Final = (
     "axis",
     "axis_dyn",
     "binary",
@@ -18,7 +21,6 @@ _OPS: Final = (
     "check",
     "compress",
     "concat",
-    "const",
     "conv",
     "cumsum",
     "deconv",
@@ -29,57 +31,6 @@ _OPS: Final = (
     "fill",
     "gather",
     "grid_sample",
-    "identity",
-    "if_then_else",
-    "iff",
-    "loop",
-    "lrn",
-    "non_zero",
-    "norm",
-    "one_hot",
-    "optional",
-    "pad",
-    "pool",
-    "quantize",
-    "range",
-    "recurrent",
-    "reduce",
-    "refuse",
-    "reshape",
-    "resize",
-    "scan",
-    "scatter",
-    "sequence",
-    "slice",
-    "softmax",
-    "source",
-    "submodel",
-    "tile",
-    "topk",
-    "trilu",
-)
-_CASES: Final = (
-    "axis",
-    "axis_dyn",
-    "binary",
-    "broadcast",
-    "broadcast_dyn",
-    "cast",
-    "check",
-    "compress",
-    "concat",
-    "const",
-    "conv",
-    "cumsum",
-    "deconv",
-    "downsample",
-    "einsum",
-    "elementwise",
-    "fft",
-    "fill",
-    "gather",
-    "grid_sample",
-    "identity",
     "if_then_else",
     "iff",
     "loop",
@@ -155,12 +106,12 @@ def tract_api_version() -> str:
 @hookimpl
 def tract_operators() -> Mapping[str, Sequence[str]]:
     """The operators' modules fill the tables that say what operators mean; the rules' modules fill ``declutter``."""
-    ops = [f"tract_core.ops.{family}" for family in _OPS]
+    ops = [f"tract_core.model.{family}" for family in _BASICS] + [f"tract_core.ops.{family}" for family in _FAMILIES]
     rules = [f"tract_core.rules.{family}" for family in _RULES]
     return {
         **dict.fromkeys(("reference", "state", "symbolic", "cost", "axes"), ops),
         **dict.fromkeys(("declutter", "rename_axes"), rules),
-        "cases": [f"tract_core.testing.cases.{family}" for family in _CASES],
+        "cases": [f"tract_core.testing.cases.{family}" for family in (*_BASICS, *_FAMILIES)],
     }
 
 

@@ -31,7 +31,7 @@ def _decluttered(body: TypedModel) -> TypedModel:
     """The body in normal form; the very same one where it already is."""
     if body in _SETTLED:
         return body
-    from tract_core.rules import declutter_with_report
+    from tract_core.model.declutter import declutter_with_report
 
     simpler = body.clone()
     if not declutter_with_report(simpler).changed:

@@ -9,14 +9,14 @@ import numpy as np
 from tract_core.data import Constant, DatumType, DType, SymbolicArray
 from tract_core.data.text_bytes import text_bytes
 from tract_core.dims import is_symbolic
+from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import ANY_OP, rewrites
+from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode, evaluate_values
 from tract_core.ops.axis import AxisOp
-from tract_core.ops.const import Const
 from tract_core.ops.slice import Slice
-from tract_core.ops.source import TypedSource
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
 

@@ -6,14 +6,14 @@ from typing import Any
 
 from tract_core.dims import ceil_div, is_symbolic
 from tract_core.errors import TractError
+from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
+from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.const import Const
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.slice import Slice
-from tract_core.ops.source import TypedSource
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows

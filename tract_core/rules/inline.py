@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from tract_core.data import SymbolicArray
 from tract_core.dims import Dim
+from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.substitute import substitute_in
 from tract_core.model.typed import TypedModel
-from tract_core.ops.const import Const
 
 
 def inline_body(

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from tract_core.model.bodies import bodies_of
 from tract_core.model.graph import OutletId
+from tract_core.model.identity import Identity
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops import binary, elementwise
@@ -27,7 +28,6 @@ from tract_core.ops.cumsum import CumSum
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
-from tract_core.ops.identity import Identity
 from tract_core.ops.iff import Iff
 from tract_core.ops.lrn import Lrn
 from tract_core.ops.norm import RmsNorm

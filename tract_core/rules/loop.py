@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tract_core.model.graph import OutletId
+from tract_core.model.identity import Identity
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.identity import Identity
 from tract_core.ops.loop import Loop
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows

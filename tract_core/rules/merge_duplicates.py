@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tract_core.model.graph import OutletId
+from tract_core.model.identity import Identity
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import ANY_OP, rewrites
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.identity import Identity
 from tract_core.plugins.keys import DECLUTTER, STATE
 from tract_core.plugins.tables import Rows
 from tract_core.rules.pattern import MOST_READERS, same_tensor

@@ -8,17 +8,17 @@ from itertools import pairwise
 from typing import Any
 
 from tract_core.errors import FactError, TractError
+from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch
 from tract_core.model.questions import node_axes
 from tract_core.model.rewriter import rewrites
+from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.const import Const
 from tract_core.ops.conv import Convolution
 from tract_core.ops.pool_spec import PoolSpec
 from tract_core.ops.slice import Slice
-from tract_core.ops.source import TypedSource
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER, STATE
 from tract_core.plugins.tables import Rows

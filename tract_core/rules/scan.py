@@ -10,11 +10,11 @@ from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.errors import TractError
 from tract_core.model.bodies import fit
+from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.const import Const
 from tract_core.ops.scan import FullInput, OutputMapping, Scan, ScannedInput
 from tract_core.plugins.keys import DECLUTTER, STATE
 from tract_core.plugins.tables import Rows

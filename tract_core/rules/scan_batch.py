@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tract_core.dims import Dim
 from tract_core.errors import TractError
 from tract_core.model.bodies import fit
+from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
@@ -15,7 +16,6 @@ from tract_core.model.questions import node_axes
 from tract_core.model.rewriter import rewrites
 from tract_core.model.substitute import substitute_in
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.const import Const
 from tract_core.ops.scan import FullInput, InputMapping, Scan, ScannedInput
 from tract_core.plugins.keys import DECLUTTER, STATE
 from tract_core.plugins.tables import Rows

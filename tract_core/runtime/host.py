@@ -22,9 +22,9 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.session import BodyPlan, OpState, Session
+from tract_core.model.source import TypedSource
 from tract_core.model.substitute import substitute_in, symbols_needed
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.source import TypedSource
 from tract_core.plugins.keys import REFERENCE, STATE, Array, ReferenceFn, StateFn
 from tract_core.runtime.returned import Promise, Wanted, are_arrays, is_right
 from tract_core.runtime.schedule import execution_order

@@ -13,10 +13,10 @@ from typing import Any
 from tract_core.data import Constant
 from tract_core.errors import Unsupported
 from tract_core.model.bodies import bodies_of
+from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
+from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
-from tract_core.ops.const import Const
-from tract_core.ops.source import TypedSource
 from tract_core.plugins.keys import REFERENCE, STATE, Array
 from tract_core.plugins.registry import Registry
 from tract_core.runtime.explain import Explanation, Placement

@@ -16,11 +16,11 @@ import numpy as np
 
 from tract_core.data import Constant, DatumType, DType
 from tract_core.errors import TractError, TransformError
+from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
+from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.cast import Cast
-from tract_core.ops.const import Const
-from tract_core.ops.source import TypedSource
 from tract_core.plugins.parameters import texts
 
 _Names = Sequence[str] | None

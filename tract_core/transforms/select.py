@@ -10,9 +10,9 @@ from typing import ClassVar
 from tract_core.errors import TransformError
 from tract_core.model.conditions import Conditions
 from tract_core.model.graph import OutletId
+from tract_core.model.identity import Identity
+from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
-from tract_core.ops.identity import Identity
-from tract_core.ops.source import TypedSource
 from tract_core.plugins.parameters import texts
 
 

@@ -6,43 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tract_core.dims import Assertion, Dim, SymbolScope, TDim, parse_dim, substitute, symbols_of
+from tract_core.dims import Dim, TDim, parse_dim
 from tract_core.errors import DimError, TractError, TransformError
-from tract_core.model.substitute import substitute_in, symbols_in
+from tract_core.model.substitute import substitute_in_model, symbols_in
 from tract_core.model.typed import TypedModel
-
-
-def substitute_in_model(model: TypedModel, values: Mapping[str, Dim]) -> TypedModel:
-    """A copy of ``model`` with symbols replaced in every operator and fact; the very same model when none occurs in it.
-
-    Ids and names stay. What is asserted of the symbols is asserted of their values; raises DimError when that is false.
-    """
-    if not symbols_in(model) & values.keys():
-        return model
-    scope = _scope_after(model.symbols, values)
-    replaced = model.mapped(lambda op: substitute_in(op, values), lambda fact: fact.substitute(values), scope)
-    replaced.conditions = model.conditions.substitute(values)
-    return replaced
-
-
-def _scope_after(scope: SymbolScope, values: Mapping[str, Dim]) -> SymbolScope:
-    after = SymbolScope(name for name in scope.names if name not in values)
-    for dim in values.values():
-        for name in sorted(symbols_of(dim)):
-            after.add(name)
-    for name in scope.scenarios:
-        after.add_scenario(name)
-    for assertion in scope:
-        replaced = Assertion(
-            substitute(assertion.left, values), assertion.op, substitute(assertion.right, values), assertion.scenario
-        )
-        holds = replaced.holds({})
-        if holds is None:
-            after.add_assertion(replaced)
-        elif not holds and assertion.scenario is None:
-            given = ", ".join(f"{name}={value}" for name, value in values.items() if name in assertion.symbols)
-            raise DimError(f"{assertion} does not hold for {given}", hint="choose values that the model allows")
-    return after
 
 
 @dataclass(frozen=True, slots=True)

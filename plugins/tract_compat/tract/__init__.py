@@ -2,76 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import tract_core
+from tract_core.public_names import public_names
 from tract_core.version import version
 
-if TYPE_CHECKING:
-    from tract_core import (
-        DatumType,
-        Dim,
-        Fact,
-        FloatPrecision,
-        FrozenState,
-        InferenceFact,
-        InferenceModel,
-        Model,
-        Nnef,
-        Onnx,
-        Pulse,
-        Runnable,
-        Runtime,
-        SetSymbols,
-        State,
-        Tensor,
-        TractError,
-        TransformSpec,
-        load,
-        nnef,
-        onnx,
-        runtime_for_name,
-    )
-
-__all__ = [
-    "DatumType",
-    "Dim",
-    "Fact",
-    "FloatPrecision",
-    "FrozenState",
-    "InferenceFact",
-    "InferenceModel",
-    "Model",
-    "Nnef",
-    "Onnx",
-    "Pulse",
-    "Runnable",
-    "Runtime",
-    "SetSymbols",
-    "State",
-    "Tensor",
-    "TractError",
-    "TransformSpec",
-    "load",
-    "nnef",
-    "onnx",
-    "runtime_for_name",
-    "version",
-]
-
-
-_MODULES = ("errors", "limits")
+__all__, _find, __dir__ = public_names(__name__, of="tract_core")
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, imported when it is first asked for."""
-    if name not in (*__all__, *_MODULES, "__version__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(tract_core, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """The public names: what there is to complete."""
-    return sorted([*__all__, *_MODULES])
+    """Import a public name when it is first asked for."""
+    return version() if name == "__version__" else _find(name)

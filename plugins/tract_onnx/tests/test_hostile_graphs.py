@@ -15,7 +15,7 @@ from tract_onnx.frontend import Onnx
 from tract_core.dims import symbol
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, ModelWarning
 from tract_core.limits import LoadLimits
-from tract_core.ops.const import Const
+from tract_core.model.const import Const
 
 pytestmark = pytest.mark.hostile
 

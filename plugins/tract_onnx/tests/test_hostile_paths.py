@@ -16,7 +16,7 @@ from tract_onnx.frontend import Onnx
 
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, UnsafePath
 from tract_core.limits import LoadLimits
-from tract_core.ops.const import Const
+from tract_core.model.const import Const
 
 pytestmark = pytest.mark.hostile
 

@@ -12,9 +12,9 @@ from onnx_containers import check_text, give, model_of, outputs_of, plan_of
 
 import tract_core
 from tract_core.errors import FactError, InputError, RunError, TractError, Unsupported
+from tract_core.model.source import TypedSource
 from tract_core.ops.loop import Loop
 from tract_core.ops.slice import Slice
-from tract_core.ops.source import TypedSource
 
 
 def f32(*values):

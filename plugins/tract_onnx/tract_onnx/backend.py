@@ -20,6 +20,7 @@ from google.protobuf.message import EncodeError
 from onnx import helper
 from onnx.backend import base
 
+from tract_core.analysis.inference import InferenceModel
 from tract_core.api.frontends import load_with
 from tract_core.api.model import Model
 from tract_core.api.runnable import Runnable
@@ -27,7 +28,6 @@ from tract_core.api.runtime import Runtime, runtime_for_name
 from tract_core.api.tensor import Tensor
 from tract_core.data import DatumType
 from tract_core.errors import InputError, LimitExceeded, TractError
-from tract_core.model.inference import InferenceModel
 from tract_onnx.frontend import NEWEST, Onnx
 from tract_onnx.tensors import ELEMENT_TYPES
 

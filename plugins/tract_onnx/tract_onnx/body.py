@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import onnx
 
 from tract_core.analysis import into_body
+from tract_core.analysis.inference import InferenceModel
+from tract_core.model.const import Const
 from tract_core.model.fact import InferenceFact, TypedFact
 from tract_core.model.graph import OutletId
-from tract_core.model.inference import InferenceModel
+from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
-from tract_core.ops.const import Const
-from tract_core.ops.source import TypedSource
 from tract_onnx.graph import GraphReader
 from tract_onnx.node import OnnxNode
 from tract_onnx.wiring import Wiring

@@ -12,10 +12,10 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from tract_core.analysis.findings import Examination
+from tract_core.analysis.inference import InferenceModel
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, TractError, VersionError
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, watching
 from tract_core.lookalikes import HEAD, recognise
-from tract_core.model.inference import InferenceModel
 from tract_core.plugins import Registry, default_registry
 from tract_onnx.examine import defaults, description, undefined_attributes
 from tract_onnx.external import ExternalFiles, check_size, map_file

@@ -7,11 +7,11 @@ from typing import Final, TypeVar
 
 import onnx
 
+from tract_core.analysis.inference import InferenceModel, InferenceOp, Source, Unknown
 from tract_core.errors import CorruptModel, LimitExceeded, TractError
 from tract_core.limits import limits_now
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
-from tract_core.model.inference import InferenceModel, InferenceOp, Source, Unknown
 from tract_core.plugins.keys import Array
 from tract_onnx.facts import FactReader, announced_fact
 from tract_onnx.file import OnnxFile

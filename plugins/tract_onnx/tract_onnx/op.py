@@ -8,11 +8,11 @@ from inspect import isfunction
 from types import NoneType
 from typing import cast
 
+from tract_core.analysis.inference import InferenceOp
 from tract_core.errors import LimitExceeded, ModelError, TractError, Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.model.inference import InferenceOp
+from tract_core.model.identity import Identity
 from tract_core.model.typed import TypedModel
-from tract_core.ops.identity import Identity
 from tract_core.ops.wiring import wire_one
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import DEFAULT_DOMAIN, OnnxFn

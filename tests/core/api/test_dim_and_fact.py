@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tract_core import DatumType, Dim, Fact, InferenceFact, InferenceModel, Model
+from tract_core.analysis import inference
 from tract_core.dims import symbol
 from tract_core.errors import ConsumedError, DimError, FactError, InputError
-from tract_core.model import inference
 from tract_core.model.spec import parse_inference_fact
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import tract_core
 from tract_core import InferenceModel, Model, Nnef, Onnx
+from tract_core.analysis import inference as core
 from tract_core.errors import (
     ContradictoryFacts,
     CorruptModel,
@@ -23,7 +24,6 @@ from tract_core.errors import (
     PluginError,
 )
 from tract_core.model import TypedModel
-from tract_core.model import inference as core
 from tract_core.model.fact import InferenceFact
 from tract_core.plugins import Frontend, Registry, hookimpl
 

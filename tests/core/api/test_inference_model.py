@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from tract_core import DatumType, InferenceFact, InferenceModel, Model
+from tract_core.analysis import inference as core
+from tract_core.analysis.inference import InferenceOp
 from tract_core.errors import ConsumedError, DimError, FactError, GraphError, InputError, ModelError, TractError
 from tract_core.model import OutletId, TypedModel
-from tract_core.model import inference as core
 from tract_core.model.fact import InferenceFact as CoreFact
-from tract_core.model.inference import InferenceOp
 from tract_core.ops.binary import Add
 from tract_core.ops.wiring import wire_binary
 

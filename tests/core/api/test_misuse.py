@@ -19,7 +19,7 @@ from tract_core import (
     TractError,
     runtime_for_name,
 )
-from tract_core.model import inference as core
+from tract_core.analysis import inference as core
 from tract_core.model.fact import InferenceFact
 
 WEIRD = [

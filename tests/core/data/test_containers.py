@@ -23,11 +23,11 @@ from tract_core.data.containers import (
 from tract_core.dims import symbol
 from tract_core.errors import FactError, InputError, TractError
 from tract_core.model.fact import TypedFact
+from tract_core.model.identity import Identity
 from tract_core.model.spec import parse_inference_fact, parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add
 from tract_core.ops.elementwise import Neg
-from tract_core.ops.identity import Identity
 from tract_core.ops.sequence import SequenceAt, SequenceConstruct, SequenceInsert, wire_at
 from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.transforms.set_symbols import SetSymbols

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tract_core import Model
+from tract_core.analysis.inference import InferenceModel
 from tract_core.drawing import dot_of, inline_svg_of, picture_of, svg_of
 from tract_core.drawing import picture as pictures
 from tract_core.drawing.ink import width_of
@@ -18,7 +19,6 @@ from tract_core.drawing.picture import Arrow, Box, Picture
 from tract_core.model import TypedModel
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
-from tract_core.model.inference import InferenceModel
 from tract_core.model.spec import parse_inference_fact, parse_typed_fact
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.if_then_else_wiring import wire_if

@@ -7,9 +7,9 @@ import warnings
 import pytest
 
 from tract_core.errors import InputError, PluginError
+from tract_core.model.identity import Identity
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
-from tract_core.ops.identity import Identity
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins import PluginRecord, PluginState, PluginWarning, Registry, TableKey
 from tract_core.plugins.keys import DECLUTTER, REFERENCE
@@ -402,6 +402,6 @@ class TestCalls:
 def test_the_core_never_fails_quietly(monkeypatch):
     from tract_core.plugins import builtin
 
-    monkeypatch.setattr(builtin, "_OPS", ("no_such_family",))
+    monkeypatch.setattr(builtin, "_FAMILIES", ("no_such_family",))
     with pytest.raises(ModuleNotFoundError, match="no_such_family"):
         Registry(discover=False)[REFERENCE]

@@ -4,11 +4,11 @@ import numpy as np
 
 from tract_core.data import Constant, DatumType, QuantizedType
 from tract_core.dims import symbol
+from tract_core.model.const import Const
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
-from tract_core.ops.const import Const
 from tract_core.ops.elementwise import Exp
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring import wire_one

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from tract_core.model.identity import Identity
 from tract_core.ops.elementwise import Exp
-from tract_core.ops.identity import Identity
 from tract_core.ops.wiring import wire_one
 from tract_core.testing.declutter import checked_declutter, operators, sources
 

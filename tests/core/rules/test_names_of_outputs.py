@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tract_core.model.graph import OutletId
+from tract_core.model.identity import Identity
 from tract_core.model.typed import TypedModel
-from tract_core.ops.identity import Identity
 from tract_core.ops.topk import Topk
 from tract_core.testing.declutter import interface, sources
 

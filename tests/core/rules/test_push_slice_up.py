@@ -7,8 +7,8 @@ import pytest
 
 from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping
+from tract_core.model.const import Const
 from tract_core.ops.binary import Add
-from tract_core.ops.const import Const
 from tract_core.ops.conv import Conv
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Exp, Sigmoid, Tanh

@@ -15,11 +15,11 @@ from tract_core.errors import TransformError
 from tract_core.model import TypedModel
 from tract_core.model.op import TypedOp
 from tract_core.model.spec import parse_typed_fact
-from tract_core.model.substitute import symbols_in
+from tract_core.model.substitute import substitute_in_model, symbols_in
 from tract_core.ops.binary import Add, Eq
 from tract_core.ops.cast import Cast
 from tract_core.runtime.plan import TypedSimplePlan
-from tract_core.transforms.set_symbols import SetSymbols, substitute_in_model
+from tract_core.transforms.set_symbols import SetSymbols
 
 Maker = Callable[..., TypedModel]
 

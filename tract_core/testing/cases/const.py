@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tract_core.data import Constant, DatumType
-from tract_core.ops.const import Const
+from tract_core.model.const import Const
 from tract_core.plugins.tables import Rows
 from tract_core.testing.case import CASES, Case
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tract_core.ops.identity import Identity, PinConst
+from tract_core.model.identity import Identity, PinConst
 from tract_core.plugins.tables import Rows
 from tract_core.testing.case import CASES, Arg, Case
 

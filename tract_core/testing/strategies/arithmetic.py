@@ -13,10 +13,10 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import is_symbolic
 from tract_core.model.graph import OutletId
+from tract_core.model.identity import Identity
 from tract_core.model.op import TypedOp
 from tract_core.ops import binary, elementwise
 from tract_core.ops.cast import Cast
-from tract_core.ops.identity import Identity
 from tract_core.ops.iff import Iff
 from tract_core.testing.strategies.garden import Array, Garden, Meaning, Traits, in_f32, in_f64
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tract_core.errors import Unsupported
+from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.elementwise import Acosh, Asinh, Atanh
-from tract_core.ops.source import TypedSource
 from tract_core.plugins.keys import REFERENCE, STATE, Array
 from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.host import Bodies, HostState, host_nodes

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tract_core.analysis.inference import InferenceModel, InferenceOp
 from tract_core.errors import FactError
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
-from tract_core.model.inference import InferenceModel, InferenceOp
 from tract_core.model.typed import TypedModel
+from tract_core.ops.pad import Pad, PadEdge
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,6 @@ class EdgeContext(InferenceOp):
 
     def wire(self, model: TypedModel, name: str, inputs: Sequence[OutletId]) -> Sequence[OutletId]:
         """A `Pad`. Raises FactError where the first axis need not be that of frames: for other ranks than 1 and 2."""
-        from tract_core.ops.pad import Pad, PadEdge
-
         fact = model.outlet_fact(inputs[0])
         if fact.rank not in (1, 2):
             raise FactError(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tract_core.analysis.inference import InferenceModel, Source
 from tract_core.errors import InputError
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import Graph, OutletId
-from tract_core.model.inference import InferenceModel, Source
 
 
 def outlet_named(model: Graph[Any, Any], name: str) -> OutletId:

@@ -8,9 +8,6 @@ from typing import ClassVar
 
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.plugins.tables import Rows
-
-ROWS = Rows()
 
 
 @dataclass(frozen=True, slots=True)

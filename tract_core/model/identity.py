@@ -9,8 +9,7 @@ from typing import ClassVar
 from tract_core.dims import Dim
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
-from tract_core.model.op import TypedOp
-from tract_core.ops.expect import arity
+from tract_core.model.op import TypedOp, arity
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 

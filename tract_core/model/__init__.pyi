@@ -1,0 +1,34 @@
+"""The names of the page about models and their lifecycle, and where they are from."""
+
+from tract_core.analysis.inference import InferenceModel as InferenceModel
+from tract_core.api.model import Model as Model
+from tract_core.data import DatumType as DatumType
+from tract_core.data import QuantizedType as QuantizedType
+from tract_core.model.axes import AxesMapping as AxesMapping
+from tract_core.model.axes import Axis as Axis
+from tract_core.model.fact import Fact as Fact
+from tract_core.model.fact import InferenceFact as InferenceFact
+from tract_core.model.fact import ShapeFact as ShapeFact
+from tract_core.model.fact import TypedFact as TypedFact
+from tract_core.model.graph import Graph as Graph
+from tract_core.model.graph import InletId as InletId
+from tract_core.model.graph import Node as Node
+from tract_core.model.graph import Outlet as Outlet
+from tract_core.model.graph import OutletId as OutletId
+from tract_core.model.op import Op as Op
+from tract_core.model.op import TypedOp as TypedOp
+from tract_core.model.patch import ModelPatch as ModelPatch
+from tract_core.model.patch import TypedModelPatch as TypedModelPatch
+from tract_core.model.rewriter import Rewriter as Rewriter
+from tract_core.model.rewriter import Rule as Rule
+from tract_core.model.rewriter import RuleSet as RuleSet
+from tract_core.model.traits import DatumExt as DatumExt
+from tract_core.model.traits import DatumTypeExt as DatumTypeExt
+from tract_core.model.traits import SpecialOps as SpecialOps
+from tract_core.model.typed import TypedModel as TypedModel
+from tract_core.model.typed import TypedNode as TypedNode
+from tract_core.runtime.plan import RunnableModel as RunnableModel
+from tract_core.runtime.plan import TypedFrozenSimpleState as TypedFrozenSimpleState
+from tract_core.runtime.plan import TypedRunnableModel as TypedRunnableModel
+from tract_core.runtime.plan import TypedSimplePlan as TypedSimplePlan
+from tract_core.runtime.plan import TypedSimpleState as TypedSimpleState
