@@ -31,13 +31,16 @@ def remove_downsample(model: TypedModel, node: TypedNode, op: Downsample) -> Mod
 
 @rewrites(Downsample)
 def merge_downsamples(model: TypedModel, node: TypedNode, op: Downsample) -> ModelPatch | None:
-    """Downsample(Downsample(x)) forwards on one axis -> Downsample(x)"""
+    """Downsample(Downsample(x)) forwards on one axis -> Downsample(x), where that surely begins inside of x or at its end"""
     first = alone_by(model, node.inputs[0], Downsample)
     if first is None or not isinstance(first.op, Downsample) or first.op.axis != op.axis:
         return None
     if first.op.stride < 0 or op.stride < 0:
         return None
     merged = Downsample(op.axis, first.op.stride * op.stride, first.op.modulo + op.modulo * first.op.stride)
+    size = model.outlet_fact(first.inputs[0]).shape[op.axis]
+    if op.modulo and first.op.stride > 1 and model.symbols.less_or_equal(merged.modulo, size) is not True:
+        return None  # x[::2][2:] of three elements is empty, x[4::2] is refused
     return ModelPatch.replace_op(model, node, merged, first.inputs)
 
 
