@@ -69,6 +69,11 @@ class BindingPlan:
             tuple(one for one in symbolic if not symbols_of(one.dim) <= takes.keys()),
         )
 
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of the symbols that get a value in every run: those that one size gives."""
+        return frozenset(take.symbol for take in self.takes)
+
     def values(self, shapes: Sequence[Sequence[int]], known: Mapping[str, int] | None = None) -> dict[str, int] | None:
         """The value of each symbol for inputs of these shapes, beside what is ``known``; ``None`` when they do not fit.
 

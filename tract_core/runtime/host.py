@@ -26,6 +26,7 @@ from tract_core.model.source import TypedSource
 from tract_core.model.substitute import substitute_in, symbols_needed
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import REFERENCE, STATE, Array, ReferenceFn, StateFn
+from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.returned import Promise, Wanted, are_arrays, is_right
 from tract_core.runtime.schedule import execution_order
 
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
 class HostNode:
     """One node, made ready to run by its NumPy meaning, or by what runs operators with state.
 
-    ``needs``: symbols that must have values before it runs, sorted. ``late``: whether its sizes may differ between runs
-    of one binding of the inputs. ``makes_texts``: whether it gives texts, whose lengths only running it tells.
+    ``needs``: symbols that must have values before it runs, sorted. ``binds``: symbols that no input mentions and no
+    node before it. ``late``: symbols of its sizes that may differ between runs of one binding of the inputs.
+    ``makes_texts``: whether it gives texts, whose lengths only running it tells.
     """
 
     node: int
@@ -48,14 +50,14 @@ class HostNode:
     needs: tuple[str, ...]
     promise: Promise
     binds: frozenset[str]
-    late: bool
+    late: frozenset[str]
     makes_texts: bool
     meaning: ReferenceFn | None
     state: StateFn | None
 
     @staticmethod
     def prepare(model: TypedModel, node: TypedNode, given: frozenset[str], known: frozenset[str]) -> HostNode:
-        """``given``: the symbols that inputs give their values; ``known``: those, and what nodes before it give."""
+        """``given``: symbols that inputs surely give values; ``known``: what inputs and nodes before it mention."""
         kind, facts, registry = type(node.op), tuple(model.output_facts(node)), model.registry
         owner = registry[STATE].owner(kind) or registry[REFERENCE].owner(kind) or "nobody"
         promise = Promise(owner, facts)
@@ -68,7 +70,7 @@ class HostNode:
             needs=tuple(sorted(symbols_needed(node.op))),
             promise=promise,
             binds=symbols - known,
-            late=bool(symbols - given),
+            late=symbols - given,
             makes_texts=any(fact.datum_type is DatumType.STRING for fact in facts),
             meaning=registry[REFERENCE].find(kind),
             state=registry[STATE].find(kind),
@@ -92,7 +94,7 @@ class HostNode:
         try:
             check_run_time()
             outputs = self._compute(host, [_read_only(array) for array in inputs])
-            if (self.binds or self.op.announces) and are_arrays(outputs):
+            if self.op.announces or (self.late and not self.late <= host.session.symbols.keys()):
                 self._bind(host.session, outputs)
             host.check(self, outputs)
             if self.makes_texts:
@@ -123,6 +125,8 @@ class HostNode:
         return result if isinstance(result, tuple) else (result,)
 
     def _bind(self, session: Session, outputs: Sequence[Array]) -> None:
+        if not are_arrays(outputs):
+            return  # which is told next
         for fact, array in zip(self.promise.facts, outputs, strict=False):  # how many there are is checked next
             try:
                 session.symbols.update(bind(fact.shape, array.shape, session.symbols))
@@ -135,8 +139,8 @@ def host_nodes(model: TypedModel) -> list[HostNode]:
 
     Raises UntypableModel where nodes need sizes that only come out of each other.
     """
-    given, found = model.given_symbols(), list[HostNode]()
-    known = given
+    given = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs]).symbols
+    known, found = model.given_symbols(), list[HostNode]()
     for node_id in execution_order(model):
         node = model.nodes[node_id]
         if not isinstance(node.op, TypedSource):

@@ -26,7 +26,7 @@ from tract_core.runtime.plan import TypedSimplePlan
 
 ROWS = Rows()
 RETURNED: list[Any] = []
-"""What the operators of this module return next."""
+"""What the operators of this module return next, the last of it from then on."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,17 @@ class Finds(TypedOp):
         return (TypedFact.of(DatumType.F32, (self.count,)),)
 
 
-@ROWS.row(REFERENCE, Liar, Finds)
+@dataclass(frozen=True)
+class Vector(TypedOp):
+    """Promises a vector of ``N`` elements, whatever it reads."""
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        return (TypedFact.of(DatumType.F32, (symbol("N"),)),)
+
+
+@ROWS.row(REFERENCE, Liar, Finds, Vector)
 def lie(op: TypedOp, x: np.ndarray[Any, Any]) -> Any:
-    return RETURNED[0]
+    return RETURNED.pop(0) if len(RETURNED) > 1 else RETURNED[0]
 
 
 class _State:
@@ -171,3 +179,31 @@ def test_sizes_that_change_between_runs_of_one_binding() -> None:
     for count in (0, 4, 1, 3):
         array = np.array([1] * count + [0] * (4 - count), np.float32)
         assert state.run([array])[0].tolist() == [[-index for index in range(count)]]
+
+
+PRODUCTS = [[symbol("N") * symbol("M")], [symbol("N") * symbol("M"), symbol("M")]]
+
+
+def two_promises(first: TypedOp, shape: Sequence[Dim]) -> TypedModel:
+    """Two operators promise tensors of size ``N``, of which no input surely tells the value."""
+    model = model_of(first, shape)
+    model.set_outputs([*model.outputs, *model.wire_node("z", Liar(), model.outputs)])
+    return model
+
+
+@pytest.mark.parametrize("shape", PRODUCTS, ids=str)
+@pytest.mark.parametrize("first", [Finds(symbol("N")), Vector()])
+@pytest.mark.parametrize("other", [0, 1, 5])
+def test_what_one_node_told_of_a_size_holds_for_the_others(first: TypedOp, shape: Sequence[Dim], other: int) -> None:
+    RETURNED[:] = [np.zeros(size, np.float32) for size in (4, other)]
+    message = rf"node 'z' \(Liar.*\): .* float32\[{other}\] where its fact N,f32 promises f32\[4\]"
+    with pytest.raises(RunError, match=message):
+        TypedSimplePlan(two_promises(first, shape)).run([np.zeros([0] * len(shape), np.float32)])
+
+
+@pytest.mark.parametrize("shape", PRODUCTS, ids=str)
+def test_what_a_node_told_of_a_size_in_one_turn_does_not_hold_in_the_next(shape: Sequence[Dim]) -> None:
+    state = TypedSimplePlan(two_promises(Finds(symbol("N")), shape)).spawn()
+    for size in (4, 1, 0):
+        RETURNED[:] = [np.zeros(size, np.float32)]
+        assert [len(found) for found in state.run([np.zeros([0] * len(shape), np.float32)])] == [size, size]
