@@ -31,7 +31,7 @@ def remove_downsample(model: TypedModel, node: TypedNode, op: Downsample) -> Mod
 
 @rewrites(Downsample)
 def merge_downsamples(model: TypedModel, node: TypedNode, op: Downsample) -> ModelPatch | None:
-    """Downsample(Downsample(x)) forwards on one axis -> Downsample(x), where that surely begins inside of x or at its end"""
+    """Downsample(Downsample(x)) forwards on one axis -> Downsample(x), where that surely begins inside of x"""
     first = alone_by(model, node.inputs[0], Downsample)
     if first is None or not isinstance(first.op, Downsample) or first.op.axis != op.axis:
         return None
