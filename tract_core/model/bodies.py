@@ -7,6 +7,8 @@ which operators have bodies.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from tract_core.data.containers import compatible_types
@@ -14,6 +16,7 @@ from tract_core.dims import Dim, substitute, symbol, symbol_name, symbols_of
 from tract_core.model.conditions import may_be_of_shape
 from tract_core.model.fact import TypedFact
 from tract_core.model.fields import changed, leaves
+from tract_core.model.op import TypedOp
 from tract_core.model.questions import node_cost
 from tract_core.model.typed import TypedModel
 
@@ -25,6 +28,20 @@ BodyFn = Callable[[TypedModel], TypedModel]
 def bodies_of(op: object) -> list[TypedModel]:
     """The models that an operator holds, in the order of its fields. What those hold in turn is theirs."""
     return [leaf for leaf in leaves(op) if isinstance(leaf, TypedModel)]
+
+
+@dataclass(frozen=True)
+class OpWithBodies(TypedOp):
+    """An operator whose fields hold models, which it runs."""
+
+    @cached_property
+    def checks(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]: not the same for all of one class
+        """Whether the bodies refuse runs, by nodes that check something, or want something of sizes.
+
+        What only reads the sizes of the outputs relies on the runs that they accept.
+        """
+        bodies = bodies_of(self)
+        return any(len(body.conditions) or any(node.op.checks for node in body.live_nodes()) for body in bodies)
 
 
 def map_bodies(op: T, function: BodyFn) -> T:

@@ -6,6 +6,9 @@ elements of a tensor, as that a position lies inside of an axis, is only found o
 
 from __future__ import annotations
 
+from collections.abc import Set
+
+from tract_core.model.bodies import bodies_of
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch
@@ -17,14 +20,35 @@ def forgets(patch: ModelPatch) -> bool:
     """Whether a node goes with ``patch`` that could have refused a run for the elements of its inputs.
 
     A node that the patch replaces is the business of the rule that made it. One that nothing reads any more goes too;
-    it may, where the patch has the same operator on the same tensors instead.
+    it may, where the patch has the same operator on the same tensors instead. A node of the patch that nothing reads
+    goes as well.
     """
-    return any(_may_refuse(patch.target, node) and not _judges_still(patch, node) for node in _unread(patch))
+    needed = _needed(patch)
+    if any(_may_refuse(patch.model, node) for node in patch.model.live_nodes() if node.id not in needed):
+        return True
+    return any(_may_refuse(patch.target, node) and not _judges_still(patch, node) for node in _unread(patch, needed))
 
 
-def _unread(patch: ModelPatch) -> list[TypedNode]:
+def refusing(body: TypedModel) -> frozenset[str]:
+    """The names of the nodes in a body, at any depth, that could refuse a run for the elements of their inputs."""
+    found: set[str] = set()
+    for node in map(body.nodes.__getitem__, body.eval_order()):
+        inner = bodies_of(node.op)
+        found.update(f"{node.name}/{name}" for one in inner for name in refusing(one))
+        if not inner and _may_refuse(body, node):
+            found.add(node.name)
+    return frozenset(found)
+
+
+def _needed(patch: ModelPatch) -> set[int]:
+    """The nodes of the patch but for those that only take the place of what nothing reads."""
+    return set(patch.model.eval_order([new for old, new in patch.shunts if _is_read(patch, old)]))
+
+
+def _unread(patch: ModelPatch, needed: Set[int]) -> list[TypedNode]:
     """The nodes that nothing reads when the patch is applied, without those that it replaces."""
     model = patch.target
+    tapped = {outlet for inner, outlet in patch.taps.items() if inner.node in needed}
     shunted = {old for old, _ in patch.shunts}
     gone: set[int] = set()
     found: list[TypedNode] = []
@@ -33,7 +57,7 @@ def _unread(patch: ModelPatch) -> list[TypedNode]:
         node = model.nodes[pending.pop()]
         if node.id in gone or any(_is_read(patch, outlet, gone) for outlet in node.outlets() if outlet not in shunted):
             continue
-        if any(map(patch.reads, node.outlets())):
+        if not tapped.isdisjoint(node.outlets()):
             continue
         gone.add(node.id)
         if shunted.isdisjoint(node.outlets()):
@@ -42,7 +66,7 @@ def _unread(patch: ModelPatch) -> list[TypedNode]:
     return found
 
 
-def _is_read(patch: ModelPatch, outlet: OutletId, gone: set[int]) -> bool:
+def _is_read(patch: ModelPatch, outlet: OutletId, gone: Set[int] = frozenset()) -> bool:
     """Whether a node that stays reads an outlet, or the model gives or takes it."""
     model = patch.target
     return any(inlet.node not in gone for inlet in model.outlet(outlet).successors) or model.is_interface(outlet)

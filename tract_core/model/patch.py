@@ -49,8 +49,7 @@ class ModelPatch:
         outlets = patch.wire(node.name, op, taps)
         for old, new in zip(node.outlets(), outlets, strict=False):
             patch.shunt(old, new)
-        if node.op.checks:
-            patch.retire(node.id)
+        patch.retire(node.id)
         return patch
 
     @staticmethod
@@ -79,13 +78,6 @@ class ModelPatch:
         """The fact of an outlet of the patch."""
         return self.model.outlet_fact(outlet)
 
-    def reads(self, outlet: OutletId) -> bool:
-        """Whether a node of the patch, or what takes the place of another outlet, is ``outlet`` of the target."""
-        inner = self._tap_of.get(outlet)
-        if inner is None:
-            return False
-        return bool(self.model.outlet(inner).successors) or any(new == inner for _, new in self.shunts)
-
     def shunt(self, old: OutletId, new: OutletId) -> None:
         """Let the readers of ``old``, in the target, read ``new``, in the patch.
 
@@ -97,11 +89,12 @@ class ModelPatch:
         self.shunts.append((old, new))
 
     def retire(self, node_id: int) -> None:
-        """A node of the target that checks something (`TypedOp.checks`) need not stay.
+        """A node of the target that may check something (`TypedOp.checks`) need not stay.
 
         What it checks surely holds, or what takes its place checks it.
         """
-        self.retired.append(node_id)
+        if self.target.nodes[node_id].op.checks:
+            self.retired.append(node_id)
 
     # -- applying --------------------------------------------------------------------------------------------------
 

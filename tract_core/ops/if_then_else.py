@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 from tract_core.data.containers import forget_symbols, join_types
 from tract_core.dims import Dim, dim_max
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import body_cost, fit
+from tract_core.model.bodies import OpWithBodies, body_cost, fit
 from tract_core.model.conditions import may_equal, noting
 from tract_core.model.fact import TypedFact
-from tract_core.model.op import TypedOp
 from tract_core.model.session import Session
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import AXES, COST, STATE, Array
@@ -32,7 +30,7 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class IfThenElse(TypedOp):
+class IfThenElse(OpWithBodies):
     """The outputs of ``then_branch`` where the condition, input 0, holds, else those of ``else_branch``.
 
     The condition is one boolean (of rank 0, or with axes of size 1); the other inputs are what the branches read.
@@ -44,12 +42,6 @@ class IfThenElse(TypedOp):
     else_branch: Branch
     shapes: tuple[tuple[Dim, ...], ...]
     announces: ClassVar[tuple[str, ...]] = ("shapes",)
-
-    @cached_property
-    def checks(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]: not the same for all of them
-        """Whether one of the branches refuses runs, as what reads the outputs relies on the other one."""
-        bodies = self.then_branch.body, self.else_branch.body
-        return any(node.op.checks for body in bodies for node in body.live_nodes())
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The type that both branches give, in ``shapes``. Raises FactError when branches or inputs do not fit."""

@@ -17,11 +17,10 @@ from tract_core.dims import Dim, bind, dim_max, evaluate, same_dim, symbols_of
 from tract_core.errors import FactError, LimitExceeded, RunError
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import body_cost, fit, from_outside
+from tract_core.model.bodies import OpWithBodies, body_cost, fit, from_outside
 from tract_core.model.conditions import may_equal, noting
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
-from tract_core.model.op import TypedOp
 from tract_core.model.session import Session
 from tract_core.model.typed import TypedModel
 from tract_core.ops.optional import OptionalConstruct
@@ -43,7 +42,7 @@ MAX_ATTEMPTS: Final = 32
 
 
 @dataclass(frozen=True)
-class Loop(TypedOp):
+class Loop(OpWithBodies):
     """Run ``body`` as long as it says so, and no more often than input 0 says.
 
     Inputs: the highest number of iterations (one integer), whether to begin at all (one boolean), ``carried`` values

@@ -11,7 +11,7 @@ import numpy as np
 from tract_core.dims import Dim, bind, ceil_div, evaluate
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import body_cost, fit, from_outside, map_bodies, may_fit
+from tract_core.model.bodies import OpWithBodies, body_cost, fit, from_outside, map_bodies, may_fit
 from tract_core.model.conditions import may_equal
 from tract_core.model.connections import axes_of_model
 from tract_core.model.fact import TypedFact
@@ -71,7 +71,7 @@ class OutputMapping:
 
 
 @dataclass(frozen=True)
-class Scan(TypedOp):
+class Scan(OpWithBodies):
     """Run ``body`` once for each slice of the scanned inputs.
 
     ``inputs``: how each input of the loop reaches the input of the body in the same place. ``outputs``: what becomes

@@ -9,10 +9,9 @@ from typing import Any
 from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import body_cost, fit
+from tract_core.model.bodies import OpWithBodies, body_cost, fit
 from tract_core.model.connections import axes_of_model
 from tract_core.model.fact import TypedFact
-from tract_core.model.op import TypedOp
 from tract_core.model.session import Session
 from tract_core.model.typed import TypedModel
 from tract_core.ops.expect import arity
@@ -23,7 +22,7 @@ ROWS = Rows()
 
 
 @dataclass(frozen=True)
-class SubmodelOp(TypedOp):
+class SubmodelOp(OpWithBodies):
     """The outputs of ``model`` for the inputs given. What its nodes keep between turns is kept."""
 
     model: TypedModel

@@ -28,8 +28,7 @@ def known_branch(model: TypedModel, node: TypedNode, op: IfThenElse) -> ModelPat
     for slot, source in enumerate(branch.inputs):
         fit(branch.body, slot, model.outlet_fact(node.inputs[source]), known)
     patch = ModelPatch(model)
-    if op.checks:
-        patch.retire(node.id)
+    patch.retire(node.id)
     inputs = [patch.tap(node.inputs[source]) for source in branch.inputs]
     try:
         results = inline_body(patch, node.name, branch.body, inputs, known)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tract_core.model.forgotten import refusing
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
 from tract_core.model.patch import ModelPatch
@@ -55,8 +56,10 @@ def unread_value(model: TypedModel, node: TypedNode, op: Loop) -> ModelPatch | N
     lost = _symbols(node, unread) - _symbols(node, [slot for slot in range(len(node.outputs)) if slot not in unread])
     if not unread or len(unread) == len(node.outputs) or not lost <= model.given_symbols():
         return None  # other operators may rely on the sizes that only these outputs tell
-    last = op.last - sum(slot < op.carried + op.last for slot in unread)
-    patch, new = _with_outputs(model, node, replace(op, body=op.body.clone(), last=last), node.inputs, dropped=unread)
+    last, body = op.last - sum(slot < op.carried + op.last for slot in unread), op.body.clone()
+    patch, new = _with_outputs(model, node, replace(op, body=body, last=last), node.inputs, dropped=unread)
+    if refusing(body) != refusing(op.body):
+        return None
     for old, outlet in new.items():
         patch.shunt(OutletId(node.id, old), outlet)
     return patch
@@ -74,6 +77,7 @@ def _with_outputs(
     op.body.set_outputs([op.body.outputs[0], *(op.body.outputs[1 + slot] for slot in places)])
     op.body.compact()
     patch = ModelPatch(model)
+    patch.retire(node.id)
     lighter = replace(op, shapes=tuple(op.shapes[slot] for slot in places))
     outlets = patch.wire(node.name, lighter, [patch.tap(outlet) for outlet in inputs])
     return patch, dict(zip(places, outlets, strict=True))

@@ -9,8 +9,9 @@ from typing import TypeVar
 from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.errors import TractError
-from tract_core.model.bodies import fit
+from tract_core.model.bodies import bodies_of, fit
 from tract_core.model.const import Const
+from tract_core.model.forgotten import refusing
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
@@ -40,6 +41,7 @@ def single_iteration(model: TypedModel, node: TypedNode, op: Scan) -> ModelPatch
         results = inline_body(patch, node.name, op.body, inputs, known)
     except TractError:
         return None  # the body cannot run, which it says when it does
+    patch.retire(node.id)
     for mapping, result in zip(op.outputs, results, strict=True):
         for slot in slots_of(mapping):
             patch.shunt(OutletId(node.id, slot), result)
@@ -119,10 +121,7 @@ def _without(values: Sequence[T], places: Sequence[int]) -> list[T]:
 @rewrites(Scan)
 def unread_outputs(model: TypedModel, node: TypedNode, op: Scan) -> ModelPatch | None:
     """An output that nothing reads -> left out, and what the body computed for it alone"""
-    read = [
-        bool(outlet.successors) or old in model.outputs
-        for outlet, old in zip(node.outputs, node.outlets(), strict=True)
-    ]
+    read = [is_read(model, outlet) for outlet in node.outlets()]
     if all(read) or not any(read):
         return None
     places = {slot: place for place, slot in enumerate(slot for slot, wanted in enumerate(read) if wanted)}
@@ -131,12 +130,27 @@ def unread_outputs(model: TypedModel, node: TypedNode, op: Scan) -> ModelPatch |
     body = op.body.clone()
     body.set_outputs([body.outputs[index] for index in used])
     body.compact()
+    if refusing(body) != refusing(op.body):
+        return None
     lighter = replace(op, body=body, outputs=tuple(kept[index] for index in used))
     patch = ModelPatch(model)
     outlets = patch.wire(node.name, lighter, [patch.tap(outlet) for outlet in node.inputs])
+    patch.retire(node.id)
     for slot, place in places.items():
         patch.shunt(OutletId(node.id, slot), outlets[place])
     return patch
+
+
+def is_read(model: TypedModel, outlet: OutletId) -> bool:
+    """Whether a node reads an outlet, or the model gives it."""
+    return bool(model.outlet(outlet).successors) or outlet in model.outputs
+
+
+def may_go_unread(model: TypedModel, node: TypedNode, outlet: OutletId) -> bool:
+    """Whether an output of a loop may be left unread: another one is read, or no iteration refuses what it sees."""
+    if any(is_read(model, other) for other in node.outlets() if other != outlet):
+        return True
+    return not any(map(refusing, bodies_of(node.op)))
 
 
 def _with_slots(mapping: OutputMapping, place: Callable[[int], int | None]) -> OutputMapping:
@@ -163,7 +177,7 @@ def constant_outputs(model: TypedModel, node: TypedNode, op: Scan) -> ModelPatch
         ):
             continue
         old = OutletId(node.id, mapping.last)
-        if not model.outlet(old).successors and old not in model.outputs:
+        if not is_read(model, old) or not may_go_unread(model, node, old):
             continue
         patch = ModelPatch(model)
         patch.shunt(old, patch.model.add_const(f"{node.name}.{mapping.last}", inner.value))

@@ -19,6 +19,7 @@ from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.scan import FullInput, InputMapping, Scan, ScannedInput
 from tract_core.plugins.keys import DECLUTTER, STATE
 from tract_core.plugins.tables import Rows
+from tract_core.rules.scan import is_read, may_go_unread
 
 ROWS = Rows()
 
@@ -122,6 +123,7 @@ def _pulled_in_front(
         outlets = patch.wire(node.name, replace(op, body=body, inputs=(*op.inputs, mapping)), [*taps, whole])
     except TractError:
         return None
+    patch.retire(node.id)
     for old, new in zip(node.outlets(), outlets, strict=True):
         patch.shunt(old, new)
     return patch
@@ -215,6 +217,7 @@ def _pulled_behind(model: TypedModel, node: TypedNode, op: Scan, index: int, fou
     whole = _wired_outside(model, node, op, inner, (patch, outside))
     if whole is None or patch.fact(whole).shape != node.outputs[full.slot].fact.shape:
         return None
+    patch.retire(node.id)
     for slot, old in enumerate(node.outlets()):
         patch.shunt(old, whole if slot == full.slot else outlets[slot])
     return patch
@@ -229,8 +232,8 @@ def handed_on(model: TypedModel, node: TypedNode, op: Scan) -> ModelPatch | None
             continue
         slot = op.body.inputs.index(outlet)
         old = OutletId(node.id, full.slot)
-        read = bool(model.outlet(old).successors) or old in model.outputs
-        if read and op.inputs[slot] == ScannedInput(full.axis, full.chunk) and abs(full.chunk) == 1:
+        may_go = is_read(model, old) and may_go_unread(model, node, old)
+        if may_go and op.inputs[slot] == ScannedInput(full.axis, full.chunk) and abs(full.chunk) == 1:
             patch = ModelPatch(model)
             patch.shunt(old, patch.tap(node.inputs[slot]))
             return patch
