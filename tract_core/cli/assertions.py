@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tract_core.cli.inputs import inputs_for
 from tract_core.cli.values import of_type, read_bundle
 from tract_core.data import DatumType
 from tract_core.errors import InputError, TractError
@@ -22,6 +23,7 @@ from tract_core.plugins.keys import AXES, COST, REFERENCE, STATE
 from tract_core.testing.tolerance import Tolerance, approx_class, mismatch
 
 if TYPE_CHECKING:
+    from tract_core.cli.request import Request
     from tract_core.plugins import Registry
 
 Array = np.ndarray[Any, Any]
@@ -175,3 +177,24 @@ def _report(problems: Sequence[str]) -> None:
     if problems:
         listed = problems[0] if len(problems) == 1 else "\n".join(["", *(f"  {problem}" for problem in problems)])
         raise AssertionFailed(f"does not hold: {listed}")
+
+
+def check_outputs(request: Request, model: TypedModel, flags: dict[str, Any], arrays: Any = None) -> None:
+    """Run the model and check its outputs, when the flags assert something of them. ``arrays``: its inputs."""
+    assertions = Assertions.of(flags)
+    if assertions.wants_outputs:
+        given = inputs_for(request, model, flags) if arrays is None else arrays
+        plan = request.prepare(model)
+        with request.progress("running"):
+            outputs = plan.spawn().run(given)
+        assertions.check_outputs(model, outputs)
+
+
+def asserts_anything(flags: dict[str, Any]) -> bool:
+    """Whether the flags assert something of the graph or of the outputs."""
+    return Assertions.of(flags) != Assertions()
+
+
+def check_assertions(model: TypedModel, flags: dict[str, Any]) -> None:
+    """Check what the flags assert of the graph."""
+    Assertions.of(flags).check_graph(model)

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(request: Request, as_json: bool, **flags: Any) -> None:
     """Run MODEL again and again, on the inputs of a bundle or on random ones, and say how long a turn takes."""
-    from tract_core.cli.dump import check_assertions, check_outputs
+    from tract_core.cli.assertions import check_assertions, check_outputs
     from tract_core.cli.inputs import inputs_for
     from tract_core.cli.profile_report import write_trace
-    from tract_core.cli.turns import figures_of
+    from tract_core.cli.turns import figures_of, warm_up
 
     model = request.typed_model()
     check_assertions(model, flags)
@@ -59,15 +59,6 @@ def _print(request: Request, figures: dict[str, Any], as_json: bool) -> None:
     warning = doubt(figures, figures["runtime"])
     if warning is not None:
         tell(warning)
-
-
-def warm_up(state: Any, arrays: Any, milliseconds: float, loops: int) -> None:
-    """Run for that many turns, and until that much time is over."""
-    end = time.perf_counter() + milliseconds / 1e3
-    for _ in range(loops):
-        state.run(arrays)
-    while time.perf_counter() < end:
-        state.run(arrays)
 
 
 def _measure(state: Any, arrays: Any, limit: float, loops: int) -> list[float]:

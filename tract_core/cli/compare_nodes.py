@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tract_core.cli.assertions import AssertionFailed, Assertions
-from tract_core.cli.compare_report import print_verdicts
-from tract_core.cli.dump import check_assertions, check_outputs
+from tract_core.cli.assertions import AssertionFailed, Assertions, check_assertions, check_outputs
+from tract_core.cli.compare_report import Reference, Verdict, print_verdicts
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.pipeline import wired
 from tract_core.cli.values import of_type, read_bundle
@@ -28,31 +27,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Flags = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """One tensor of the model: whether the reference has it, and how they differ, if they do.
-
-    ``largest``, ``mean``: of the absolute differences of the elements; ``None`` where there are none to be had.
-    ``output``: whether it is an output of the model.
-    """
-
-    name: str
-    op: str
-    compared: bool
-    problem: str | None
-    largest: float | None = None
-    mean: float | None = None
-    output: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """What to compare with: a name for people, and tensors by their names."""
-
-    title: str
-    tensors: Mapping[str, Array]
 
 
 def compare(request: Request, flags: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -15,11 +15,37 @@ from rich.text import Text
 from tract_core.cli.show import plain
 
 if TYPE_CHECKING:
-    from tract_core.cli.compare_nodes import Reference, Verdict
     from tract_core.cli.request import Request
+
+Array = np.ndarray[Any, Any]
 
 NAME_WIDTH: Final = 36
 """Characters up to which names are filled, so that the figures behind them stand in columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One tensor of the model: whether the reference has it, and how they differ, if they do.
+
+    ``largest``, ``mean``: of the absolute differences of the elements; ``None`` where there are none to be had.
+    ``output``: whether it is an output of the model.
+    """
+
+    name: str
+    op: str
+    compared: bool
+    problem: str | None
+    largest: float | None = None
+    mean: float | None = None
+    output: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What to compare with: a name for people, and tensors by their names."""
+
+    title: str
+    tensors: Mapping[str, Array]
 
 
 def print_verdicts(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,6 @@ from tract_core.cli.options import assertion_options, bench_options, file_or_out
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
-    from tract_core.model.typed import TypedModel
 
 
 @click.command(cls=ModelCommand, short_help="Print the graph (the default).")
@@ -44,64 +42,3 @@ def command(request: Request, **flags: Any) -> None:
     from tract_core.cli.dump_graph import dump
 
     dump(request, flags)
-
-
-def check_outputs(request: Request, model: TypedModel, flags: dict[str, Any], arrays: Any = None) -> None:
-    """Run the model and check its outputs, when the flags assert something of them. ``arrays``: its inputs."""
-    from tract_core.cli.assertions import Assertions
-    from tract_core.cli.inputs import inputs_for
-
-    assertions = Assertions.of(flags)
-    if assertions.wants_outputs:
-        given = inputs_for(request, model, flags) if arrays is None else arrays
-        plan = request.prepare(model)
-        with request.progress("running"):
-            outputs = plan.spawn().run(given)
-        assertions.check_outputs(model, outputs)
-
-
-def asserts_anything(flags: dict[str, Any]) -> bool:
-    """Whether the flags assert something of the graph or of the outputs."""
-    from tract_core.cli.assertions import Assertions
-
-    return Assertions.of(flags) != Assertions()
-
-
-def check_assertions(model: TypedModel, flags: dict[str, Any]) -> None:
-    """Check what the flags assert of the graph."""
-    from tract_core.cli.assertions import Assertions
-
-    Assertions.of(flags).check_graph(model)
-
-
-def audit(model: TypedModel) -> str:
-    """The whole graph as JSON: properties, assertions, inputs, outputs and nodes."""
-    from tract_core.cli.render import describe
-    from tract_core.model.questions import node_cost
-
-    def wire(outlet: Any) -> dict[str, Any]:
-        fact = model.outlet_fact(outlet)
-        return {"name": model.outlet_name(outlet), "node": outlet.node, "slot": outlet.slot, "fact": str(fact)}
-
-    nodes = [
-        {
-            "id": node.id,
-            "name": node.name,
-            "op": node.op.name,
-            "info": describe(node.op),
-            "inputs": [str(outlet) for outlet in node.inputs],
-            "outputs": [{"fact": str(o.fact), "successors": [str(i) for i in o.successors]} for o in node.outputs],
-            "cost": {kind: str(count) for kind, count in node_cost(model, node).items()},
-        }
-        for node in model.live_nodes()
-    ]
-    return json.dumps(
-        {
-            "properties": {name: array.tolist() for name, array in model.properties.items()},
-            "assertions": [str(assertion) for assertion in model.symbols],
-            "inputs": [wire(outlet) for outlet in model.inputs],
-            "outputs": [wire(outlet) for outlet in model.outputs],
-            "nodes": nodes,
-        },
-        indent=1,
-    )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tract_core.cli.dump import asserts_anything, audit, check_assertions, check_outputs
+from tract_core.cli.assertions import asserts_anything, check_assertions, check_outputs
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.pipeline import wired
 from tract_core.cli.profile_report import measured, print_profile, write_trace
-from tract_core.cli.render import Show, print_graph
+from tract_core.cli.render import Show, describe, print_graph
 from tract_core.errors import InputError
 from tract_core.model.graph import Graph
+from tract_core.model.questions import node_axes, node_cost
 from tract_core.model.typed import TypedModel
 from tract_core.texts import printable
 
@@ -47,6 +48,37 @@ def dump(request: Request, flags: Flags) -> None:
         typed = wired(model)
         check_assertions(typed, flags)
         check_outputs(request, typed, flags)
+
+
+def audit(model: TypedModel) -> str:
+    """The whole graph as JSON: properties, assertions, inputs, outputs and nodes."""
+
+    def wire(outlet: Any) -> dict[str, Any]:
+        fact = model.outlet_fact(outlet)
+        return {"name": model.outlet_name(outlet), "node": outlet.node, "slot": outlet.slot, "fact": str(fact)}
+
+    nodes = [
+        {
+            "id": node.id,
+            "name": node.name,
+            "op": node.op.name,
+            "info": describe(node.op),
+            "inputs": [str(outlet) for outlet in node.inputs],
+            "outputs": [{"fact": str(o.fact), "successors": [str(i) for i in o.successors]} for o in node.outputs],
+            "cost": {kind: str(count) for kind, count in node_cost(model, node).items()},
+        }
+        for node in model.live_nodes()
+    ]
+    return json.dumps(
+        {
+            "properties": {name: array.tolist() for name, array in model.properties.items()},
+            "assertions": [str(assertion) for assertion in model.symbols],
+            "inputs": [wire(outlet) for outlet in model.inputs],
+            "outputs": [wire(outlet) for outlet in model.outputs],
+            "nodes": nodes,
+        },
+        indent=1,
+    )
 
 
 def print_json(text: str) -> None:
@@ -111,8 +143,6 @@ def _chosen(model: Graph[Any, Any], flags: Flags) -> frozenset[int] | None:
 
 
 def _costs(model: TypedModel) -> dict[int, str]:
-    from tract_core.model.questions import node_cost
-
     return {
         node.id: "\n".join(f"{kind}={count}" for kind, count in node_cost(model, node).items())
         for node in model.live_nodes()
@@ -120,8 +150,6 @@ def _costs(model: TypedModel) -> dict[int, str]:
 
 
 def _axes(model: TypedModel) -> dict[int, str]:
-    from tract_core.model.questions import node_axes
-
     found = {node.id: node_axes(model, node) for node in model.live_nodes()}
     return {node_id: str(mapping) for node_id, mapping in found.items() if mapping is not None}
 

@@ -12,15 +12,12 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 import click
 
 from tract_core.cli.command import ModelCommand, OptionalValue
 from tract_core.cli.options import MANNERS
-
-if TYPE_CHECKING:
-    from tract_core.cli.frame import Frame
 
 DEFAULT: Final = "dump"
 HELP: Final = frozenset({"-h", "--help"})
@@ -40,12 +37,15 @@ def line_with(flags: Iterable[str], model: str | None, *command: str) -> str:
 
 
 class Splitter:
-    """Splits the words of one command line. Raises UsageError for words that are not known."""
+    """Splits the words of one command line. Raises UsageError for words that are not known.
 
-    def __init__(self, frame: Frame, ctx: click.Context) -> None:
-        self.frame = frame
+    ``commands``: the subcommands, and the global flags as its parameters.
+    """
+
+    def __init__(self, commands: click.Group, ctx: click.Context) -> None:
+        self.commands = commands
         self.ctx = ctx
-        self.globals = _by_name(frame.get_params(ctx))
+        self.globals = _by_name(commands.get_params(ctx))
 
     def split(self, args: Iterable[str]) -> Line:
         """The line of these words."""
@@ -181,10 +181,10 @@ class Splitter:
     # -- words -----------------------------------------------------------------------------------------------------
 
     def _command(self, name: str) -> click.Command | None:
-        return self.frame.get_command(self.ctx, name)
+        return self.commands.get_command(self.ctx, name)
 
     def _model_commands(self) -> list[str]:
-        return [name for name in self.frame.list_commands(self.ctx) if isinstance(self._command(name), ModelCommand)]
+        return [name for name in self.commands.list_commands(self.ctx) if isinstance(self._command(name), ModelCommand)]
 
     def _is_model(self, word: str, others: list[str]) -> bool:
         command = self._command(word)
@@ -195,14 +195,14 @@ class Splitter:
         return command is None
 
     def _known(self, word: str) -> str:
-        names = self.frame.list_commands(self.ctx)
+        names = self.commands.list_commands(self.ctx)
         if word not in names and not self.ctx.resilient_parsing:
             raise click.UsageError(no_such_command(word, names), self.ctx)
         return word
 
     def _check_spelling(self, model: str) -> None:
         """Refuse a word that was meant as a subcommand and taken for MODEL."""
-        near = get_close_matches(model, self.frame.list_commands(self.ctx), n=1)
+        near = get_close_matches(model, self.commands.list_commands(self.ctx), n=1)
         if near and not Path(model).exists():
             raise click.UsageError(f"no file and no subcommand is named {model!r}, did you mean {near[0]!r}?", self.ctx)
 

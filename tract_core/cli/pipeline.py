@@ -35,21 +35,25 @@ from tract_core.plugins import default_registry
 from tract_core.plugins.keys import Array
 
 if TYPE_CHECKING:
-    from tract_core.cli.request import Request
+    from tract_core.cli.global_flags import GlobalFlags
     from tract_core.model.rewriter import RewriteReport
+    from tract_core.runtime.protocol import Plan
 
 AnyModel = InferenceModel | TypedModel
 
 
 class Pipeline:
-    """Brings the model of a `Request` to any stage.
+    """Brings the model that the global flags name to any stage.
 
+    ``say``: told what is being done. ``prepare``: makes a model ready to run, for the last stage.
     ``constants``: the values of the file's inputs that the flags made constants, by name, once a model was loaded.
     """
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.plan: Any = None
+    def __init__(self, flags: GlobalFlags, say: Callable[[str], None], prepare: Callable[[TypedModel], Plan]) -> None:
+        self.flags = flags
+        self._say = say
+        self._prepare = prepare
+        self.plan: Plan | None = None
         self.constants: dict[str, Array] = {}
 
     def at(self, stage: str) -> AnyModel:
@@ -58,13 +62,13 @@ class Pipeline:
 
     @cached_property
     def _found(self) -> tuple[str, Path]:
-        if not self.request.model:
+        if not self.flags.model:
             raise InputError("the path of MODEL is empty")
-        return find_format(Path(self.request.model), self.request.format_name)
+        return find_format(Path(self.flags.model), self.flags.format_name)
 
     def _loader(self) -> Any:
         """What loads the format, as the flags say. Raises InputError."""
-        return loader_of(self.format_name, self.request.frontend_flags, self.request.limits)
+        return loader_of(self.format_name, self.flags.frontend_flags, self.flags.limits)
 
     @property
     def format_name(self) -> str:
@@ -102,21 +106,21 @@ class Pipeline:
             "optimize": self._optimize,
         }
         for name in STAGES[STAGES.index(after) + 1 : STAGES.index(stage) + 1]:
-            self.request.say(f"{name}:")
+            self._say(f"{name}:")
             model = steps[name](model)
         return model
 
     def context_of(self, name: str) -> tuple[int, int]:
         """How many frames an input gets before and after its own."""
-        flags = self.request.left_context, self.request.right_context
-        before, after = (sum(one.frames for one in flag if one.name in ("", name)) for flag in flags)
+        both = self.flags.left_context, self.flags.right_context
+        before, after = (sum(one.frames for one in side if one.name in ("", name)) for side in both)
         return before, after
 
     # -- stages ----------------------------------------------------------------------------------------------------
 
     def _overridden(self, model: AnyModel) -> AnyModel:
         """The model as the flags change what the file says."""
-        for assertion in self.request.assertions:
+        for assertion in self.flags.assertions:
             model.symbols.add_assertion(assertion)
         if isinstance(model, InferenceModel):
             self._override(model)
@@ -124,28 +128,27 @@ class Pipeline:
 
     def _override(self, model: InferenceModel) -> None:
         """Everything that the flags say about the file's own graph."""
-        request = self.request
-        if request.input_nodes:
-            set_inputs(model, request.input_nodes)
-        if request.output_nodes:
-            model.set_outputs(outlet_named(model, name) for name in request.output_nodes)
-        for index, spec in enumerate(spec for spec in request.inputs if array_file(spec) is None):
+        if self.flags.input_nodes:
+            set_inputs(model, self.flags.input_nodes)
+        if self.flags.output_nodes:
+            model.set_outputs(outlet_named(model, name) for name in self.flags.output_nodes)
+        for index, spec in enumerate(spec for spec in self.flags.inputs if array_file(spec) is None):
             name, fact = _named_fact(model, spec)
             outlet = _input_named(model, name) if name is not None else _input_at(model, index, spec)
             _set_input(model, outlet, fact, spec)
-        bundle = read_bundle(request.facts_bundle) if request.facts_bundle is not None else {}
-        if request.facts_bundle is not None:
-            _facts_from_bundle(model, bundle, request.facts_bundle)
-        for spec in request.override_fact:
+        bundle = read_bundle(self.flags.facts_bundle) if self.flags.facts_bundle is not None else {}
+        if self.flags.facts_bundle is not None:
+            _facts_from_bundle(model, bundle, self.flags.facts_bundle)
+        for spec in self.flags.override_fact:
             name, fact = _named_fact(model, spec)
             model.set_outlet_fact(outlet_named(model, name or ""), fact)
-        files = dict(filter(None, map(array_file, request.inputs)))
-        arrays = {**bundle, **{name: read_array(files[name]) for name in request.constantize if name in files}}
-        for name in request.constantize:
+        files = dict(filter(None, map(array_file, self.flags.inputs)))
+        arrays = {**bundle, **{name: read_array(files[name]) for name in self.flags.constantize if name in files}}
+        for name in self.flags.constantize:
             _constantize(model, name, arrays)
         known = {model.outlet_name(outlet): model.outlet_fact(outlet).value for outlet in model.inputs}
         self.constants = {name: value.array for name, value in known.items() if value is not None}
-        for context in (*request.left_context, *request.right_context):
+        for context in (*self.flags.left_context, *self.flags.right_context):
             if context.name:
                 _input_named(model, context.name)
         for outlet in model.inputs:
@@ -161,14 +164,14 @@ class Pipeline:
         from tract_core.transforms import apply_transform
 
         model = _typed(model)
-        self._tell(declutter_with_report(model, max_patches=self.request.declutter_step))
-        for spec in self.request.transforms:
+        self._tell(declutter_with_report(model, max_patches=self.flags.declutter_step))
+        for spec in self.flags.transforms:
             model = apply_transform(model, spec)
         return model
 
     def _tell(self, report: RewriteReport) -> None:
         """With ``-v``: how many nodes were looked at, and which rules changed how many."""
-        if self.request.verbose:
+        if self.flags.verbose:
             looks, patches = report.visits.total(), report.patches.total()
             click.echo(f"declutter: {looks} looks at {len(report.visits)} nodes, {patches} patches", err=True)
             for rule, count in report.patches.most_common():
@@ -177,9 +180,9 @@ class Pipeline:
     def _set(self, model: AnyModel) -> AnyModel:
         from tract_core.model.substitute import substitute_in_model
 
-        if not self.request.settings:
+        if not self.flags.settings:
             return model
-        values = dict(self.request.settings)
+        values = dict(self.flags.settings)
         unknown = values.keys() - _symbols_of(_typed(model))
         if unknown:
             known = ", ".join(sorted(_symbols_of(_typed(model)))) or "none"
@@ -187,10 +190,10 @@ class Pipeline:
         return substitute_in_model(_typed(model), values)
 
     def _set_declutter(self, model: AnyModel) -> AnyModel:
-        return _typed(model).declutter() if self.request.settings else model
+        return _typed(model).declutter() if self.flags.settings else model
 
     def _optimize(self, model: AnyModel) -> AnyModel:
-        self.plan = self.request.prepare(_typed(model))
+        self.plan = self._prepare(_typed(model))
         return getattr(self.plan, "model", model)
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from tract_core.cli.console import print_table
 from tract_core.cli.inputs import inputs_for
+from tract_core.cli.turns import warm_up
 from tract_core.runtime.profile import chrome_trace, profile
 from tract_core.saving import whole_file
 
@@ -30,8 +31,6 @@ def measured(request: Request, model: TypedModel, flags: Flags) -> dict[str, Any
 
     ``share``: of the time that all nodes take together. ``operators``: the sums, the slowest first.
     """
-    from tract_core.cli.bench import warm_up
-
     plan = request.prepare(model)
     arrays = inputs_for(request, model, {**flags, "random": True}) if flags["profile"] else None
     if arrays is not None and not flags["as_json"]:

@@ -6,12 +6,12 @@ import os
 import threading
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from tract_core.cli.global_flags import GlobalFlags
 from tract_core.cli.progress import Progress, restore_terminal
 from tract_core.errors import InputError
 from tract_core.saving import discard_unfinished
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tract_core.api import runtime as api
-    from tract_core.cli.formats import FrontendFlag
     from tract_core.cli.pipeline import Pipeline
-    from tract_core.cli.readings import Context
-    from tract_core.dims import Dim
-    from tract_core.dims.assertion import Assertion
-    from tract_core.limits import LoadLimits
     from tract_core.model.typed import TypedModel
     from tract_core.runtime.protocol import Plan, Runtime
 
@@ -34,38 +29,8 @@ TIMED_OUT: Final = 124
 """Exit status when ``--timeout`` is over, as that of the command ``timeout``."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """The global flags, under the names that `options.global_options` gives them.
-
-    ``given``: the words of the command line that they were read from.
-    """
-
-    model: str | None
-    format_name: str | None = None
-    inputs: tuple[str, ...] = ()
-    facts_bundle: str | None = None
-    constantize: tuple[str, ...] = ()
-    override_fact: tuple[str, ...] = ()
-    assertions: tuple[Assertion, ...] = ()
-    limits: LoadLimits | None = None
-    left_context: tuple[Context, ...] = ()
-    right_context: tuple[Context, ...] = ()
-    input_nodes: tuple[str, ...] = ()
-    output_nodes: tuple[str, ...] = ()
-    stage: str | None = None
-    declutter_step: int | None = None
-    transforms: tuple[str, ...] = ()
-    settings: tuple[tuple[str, Dim], ...] = ()
-    optimize: bool = False
-    runtime: str = "default"
-    check_patches: bool = False
-    timeout: float | None = None
-    machine_friendly: bool = False
-    verbose: int = 0
-    debug: bool = False
-    frontend_flags: tuple[FrontendFlag, ...] = ()
-    given: tuple[str, ...] = ()
+class Request(GlobalFlags):
+    """The global flags, and what they ask for: the model at a stage, the runtime, the console."""
 
     @cached_property
     def pipeline(self) -> Pipeline:
@@ -75,7 +40,7 @@ class Request:
         if self.model is None:
             raise InputError("no model was named", hint="write 'tract MODEL SUBCOMMAND'")
         self._check_runtime()
-        return Pipeline(self)
+        return Pipeline(self, self.say, self.prepare)
 
     def _check_runtime(self) -> None:
         """Refuse a runtime that is not installed, also where nothing is going to run."""

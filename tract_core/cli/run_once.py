@@ -11,8 +11,7 @@ import click
 import numpy as np
 from rich.text import Text
 
-from tract_core.cli.assertions import AssertionFailed, Assertions
-from tract_core.cli.dump import check_assertions
+from tract_core.cli.assertions import AssertionFailed, Assertions, check_assertions
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.profile_report import write_trace
 from tract_core.cli.show import fact_of, holds_arrays_only, plain, save_npz, summary

@@ -1,8 +1,9 @@
-"""What the durations of many turns say: median, percentiles, turns a second, and whether the median means anything."""
+"""Turns that are measured: warming up, and what their durations say: median, percentiles, whether the median means much."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
@@ -22,6 +23,15 @@ _BLAS_THREADS: Final = {
     "accelerate": "VECLIB_MAXIMUM_THREADS",
 }
 """How each library that NumPy multiplies matrices with is told how many threads to take."""
+
+
+def warm_up(state: Any, arrays: Any, milliseconds: float, loops: int) -> None:
+    """Run for that many turns, and until that much time is over."""
+    end = time.perf_counter() + milliseconds / 1e3
+    for _ in range(loops):
+        state.run(arrays)
+    while time.perf_counter() < end:
+        state.run(arrays)
 
 
 def figures_of(seconds: Sequence[float]) -> dict[str, Any]:

@@ -1,0 +1,47 @@
+"""The global flags, as they were read: what is to be loaded, and what is to be made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tract_core.cli.formats import FrontendFlag
+    from tract_core.cli.readings import Context
+    from tract_core.dims import Dim
+    from tract_core.dims.assertion import Assertion
+    from tract_core.limits import LoadLimits
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalFlags:
+    """The global flags, under the names that `options.global_options` gives them.
+
+    ``given``: the words of the command line that they were read from.
+    """
+
+    model: str | None
+    format_name: str | None = None
+    inputs: tuple[str, ...] = ()
+    facts_bundle: str | None = None
+    constantize: tuple[str, ...] = ()
+    override_fact: tuple[str, ...] = ()
+    assertions: tuple[Assertion, ...] = ()
+    limits: LoadLimits | None = None
+    left_context: tuple[Context, ...] = ()
+    right_context: tuple[Context, ...] = ()
+    input_nodes: tuple[str, ...] = ()
+    output_nodes: tuple[str, ...] = ()
+    stage: str | None = None
+    declutter_step: int | None = None
+    transforms: tuple[str, ...] = ()
+    settings: tuple[tuple[str, Dim], ...] = ()
+    optimize: bool = False
+    runtime: str = "default"
+    check_patches: bool = False
+    timeout: float | None = None
+    machine_friendly: bool = False
+    verbose: int = 0
+    debug: bool = False
+    frontend_flags: tuple[FrontendFlag, ...] = ()
+    given: tuple[str, ...] = ()
