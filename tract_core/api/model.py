@@ -15,7 +15,7 @@ from tract_core.model.typed import TypedModel
 if TYPE_CHECKING:
     from tract_core.api.runnable import Runnable
     from tract_core.api.specs import TransformSpec
-    from tract_core.transforms import Transform
+    from tract_core.transforms.transform import Transform
 
 
 class Model(Handle[TypedModel], TypedInterface):
@@ -60,7 +60,7 @@ class Model(Handle[TypedModel], TypedInterface):
         1}}'``), a spec such as `SetSymbols`, or a transform itself. Raises TransformError for one that is unknown or
         does not apply, PluginError for one whose plugin is not installed; the model stays as it was.
         """
-        from tract_core.transforms import apply_transform
+        from tract_core.transforms.apply import apply_transform
 
         self._content = apply_transform(self.typed, transform)
 

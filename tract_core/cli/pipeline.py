@@ -161,7 +161,7 @@ class Pipeline:
 
     def _declutter(self, model: AnyModel) -> AnyModel:
         from tract_core.rules import declutter_with_report
-        from tract_core.transforms import apply_transform
+        from tract_core.transforms.apply import apply_transform
 
         model = _typed(model)
         self._tell(declutter_with_report(model, max_patches=self.flags.declutter_step))

@@ -1,4 +1,4 @@
-"""Turns that are measured: warming up, and what their durations say: median, percentiles, whether the median means much."""
+"""Turns to measure: warming up; their median and percentiles, and whether the median means much."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tract_core.errors import InputError, TransformError
 from tract_core.plugins.missing import RESERVED, not_installed
 from tract_core.plugins.parameters import build, parse_call
 from tract_core.plugins.registry import Registry
-from tract_core.transforms import Transform
+from tract_core.transforms.transform import Transform
 
 
 @runtime_checkable
@@ -26,7 +26,7 @@ class Spec(Protocol):
 
 
 def transform_like(value: Any, registry: Registry) -> Transform:
-    """The transform that ``value`` stands for, see `tract_core.transforms.apply_transform`."""
+    """The transform that ``value`` stands for, see `tract_core.transforms.apply.apply_transform`."""
     if isinstance(value, str):
         return _from_json(value, registry) if value.lstrip().startswith("{") else _from_call(value, registry)
     if isinstance(value, Spec):

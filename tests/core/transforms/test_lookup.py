@@ -14,7 +14,7 @@ from tract_core.errors import PluginError, TransformError
 from tract_core.model import TypedModel
 from tract_core.plugins import Registry, default_registry, hookimpl
 from tract_core.plugins.parameters import parameters_of
-from tract_core.transforms import apply_transform
+from tract_core.transforms.apply import apply_transform
 from tract_core.transforms.lookup import transform_class
 from tract_core.transforms.set_symbols import SetSymbols as SetSymbolsTransform
 
