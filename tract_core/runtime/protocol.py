@@ -1,4 +1,10 @@
-"""What a runtime is: the shapes that a plugin implements so that its models run behind `tract_core.Runnable`."""
+"""What a runtime is: the shapes that a plugin implements so that its models run behind `tract_core.Runnable`.
+
+This is the whole contract, and the conformance kit (`tract_core.testing.conformance`) checks every point of it. What a
+`Runtime`, a `Plan` and a `PlanState` must do is said where they are; most of it comes from `tract_core.runtime.turn`,
+`tract_core.runtime.outputs` and `tract_core.runtime.host`, which every runtime may use. What some plans can do besides
+are protocols of their own, which are asked for with ``isinstance``: `LendingPlan`, `ObservablePlan`, `TimedPlan`.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +23,23 @@ class PlanState(Protocol):
     def run(self, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> list[Array]:
         """One turn: arrays in the order of the model's inputs, arrays in the order of its outputs.
 
-        The inputs are read-only, contiguous, in native byte order; whether they fit the model is for the runtime to
-        check (`tract_core.runtime.binding.bind_inputs` does), and what `TypedModel.conditions` wants of the sizes
-        (`tract_core.runtime.conditions`). The outputs are not changed by later turns, and share no memory with the
-        inputs, unless the plan is a `LendingPlan`. Raises InputError when the inputs do not fit, RunError, with the
-        node's name, when a node fails.
+        The inputs are read-only, contiguous, aligned, in native byte order. Before anything is computed, the runtime
+        checks that they fit the facts of the model, that the sizes are such that every assertion of the model's scope
+        holds (`TypedModel.symbols`) and every condition of its operators (`TypedModel.conditions`), and that no tensor
+        takes more than ``TypedModel.limits.max_tensor_bytes``; what only the middle of the run tells is checked there.
+        The time that ``limits.run_deadline_s`` allows is looked at between nodes (`Turn` and `HostState.begin` do all
+        of that). Operators that run bodies are told the sizes around them (`Session.symbols`).
+
+        The outputs are not changed by later turns, and share no memory with the inputs, unless the plan is a
+        `LendingPlan`. Nothing that the caller does to his arrays after a turn reaches a later turn.
 
         ``out``: arrays of the caller to fill with the outputs, which are then what is returned. They are writable,
-        contiguous, in native byte order, and share no memory with each other or with the inputs; whether their number,
-        types and shapes are right is for the runtime to check (`tract_core.runtime.outputs` does), before it writes to
-        them. What they hold after an error is undefined.
+        contiguous, aligned, in native byte order, and share no memory with each other or with the inputs; their number,
+        types and shapes are for the runtime to check, before it writes to them (`Turn.outputs`). What they hold after
+        an error is undefined.
+
+        Raises InputError when the arrays do not fit, RunError when a node fails or asks for too much; errors name the
+        node, and those in whose bodies it is. After an error the state can be used, or reset.
         """
         ...
 
@@ -35,7 +48,7 @@ class PlanState(Protocol):
         ...
 
     def freeze(self) -> Any:
-        """A snapshot that can be pickled and that later turns do not change."""
+        """A snapshot that later turns do not change. It can be pickled, and be used in another process."""
         ...
 
     def thaw(self, frozen: Any) -> None:
@@ -47,7 +60,7 @@ class Plan(Protocol):
     """A model made ready to run. Immutable: many threads may spawn states from one plan."""
 
     def spawn(self) -> PlanState:
-        """A fresh state."""
+        """A fresh state, which knows nothing of the others."""
         ...
 
     def explain(self) -> Explanation:
@@ -58,7 +71,8 @@ class Plan(Protocol):
 class Runtime(Protocol):
     """One way to execute models: a frozen dataclass whose fields are its options, each with a default.
 
-    Offered by name through the hook ``tract_runtimes``. ``name``: that name.
+    Offered by name through the hook ``tract_runtimes``. ``name``: that name. What is pickled of a runtime is its name
+    and its options, so that there is nothing else to it.
     """
 
     name: ClassVar[str]
@@ -70,6 +84,7 @@ class Runtime(Protocol):
     def prepare(self, model: TypedModel) -> Plan:
         """Make a model ready to run. ``model`` is not changed: what the runtime rewrites, it copies first.
 
+        The arrays of constants may be unaligned, and may lie in memory in any order, with strides of 0 among others.
         Raises Unsupported, naming all operators concerned, when it cannot run the model.
         """
         ...
