@@ -10,10 +10,18 @@ import numpy as np
 import pytest
 
 from tract_core.data import DatumType
-from tract_core.dims import SymbolScope, parse_dim, symbol
+from tract_core.dims import Dim, SymbolScope, parse_dim, symbol
 from tract_core.errors import FactError, InputError, RunError, TransformError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.conditions import Condition, Conditions, may_equal, noting
+from tract_core.model.conditions import (
+    Condition,
+    Conditions,
+    may_be_at_most,
+    may_broadcast,
+    may_equal,
+    may_stretch,
+    noting,
+)
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.spec import parse_typed_fact
@@ -252,6 +260,28 @@ def test_nothing_is_noted_outside_of_wiring() -> None:
         assert may_equal(symbol("S"), 3)
         assert not may_equal(2, 3)
     assert [str(condition) for condition in conditions] == ["size S must be 3"]
+
+
+@pytest.mark.parametrize("size", [3, symbol("S") + 1])
+def test_sizes_that_are_alike_ask_for_no_condition(size: Dim, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(condition: Condition) -> bool:
+        raise AssertionError(condition)
+
+    monkeypatch.setattr(Condition, "answer", asked)
+    also = size + 1 - 1
+    assert may_equal(size, also)
+    assert may_be_at_most(size, size)
+    assert may_stretch(size, also)
+    assert may_stretch(1, size)
+    assert may_broadcast(size, also)
+    assert may_broadcast(size, 1)
+    assert may_broadcast(1, size)
+
+
+def test_numbers_are_compared_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Condition, "answer")
+    assert may_be_at_most(2, 3)
+    assert not may_be_at_most(3, 2)
 
 
 def test_thousands_of_conditions_take_linear_time() -> None:

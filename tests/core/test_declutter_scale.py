@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.rules import declutter_with_report
 from tract_core.testing.declutter import operators, random_inputs, same_outputs
@@ -44,3 +45,8 @@ def test_what_is_left_is_what_counts(build: Build, wanted: set[str]) -> None:
     assert set(operators(simple)) == wanted
     sizes = {"B": 2, "S": 5, "H": 7, "W": 6}
     same_outputs(simple, model, random_inputs(model, sizes), tolerance=Tolerance(1e-4, 1e-3))
+
+
+def test_asking_for_the_type_of_an_operator_runs_no_python() -> None:
+    """Rules do it thousands of times; the types of protocols and of abstract classes answer in Python."""
+    assert type(TypedOp) is type

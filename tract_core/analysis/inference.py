@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tract_core.plugins.registry import Registry
 
 
-class InferenceOp(Op, Protocol):
+class InferenceOp(Op):
     """An operator of a file, before types and shapes are known."""
 
     def wire(self, model: TypedModel, name: str, inputs: Sequence[OutletId]) -> Sequence[OutletId]:
@@ -32,7 +32,7 @@ class InferenceOp(Op, Protocol):
 
         Raises TractError when the inputs do not fit, or when something must be known that is not.
         """
-        ...
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,15 +90,18 @@ _NOTED: ContextVar[list[Condition] | None] = ContextVar("noted", default=None)
 _ORIGIN: ContextVar[str | None] = ContextVar("origin", default=None)
 
 
-@contextmanager
-def noting() -> Generator[list[Condition]]:
+class noting:  # noqa: N801, used like a function; a generator would cost every wired node twice as much
     """Inside, the list gets every condition that the functions below rely on."""
-    noted: list[Condition] = []
-    token = _NOTED.set(noted)
-    try:
-        yield noted
-    finally:
-        _NOTED.reset(token)
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> list[Condition]:
+        noted: list[Condition] = []
+        self._token = _NOTED.set(noted)
+        return noted
+
+    def __exit__(self, *_: object) -> None:
+        _NOTED.reset(self._token)
 
 
 @contextmanager
@@ -118,22 +121,24 @@ def origin_or(default: str) -> str:
 
 def may_equal(a: Dim, b: Dim) -> bool:
     """Whether two sizes can be equal. Where that depends on a symbol, it is noted that they must be."""
-    return a is b or _may(Condition(a, "==", b))
+    return a == b or _may(Condition(a, "==", b))
 
 
 def may_be_at_most(a: Dim, b: Dim) -> bool:
     """Whether ``a <= b`` can be. Where that depends on a symbol, it is noted that it must be."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a <= b
     return a is b or _may(Condition(a, "<=", b))
 
 
 def may_stretch(a: Dim, b: Dim) -> bool:
     """Whether an axis of size ``a`` can be seen as one of ``b``: it is equal or 1. Noted where it depends."""
-    return a is b or _may(Condition(a, "->", b))
+    return a in (b, 1) or _may(Condition(a, "->", b))
 
 
 def may_broadcast(a: Dim, b: Dim) -> bool:
     """Whether sizes ``a`` and ``b`` can be equal, or one of them 1. Noted where it depends."""
-    return a is b or _may(Condition(a, "#", b))
+    return a in (b, 1) or b == 1 or _may(Condition(a, "#", b))
 
 
 def may_be_zero_only_with(a: Dim, b: Dim) -> bool:

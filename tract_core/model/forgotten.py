@@ -6,7 +6,7 @@ elements of a tensor, as that a position lies inside of an axis, is only found o
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 
 from tract_core.model.bodies import bodies_of
 from tract_core.model.graph import OutletId
@@ -23,10 +23,15 @@ def forgets(patch: ModelPatch) -> bool:
     it may, where the patch has the same operator on the same tensors instead. A node of the patch that nothing reads
     goes as well.
     """
+    made = [node for node in patch.model.live_nodes() if _may_refuse(patch.model, node)]
+    replaced = [old.node for old, _ in patch.shunts if _producers(patch.target, patch.target.nodes[old.node])]
+    if not made and not replaced:
+        return False
     needed = _needed(patch)
-    if any(_may_refuse(patch.model, node) for node in patch.model.live_nodes() if node.id not in needed):
-        return True
-    return any(_may_refuse(patch.target, node) and not _judges_still(patch, node) for node in _unread(patch, needed))
+    unread = _unread(patch, needed, replaced)
+    return any(node.id not in needed for node in made) or any(
+        _may_refuse(patch.target, node) and not _judges_still(patch, node) for node in unread
+    )
 
 
 def refusing(body: TypedModel) -> frozenset[str]:
@@ -45,25 +50,32 @@ def _needed(patch: ModelPatch) -> set[int]:
     return set(patch.model.eval_order([new for old, new in patch.shunts if _is_read(patch, old)]))
 
 
-def _unread(patch: ModelPatch, needed: Set[int]) -> list[TypedNode]:
+def _unread(patch: ModelPatch, needed: Set[int], replaced: Iterable[int]) -> list[TypedNode]:
     """The nodes that nothing reads when the patch is applied, without those that it replaces."""
     model = patch.target
     tapped = {outlet for inner, outlet in patch.taps.items() if inner.node in needed}
     shunted = {old for old, _ in patch.shunts}
     gone: set[int] = set()
     found: list[TypedNode] = []
-    pending = [old.node for old in shunted]
+    pending = list(replaced)
     while pending:
         node = model.nodes[pending.pop()]
-        if node.id in gone or any(_is_read(patch, outlet, gone) for outlet in node.outlets() if outlet not in shunted):
+        outlets = node.outlets()
+        if node.id in gone or any(_is_read(patch, outlet, gone) for outlet in outlets if outlet not in shunted):
             continue
-        if not tapped.isdisjoint(node.outlets()):
+        if not tapped.isdisjoint(outlets):
             continue
         gone.add(node.id)
-        if shunted.isdisjoint(node.outlets()):
+        if shunted.isdisjoint(outlets):
             found.append(node)
-        pending.extend(outlet.node for outlet in node.inputs)
+        pending.extend(_producers(model, node))
     return found
+
+
+def _producers(model: TypedModel, node: TypedNode) -> list[int]:
+    """The nodes that a node reads, without constants: those refuse nothing, and nothing is in front of them."""
+    found = [model.nodes[outlet.node] for outlet in node.inputs]
+    return [one.id for one in found if one.inputs or one.outputs[0].fact.value is None]
 
 
 def _is_read(patch: ModelPatch, outlet: OutletId, gone: Set[int] = frozenset()) -> bool:

@@ -8,13 +8,13 @@ meaning, cost, axes, simplifications, how a file format spells it) is a row in a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, Protocol, cast
+from typing import Any, ClassVar, Final, cast
 
 from tract_core.errors import FactError
 from tract_core.model.fact import TypedFact
 
 
-class Op(Protocol):
+class Op:
     """A base operation: anything that can sit in a node."""
 
     @property
@@ -23,7 +23,7 @@ class Op(Protocol):
         return type(self).__name__
 
 
-class TypedOp(Op, Protocol):
+class TypedOp(Op):
     """An operator of a `TypedModel`.
 
     ``pure``: whether equal inputs always give equal outputs with no other effect, so that the node may be computed
@@ -46,7 +46,7 @@ class TypedOp(Op, Protocol):
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The facts of the outputs, from those of the inputs. Raises FactError when the inputs do not fit."""
-        ...
+        raise NotImplementedError
 
 
 _RIGHT: Final[set[type]] = set()
@@ -85,6 +85,8 @@ def what_is_wrong_with(kind: type) -> str | None:
     """Why the instances of a class are no operators, or ``None``."""
     if TypedOp not in kind.__mro__:
         return "it is not derived from tract_core.model.op.TypedOp"
+    if getattr(kind, "output_facts", None) is TypedOp.output_facts:
+        return "it has no method output_facts"
     params = getattr(kind, "__dataclass_params__", None)
     if params is None:
         return "it is no dataclass"

@@ -120,9 +120,9 @@ class ModelPatch:
         return result
 
     def _retire(self) -> None:
-        from tract_core.model.identity import Identity
-
         for node_id in self.retired:
+            from tract_core.model.identity import Identity
+
             self.target.nodes[node_id].op = Identity()
 
     def _apart(self, old: OutletId, new: OutletId, result: PatchResult) -> OutletId:

@@ -241,8 +241,11 @@ class _Rewriting:
         became known contradict each other, what cannot be wired stays as it is, and refuses.
         """
         try:
-            patch = _checked(self.model, rule(self.model, node))
-            return None if patch is None or forgets(patch) else patch
+            found = rule(self.model, node)
+            if found is None:
+                return None
+            patch = _checked(self.model, found)
+            return None if forgets(patch) else patch
         except Exception as error:
             if isinstance(error, (DimError, FactError)):
                 self.impossible = self.impossible or self.model.is_impossible()
@@ -255,10 +258,8 @@ class _Rewriting:
             return None
 
 
-def _checked(model: TypedModel, found: object) -> ModelPatch | None:
+def _checked(model: TypedModel, found: object) -> ModelPatch:
     """What a rule returned. Raises PluginError when it is no patch of the model."""
-    if found is None:
-        return None
     if not isinstance(found, ModelPatch):
         hint = "as ModelPatch.replace_op(model, node, op), or None where there is nothing to do"
         raise PluginError(f"it returned a {type(found).__name__}, wanted a ModelPatch or None", hint=hint)

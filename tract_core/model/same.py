@@ -54,6 +54,14 @@ def fingerprint(model: TypedModel, *, names: bool = False) -> str:
     return state.hexdigest()
 
 
+def content(value: object) -> tuple[Any, ...]:
+    """What is equal for operators of one type with the same fields, and else differs; constants count by content.
+
+    Tells what ``==`` does not, as 0.0 from -0.0. Raises Unsupported as `same_model` does.
+    """
+    return tuple(token.digest if isinstance(token, Constant) else token for token in _value(value, names=False))
+
+
 def outline(model: TypedModel) -> int:
     """A number that is equal for models that are `same_model`; constants count by type and shape, and are not read."""
     return hash(tuple(map(hash, _model(model, names=False))))

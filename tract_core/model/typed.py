@@ -139,8 +139,10 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         facts = [self.outlet_fact(outlet) for outlet in inputs]
         try:
             check_operator(op, self._called)
-            with self.noting_conditions(f"node {name!r} ({op.name})"):
+            with noting() as conditions:
                 outputs = self.facts_for(op, facts)
+            if conditions:
+                self._rely_on(conditions, f"node {name!r} ({op.name})")
         except TractError as error:
             found = "; ".join(map(str, facts)) or "none"
             if error.hint is None:
@@ -161,8 +163,11 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         """
         with noting() as conditions:
             yield
-        if not conditions:
-            return
+        if conditions:
+            self._rely_on(conditions, origin)
+
+    def _rely_on(self, conditions: Sequence[Condition], origin: str) -> None:
+        """Make all of them conditions of the model; none, and FactError, where one contradicts what is known."""
         before, self.conditions = self.conditions, self.conditions.layer()
         try:
             for condition in conditions:

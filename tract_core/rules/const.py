@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -104,7 +105,7 @@ def _bytes(constant: Constant) -> int:
     """What the constant takes in memory: elements that are repeated by strides of 0 do not count."""
     array = constant.array
     held = [size for size, stride in zip(array.shape, array.strides, strict=True) if stride]
-    return int(np.prod(held, dtype=np.int64)) * array.itemsize
+    return prod(held) * array.itemsize
 
 
 for rule in (known_value, fold_constants):

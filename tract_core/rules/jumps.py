@@ -77,10 +77,9 @@ def feeds_jump(model: TypedModel, outlet: OutletId) -> bool:
     What the outputs of the model are used for is not the model's concern. An operator that is not known jumps.
     """
     seen = {outlet.node}
-    pending = [outlet]
+    pending = [model.outlet(outlet)]
     while pending:
-        found = pending.pop()
-        for reader in model.nodes[found.node].outputs[found.slot].successors:
+        for reader in pending.pop().successors:
             if reader.node in seen:
                 continue
             node = model.nodes[reader.node]
@@ -89,7 +88,7 @@ def feeds_jump(model: TypedModel, outlet: OutletId) -> bool:
                 return True
             if effect is Effect.HANDS_ON:
                 seen.add(reader.node)
-                pending.extend(OutletId(reader.node, slot) for slot in range(len(node.outputs)))
+                pending.extend(node.outputs)
     return False
 
 

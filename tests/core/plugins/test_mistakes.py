@@ -102,6 +102,11 @@ class NoDataclass(TypedOp):
 
 
 @dataclass(frozen=True)
+class NoFacts(TypedOp):
+    pass
+
+
+@dataclass(frozen=True)
 class NoOperator:
     name = "NoOperator"
 
@@ -114,6 +119,7 @@ class NoOperator:
     [
         (Changeable(), "Changeable of module .* is no operator: it is a dataclass that can be changed"),
         (NoDataclass(), "NoDataclass of module .* is no operator: it is no dataclass"),
+        (NoFacts(), "NoFacts of module .* is no operator: it has no method output_facts"),
         (NoOperator(), "NoOperator of module .* is no operator: it is not derived from tract_core.model.op.TypedOp"),
         (Neg, "Neg is no operator: it is a class, wanted an instance of it"),
         (3, "int of module builtins is no operator: it is not derived from"),

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import numpy as np
+import pytest
 
 from tract_core.data import DatumType
+from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Mul, Sub
 from tract_core.ops.elementwise import Exp, LeakyRelu
 from tract_core.ops.topk import Topk
 from tract_core.ops.wiring import wire_one
+from tract_core.rules import declutter
 from tract_core.testing.declutter import checked_declutter, operators, sources
 
 
@@ -53,3 +59,57 @@ def test_several_outputs() -> None:
     simple = checked_declutter(model, {"B": 2})
     assert operators(simple) == ["Topk", "Exp"] or operators(simple) == ["Exp", "Topk"]
     assert simple.outlet_fact(simple.outputs[1]).datum_type is DatumType.I64
+
+
+def test_zeros_of_two_signs_are_not_the_same() -> None:
+    model, (x,) = sources("B,3,f32")
+    model.set_outputs([wire_one(model, f"leaky{slope}", LeakyRelu(slope), x) for slope in (0.0, -0.0)])
+    assert operators(checked_declutter(model, {"B": 2})) == ["LeakyRelu", "LeakyRelu"]
+
+
+def test_many_are_merged_into_the_output_among_them() -> None:
+    model, (x,) = sources("B,3,f32")
+    found = [wire_one(model, f"exp{i}", Exp(), x) for i in range(300)]
+    total = found[0]
+    for i, one in enumerate(found[1:]):
+        total = wire_one(model, f"sum{i}", Add(), total, one)
+    model.set_outputs([total, found[200]])
+    simple = checked_declutter(model, {"B": 1})
+    assert operators(simple).count("Exp") == 1
+    assert simple.outlet_name(simple.outputs[1]) == "exp200"
+
+
+def _sums(groups: int, readers: int) -> TypedModel:
+    """Tensors that are read by many sums, each with a number of its own."""
+    model, (x,) = sources("B,3,f32")
+    outputs = []
+    for i in range(groups):
+        shared = wire_one(model, f"shared{i}", Add(), x, model.add_const(f"k{i}", np.full((1, 3), -1 - i, np.float32)))
+        for j in range(readers):
+            number = model.add_const(f"c{i}.{j}", np.full((1, 3), 1 + j, np.float32))
+            outputs.append(wire_one(model, f"sum{i}.{j}", Add(), shared, number))
+    model.set_outputs(outputs)
+    return model
+
+
+def _calls(model: TypedModel) -> int:
+    """How many functions written in Python are called while a model is decluttered."""
+    count = 0
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        declutter(model, check=False)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize(("few", "many"), [((1, 50), (1, 200)), ((2, 100), (8, 100)), ((1, 255), (1, 1020))])
+def test_the_work_is_linear_in_the_readers(few: tuple[int, int], many: tuple[int, int]) -> None:
+    declutter(_sums(1, 3))  # what is made once is there
+    assert _calls(_sums(*many)) <= 4.5 * _calls(_sums(*few))
