@@ -18,6 +18,7 @@ import numpy as np
 
 from tract_core.errors import DimError, FactError, GraphError, PluginError, RegistrationError
 from tract_core.limits import count_node
+from tract_core.model.demands import demands
 from tract_core.model.forgotten import forgets
 from tract_core.model.graph import VACANT
 from tract_core.model.op import TypedOp
@@ -237,15 +238,15 @@ class _Rewriting:
     def _ask(self, rule: Rule, node: TypedNode) -> ModelPatch | None:
         """The patch of a rule. Nothing has changed yet: a rule that raises here can be done without.
 
-        A patch that would take a refusal out of the model is none. In a model that no run can satisfy, as sizes that
-        became known contradict each other, what cannot be wired stays as it is, and refuses.
+        A patch that would take a refusal out of the model, or bring one into it, is none. In a model that no run can
+        satisfy, as sizes that became known contradict each other, what cannot be wired stays as it is, and refuses.
         """
         try:
             found = rule(self.model, node)
             if found is None:
                 return None
             patch = _checked(self.model, found)
-            return None if forgets(patch) else patch
+            return None if forgets(patch) or demands(patch, node) else patch
         except Exception as error:
             if isinstance(error, (DimError, FactError)):
                 self.impossible = self.impossible or self.model.is_impossible()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tract_core.dims import Dim, is_one
+from tract_core.dims import Dim, is_one, product, same_dim
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
@@ -72,6 +72,8 @@ def _shorter(row: Sequence[AxisOp], source: Sequence[Dim], target: Sequence[Dim]
 
 def _as_reshape(source: Sequence[Dim], target: Sequence[Dim]) -> list[AxisOp]:
     reshape = full_reshape(source, target)
+    if reshape is not None and not same_dim(product(reshape.before), product(reshape.after)):
+        reshape = Reshape(0, tuple(source), tuple(target))  # sizes that stay may be 0, and the others then anything
     return [] if reshape is None else [reshape]
 
 

@@ -8,17 +8,20 @@ import numpy as np
 import pytest
 
 from tract_core.data import DatumType
+from tract_core.dims import symbol
 from tract_core.errors import TractError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_core.ops.axis import RmAxis
+from tract_core.ops.axis import AddAxis, Reshape, RmAxis
 from tract_core.ops.binary import Add, Mul
+from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.conv import Conv
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import Gather, GatherElements
 from tract_core.ops.pool_spec import DataFormat, PoolSpec
+from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.scatter import ScatterNd
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring import wire_one
@@ -78,6 +81,37 @@ def test_sizes_that_are_refused_stay_refused(build: Build, run: list[int], refus
         for one in (model, simple):
             with pytest.raises(TractError):
                 TypedSimplePlan(one).run([np.arange(size, dtype=np.float32)])
+
+
+def _square(model: TypedModel, x: OutletId) -> OutletId:
+    """B by S as B by B, which also fits where B is 0, in a row of axis operators."""
+    first = wire_one(model, "first", AddAxis(0), x)
+    b, s = symbol("B"), symbol("S")
+    return wire_one(model, "out", RmAxis(0), wire_one(model, "square", Reshape(1, (b, s), (b, b)), first))
+
+
+def _none_of_what_is_stretched(model: TypedModel, x: OutletId) -> OutletId:
+    """Nothing of the axis of size B."""
+    wide = wire_one(model, "wide", MultiBroadcastTo((symbol("B"), 4)), x)
+    total = wire_one(model, "total", Reduce((1,), Reducer.SUM), wide)
+    return wire_one(model, "out", Slice(0, 2, 2), wire_one(model, "twice", Add(), total, total))
+
+
+@pytest.mark.parametrize(
+    ("build", "fact", "shapes"),
+    [
+        (_square, "B,S,f32", [(0, 5), (3, 3), (0, 0)]),
+        (_none_of_what_is_stretched, "B,1,f32", [(2, 1), (3, 1), (4, 1)]),
+    ],
+)
+def test_sizes_that_are_fine_stay_fine(
+    build: Callable[[TypedModel, OutletId], OutletId], fact: str, shapes: list[tuple[int, int]]
+) -> None:
+    model, (x,) = sources(fact)
+    model.set_outputs([build(model, x)])
+    simple = declutter(model.clone(), check=True)
+    for shape in shapes:
+        same_outputs(simple, model, [np.ones(shape, np.float32)])
 
 
 def test_a_convolution_wants_its_channels_as_an_einsum_too() -> None:
