@@ -1,28 +1,13 @@
-"""Choose which tensors of a file's graph are its inputs and its outputs, by name."""
+"""Choose which tensors of a file's graph are its inputs, by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from tract_core.analysis.inference import InferenceModel, Source
 from tract_core.errors import InputError
 from tract_core.model.fact import InferenceFact
-from tract_core.model.graph import Graph, OutletId
-
-
-def outlet_named(model: Graph[Any, Any], name: str) -> OutletId:
-    """The tensor of that label or node name (``NAME:SLOT`` for a later output). Raises GraphError with near names."""
-    for outlet, label in model.outlet_labels.items():
-        if label == name:
-            return outlet
-    if not model.has_node(name):
-        base, _, slot = name.rpartition(":")
-        if slot.isdigit() and model.has_node(base):
-            outlet = OutletId(model.node_by_name(base).id, int(slot))
-            model.outlet(outlet)
-            return outlet
-    return OutletId(model.node_by_name(name).id)
+from tract_core.model.graph import OutletId
 
 
 def set_inputs(model: InferenceModel, names: Iterable[str]) -> None:
@@ -34,7 +19,7 @@ def set_inputs(model: InferenceModel, names: Iterable[str]) -> None:
     names = list(names)
     if len(set(names)) < len(names):
         raise InputError(f"an input is named twice: {', '.join(names)}")
-    outlets = [outlet_named(model, name) for name in names]
+    outlets = [model.outlet_named(name) for name in names]
     _check_complete(model, set(outlets))
     facts = [model.outlet_fact(outlet) for outlet in outlets]
     model.inputs = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from tract_core.analysis import inference as core
-from tract_core.analysis.cut import outlet_named, set_inputs
+from tract_core.analysis.cut import set_inputs
 from tract_core.api.display import describe_model, html_of, rich_of
 from tract_core.api.fact import Fact, InferenceFact, fact_like
 from tract_core.api.handle import Handle
@@ -65,7 +65,7 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
 
     def set_output_names(self, names: Sequence[str]) -> None:
         """Make these tensors the outputs, in order. Raises GraphError for a name that is not there."""
-        self._held.set_outputs([outlet_named(self._held, name) for name in _names(names)])
+        self._held.set_outputs([self._held.outlet_named(name) for name in _names(names)])
 
     def fact(self, spec: str) -> InferenceFact:
         """A fact from its text form, as ``B,3,_,f32``; its symbols become symbols of the model."""

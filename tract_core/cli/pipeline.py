@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tract_core.analysis.cut import outlet_named, set_inputs
+from tract_core.analysis.cut import set_inputs
 from tract_core.analysis.edge_context import add_edge_context
 from tract_core.analysis.findings import Examination
 from tract_core.analysis.inference import InferenceModel
@@ -131,7 +131,7 @@ class Pipeline:
         if self.flags.input_nodes:
             set_inputs(model, self.flags.input_nodes)
         if self.flags.output_nodes:
-            model.set_outputs(outlet_named(model, name) for name in self.flags.output_nodes)
+            model.set_outputs(model.outlet_named(name) for name in self.flags.output_nodes)
         for index, spec in enumerate(spec for spec in self.flags.inputs if array_file(spec) is None):
             name, fact = _named_fact(model, spec)
             outlet = _input_named(model, name) if name is not None else _input_at(model, index, spec)
@@ -141,7 +141,7 @@ class Pipeline:
             _facts_from_bundle(model, bundle, self.flags.facts_bundle)
         for spec in self.flags.override_fact:
             name, fact = _named_fact(model, spec)
-            model.set_outlet_fact(outlet_named(model, name or ""), fact)
+            model.set_outlet_fact(model.outlet_named(name or ""), fact)
         files = dict(filter(None, map(array_file, self.flags.inputs)))
         arrays = {**bundle, **{name: read_array(files[name]) for name in self.flags.constantize if name in files}}
         for name in self.flags.constantize:

@@ -159,10 +159,7 @@ class Graph(Generic[FactT, OpT]):
         """The node of that name. Raises GraphError, with the nearest names, when there is none."""
         if name in self._ids:
             return self.nodes[self._ids[name]]
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, self._ids, n=3)
-        raise GraphError(f"no node named {name!r}", hint=f"did you mean {', '.join(near)}?" if near else None)
+        raise GraphError(f"no node named {name!r}", hint=_did_you_mean(name, self._ids))
 
     def has_node(self, name: str) -> bool:
         """Whether a node has that name."""
@@ -184,6 +181,24 @@ class Graph(Generic[FactT, OpT]):
     def set_outlet_fact(self, outlet: OutletId, fact: FactT) -> None:
         """Replace the fact of an outlet."""
         self.outlet(outlet).fact = fact
+
+    def outlet_named(self, name: str) -> OutletId:
+        """The tensor of that name: of an input or an output, a label, a node, or ``NODE:SLOT`` for a later output.
+
+        Raises GraphError, with the nearest names, when there is none.
+        """
+        interface = {self.outlet_name(outlet): outlet for outlet in (*self.inputs, *self.outputs)}
+        labelled = {label: outlet for outlet, label in self.outlet_labels.items()}
+        found = interface.get(name) or labelled.get(name)
+        if found is not None:
+            return found
+        base, _, slot = (name, "", "0") if name in self._ids else name.rpartition(":")
+        if base in self._ids and slot.isdecimal():
+            outlet = OutletId(self._ids[base], int(slot))
+            self.outlet(outlet)
+            return outlet
+        hint = _did_you_mean(name, {*interface, *labelled, *self._ids})
+        raise GraphError(f"the model has no tensor named {name!r}", hint=hint)
 
     def outlet_name(self, outlet: OutletId) -> str:
         """The label of an outlet, else its node's name (with ``:slot`` for the second and later outputs)."""
@@ -324,3 +339,10 @@ class Graph(Generic[FactT, OpT]):
                         raise GraphError(f"output {slot} lists a reader that reads something else", where=str(node))
         for outlet in [*self.inputs, *self.outputs]:
             self.outlet(outlet)
+
+
+def _did_you_mean(name: str, there: Iterable[str]) -> str | None:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(there), n=3)
+    return f"did you mean {', '.join(near)}?" if near else None

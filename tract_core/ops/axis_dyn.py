@@ -48,8 +48,11 @@ class DynMoveAxes(TypedOp):
 def order_of(axes: Sequence[int], rank: int, *, back: bool = False) -> tuple[int, ...]:
     """For each output axis, the input axis that it was. Raises FactError for an axis that is not there, or is twice."""
     places = [axis + rank if axis < 0 else axis for axis in axes]
-    if len(set(places)) < len(places) or not all(0 <= place < rank for place in places):
-        raise FactError(f"{list(axes)} are no different axes of a tensor that has {rank}")
+    outside = next((axis for axis, place in zip(axes, places, strict=True) if not 0 <= place < rank), None)
+    if outside is not None:
+        raise FactError(f"axis {outside} is outside a tensor of rank {rank}")
+    if len(set(places)) < len(places):
+        raise FactError(f"axes {list(axes)} of a tensor of rank {rank} name one twice")
     order = [*(axis for axis in range(rank) if axis not in places), *places]
     return tuple(order.index(axis) for axis in range(rank)) if back else tuple(order)
 

@@ -1,9 +1,10 @@
-"""Running sums."""
+"""Running sums, and whatever else is joined element by element along an axis."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,55 +21,58 @@ ROWS = Rows()
 
 
 @dataclass(frozen=True, slots=True)
-class CumSum(TypedOp):
-    """Along ``axis``, the sum of the elements up to each one.
+class Running(TypedOp):
+    """Base of the family: along ``axis``, what ``join`` makes of the elements up to each one.
 
-    ``exclusive``: without that element itself. ``reverse``: from the other end. f16 and bf16 are summed in f32.
+    ``exclusive``: without that element itself. ``reverse``: from the other end. f16 and bf16 are joined in f32.
     """
 
     axis: int
     exclusive: bool = False
     reverse: bool = False
+    join: ClassVar[np.ufunc]
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The fact of the input. Raises FactError for what is not a number, or an axis that is not there."""
         (x,) = arity(self, inputs, 1)
         axis_in(self, self.axis, x.rank)
         if not x.datum_type.is_number() or x.datum_type.is_quantized():
-            raise FactError(f"CumSum wants numbers, found {x}")
+            raise FactError(f"{self.name} wants numbers, found {x}")
         return (x.without_value(),)
 
 
-@ROWS.row(REFERENCE, CumSum)
+@dataclass(frozen=True, slots=True)
+class CumSum(Running):
+    """Along ``axis``, the sum of the elements up to each one."""
+
+    join: ClassVar[np.ufunc] = np.add
+
+
+@ROWS.row(REFERENCE, Running)
 @ROWS.row(SYMBOLIC, CumSum)
-def reference(op: CumSum, x: Array) -> Array:
-    """numpy.cumsum; exclusive: shifted by one, with 0 in front"""
-    return running(np.add, x, op.axis, exclusive=op.exclusive, reverse=op.reverse)
-
-
-def running(join: np.ufunc, x: Array, axis: int, *, exclusive: bool, reverse: bool) -> Array:
-    """``join`` of the elements up to each one along an axis; exclusive: shifted by one, with its identity in front."""
+def reference(op: Running, x: Array) -> Array:
+    """numpy.cumsum, for any such operation; exclusive: shifted by one, with its identity in front"""
     kind = x.dtype if x.dtype.kind == "O" else wide(x.dtype)
-    source = np.flip(x, axis) if reverse else x
-    if exclusive:
-        front = np.full_like(source, join.identity, shape=_one_on(x.shape, axis))
-        source = np.concatenate([front, source], axis)
-        source = np.take(source, range(x.shape[axis]), axis)
-    joined = join.accumulate(source, axis=axis, dtype=kind).astype(x.dtype)
-    return np.flip(joined, axis) if reverse else joined
+    source = np.flip(x, op.axis) if op.reverse else x
+    if op.exclusive:
+        front = np.full_like(source, op.join.identity, shape=_one_on(x.shape, op.axis))
+        source = np.concatenate([front, source], op.axis)
+        source = np.take(source, range(x.shape[op.axis]), op.axis)
+    joined = op.join.accumulate(source, axis=op.axis, dtype=kind).astype(x.dtype)
+    return np.flip(joined, op.axis) if op.reverse else joined
 
 
 def _one_on(shape: Sequence[int], axis: int) -> tuple[int, ...]:
     return (*shape[:axis], 1, *shape[axis + 1 :])
 
 
-@ROWS.row(COST, CumSum)
-def cost(op: CumSum, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
-    """One addition per element."""
+@ROWS.row(COST, Running)
+def cost(op: Running, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+    """One operation per element."""
     return {f"FMA({inputs[0].datum_type.storage.name})": inputs[0].shape.volume}
 
 
-@ROWS.row(AXES, CumSum)
-def axes(op: CumSum, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
-    """Every axis stays in place, but the one of the sums, which is disconnected."""
+@ROWS.row(AXES, Running)
+def axes(op: Running, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Every axis stays in place, but the one that it works along, which is disconnected."""
     return AxesMapping.natural_but([inputs[0].rank], [outputs[0].rank], [op.axis])

@@ -6,7 +6,7 @@ which also works for symbolic sizes; `padded` and `windows` then only follow the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -291,19 +291,18 @@ class PoolSpec:
 
         Raises FactError for a negative padding, and for an input too small for a single window.
         """
-        plans: list[AxisPlan] = []
-        for axis, (size, window) in enumerate(zip(self.data_format.spatial(shape), self.windows, strict=True)):
-            output, before, after = self.padding.ends(axis, size, window)
+        plans = self._plans(shape, self.padding.ends)
+        for axis, plan in enumerate(plans):
             where = f"{op.name}: on spatial axis {axis}"
-            if not may_be_at_most(0, before) or not may_be_at_most(0, after):
-                raise FactError(f"{where} the padding is {before} before and {after} after; it cannot be negative")
-            if not may_be_at_most(0, output):
+            if not may_be_at_most(0, plan.before) or not may_be_at_most(0, plan.after):
+                ends = f"{plan.before} before and {plan.after} after"
+                raise FactError(f"{where} the padding is {ends}; it cannot be negative")
+            if not may_be_at_most(0, plan.output):
                 raise FactError(
-                    f"{where} a window over {window.field} elements does not fit into {size} "
-                    f"padded by {before} and {after}"
+                    f"{where} a window over {plan.window.field} elements does not fit into {plan.input} "
+                    f"padded by {plan.before} and {plan.after}"
                 )
-            plans.append(AxisPlan(window, size, output, before, after))
-        return tuple(plans)
+        return plans
 
     def transposed_plan(self, op: Op, shape: Sequence[Dim], adjustments: Sequence[int]) -> tuple[AxisPlan, ...]:
         """The plan of each spatial axis of a deconvolution; ``before`` and ``after`` are cut off from what it writes.
@@ -311,18 +310,26 @@ class PoolSpec:
         Raises FactError when less than nothing is left, and for a padding that a deconvolution cannot have. A negative
         padding after the output adds zeros there, as an adjustment does.
         """
-        plans: list[AxisPlan] = []
-        for axis, (size, window) in enumerate(zip(self.data_format.spatial(shape), self.windows, strict=True)):
-            output, before, after = self.padding.transposed_ends(axis, size, window, adjustments[axis])
-            if not may_be_at_most(0, before):
-                raise FactError(f"{op.name}: on spatial axis {axis} the padding before is {before}")
-            if not may_be_at_most(0, output):
+        plans = self._plans(
+            shape, lambda axis, size, window: self.padding.transposed_ends(axis, size, window, adjustments[axis])
+        )
+        for axis, plan in enumerate(plans):
+            where = f"{op.name}: on spatial axis {axis}"
+            if not may_be_at_most(0, plan.before):
+                raise FactError(f"{where} the padding before is {plan.before}")
+            if not may_be_at_most(0, plan.output):
                 raise FactError(
-                    f"{op.name}: on spatial axis {axis} the output would have {output} elements: "
-                    f"input {size}, padding {before} and {after}"
+                    f"{where} the output would have {plan.output} elements: "
+                    f"input {plan.input}, padding {plan.before} and {plan.after}"
                 )
-            plans.append(AxisPlan(window, size, output, before, after))
-        return tuple(plans)
+        return plans
+
+    def _plans(
+        self, shape: Sequence[Dim], ends: Callable[[int, Dim, Window], tuple[Dim, Dim, Dim]]
+    ) -> tuple[AxisPlan, ...]:
+        """``ends``: for an axis, its size and its window, the size of the output and the padding at both ends."""
+        sizes = enumerate(zip(self.data_format.spatial(shape), self.windows, strict=True))
+        return tuple(AxisPlan(window, size, *ends(axis, size, window)) for axis, (size, window) in sizes)
 
 
 def padded(plans: Sequence[AxisPlan], x: Array, fill: Any) -> Array:

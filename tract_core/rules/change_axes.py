@@ -21,7 +21,7 @@ from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, Reshape, RmAxis
 from tract_core.ops.binary import Binary
 from tract_core.ops.cast import Cast
 from tract_core.ops.concat import TypedConcat
-from tract_core.ops.cumsum import CumSum
+from tract_core.ops.cumsum import Running
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.elementwise import ElementWise
 from tract_core.ops.iff import Iff
@@ -62,7 +62,7 @@ def no_axes(op: TypedOp, places: Mapping[int, int], rank: int) -> TypedOp:
     return op
 
 
-@ROWS.row(RENAME_AXES, Slice, DynSlice, TypedConcat, Downsample, CumSum, RmsNorm, Topk)
+@ROWS.row(RENAME_AXES, Slice, DynSlice, TypedConcat, Downsample, Running, RmsNorm, Topk)
 def one_axis(op: Any, places: Mapping[int, int], rank: int) -> TypedOp | None:
     """The one axis that it works along."""
     return replace(op, axis=places[op.axis]) if op.axis in places else None

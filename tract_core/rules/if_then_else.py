@@ -5,13 +5,13 @@ from __future__ import annotations
 from tract_core.dims import Dim
 from tract_core.errors import TractError
 from tract_core.model.bodies import fit
+from tract_core.model.inline import inline_body
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.if_then_else import IfThenElse
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
-from tract_core.rules.inline import inline_body
 from tract_core.rules.pattern import uniform
 
 ROWS = Rows()
@@ -31,7 +31,7 @@ def known_branch(model: TypedModel, node: TypedNode, op: IfThenElse) -> ModelPat
     patch.retire(node.id)
     inputs = [patch.tap(node.inputs[source]) for source in branch.inputs]
     try:
-        results = inline_body(patch, node.name, branch.body, inputs, known)
+        results = inline_body(patch.model, branch.body, inputs, known, prefix=f"{node.name}.")
     except TractError:
         return None  # the branch cannot run, which it says when it is taken
     for old, new in zip(node.outlets(), results, strict=True):

@@ -24,7 +24,7 @@ from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.conv import Convolution
-from tract_core.ops.cumsum import CumSum
+from tract_core.ops.cumsum import Running
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
@@ -63,7 +63,7 @@ _HANDS_ON: Final = (
 )
 
 _BLURS: Final = (
-    *(Convolution, CumSum, EinSum, Lrn, RmsNorm, SoftmaxOp, SumPool, binary.Pow),
+    *(Convolution, Running, EinSum, Lrn, RmsNorm, SoftmaxOp, SumPool, binary.Pow),
     *(elementwise.Acos, elementwise.Acosh, elementwise.Asin, elementwise.Asinh, elementwise.Atan, elementwise.Atanh),
     *(elementwise.Cos, elementwise.Cosh, elementwise.Erf, elementwise.Exp, elementwise.GeluApproximate),
     *(elementwise.GeluExact, elementwise.Ln, elementwise.PowConst, elementwise.Sigmoid, elementwise.Silu),

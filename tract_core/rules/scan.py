@@ -13,13 +13,13 @@ from tract_core.model.bodies import bodies_of, fit
 from tract_core.model.const import Const
 from tract_core.model.forgotten import refusing
 from tract_core.model.graph import OutletId
+from tract_core.model.inline import inline_body
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.scan import FullInput, OutputMapping, Scan, ScannedInput
 from tract_core.plugins.keys import DECLUTTER, STATE
 from tract_core.plugins.tables import Rows
-from tract_core.rules.inline import inline_body
 
 ROWS = Rows()
 
@@ -38,7 +38,7 @@ def single_iteration(model: TypedModel, node: TypedNode, op: Scan) -> ModelPatch
     patch = ModelPatch(model)
     inputs = [patch.tap(outlet) for outlet in node.inputs]
     try:
-        results = inline_body(patch, node.name, op.body, inputs, known)
+        results = inline_body(patch.model, op.body, inputs, known, prefix=f"{node.name}.")
     except TractError:
         return None  # the body cannot run, which it says when it does
     patch.retire(node.id)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import ClassVar
 
-from tract_core.errors import TransformError
+from tract_core.errors import GraphError, TransformError
 from tract_core.model.conditions import Conditions
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
@@ -131,13 +130,7 @@ def _find_all(model: TypedModel, transform: str, key: str, names: Sequence[str])
     twice = [name for name in wanted if wanted.count(name) > 1]
     if twice:
         raise TransformError(f"{transform}: {twice[0]!r} is named twice")
-    outlets = {model.outlet_name(outlet): outlet for node in model.live_nodes() for outlet in node.outlets()}
-    by_node = {node.name: OutletId(node.id) for node in model.live_nodes() if node.outputs}
-    interface = {model.outlet_name(outlet): outlet for outlet in [*model.inputs, *model.outputs]}
-    there = {**by_node, **outlets, **interface}
-    for name in wanted:
-        if name not in there:
-            near = get_close_matches(name, there, n=3)
-            hint = f"did you mean {', '.join(near)}?" if near else None
-            raise TransformError(f"{transform}: the model has no tensor named {name!r}", hint=hint)
-    return [there[name] for name in wanted]
+    try:
+        return [model.outlet_named(name) for name in wanted]
+    except GraphError as error:
+        raise TransformError(f"{transform}: {error.problem}", hint=error.hint) from None

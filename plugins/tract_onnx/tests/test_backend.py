@@ -152,7 +152,7 @@ def test_axis_of_a_fourier_transform_may_change(declutter):
         wanted = np.fft.fft(x[..., 0].astype(np.float64), axis=axis % 4)
         np.testing.assert_allclose(y[..., 0] + 1j * y[..., 1], wanted, rtol=1e-4, atol=1e-4)
     for wrong in (3, -1, 4):
-        with pytest.raises(RunError, match=r"\[4\] are no different axes|\[5\] are no different axes"):
+        with pytest.raises(RunError, match=r"axis [45] is outside a tensor of rank 4"):
             prepared.run([x, np.array(wrong)])
 
 
@@ -170,7 +170,7 @@ def test_values_of_one_hot_may_change(declutter):
 def test_axes_that_are_not_there_are_refused_when_they_are_given(axes):
     body = f"int64[{len(axes)}] a) => (float[A,B] y) {{ y = ReduceSum (x, a) }}"
     prepared = Backend.prepare(model_of(f"f (float[2,3] x, {body}"))
-    with pytest.raises(RunError, match="no different axes of a tensor that has 2"):
+    with pytest.raises(RunError, match=r"is outside a tensor of rank 2|of a tensor of rank 2 name one twice"):
         prepared.run([X, np.array(axes)])
 
 

@@ -9,10 +9,8 @@ import onnx
 
 from tract_core.analysis import into_body
 from tract_core.analysis.inference import InferenceModel
-from tract_core.model.const import Const
 from tract_core.model.fact import InferenceFact, TypedFact
 from tract_core.model.graph import OutletId
-from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_onnx.graph import GraphReader
 from tract_onnx.node import OnnxNode
@@ -52,20 +50,3 @@ def read_body(
     wire.model.symbols.add_symbols(typed.symbols)
     # What is known is a constant in the body, and no input of it.
     return Body(typed, tuple(outlet for outlet in outer.values() if wire.fact(outlet).value is None))
-
-
-def splice(into: TypedModel, body: TypedModel, inputs: Sequence[OutletId]) -> list[OutletId]:
-    """Wire all nodes of ``body`` into another model, its inputs being ``inputs``; returns its outputs there."""
-    mapping: dict[OutletId, OutletId] = dict(zip(body.inputs, inputs, strict=True))
-    for node_id in body.eval_order():
-        node = body.nodes[node_id]
-        if isinstance(node.op, TypedSource):
-            continue
-        if isinstance(node.op, Const):
-            outlets: Sequence[OutletId] = (into.add_const(node.name, node.op.value),)
-        else:
-            outlets = into.wire_node(node.name, node.op, [mapping[outlet] for outlet in node.inputs])
-        mapping.update(zip(node.outlets(), outlets, strict=True))
-    for condition, origin in body.conditions:
-        into.require(condition, origin)
-    return [mapping[outlet] for outlet in body.outputs]

@@ -204,7 +204,7 @@ def test_a_computed_tensor_becomes_an_input_and_an_output() -> None:
     [
         (["one"], InputError, "the outputs need 'x' too\n  hint: name it as well"),
         (["x", "x"], InputError, "an input is named twice: x, x"),
-        (["absent"], GraphError, "no node named 'absent'"),
+        (["absent"], GraphError, "the model has no tensor named 'absent'"),
         ("x", InputError, "names are given as a list of texts, got 'x'"),
         ([1], InputError, "names are given as a list of texts"),
         (None, InputError, "names are given as a list of texts, got None"),

@@ -29,7 +29,7 @@ def test_refusals(sizes, x, axes, problem):
 
 @pytest.mark.parametrize("axes", [[2], [-3], [0, 0], [1, -1]])
 def test_axes_that_are_not_there_are_refused_in_the_run(axes):
-    with pytest.raises(RunError, match="are no different axes of a tensor that has 2"):
+    with pytest.raises(RunError, match=r"is outside a tensor of rank 2|of a tensor of rank 2 name one twice"):
         reference(DynMoveAxes((U, V)), np.zeros((2, 3)), np.array(axes))
 
 

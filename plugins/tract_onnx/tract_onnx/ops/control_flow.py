@@ -9,6 +9,7 @@ from tract_core.errors import CorruptModel, FactError, TractError
 from tract_core.model.choices import inside, is_about_facts, questions
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
+from tract_core.model.inline import inline_body
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, RmAxis
 from tract_core.ops.if_then_else_wiring import Body, wire_if
@@ -24,7 +25,7 @@ from tract_core.ops.scan import (
 )
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.tables import Rows
-from tract_onnx.body import read_body, splice
+from tract_onnx.body import read_body
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
@@ -39,7 +40,7 @@ def if_then_else(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     taken = _taken(wire, condition)
     if taken is not None:
         body = read_body(node, wire, node.graph("then_branch" if taken else "else_branch"))
-        return splice(wire.model, body.model, body.captured)
+        return inline_body(wire.model, body.model, body.captured)
     since = questions()
     then, other = (_branch(node, wire, name) for name in ("then_branch", "else_branch"))
     return wire.through(wire_if, condition, then, other, since=since)
@@ -84,7 +85,7 @@ def scan(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
         read.append(wire_one(body, f"slice{slot}.whole", RmAxis(cut.axis), body.add_source(f"slice{slot}", fact)))
     for slot, outlet in enumerate(inner.captured):
         read.append(body.add_source(f"outer{slot}", wire.fact(outlet).without_value()))
-    outputs = _outputs(node, wire, body, splice(body, inner.model, read), len(states))
+    outputs = _outputs(node, wire, body, inline_body(body, inner.model, read), len(states))
     inputs: list[InputMapping] = [*(StateInput() for _ in states), *cuts, *(FullInput() for _ in inner.captured)]
     external = any(wire.constant(state) is None for state in states)
     op = Scan(forgetful(body), tuple(inputs), outputs, external_state=external)

@@ -1,12 +1,13 @@
-"""Running sums."""
+"""Running sums and products."""
 
 from __future__ import annotations
 
 from tract_core.model.graph import OutletId
-from tract_core.ops.cumsum import CumSum
+from tract_core.ops.cumsum import CumSum, Running
 from tract_core.ops.wiring_dyn import wire_move_axes
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
+from tract_onnx.operators.cumprod import CumProd
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -16,13 +17,23 @@ ROWS = Rows()
 @onnx_op(ROWS, "CumSum", since=11)
 def cumsum(node: OnnxNode, wire: Wiring) -> OutletId:
     """Along one axis, the sum of the elements up to each one"""
+    return _running(CumSum, node, wire)
+
+
+@onnx_op(ROWS, "CumProd", since=26)
+def cumprod(node: OnnxNode, wire: Wiring) -> OutletId:
+    """Along one axis, the product of the elements up to each one"""
+    return _running(CumProd, node, wire)
+
+
+def _running(kind: type[Running], node: OnnxNode, wire: Wiring) -> OutletId:
     x = wire.input(0)
     exclusive, reverse = node.flag("exclusive"), node.flag("reverse")
     axis = wire.number(wire.input(1))
-    known = wire.constant(axis)
-    if known is not None:
-        return wire.op(CumSum(wire.axis(int(known), wire.rank(x)), exclusive, reverse), x)
+    number = wire.constant(axis)
+    if number is not None:
+        return wire.op(kind(wire.axis(int(number), wire.rank(x)), exclusive, reverse), x)
     axes = wire.unsqueeze(axis, [0])
     moved = wire.through(wire_move_axes, x, axes)
-    sums = wire.op(CumSum(wire.rank(x) - 1, exclusive, reverse), moved)
-    return wire.through(wire_move_axes, sums, axes, back=True, sizes=wire.shape(x))
+    joined = wire.op(kind(wire.rank(x) - 1, exclusive, reverse), moved)
+    return wire.through(wire_move_axes, joined, axes, back=True, sizes=wire.shape(x))

@@ -17,8 +17,9 @@ from tract_core.errors import CorruptModel, FactError, Unsupported
 from tract_core.model.conditions import may_equal, may_stretch
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
+from tract_core.model.inline import inline_body
 from tract_core.plugins.tables import Rows
-from tract_onnx.body import read_body, splice
+from tract_onnx.body import read_body
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import DEFAULT_DOMAIN, OnnxFn, onnx_op
 from tract_onnx.tensors import ELEMENT_TYPES
@@ -129,7 +130,7 @@ def inline(
     versions = {opset.domain or DEFAULT_DOMAIN: opset.version for opset in body.opset_import}
     file = replace(node.file, versions={**node.file.versions, **versions})
     model = read_body(replace(node, file=file), scope, graph)
-    outlets = dict(zip(names, splice(wire.model, model.model, model.captured), strict=True))
+    outlets = dict(zip(names, inline_body(wire.model, model.model, model.captured), strict=True))
     return [outlets.get(name) for name in body.output]
 
 

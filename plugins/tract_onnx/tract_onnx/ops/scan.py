@@ -9,6 +9,7 @@ from tract_core.dims import Dim
 from tract_core.errors import CorruptModel
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
+from tract_core.model.inline import inline_body
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, RmAxis
 from tract_core.ops.pad import Pad, PadConstant
@@ -25,7 +26,7 @@ from tract_core.ops.scan import (
 from tract_core.ops.slice import wire_dyn_slice
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.tables import Rows
-from tract_onnx.body import Body, read_body, splice
+from tract_onnx.body import Body, read_body
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring, zero_of
@@ -112,7 +113,7 @@ def _per_slice(
         is_slice = cut.states <= slot < cut.states + len(cut.backward)
         source = body.add_source(f"x{slot}", fact.with_shape((1, *fact.shape[1:])) if is_slice else fact)
         read.append(wire_one(body, f"x{slot}.whole", RmAxis(0), source) if is_slice else source)
-    results = splice(body, inner.model, read)
+    results = inline_body(body, inner.model, read)
     if len(results) < cut.states:
         raise CorruptModel(f"the body of Scan has {len(results)} outputs and {cut.states} states")
     joined = [wire_one(body, f"y{slot}", AddAxis(0), x) for slot, x in enumerate(results[cut.states :])]

@@ -13,6 +13,7 @@ from tract_core.errors import CorruptModel, FactError
 from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
+from tract_core.model.inline import inline_body
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import RmAxis
 from tract_core.ops.loop import wire_loop
@@ -30,7 +31,7 @@ from tract_core.ops.sequence import (
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.tables import Rows
-from tract_onnx.body import Body, read_body, splice
+from tract_onnx.body import Body, read_body
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
@@ -176,7 +177,7 @@ def _map_body(
         read.append(body.add_source(f"outer{slot}", wire.fact(x).without_value()))
     if len(inner.model.inputs) != len(read):
         raise FactError(f"the body of SequenceMap has {len(inner.model.inputs)} inputs, {len(read)} are given")
-    results = splice(body, inner.model, read)
+    results = inline_body(body, inner.model, read)
     grown = [
         wire_one(body, f"grown{slot}", SequenceInsert(), sequence, result)
         for slot, (sequence, result) in enumerate(zip(sequences, results, strict=True))

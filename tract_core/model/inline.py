@@ -1,0 +1,46 @@
+"""Put the nodes of a body into another model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from tract_core.data import SymbolicArray
+from tract_core.dims import Dim
+from tract_core.model.const import Const
+from tract_core.model.graph import OutletId
+from tract_core.model.substitute import substitute_in
+from tract_core.model.typed import TypedModel
+
+_NOTHING: Final[Mapping[str, Dim]] = MappingProxyType({})
+
+
+def inline_body(
+    into: TypedModel,
+    body: TypedModel,
+    inputs: Sequence[OutletId],
+    outside: Mapping[str, Dim] = _NOTHING,
+    *,
+    prefix: str = "",
+) -> list[OutletId]:
+    """The outputs of ``body`` for ``inputs``, outlets of ``into``, where its nodes and its conditions are wired.
+
+    ``outside``: what the symbols of the body's inputs are in ``into``. ``prefix``: stands in front of the names of the
+    nodes. Raises FactError where a node does not fit.
+    """
+    place = dict(zip(body.inputs, inputs, strict=True))
+    for node_id in body.eval_order():
+        node = body.nodes[node_id]
+        if OutletId(node_id) in place:
+            continue
+        name, op = prefix + node.name, substitute_in(node.op, outside)
+        if isinstance(op, Const):
+            value = op.value.substitute(outside) if isinstance(op.value, SymbolicArray) else op.value
+            outlets: Sequence[OutletId] = (into.add_const(name, value),)
+        else:
+            outlets = into.wire_node(name, op, [place[outlet] for outlet in node.inputs])
+        place.update(zip(node.outlets(), outlets, strict=True))
+    for condition, origin in body.conditions:
+        into.require(condition.substitute(outside), origin)
+    return [place[outlet] for outlet in body.outputs]
