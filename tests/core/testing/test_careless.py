@@ -12,6 +12,11 @@ import pytest
 
 FAILS: dict[str, set[tuple[str, str]]] = {
     "assertions": {("test_assertions_of_the_scope_hold", "DID NOT RAISE")},
+    "conditions": {
+        ("test_conditions_of_operators_hold", "DID NOT RAISE"),
+        ("test_conditions_hold_in_the_middle_of_a_run", "DID NOT RAISE"),
+    },
+    "middle": {("test_conditions_hold_in_the_middle_of_a_run", "DID NOT RAISE")},
     "max_tensor_bytes": {("test_too_large_tensors_are_refused", "DID NOT RAISE")},
     "deadline": {("test_the_time_of_a_run_is_limited", "DID NOT RAISE")},
     "bodies": {("test_bodies_know_the_sizes_around_them", "value of symbol N is not known")},

@@ -17,8 +17,10 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Add
 from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_core.ops.concat import TypedConcat
 from tract_core.ops.elementwise import Exp
 from tract_core.ops.gather import Gather
+from tract_core.ops.non_zero import NonZero
 from tract_core.ops.scan import FullOutput, OutputMapping, Scan, ScannedInput, StateInput
 from tract_core.ops.submodel import SubmodelOp
 from tract_core.plugins.keys import Array
@@ -60,6 +62,25 @@ def sum_of_exponentials(registry: Registry) -> TypedModel:
     inputs = [source(model, name, "N,3,f32") for name in ("a", "b")]
     terms = [model.wire_node(f"exp_{slot}", Exp(), [outlet])[0] for slot, outlet in enumerate(inputs)]
     model.set_outputs(model.wire_node("sum", Add(), terms))
+    return model
+
+
+def as_many_rows(registry: Registry) -> TypedModel:
+    """exp(a) for ``a: N,3,f32``, where ``b: M,3,f32`` must have as many rows: of what joins both, nothing is read."""
+    model = empty(registry)
+    a, b = source(model, "a", "N,3,f32"), source(model, "b", "M,3,f32")
+    model.wire_node("joined", TypedConcat(1), [a, b])
+    model.set_outputs(model.wire_node("exp", Exp(), [a]))
+    return model
+
+
+def as_many_places(registry: Registry) -> TypedModel:
+    """Where ``x: 4,f32`` is not 0: at as many places as ``at: 1,N,i64`` has, joined with which nothing is read."""
+    model = empty(registry)
+    x, at = source(model, "x", "4,f32"), source(model, "at", "1,N,i64")
+    found = model.wire_node("places", NonZero(model.symbols.new_symbol("count")), [x])
+    model.wire_node("joined", TypedConcat(0), [*found, at])
+    model.set_outputs(found)
     return model
 
 

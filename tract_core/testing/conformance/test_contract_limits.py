@@ -1,4 +1,4 @@
-"""What a model may be run with: the assertions that it was simplified under, and its limits."""
+"""What a model may be run with: assertions that it was simplified under, what operators want of sizes, and limits."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import pytest
 
 from tract_core.errors import InputError, RunError
 from tract_core.testing.checks import Bench
-from tract_core.testing.conformance.models import ones, sum_of_exponentials
+from tract_core.testing.conformance.models import as_many_places, as_many_rows, ones, sum_of_exponentials
 from tract_core.testing.conformance.selection import pytest_generate_tests
 
 __all__ = [
     "pytest_generate_tests",
     "test_assertions_of_the_scope_hold",
+    "test_conditions_hold_in_the_middle_of_a_run",
+    "test_conditions_of_operators_hold",
     "test_the_time_of_a_run_is_limited",
     "test_too_large_tensors_are_refused",
 ]
@@ -31,6 +33,29 @@ def test_assertions_of_the_scope_hold(bench: Bench) -> None:
         else:
             with pytest.raises(InputError, match="N>=3"):
                 state.run([ones(size, 3), ones(size, 3)])
+
+
+def test_conditions_of_operators_hold(bench: Bench) -> None:
+    """An InputError for sizes that an operator does not want, in every turn that has them, where it is not run too."""
+    state = bench.runtime.prepare(as_many_rows(bench.registry)).spawn()
+    for rows, fits in ((3, True), (1, False), (1, False), (0, False), (3, True)):
+        if fits:
+            assert state.run([ones(3, 3), ones(rows, 3)])[0].shape == (3, 3)
+        else:
+            with pytest.raises(InputError, match=rf"node 'joined' .*N is 3 and M is {rows}"):
+                state.run([ones(3, 3), ones(rows, 3)])
+
+
+def test_conditions_hold_in_the_middle_of_a_run(bench: Bench) -> None:
+    """A RunError, as soon as a node has told a size that an operator does not want."""
+    state = bench.runtime.prepare(as_many_places(bench.registry)).spawn()
+    for places, fits in ((2, True), (1, False), (1, False), (0, False), (2, True)):
+        given = [np.array([0, 1, 0, 1], np.float32), np.zeros((1, places), np.int64)]
+        if fits:
+            assert state.run(given)[0].tolist() == [[1, 3]]
+        else:
+            with pytest.raises(RunError, match=rf"node 'joined' .*count is 2 and N is {places}"):
+                state.run(given)
 
 
 def test_too_large_tensors_are_refused(bench: Bench) -> None:
