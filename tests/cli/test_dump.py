@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 from click.testing import Result
 from rich.console import Console
 
-from tract_core.cli.render import Show, print_graph
+from tract_core.cli.render import Show, describe, print_graph
 from tract_core.model import TypedModel
+from tract_core.model.op import TypedOp
 from tract_core.model.rewriter import checks_wanted
 from tract_core.model.spec import parse_typed_fact
 from tract_core.ops.binary import Add
@@ -160,3 +162,18 @@ def test_checking_patches_ends_with_the_command(tract: Call, model: Path, monkey
     assert all(checks)
     assert not checks_wanted()
     assert "TRACT_CHECK_PATCHES" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("held", "text"),
+    [((1, (2,)), "(1, (2,))"), ([1, 2], "[1, 2]"), ({"a": (1, 2)}, "{a: (1, 2)}"), ({3}, "{3}"), ([], "[]")],
+    ids=str,
+)
+def test_what_an_operator_holds_is_shown_at_any_depth(held: object, text: str) -> None:
+    @dataclass(frozen=True)
+    class Holds(TypedOp):
+        what: object
+
+    body = TypedModel()
+    assert describe(Holds(held)) == f"what={text}"
+    assert describe(Holds([body, {"in": body}])) == "what=[<0 nodes>, {in: <0 nodes>}]"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from tract_core.analysis import inference
 from tract_core.api.fact import Fact, InferenceFact
@@ -19,6 +19,17 @@ from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.missing import not_installed
 
 
+class OnnxOptions(TypedDict, total=False):
+    """The options of `Onnx.load`."""
+
+    ignore_value_info: bool
+    ignore_output_shapes: bool
+    ignore_output_types: bool
+    strict_facts: bool
+    own_symbols: bool
+    limits: LoadLimits | None
+
+
 class Onnx:
     """Loads ONNX files."""
 
@@ -27,63 +38,34 @@ class Onnx:
         self._registry = registry
         self._loader = loader_of("onnx", registry)
 
-    def load(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        ignore_value_info: bool = False,
-        ignore_output_shapes: bool = False,
-        ignore_output_types: bool = False,
-        strict_facts: bool = False,
-        own_symbols: bool = False,
-        limits: LoadLimits | None = None,
-    ) -> InferenceModel:
+    def load(self, path: str | os.PathLike[str], **options: Unpack[OnnxOptions]) -> InferenceModel:
         """The model of an ``.onnx`` file, with its external data. Raises ModelError, with the file's name.
 
         What files say about tensors inside them (``value_info``), and about the shapes and types of their outputs,
-        fills in what the operators leave open. What is wrong about it is set aside with a `ModelWarning`, or an error
-        with ``strict_facts``; what is ignored does not count at all. ``own_symbols``: sizes of inputs that have one
-        name in the file may differ, each has a symbol of its own. ``limits``: what the file may ask for.
-        """
-        loader = self._loader_for(
-            ignore_value_info=ignore_value_info,
-            ignore_output_shapes=ignore_output_shapes,
-            ignore_output_types=ignore_output_types,
-            strict_facts=strict_facts,
-            own_symbols=own_symbols,
-            limits=limits,
-        )
-        return _inference_model(load_with(loader, path), str(path))
+        fills in what the operators leave open. What is wrong about it is set aside with a `ModelWarning`. Options:
 
-    def load_bytes(
-        self,
-        content: bytes,
-        *,
-        ignore_value_info: bool = False,
-        ignore_output_shapes: bool = False,
-        ignore_output_types: bool = False,
-        strict_facts: bool = False,
-        own_symbols: bool = False,
-        limits: LoadLimits | None = None,
-    ) -> InferenceModel:
+        ``ignore_value_info``, ``ignore_output_shapes``, ``ignore_output_types``: what does not count at all.
+        ``strict_facts``: what is wrong about it is an error. ``own_symbols``: sizes of inputs that have one name in the
+        file may differ, each has a symbol of its own. ``limits``: a `LoadLimits`, what the file may ask for.
+        """
+        return _inference_model(load_with(self._loader_for("load", options), path), str(path))
+
+    def load_bytes(self, content: bytes, **options: Unpack[OnnxOptions]) -> InferenceModel:
         """The model in the content of an ``.onnx`` file, as ``model.SerializeToString()`` gives it; else like `load`.
 
         Raises ModelError, also for a model that keeps tensors in other files.
         """
         if not isinstance(content, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
             raise InputError(f"load_bytes takes bytes, got {type(content).__name__}", hint=_hint_for(content))
-        loader = self._loader_for(
-            ignore_value_info=ignore_value_info,
-            ignore_output_shapes=ignore_output_shapes,
-            ignore_output_types=ignore_output_types,
-            strict_facts=strict_facts,
-            own_symbols=own_symbols,
-            limits=limits,
-        )
+        loader = self._loader_for("load_bytes", options)
         return _inference_model(_guarded(partial(loader.load_bytes, content), "model"), "model")
 
-    def _loader_for(self, **wishes: Any) -> Any:
-        wanted = {name: value for name, value in wishes.items() if value}
+    def _loader_for(self, method: str, options: OnnxOptions) -> Any:
+        unknown = options.keys() - OnnxOptions.__annotations__.keys()
+        if unknown:
+            known = ", ".join(OnnxOptions.__annotations__)
+            raise TypeError(f"Onnx.{method} has no option {min(unknown)!r}; its options: {known}")
+        wanted = {name: value for name, value in options.items() if value}
         return loader_of("onnx", self._registry, **wanted) if wanted else self._loader
 
 

@@ -86,13 +86,12 @@ def _inputs_of(ctx: click.Context) -> list[tuple[str, Any]]:
     given = ctx.find_root().params
     try:
         from tract_core.api.formats import find_format
-        from tract_core.api.frontends import load_with
-        from tract_core.cli.formats import loader_of
+        from tract_core.api.frontends import load_with, loader_of
         from tract_core.limits import LoadLimits
 
         format_name, path = find_format(Path(os.path.expanduser(given["model"])), given.get("format_name"))
         limits = LoadLimits(max_parsed_bytes=LARGEST, deadline_s=PATIENCE)
-        model = load_with(loader_of(format_name, (), limits), path)
+        model = load_with(loader_of(format_name, limits=limits), path)
         return [(model.outlet_name(outlet), model.outlet_fact(outlet)) for outlet in model.inputs]
     except Exception:
         return []

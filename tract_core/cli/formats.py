@@ -43,18 +43,19 @@ def _written(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def loader_of(format_name: str, flags: Iterable[FrontendFlag], limits: LoadLimits | None = None) -> Any:
+def loader_as_asked(format_name: str, flags: Iterable[FrontendFlag], limits: LoadLimits | None = None) -> Any:
     """What loads a format, with the flags that are on, and within ``limits``.
 
     Raises InputError when a flag is about another format, or the format has no limits.
     """
+    from tract_core.api.frontends import loader_of
+
     for flag in flags:
         if flag.frontend != format_name:
             raise InputError(f"{flag.opts[0]} is about the format {flag.frontend}, the model is {format_name}")
-    make = default_registry().load("tract_frontends", format_name)
     wishes: dict[str, Any] = {flag.keyword: True for flag in flags}
     if limits is not None:
-        if "limits" not in signature(make).parameters:
+        if "limits" not in signature(default_registry().load("tract_frontends", format_name)).parameters:
             raise InputError(f"--limit: the format {format_name} has no limits")
         wishes["limits"] = limits
-    return make(**wishes)
+    return loader_of(format_name, **wishes)

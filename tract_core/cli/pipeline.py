@@ -21,7 +21,7 @@ from tract_core.analysis.findings import Examination
 from tract_core.analysis.inference import InferenceModel
 from tract_core.api.formats import find_format
 from tract_core.api.frontends import load_with
-from tract_core.cli.formats import loader_of
+from tract_core.cli.formats import loader_as_asked
 from tract_core.cli.options import STAGES
 from tract_core.cli.readings import array_file
 from tract_core.cli.values import read_array, read_bundle
@@ -68,7 +68,7 @@ class Pipeline:
 
     def _loader(self) -> Any:
         """What loads the format, as the flags say. Raises InputError."""
-        return loader_of(self.format_name, self.flags.frontend_flags, self.flags.limits)
+        return loader_as_asked(self.format_name, self.flags.frontend_flags, self.flags.limits)
 
     @property
     def format_name(self) -> str:

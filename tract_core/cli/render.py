@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from enum import Enum
-from typing import Any, Final, cast
+from types import MappingProxyType
+from typing import Any, Final
 
 from rich.console import Console
 from rich.padding import Padding
@@ -14,7 +15,9 @@ from rich.text import Text
 
 from tract_core.cli.console import print_table
 from tract_core.data import Constant
+from tract_core.errors import FactError
 from tract_core.model.const import Const
+from tract_core.model.fields import field_names, parts_of
 from tract_core.model.graph import Graph, Node, OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.texts import printable
@@ -143,7 +146,7 @@ def describe(op: Any) -> str:
     """The attributes of an operator, as ``axis=1, start=0``; large things in short."""
     if not is_dataclass(op):
         return str(op)
-    named = ((field.name, getattr(op, field.name)) for field in fields(op))
+    named = ((name, getattr(op, name)) for name in field_names(op))
     return ", ".join(f"{name}={_short(value)}" for name, value in named if value is not None)
 
 
@@ -152,10 +155,24 @@ def _short(value: Any) -> str:
         return f"<{len(value.nodes)} nodes>"
     if isinstance(value, Enum):
         return value.name
-    if isinstance(value, tuple):
-        items = [_short(item) for item in cast("tuple[Any, ...]", value)]
-        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
-    if is_dataclass(value) and not isinstance(value, type) and type(value).__str__ is object.__str__:
+    if is_dataclass(value) and type(value).__str__ is object.__str__:
         return f"{type(value).__name__}({describe(value)})"
+    parts = _parts(value)
+    if parts is not None:
+        left, right = _BRACKETS.get(value.__class__, "()")
+        pairs = isinstance(value, Mapping)
+        items = [f"{_short(part[0])}: {_short(part[1])}" if pairs else _short(part) for part in parts]
+        return f"{left}{', '.join(items)}{',' if left == '(' and len(items) == 1 else ''}{right}"
     text = printable(str(value))
     return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+_BRACKETS: Final[Mapping[type, str]] = {list: "[]", set: "{}", frozenset: "{}", dict: "{}", MappingProxyType: "{}"}
+
+
+def _parts(value: Any) -> Sequence[Any] | None:
+    """What a container holds; ``None`` for what shows itself, as those containers do that only nodes of a file hold."""
+    try:
+        return None if is_dataclass(value) else parts_of(value)
+    except FactError:
+        return None

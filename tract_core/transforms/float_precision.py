@@ -9,20 +9,22 @@ front of the outputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, ClassVar, cast
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from tract_core.data import Constant, DatumType, DType
 from tract_core.errors import TractError, TransformError
 from tract_core.model.const import Const
+from tract_core.model.fields import changed
 from tract_core.model.graph import OutletId
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.cast import Cast
 from tract_core.plugins.parameters import texts
 
+T = TypeVar("T")
 _Names = Sequence[str] | None
 
 _INCLUDE = "parts of node names: convert only nodes whose name contains one of them"
@@ -212,23 +214,18 @@ class _Translation:
         if old in self.source.outlet_labels:
             self.target.set_label(new, self.source.outlet_labels[old])
 
-    def _converted(self, value: Any) -> Any:
+    def _converted(self, value: T) -> T:
         """An operator, a fact or a value in the new type: types, constants and bodies, at any depth."""
-        if isinstance(value, DatumType):
-            return self.after if value is self.before else value
-        if isinstance(value, Constant):
-            return _constant_as(value, self.after) if value.datum_type is self.before else value
-        if isinstance(value, TypedModel):
-            return _Translation(value, self.before, self.after, self.chosen, keep_interface=False).run()
-        if type(value) is tuple:
-            items = cast("tuple[Any, ...]", value)
-            return tuple(map(self._converted, items))
-        if is_dataclass(value) and not isinstance(value, type):
-            parts = {part.name: getattr(value, part.name) for part in fields(value) if part.init}
-            changes = {name: self._converted(part) for name, part in parts.items()}
-            changes = {name: new for name, new in changes.items() if new is not parts[name]}
-            return replace(value, **changes) if changes else value
-        return value
+        return changed(value, self._leaf_converted)
+
+    def _leaf_converted(self, leaf: Any) -> Any:
+        if isinstance(leaf, DatumType):
+            return self.after if leaf is self.before else leaf
+        if isinstance(leaf, Constant):
+            return _constant_as(leaf, self.after) if leaf.datum_type is self.before else leaf
+        if isinstance(leaf, TypedModel):
+            return _Translation(leaf, self.before, self.after, self.chosen, keep_interface=False).run()
+        return leaf
 
 
 def _constant_as(value: Constant, kind: DatumType) -> Constant:

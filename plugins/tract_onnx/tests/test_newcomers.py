@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 import onnx
@@ -19,30 +16,20 @@ from tract_core.errors import ModelError
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add
 from tract_core.ops.elementwise import Neg
-from tract_core.plugins import PluginWarning, Registry, Rows, hookimpl
+from tract_core.plugins import PluginWarning, Registry, Rows
 from tract_core.runtime.plan import TypedSimplePlan
+from tract_core.testing.toys import toy_plugin, toy_rows
 
 Newcomer = Callable[[Rows], Registry]
 
 
 @pytest.fixture
-def newcomer(monkeypatch: pytest.MonkeyPatch) -> Newcomer:
+def newcomer() -> Newcomer:
     """``newcomer(rows)``: a registry in which the plugin ``aaa``, asked before that of this distribution, has rows."""
 
-    class Plugin:
-        @hookimpl
-        def tract_api_version(self) -> str:
-            return "1.0"
-
-        @hookimpl
-        def tract_importers(self) -> dict[str, list[str]]:
-            return {"onnx": ["aaa_rows"]}
-
     def make(rows: Rows) -> Registry:
-        module: Any = ModuleType("aaa_rows")
-        module.ROWS = rows
-        monkeypatch.setitem(sys.modules, "aaa_rows", module)
-        return Registry({"aaa": Plugin(), "onnx": own}, discover=False)
+        plugin = toy_plugin(importers={"onnx": toy_rows("aaa_rows", rows)})
+        return Registry({"aaa": plugin, "onnx": own}, discover=False)
 
     return make
 

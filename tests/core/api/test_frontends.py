@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,8 @@ from tract_core.errors import (
 )
 from tract_core.model import TypedModel
 from tract_core.model.fact import InferenceFact
-from tract_core.plugins import Frontend, Registry, hookimpl
+from tract_core.plugins import Frontend, Registry
+from tract_core.testing.toys import toy_registry
 
 
 class Loader:
@@ -43,21 +43,10 @@ class Loader:
         return model
 
 
-class Plugin:
-    DISTRIBUTION = "tract-toys"
-
-    @hookimpl
-    def tract_api_version(self) -> str:
-        return "1.0"
-
-    @hookimpl
-    def tract_frontends(self) -> Sequence[Frontend]:
-        return [Frontend(name, (f".{name}",), f"{__name__}:Loader") for name in ("onnx", "nnef")]
-
-
 @pytest.fixture
 def registry() -> Registry:
-    return Registry({"toys": Plugin()}, discover=False)
+    formats = [Frontend(name, (f".{name}",), f"{__name__}:Loader") for name in ("onnx", "nnef")]
+    return toy_registry("toys", frontends=formats)
 
 
 def test_a_missing_plugin() -> None:
@@ -212,3 +201,10 @@ def test_load_says_what_is_wrong(tmp_path: Path) -> None:
     for path in ("", 3, None):
         with pytest.raises(InputError, match=r"the path is empty|a path is a text or a pathlib\.Path"):
             tract_core.load(path)  # pyright: ignore[reportArgumentType]: what is tested
+
+
+def test_an_option_that_is_misspelt(registry: Registry) -> None:
+    with pytest.raises(TypeError, match=r"Onnx.load has no option 'strict'; its options: ignore_value_info, .*limits"):
+        Onnx(registry).load("model.onnx", strict=False)  # pyright: ignore
+    with pytest.raises(TypeError, match=r"Onnx.load_bytes has no option 'strict'"):
+        Onnx(registry).load_bytes(b"", strict=False)  # pyright: ignore

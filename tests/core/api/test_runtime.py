@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +14,10 @@ import pytest
 from tract_core import Model, Runtime, runtime_for_name
 from tract_core.errors import InputError, PluginError, TractError, Unsupported
 from tract_core.model import TypedModel
-from tract_core.plugins import PluginState, Registry, hookimpl
+from tract_core.plugins import PluginState, Registry
 from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.runtime.explain import Explanation
+from tract_core.testing.toys import toy_registry
 
 Maker = Callable[[], Model]
 
@@ -87,19 +88,8 @@ class Tunable(ToyRuntime):
 
 
 def _registry(**classes: str | RuntimeOffer) -> Registry:
-    class Plugin:
-        DISTRIBUTION = "tract-toys"
-
-        @hookimpl
-        def tract_api_version(self) -> str:
-            return "1.0"
-
-        @hookimpl
-        def tract_runtimes(self) -> Mapping[str, str | RuntimeOffer]:
-            offers = classes.items()
-            return {name: one if isinstance(one, RuntimeOffer) else f"{__name__}:{one}" for name, one in offers}
-
-    return Registry({"toys": Plugin()}, discover=False)
+    offers = {name: one if isinstance(one, RuntimeOffer) else f"{__name__}:{one}" for name, one in classes.items()}
+    return toy_registry("toys", runtimes=offers)
 
 
 def test_names() -> None:

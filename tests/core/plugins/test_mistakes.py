@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,13 +19,14 @@ from tract_core.model.rewriter import Rule, rewrites
 from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.elementwise import Abs, ElementWise, Exp, Neg
-from tract_core.plugins import PluginWarning, Registry, Rows, hookimpl
+from tract_core.plugins import PluginWarning, Registry, Rows
 from tract_core.plugins.keys import DECLUTTER, REFERENCE
 from tract_core.plugins.tables import Row, Table
 from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.testing.case import CASES, Case
 from tract_core.testing.checks import CHECKS, Bench
 from tract_core.testing.declutter import checked_declutter
+from tract_core.testing.toys import toy_plugin, toy_registry, toy_rows
 
 REFERENCE_RUNTIME = Registry(discover=False).load("tract_runtimes", "reference")()
 
@@ -76,14 +75,9 @@ def test_a_list_of_facts_will_do():
 
 
 def test_an_operator_is_named_with_its_distribution():
-    class Plugin:
-        __name__ = "tests.plugin"
-
-        @hookimpl
-        def tract_api_version(self) -> str:
-            return "1.0"
-
-    registry = Registry({"mine": Plugin()}, discover=False)
+    plugin = toy_plugin()
+    plugin.__name__ = "tests.plugin"
+    registry = Registry({"mine": plugin}, discover=False)
     with pytest.raises(FactError, match=r"node 'mine' \(Odd\): output_facts of Odd of mine returned None"):
         model_of(Odd(lambda _: None), registry)
     model = TypedModel(registry=registry)
@@ -170,24 +164,13 @@ def test_rewrites_wants_a_type():
 
 
 @pytest.fixture
-def with_rule(monkeypatch) -> Callable[..., Registry]:
+def with_rule() -> Callable[..., Registry]:
     """``with_rule(function)``: a registry with the rule ``mine`` of the plugin ``acme``, which looks at Neg."""
 
-    class Plugin:
-        @hookimpl
-        def tract_api_version(self) -> str:
-            return "1.0"
-
-        @hookimpl
-        def tract_operators(self) -> dict[str, list[str]]:
-            return {"declutter": ["acme_rules"]}
-
     def make(function: Callable[..., Any], *on: Any) -> Registry:
-        module: Any = ModuleType("acme_rules")
-        module.ROWS = Rows()
-        module.ROWS.add(DECLUTTER, "mine", Rule("mine", on or (Neg,), function))
-        monkeypatch.setitem(sys.modules, "acme_rules", module)
-        return Registry({"acme": Plugin()}, discover=False)
+        rows = Rows()
+        rows.add(DECLUTTER, "mine", Rule("mine", on or (Neg,), function))
+        return toy_registry("acme", operators={"declutter": toy_rows("acme_rules", rows)})
 
     return make
 
@@ -291,25 +274,14 @@ class Doubles(ElementWise):
 
 
 @pytest.mark.parametrize("behind", [0, 1], ids=["an input of the model", "an intermediate tensor"])
-def test_nobody_writes_to_what_others_read(monkeypatch, behind):
-    class Plugin:
-        @hookimpl
-        def tract_api_version(self) -> str:
-            return "1.0"
-
-        @hookimpl
-        def tract_operators(self) -> dict[str, list[str]]:
-            return {"reference": ["acme_ops"]}
-
+def test_nobody_writes_to_what_others_read(behind):
     def doubled(op, x):
         x *= 2
         return x
 
-    module: Any = ModuleType("acme_ops")
-    module.ROWS = Rows()
-    module.ROWS.add(REFERENCE, Doubles, doubled)
-    monkeypatch.setitem(sys.modules, "acme_ops", module)
-    model = TypedModel(registry=Registry({"acme": Plugin()}, discover=False))
+    rows = Rows()
+    rows.add(REFERENCE, Doubles, doubled)
+    model = TypedModel(registry=toy_registry("acme", operators={"reference": toy_rows("acme_ops", rows)}))
     x = model.add_source("x", parse_typed_fact("3,f32"))
     for step in range(behind):
         (x,) = model.wire_node(f"neg{step}", Neg(), [x])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,11 +17,12 @@ from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.slice import Slice
-from tract_core.plugins import PluginWarning, Registry, Rows, hookimpl
+from tract_core.plugins import PluginWarning, Registry, Rows
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC
 from tract_core.plugins.registry import rows_may_raise
 from tract_core.rules.change_axes import RENAME_AXES
 from tract_core.runtime.plan import TypedSimplePlan
+from tract_core.testing.toys import toy_registry, toy_rows
 
 TABLES = {key.name: key for key in (AXES, COST, SYMBOLIC, RENAME_AXES)}
 
@@ -37,25 +36,14 @@ class Mine(TypedOp):
 
 
 @pytest.fixture
-def with_row(monkeypatch) -> Callable[..., Registry]:
+def with_row() -> Callable[..., Registry]:
     """``with_row("axes", function)``: a registry of the plugin ``acme``, which brings `Mine` with that row."""
 
-    class Plugin:
-        @hookimpl
-        def tract_api_version(self) -> str:
-            return "1.0"
-
-        @hookimpl
-        def tract_operators(self) -> dict[str, list[str]]:
-            return {table: ["acme_rows"] for table in ("reference", *TABLES)}
-
     def make(table: str, row: Callable[..., Any]) -> Registry:
-        module: Any = ModuleType("acme_rows")
-        module.ROWS = Rows()
-        module.ROWS.add(REFERENCE, Mine, lambda _, x: x)
-        module.ROWS.add(TABLES[table], Mine, row)
-        monkeypatch.setitem(sys.modules, "acme_rows", module)
-        return Registry({"acme": Plugin()}, discover=False)
+        rows = Rows()
+        rows.add(REFERENCE, Mine, lambda _, x: x)
+        rows.add(TABLES[table], Mine, row)
+        return toy_registry("acme", operators=dict.fromkeys(("reference", *TABLES), toy_rows("acme_rows", rows)))
 
     return make
 

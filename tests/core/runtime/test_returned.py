@@ -19,10 +19,11 @@ from tract_core.model.session import Session
 from tract_core.model.typed import TypedModel
 from tract_core.ops.elementwise import Neg
 from tract_core.ops.non_zero import NonZero
-from tract_core.plugins import Registry, Rows, hookimpl
+from tract_core.plugins import Rows
 from tract_core.plugins.keys import REFERENCE, STATE
 from tract_core.rules import declutter
 from tract_core.runtime.plan import TypedSimplePlan
+from tract_core.testing.toys import toy_registry
 
 ROWS = Rows()
 RETURNED: list[Any] = []
@@ -88,17 +89,7 @@ def state(op: Sums, session: Session) -> _State:
     return _State()
 
 
-class Plugin:
-    @hookimpl
-    def tract_api_version(self) -> str:
-        return "1.0"
-
-    @hookimpl
-    def tract_operators(self) -> dict[str, list[str]]:
-        return {"reference": [__name__], "state": [__name__]}
-
-
-REGISTRY = Registry({"acme": Plugin()}, discover=False)
+REGISTRY = toy_registry("acme", operators={"reference": [__name__], "state": [__name__]})
 
 
 def model_of(op: TypedOp, shape: Sequence[Dim] = (symbol("B"), 3)) -> TypedModel:

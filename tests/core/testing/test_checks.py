@@ -14,7 +14,7 @@ from tract_core.errors import RegistrationError
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.elementwise import Exp
-from tract_core.plugins import Registry, Rows, hookimpl
+from tract_core.plugins import Rows
 from tract_core.plugins.keys import STATE
 from tract_core.plugins.tables import Row, Table
 from tract_core.runtime.plan import TypedSimplePlan
@@ -22,6 +22,7 @@ from tract_core.runtime.reference import ReferenceRuntime
 from tract_core.testing.case import Case
 from tract_core.testing.checks import CHECKS, Bench, Disagreement
 from tract_core.testing.gaps import KNOWN_GAPS, Gap
+from tract_core.testing.toys import toy_registry
 
 EXP = Case("Exp", Exp(), ["B,3,f32"], np.exp, {"B": 2})
 ROWS = Rows()
@@ -58,17 +59,7 @@ def count(op: Count, session: Any) -> Counter:
 COUNT = Case("Count", Count(), ["B,3,f32"], lambda x: x, {"B": 2})
 
 
-class Plugin:
-    @hookimpl
-    def tract_api_version(self) -> str:
-        return "1.0"
-
-    @hookimpl
-    def tract_operators(self) -> dict[str, list[str]]:
-        return {"state": [__name__]}
-
-
-REGISTRY = Registry({"count": Plugin()}, discover=False)
+REGISTRY = toy_registry("count", operators={"state": [__name__]})
 
 
 def bench(**methods: Any) -> Bench:

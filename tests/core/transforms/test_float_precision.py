@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -17,6 +17,7 @@ from tract_core.errors import InputError, RunError, TransformError
 from tract_core.limits import LoadLimits
 from tract_core.model import TypedModel
 from tract_core.model.const import Const
+from tract_core.model.op import TypedOp
 from tract_core.model.spec import parse_typed_fact
 from tract_core.ops.binary import Add
 from tract_core.ops.cast import Cast
@@ -283,3 +284,22 @@ def test_no_transform_drops_limits_properties_or_assertions(network: Maker, name
     ]
     with pytest.raises((InputError, RunError), match="32 are allowed"):
         Model.from_typed(result.declutter()).into_runnable().run(arrays)
+
+
+def test_types_in_lists_and_dictionaries_of_an_operator() -> None:
+    @dataclass(frozen=True)
+    class Holds(TypedOp):
+        kinds: list[DatumType]
+        named: dict[str, DatumType]
+
+        def __hash__(self) -> int:
+            return len(self.kinds)
+
+        def output_facts(self, inputs):
+            return (inputs[0].without_value(),)
+
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("3,f32"))
+    model.set_outputs(model.wire_node("y", Holds([DatumType.F32, DatumType.I64], {"a": DatumType.F32}), [x]))
+    op = FloatPrecision("f32", "f16").apply(model).node_by_name("y").op
+    assert op == Holds([DatumType.F16, DatumType.I64], {"a": DatumType.F16})

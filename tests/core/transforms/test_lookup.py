@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -12,8 +12,9 @@ import pytest
 from tract_core import Model, SetSymbols
 from tract_core.errors import PluginError, TransformError
 from tract_core.model import TypedModel
-from tract_core.plugins import Registry, default_registry, hookimpl
+from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.parameters import parameters_of
+from tract_core.testing.toys import toy_registry
 from tract_core.transforms.apply import apply_transform
 from tract_core.transforms.lookup import transform_class
 from tract_core.transforms.set_symbols import SetSymbols as SetSymbolsTransform
@@ -123,19 +124,9 @@ class Rename:
         return result
 
 
-class Plugin:
-    @hookimpl
-    def tract_api_version(self) -> str:
-        return "1.0"
-
-    @hookimpl
-    def tract_transforms(self) -> Mapping[str, str]:
-        return {"rename": f"{__name__}:Rename"}
-
-
 @pytest.fixture
 def registry() -> Registry:
-    return Registry({"renamer": Plugin()}, discover=False)
+    return toy_registry("renamer", transforms={"rename": f"{__name__}:Rename"})
 
 
 def test_a_plugin_brings_its_own(network: Maker, registry: Registry) -> None:
