@@ -16,7 +16,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
-from tract_core.dims import Dim, SymbolScope, is_symbolic, less_or_equal, same_dim, substitute, symbol_name, symbols_of
+from tract_core.dims import (
+    Assertion,
+    Dim,
+    SymbolScope,
+    is_symbolic,
+    less_or_equal,
+    same_dim,
+    substitute,
+    symbol_name,
+    symbols_of,
+)
+from tract_core.dims.scope import MAX_ASSERTIONS
 from tract_core.errors import DimError
 
 Relation: TypeAlias = Literal["==", "<=", "->", "#", "0->0"]
@@ -204,13 +215,38 @@ class Conditions:
 
     def answer(self, condition: Condition, scope: SymbolScope) -> bool | None:
         """Whether a condition follows from what is here and in the scope (yes), contradicts it (no), or neither."""
-        if condition in self:
-            return True  # as in most cases: the same is wanted by many nodes
+        return True if condition in self else self._judged(condition, scope)  # the same is wanted by many nodes
+
+    def _judged(self, condition: Condition, scope: SymbolScope) -> bool | None:
         try:
             settled = Condition(self.settle(condition.left), condition.relation, self.settle(condition.right))
             return settled.answer(scope.same, scope.less_or_equal)
         except DimError:
             return False
+
+    def contradicts(self, condition: Condition, scope: SymbolScope) -> bool:
+        """Whether a condition, which may be one of them, contradicts the others."""
+        return self._judged(condition, scope) is False
+
+    def contradict(self, scope: SymbolScope) -> bool:
+        """Whether it was found out that they never hold all together."""
+        try:
+            known = self.asserted(scope)
+        except DimError:
+            return True
+        return any(self.contradicts(condition, known) for condition in self._origins)
+
+    def asserted(self, scope: SymbolScope, names: frozenset[str] | None = None) -> SymbolScope:
+        """A scope that knows what they say (those about ``names`` at least), as far as assertions can say it.
+
+        Raises DimError where they contradict each other, or what the scope knows.
+        """
+        found = scope.copy()
+        for condition in self._origins:
+            about = names is None or not condition.symbols.isdisjoint(names)
+            if about and condition.relation in ("==", "<=") and sum(1 for _ in found) < MAX_ASSERTIONS:
+                found.add_assertion(Assertion(condition.left, condition.relation, condition.right))
+        return found
 
     def add(self, condition: Condition, origin: str, scope: SymbolScope) -> None:
         """Rely on ``condition`` from now on. ``scope``: knows which of two symbols came first."""

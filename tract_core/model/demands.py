@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tract_core.dims import Assertion, SymbolScope
+from tract_core.dims import SymbolScope
 from tract_core.errors import DimError
 from tract_core.model.bodies import bodies_of
 from tract_core.model.conditions import Condition
@@ -22,21 +22,12 @@ def demands(patch: ModelPatch, node: TypedNode) -> bool:
 
 
 def _follow(model: TypedModel, added: Iterable[Condition]) -> bool:
+    names = frozenset[str]().union(*(condition.symbols for condition in added))
     try:
-        known = _known(model, frozenset[str]().union(*(condition.symbols for condition in added)))
-        return all(_follows(model, condition, known) for condition in added)
+        known = model.conditions.asserted(model.symbols, names)
     except DimError:
-        return False  # the conditions contradict each other
-
-
-def _known(model: TypedModel, names: frozenset[str]) -> SymbolScope:
-    """What is asserted of these symbols, and what the conditions say of them."""
-    scope = model.symbols.copy()
-    for condition, _ in model.conditions:
-        if condition.relation in ("==", "<=") and condition.symbols & names:
-            settle = model.conditions.settle
-            scope.add_assertion(Assertion(settle(condition.left), condition.relation, settle(condition.right)))
-    return scope
+        return False  # no run satisfies the model, which it says as it is
+    return all(_follows(model, condition, known) for condition in added)
 
 
 def _follows(model: TypedModel, condition: Condition, known: SymbolScope) -> bool:

@@ -248,7 +248,7 @@ class _Rewriting:
             patch = _checked(self.model, found)
             return None if forgets(patch) or demands(patch, node) else patch
         except Exception as error:
-            if isinstance(error, (DimError, FactError)):
+            if isinstance(error, (DimError, FactError, GraphError)):
                 self.impossible = self.impossible or self.model.is_impossible()
                 if self.impossible:
                     return None

@@ -15,7 +15,7 @@ import numpy as np
 
 from tract_core.data import Constant, Value, known
 from tract_core.dims import Dim, SymbolScope, TDim, is_symbolic
-from tract_core.errors import DimError, FactError, GraphError, TractError
+from tract_core.errors import FactError, GraphError, TractError
 from tract_core.limits import DEFAULT_LIMITS, current_watch
 from tract_core.model.conditions import Condition, Conditions, noting, origin_or
 from tract_core.model.fact import ShapeFact, TypedFact, check_sizes, in_type
@@ -313,8 +313,10 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         return self.nodes[next(iter(readers)).node]
 
     def is_impossible(self) -> bool:
-        """Whether no run can satisfy some node: sizes that became known contradict each other, or the conditions."""
-        return len(self.conditions) > 0 and any(map(self._is_impossible, self.live_nodes()))
+        """Whether it was found out that every run is refused: sizes, or what operators want of them, contradict."""
+        return len(self.conditions) > 0 and (
+            self.conditions.contradict(self.symbols) or any(map(self._is_impossible, self.live_nodes()))
+        )
 
     def _is_impossible(self, node: TypedNode) -> bool:
         try:
@@ -322,30 +324,29 @@ class TypedModel(Graph[TypedFact, TypedOp]):
                 node.op.output_facts(self.input_facts(node))
         except TractError:
             return True
-        return any(map(self._contradicts, conditions))
-
-    def _contradicts(self, condition: Condition) -> bool:
-        """Whether a condition, were it not one of the model already, would contradict the others."""
-        settle = self.conditions.settle
-        try:
-            settled = Condition(settle(condition.left), condition.relation, settle(condition.right))
-            return settled.answer(self.symbols.same, self.symbols.less_or_equal) is False
-        except DimError:
-            return True
+        return any(self.conditions.contradicts(condition, self.symbols) for condition in conditions)
 
     def check_consistency(self) -> None:
-        """Raise GraphError unless every edge is sound and every fact is what the operator says it is."""
+        """Raise GraphError unless every edge is sound and every fact is what the operator says it is.
+
+        Facts of a model that no run can satisfy contradict each other, which the runs report.
+        """
         self.check_edges()
         self.eval_order()
-        for node in self.live_nodes():
-            if len(self.conditions) and self._is_impossible(node):
-                continue  # which a run reports
-            expected = node.op.output_facts(self.input_facts(node))
-            if len(expected) != len(node.outputs):
-                raise GraphError(f"{len(node.outputs)} outputs, its operator gives {len(expected)}", where=str(node))
-            for outlet, fact in zip(node.outputs, expected, strict=True):
-                if not outlet.fact.compatible_with(fact):
-                    raise GraphError(f"output is {outlet.fact}, its operator says {fact}", where=str(node))
+        try:
+            for node in self.live_nodes():
+                self._check_facts(node)
+        except TractError:
+            if not self.is_impossible():
+                raise
+
+    def _check_facts(self, node: TypedNode) -> None:
+        expected = node.op.output_facts(self.input_facts(node))
+        if len(expected) != len(node.outputs):
+            raise GraphError(f"{len(node.outputs)} outputs, its operator gives {len(expected)}", where=str(node))
+        for outlet, fact in zip(node.outputs, expected, strict=True):
+            if not outlet.fact.compatible_with(fact):
+                raise GraphError(f"output is {outlet.fact}, its operator says {fact}", where=str(node))
 
     def declutter(self) -> TypedModel:
         """Bring the model to its normal form, in place; returns it."""
