@@ -151,15 +151,16 @@ def describe(op: Any) -> str:
 
 
 def _short(value: Any) -> str:
+    kind: type = value.__class__
     if isinstance(value, TypedModel):
         return f"<{len(value.nodes)} nodes>"
     if isinstance(value, Enum):
         return value.name
-    if is_dataclass(value) and type(value).__str__ is object.__str__:
-        return f"{type(value).__name__}({describe(value)})"
+    if is_dataclass(value) and kind.__str__ is object.__str__:
+        return f"{kind.__name__}({describe(value)})"
     parts = _parts(value)
     if parts is not None:
-        left, right = _BRACKETS.get(value.__class__, "()")
+        left, right = _BRACKETS.get(kind, "()")
         pairs = isinstance(value, Mapping)
         items = [f"{_short(part[0])}: {_short(part[1])}" if pairs else _short(part) for part in parts]
         return f"{left}{', '.join(items)}{',' if left == '(' and len(items) == 1 else ''}{right}"

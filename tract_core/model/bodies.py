@@ -55,9 +55,8 @@ def own_symbols(body: TypedModel) -> frozenset[str]:
     return frozenset(name for dim in sizes if (name := symbol_name(dim)) is not None)
 
 
-def from_outside(body: TypedModel, symbols: Mapping[str, int]) -> dict[str, int]:
-    """The values of an enclosing model's symbols that mean the same in a body."""
-    own = own_symbols(body)
+def from_outside(own: frozenset[str], symbols: Mapping[str, int]) -> dict[str, int]:
+    """The values of an enclosing model's symbols that mean the same in a body. ``own``: its `own_symbols`."""
     return {name: value for name, value in symbols.items() if name not in own}
 
 

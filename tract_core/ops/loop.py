@@ -17,7 +17,7 @@ from tract_core.dims import Dim, bind, dim_max, evaluate, same_dim, symbols_of
 from tract_core.errors import FactError, LimitExceeded, RunError
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import OpWithBodies, body_cost, fit, from_outside
+from tract_core.model.bodies import OpWithBodies, body_cost, fit, from_outside, own_symbols
 from tract_core.model.conditions import may_equal, noting
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -396,7 +396,7 @@ class LoopState:
     def _nothing(self, session: Session, first: Sequence[Array], slot: int) -> Array:
         """What a loop without iterations collects. Sizes that only an iteration could tell are 0."""
         fact = self.op.body.outlet_fact(self.op.body.outputs[1 + self.op.carried + self.op.last + slot])
-        known = from_outside(self.op.body, session.symbols)
+        known = from_outside(own_symbols(self.op.body), session.symbols)
         facts = [self.op.body.outlet_fact(outlet) for outlet in self.op.body.inputs[1:]]
         for wanted, array in zip(facts, first, strict=True):
             known = bind(wanted.shape, array.shape, known)

@@ -11,7 +11,7 @@ import numpy as np
 from tract_core.dims import Dim, bind, ceil_div, evaluate
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import OpWithBodies, body_cost, fit, from_outside, map_bodies, may_fit
+from tract_core.model.bodies import OpWithBodies, body_cost, fit, from_outside, map_bodies, may_fit, own_symbols
 from tract_core.model.conditions import may_equal
 from tract_core.model.connections import axes_of_model
 from tract_core.model.fact import TypedFact
@@ -277,7 +277,7 @@ class ScanState:
         for piece in pieces:
             if piece is not None:
                 return np.zeros_like(piece)
-        bound = from_outside(self.op.body, session.symbols)
+        bound = from_outside(own_symbols(self.op.body), session.symbols)
         for slot, (mapping, array) in enumerate(zip(self.op.inputs, inputs, strict=True)):
             wanted = self.op.body.outlet_fact(self.op.body.inputs[slot])
             shape = list(array.shape)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from tract_core.limits import run_limit, running
+from tract_core.model.bodies import from_outside
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.binding import Inputs, check_assertions
@@ -42,8 +43,7 @@ class Turn:
         """
         if not symbols:
             return self.inputs.bind(inputs)
-        own = self.inputs.own_symbols
-        return self.inputs.bind(inputs, {name: value for name, value in symbols.items() if name not in own})
+        return self.inputs.bind(inputs, from_outside(self.inputs.own_symbols, symbols))
 
     def check(self, symbols: Mapping[str, int]) -> None:
         """Before the first node runs. Raises InputError or RunError, naming what does not hold."""
