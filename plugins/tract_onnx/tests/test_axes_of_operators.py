@@ -7,20 +7,20 @@ import pytest
 from onnx_check import load
 from onnx_single import node_model, texts
 from test_trees import grid, random_trees, random_votes
-from tract_onnx.operators.bit_cast import BitCast
-from tract_onnx.operators.col2im import Col2Im
-from tract_onnx.operators.couple import CoupleProbabilities
-from tract_onnx.operators.cumprod import CumProd
-from tract_onnx.operators.deform_conv import DeformConv
-from tract_onnx.operators.det import Det
-from tract_onnx.operators.lookup import Lookup, OneHotLookup
-from tract_onnx.operators.power_of_two import ToPowerOfTwo
-from tract_onnx.operators.probit import Probit
-from tract_onnx.operators.regex import RegexFullMatch
-from tract_onnx.operators.roi import MaxRoiPool, RoiAlign
-from tract_onnx.operators.strings import StringConcat
-from tract_onnx.operators.tfidf import TfIdfVectorizer, Weighting
-from tract_onnx.operators.trees import TreeEnsemble
+from tract_onnx.onnx_only.bit_cast import BitCast
+from tract_onnx.onnx_only.col2im import Col2Im
+from tract_onnx.onnx_only.couple import CoupleProbabilities
+from tract_onnx.onnx_only.cumprod import CumProd
+from tract_onnx.onnx_only.deform_conv import DeformConv
+from tract_onnx.onnx_only.det import Det
+from tract_onnx.onnx_only.lookup import Lookup, OneHotLookup
+from tract_onnx.onnx_only.power_of_two import ToPowerOfTwo
+from tract_onnx.onnx_only.probit import Probit
+from tract_onnx.onnx_only.regex import RegexFullMatch
+from tract_onnx.onnx_only.roi import MaxRoiPool, RoiAlign
+from tract_onnx.onnx_only.strings import StringConcat
+from tract_onnx.onnx_only.tfidf import TfIdfVectorizer, Weighting
+from tract_onnx.onnx_only.trees import TreeEnsemble
 
 from tract_core.data import Constant, DatumType
 from tract_core.model.fact import TypedFact

@@ -463,7 +463,7 @@ def test_a_large_batch_is_walked_in_parts(monkeypatch):
     trees = random_trees(rng)
     votes = random_votes(rng, trees, 2, "target")
     x = grid(rng, rows=100)
-    monkeypatch.setattr("tract_onnx.operators.trees.CHUNK", 70)
+    monkeypatch.setattr("tract_onnx.onnx_only.trees.CHUNK", 70)
     (found,) = outputs_of("TreeEnsembleRegressor", [x], version=3, n_targets=2, **trees, **votes)
     np.testing.assert_allclose(found, walked(trees, votes, "target", x, 2), rtol=1e-6, atol=1e-7)
 

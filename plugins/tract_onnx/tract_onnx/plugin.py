@@ -21,7 +21,6 @@ _FAMILIES: Final = (
     "compress",
     "concat",
     "const",
-    "control_flow",
     "conv",
     "cumsum",
     "deconv",
@@ -35,6 +34,7 @@ _FAMILIES: Final = (
     "function_body",
     "gather",
     "grid_sample",
+    "if_then_else",
     "image_decoder",
     "linear_models",
     "lookup",
@@ -103,7 +103,7 @@ _OPERATORS: Final = (
     "trees",
     "unique",
 )
-"""Modules of `tract_onnx.operators`, one per family."""
+"""Modules of `tract_onnx.onnx_only`, one per family."""
 
 
 @hookimpl
@@ -121,7 +121,7 @@ def tract_tables() -> Mapping[str, str]:
 @hookimpl
 def tract_operators() -> Mapping[str, Sequence[str]]:
     """The operators that only ONNX has, one module per family."""
-    modules = [f"tract_onnx.operators.{family}" for family in _OPERATORS]
+    modules = [f"tract_onnx.onnx_only.{family}" for family in _OPERATORS]
     return dict.fromkeys(("reference", "state", "symbolic", "cost", "axes"), modules)
 
 

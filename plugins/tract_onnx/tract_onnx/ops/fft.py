@@ -20,7 +20,7 @@ from tract_core.ops.slice import Slice, wire_dyn_slice, wire_slice
 from tract_core.ops.wiring_dyn import wire_dyn_pad, wire_move_axes, wire_pad, wire_range
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.operators.mel import MelWeightMatrix
+from tract_onnx.onnx_only.mel import MelWeightMatrix
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring, zero_of
 

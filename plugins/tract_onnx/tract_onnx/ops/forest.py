@@ -11,7 +11,7 @@ from tract_core.data import Constant
 from tract_core.errors import CorruptModel, LimitExceeded, Unsupported
 from tract_core.plugins.keys import Array
 from tract_onnx.node import OnnxNode
-from tract_onnx.operators.trees import Forest, Test, depth_of
+from tract_onnx.onnx_only.trees import Forest, Test, depth_of
 
 MAX_TARGETS: Final = 1 << 20
 """Columns of scores that one row may give."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.operators.image_decoder import CHANNELS, ImageDecoder, pillow
+from tract_onnx.onnx_only.image_decoder import CHANNELS, ImageDecoder, pillow
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 

@@ -18,7 +18,7 @@ from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.operators.couple import CoupleProbabilities
+from tract_onnx.onnx_only.couple import CoupleProbabilities
 from tract_onnx.ops.lookup import class_labels
 from tract_onnx.ops.post_transform import (
     as_rows,

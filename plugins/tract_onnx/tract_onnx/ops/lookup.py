@@ -14,8 +14,8 @@ from tract_core.ops.expect import element
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.operators.lookup import Lookup, OneHotLookup
-from tract_onnx.operators.strings import as_objects
+from tract_onnx.onnx_only.lookup import Lookup, OneHotLookup
+from tract_onnx.onnx_only.strings import as_objects
 from tract_onnx.registry import ML_DOMAIN, onnx_op
 from tract_onnx.wiring import Wiring
 

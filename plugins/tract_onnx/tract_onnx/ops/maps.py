@@ -9,7 +9,7 @@ from tract_core.errors import CorruptModel, LimitExceeded
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.operators.maps import CastMap, DictVectorizer, ZipMap, map_type
+from tract_onnx.onnx_only.maps import CastMap, DictVectorizer, ZipMap, map_type
 from tract_onnx.ops.lookup import class_labels, given_list
 from tract_onnx.registry import ML_DOMAIN, onnx_op
 from tract_onnx.wiring import Wiring

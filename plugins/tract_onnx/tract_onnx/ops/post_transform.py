@@ -17,7 +17,7 @@ from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
 from tract_core.plugins.keys import Array
 from tract_onnx.node import OnnxNode
-from tract_onnx.operators.probit import Probit
+from tract_onnx.onnx_only.probit import Probit
 from tract_onnx.wiring import Wiring
 
 POST_TRANSFORMS: Final = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")

@@ -8,7 +8,7 @@ from tract_core.data import DatumType, DType
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.operators.power_of_two import PowerRounding, ToPowerOfTwo
+from tract_onnx.onnx_only.power_of_two import PowerRounding, ToPowerOfTwo
 from tract_onnx.ops.cast import cast, cast_like
 from tract_onnx.registry import OnnxFn, onnx_op
 from tract_onnx.wiring import Wiring

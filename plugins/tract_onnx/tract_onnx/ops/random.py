@@ -13,7 +13,7 @@ from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Lt
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.operators.random import Distribution, Dropout, Multinomial, RandomLike, RandomTensor
+from tract_onnx.onnx_only.random import Distribution, Dropout, Multinomial, RandomLike, RandomTensor
 from tract_onnx.ops.elementwise import dropout_1
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring

@@ -6,7 +6,7 @@ from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.operators.regex import RegexFullMatch, Tokenizer
+from tract_onnx.onnx_only.regex import RegexFullMatch, Tokenizer
 from tract_onnx.registry import MICROSOFT_DOMAIN, onnx_op
 from tract_onnx.wiring import Wiring
 

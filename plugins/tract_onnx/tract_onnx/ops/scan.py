@@ -1,4 +1,8 @@
-"""Scan as version 8 had it: over a batch of sequences that may have different lengths."""
+"""Scan: a graph that runs once per slice.
+
+In version 8 the inputs are batches of sequences, which may have different lengths: a loop over the batch has the loop
+over the slices inside. From version 9 on there is no batch, and any axis may be cut.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +38,73 @@ from tract_onnx.wiring import Wiring, zero_of
 ROWS = Rows()
 
 
-@onnx_op(ROWS, "Scan")
+@onnx_op(ROWS, "Scan", since=9)
 def scan(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    """A graph that runs once per slice of some inputs, and hands states from one run to the next"""
+    states, slices, cuts = _inputs(node, wire)
+    facts = [wire.fact(state).without_value() for state in states]
+    pieces = [_resized(wire.fact(x), cut.axis, (1,)) for x, cut in zip(slices, cuts, strict=True)]
+    whole = [_resized(fact, cut.axis, ()) for fact, cut in zip(pieces, cuts, strict=True)]
+    inner = read_body(node, wire, node.graph("body"), [*facts, *whole])
+    body = wire.model.empty_like()
+    read = [body.add_source(f"state{slot}", fact) for slot, fact in enumerate(facts)]
+    for slot, (fact, cut) in enumerate(zip(pieces, cuts, strict=True)):
+        read.append(wire_one(body, f"slice{slot}.whole", RmAxis(cut.axis), body.add_source(f"slice{slot}", fact)))
+    for slot, outlet in enumerate(inner.captured):
+        read.append(body.add_source(f"outer{slot}", wire.fact(outlet).without_value()))
+    outputs = _outputs(node, wire, body, inline_body(body, inner.model, read), len(states))
+    inputs: list[InputMapping] = [*(StateInput() for _ in states), *cuts, *(FullInput() for _ in inner.captured)]
+    external = any(wire.constant(state) is None for state in states)
+    op = Scan(forgetful(body), tuple(inputs), outputs, external_state=external)
+    return wire.ops(op, *states, *slices, *inner.captured)
+
+
+def _inputs(node: OnnxNode, wire: Wiring) -> tuple[list[OutletId], list[OutletId], list[ScannedInput]]:
+    """The initial states, the tensors that are cut into slices, and how these are cut."""
+    count, inputs, wanted = node.int("num_scan_inputs"), wire.all_inputs(), len(node.graph("body").input)
+    if not 1 <= count <= len(inputs) or len(inputs) != wanted:
+        raise CorruptModel(f"Scan has {len(inputs)} inputs, {count} of them cut into slices; its body has {wanted}")
+    axes, backward = _per_slice(node, "input", count)
+    states, slices = inputs[:-count], inputs[-count:]
+    cuts = [
+        ScannedInput(wire.axis(axis, wire.rank(x)), -1 if back else 1)
+        for x, axis, back in zip(slices, axes, backward, strict=True)
+    ]
+    return states, slices, cuts
+
+
+def _outputs(
+    node: OnnxNode, wire: Wiring, body: TypedModel, outputs: Sequence[OutletId], states: int
+) -> tuple[OutputMapping, ...]:
+    """Set the outputs of ``body``, and say what becomes of them: states end as outputs, the others are joined."""
+    if len(outputs) < states:
+        raise CorruptModel(f"the body of Scan has {len(outputs)} outputs and {states} states")
+    mappings = [OutputMapping(state=True, last=slot) for slot in range(states)]
+    written = list(outputs[:states])
+    axes, backward = _per_slice(node, "output", len(outputs) - states)
+    for slot, (outlet, given, back) in enumerate(zip(outputs[states:], axes, backward, strict=True)):
+        axis = wire.axis(given, body.outlet_fact(outlet).rank + 1)
+        written.append(wire_one(body, f"output{slot}", AddAxis(axis), outlet))
+        mappings.append(OutputMapping(full=FullOutput(states + slot, axis, -1 if back else 1)))
+    body.set_outputs(written)
+    return tuple(mappings)
+
+
+def _per_slice(node: OnnxNode, side: str, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes along which tensors are cut or joined, and for each whether it goes backwards."""
+    axes, backward = (node.ints(f"scan_{side}_{what}", (0,) * count) for what in ("axes", "directions"))
+    if not len(axes) == len(backward) == count:
+        raise CorruptModel(f"Scan has {count} {side}s, {len(axes)} axes and {len(backward)} directions for them")
+    return axes, backward
+
+
+def _resized(fact: TypedFact, axis: int, sizes: tuple[int, ...]) -> TypedFact:
+    """``fact`` with one axis replaced by others of these sizes."""
+    return fact.with_shape((*fact.shape[:axis], *sizes, *fact.shape[axis + 1 :]))
+
+
+@onnx_op(ROWS, "Scan")
+def scan_of_batch(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """For each entry of the batch, a graph that runs once per slice and hands states from one run to the next"""
     count, given = node.int("num_scan_inputs"), [wire.input(slot) for slot in range(1, len(wire.slots))]
     graph, lengths = node.graph("body"), wire.optional(0)
@@ -95,7 +164,7 @@ def _one_entry(body: TypedModel, inner: Body, entries: Sequence[OutletId], cut: 
         for slot, x in enumerate(whole):
             slices[slot] = wire_dyn_slice(body, f"used{slot}", x, 0, start=zero, end=entries[last])
     read = [*states, *slices, *outer]
-    model, outputs = _per_slice(body, inner, [body.outlet_fact(x).without_value() for x in read], cut)
+    model, outputs = _body_of_slices(body, inner, [body.outlet_fact(x).without_value() for x in read], cut)
     inputs: list[InputMapping] = [StateInput() for _ in states]
     inputs += [ScannedInput(0, -1 if back else 1) for back in cut.backward]
     inputs += [FullInput() for _ in outer]
@@ -103,7 +172,7 @@ def _one_entry(body: TypedModel, inner: Body, entries: Sequence[OutletId], cut: 
     return [*found[:first], *(_padded(body, f"all{slot}", x, longest) for slot, x in enumerate(found[first:]))]
 
 
-def _per_slice(
+def _body_of_slices(
     around: TypedModel, inner: Body, facts: Sequence[TypedFact], cut: _Cut
 ) -> tuple[TypedModel, tuple[OutputMapping, ...]]:
     """The graph with slices of one position as inputs and outputs, and what becomes of its outputs."""

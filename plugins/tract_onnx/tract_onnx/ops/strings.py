@@ -8,7 +8,7 @@ from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.operators.strings import CASES, StringConcat, StringNormalizer, StringSplit, is_locale
+from tract_onnx.onnx_only.strings import CASES, StringConcat, StringNormalizer, StringSplit, is_locale
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 

@@ -12,8 +12,8 @@ from tract_core.errors import CorruptModel, LimitExceeded
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.operators.strings import as_objects
-from tract_onnx.operators.tfidf import TfIdfVectorizer, Weighting
+from tract_onnx.onnx_only.strings import as_objects
+from tract_onnx.onnx_only.tfidf import TfIdfVectorizer, Weighting
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 

@@ -16,7 +16,7 @@ from tract_core.ops.slice import Slice
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.operators.trees import Aggregate, TreeEnsemble
+from tract_onnx.onnx_only.trees import Aggregate, TreeEnsemble
 from tract_onnx.ops.forest import checked_targets, numbers, read_named, read_numbered
 from tract_onnx.ops.lookup import class_labels
 from tract_onnx.ops.post_transform import (
