@@ -13,7 +13,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-networks test-shipped test-long test-hostile check format bench fuzz clean
+.PHONY: help setup demo test test-networks test-shipped test-long test-hostile check format index bench fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -63,6 +63,9 @@ check: $(VENV)/.check $(VENV)/.test ## format, lint, strict types, import contra
 format: $(VENV)/.check ## format the sources and mend what lint can mend
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
+
+index: $(VENV)/.ours ## write down which rows the modules of our distributions have: after a row or a rule came or went
+	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_onnx.plugin
 
 bench: $(VENV)/.test ## measure load time, declutter time and imports
 	$(BIN)/python bench/run.py

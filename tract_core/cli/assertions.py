@@ -153,7 +153,7 @@ class Assertions:
 
 def operators(registry: Registry) -> list[str]:
     """The names of the operators that typed models are made of, the core's and those of installed plugins."""
-    rows = [registry[REFERENCE].rows(), registry[STATE].rows(), registry[COST].rows(), registry[AXES].rows()]
+    rows = [registry[REFERENCE].names(), registry[STATE].names(), registry[COST].names(), registry[AXES].names()]
     return sorted({key.rpartition(":")[2] for table in rows for key in table} | {TypedSource.__name__})
 
 

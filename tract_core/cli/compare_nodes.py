@@ -107,7 +107,7 @@ def _partner(request: Request, model: TypedModel, arrays: list[Array], flags: Fl
     partners = default_registry()[PARTNERS]
     run = partners.find(flags["partner"])
     if run is None:
-        known = ", ".join(partners.rows()) or "none"
+        known = ", ".join(partners.names()) or "none"
         raise PluginError(
             f"there is no engine {flags['partner']!r} to compare with; known are: {known}",
             hint="'onnxruntime' comes with tract-onnx" if not len(partners) else None,

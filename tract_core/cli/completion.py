@@ -54,7 +54,7 @@ def partners(ctx: click.Context, param: click.Parameter, incomplete: str) -> Ite
     from tract_core.plugins import default_registry
     from tract_core.plugins.keys import PARTNERS
 
-    return starting(incomplete, default_registry()[PARTNERS].rows())
+    return starting(incomplete, default_registry()[PARTNERS].names())
 
 
 def symbols(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:

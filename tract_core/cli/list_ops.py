@@ -24,7 +24,7 @@ def command(as_json: bool) -> None:
     listing = {"core": operators(registry)}
     for name in registry.frontends():
         table: TableKey[str, object] = TableKey(name, f"how {name} operators are wired")
-        listing[name] = sorted({key.removeprefix("/") for key in registry[table].rows()})
+        listing[name] = sorted({key.removeprefix("/") for key in registry[table].names()})
     if as_json:
         click.echo(json.dumps(listing, indent=1))
         return

@@ -21,14 +21,14 @@ _SETS: WeakKeyDictionary[Registry, RuleSet] = WeakKeyDictionary()
 
 def declutter_rules(registry: Registry | None = None) -> RuleSet:
     """Every rule of the ``declutter`` table, the core's first."""
-    from tract_core.model.rewriter import RuleSet
+    from tract_core.model.rewriter import ListedRule, RuleSet
     from tract_core.plugins import default_registry
 
     registry = registry or default_registry()
-    rules = registry[DECLUTTER].rows()
+    table = registry[DECLUTTER]
     found = _SETS.get(registry)
-    if found is None or len(found) != len(rules):
-        found = _SETS[registry] = RuleSet(rules.values())
+    if found is None or [one.name for one in found.listed] != table.names():
+        found = _SETS[registry] = RuleSet(ListedRule(name, table) for name in table.names())
     return found
 
 

@@ -25,6 +25,7 @@ from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch, PatchResult
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import what_is_wrong_with_types
+from tract_core.plugins.tables import Table, key_text
 
 RuleFn = Callable[[TypedModel, TypedNode, Any], "ModelPatch | None"]
 
@@ -39,6 +40,15 @@ class Rule:
     name: str
     on: tuple[type, ...]
     function: RuleFn
+
+    def looks_at(self, op_type: type) -> bool:
+        """Whether it looks at operators of a type."""
+        bases = op_type.__mro__  # `issubclass` refuses protocols
+        return any(kind in bases for kind in self.on)
+
+    def rule(self) -> Rule:
+        """Itself."""
+        return self
 
     def __call__(self, model: TypedModel, node: TypedNode) -> ModelPatch | None:
         """The patch for one node, or ``None`` when the pattern is not there."""
@@ -60,37 +70,53 @@ def rewrites(*on: type) -> Callable[[RuleFn], Rule]:
     return make
 
 
+@dataclass(frozen=True, slots=True)
+class ListedRule:
+    """A rule of a table, whose module is imported when there is an operator of a type that it looks at."""
+
+    name: str
+    table: Table[str, Rule]
+
+    def looks_at(self, op_type: type) -> bool:
+        """Whether it looks at operators of a type. Imports nothing."""
+        return not set(self.table.types(self.name)).isdisjoint(map(key_text, op_type.__mro__))
+
+    def rule(self) -> Rule | None:
+        """The rule; ``None`` where its module cannot be imported, which the registry has reported."""
+        return self.table.find(self.name)
+
+
 class RuleSet:
     """An ordered collection of rules. Sets can be added together; a name that stands twice is an error."""
 
-    def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        self.rules = tuple(rules)
-        twice = [name for name, count in Counter(rule.name for rule in self.rules).items() if count > 1]
+    def __init__(self, rules: Iterable[Rule | ListedRule] = ()) -> None:
+        self.listed = tuple(rules)
+        twice = [name for name, count in Counter(rule.name for rule in self.listed).items() if count > 1]
         if twice:
             raise GraphError(f"two rules are named {twice[0]!r}", hint="rename one of them")
         self._by_type: dict[type, tuple[Rule, ...]] = {}
 
     def __add__(self, other: RuleSet) -> RuleSet:
-        return RuleSet([*self.rules, *other.rules])
+        return RuleSet([*self.listed, *other.listed])
 
     def __iter__(self) -> Iterator[Rule]:
-        return iter(self.rules)
+        """Every rule; their modules are imported."""
+        return (rule for one in self.listed if (rule := one.rule()) is not None)
 
     def __len__(self) -> int:
-        return len(self.rules)
+        return len(self.listed)
 
     def without(self, *names: str) -> RuleSet:
         """The set with the rules of these names left out."""
-        return RuleSet(rule for rule in self.rules if rule.name not in names)
+        return RuleSet(rule for rule in self.listed if rule.name not in names)
 
     def for_type(self, op_type: type) -> tuple[Rule, ...]:
         """The rules that look at operators of a type, in order."""
         try:
             return self._by_type[op_type]
         except KeyError:
-            bases = op_type.__mro__  # `issubclass` refuses protocols, as TypedOp is one
-            found = tuple(rule for rule in self.rules if any(kind in bases for kind in rule.on))
-            return self._by_type.setdefault(op_type, found)
+            found = [one.rule() for one in self.listed if one.looks_at(op_type)]
+            return self._by_type.setdefault(op_type, tuple(rule for rule in found if rule is not None))
 
 
 @dataclass(slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.plugins.hookspecs import hookimpl
+from tract_core.plugins.index import read_index
 
 _BASICS: Final = ("const", "identity")
 """The families of operators that graphs themselves are made with."""
@@ -103,16 +104,21 @@ def tract_api_version() -> str:
     return ".".join(map(str, API_VERSION))
 
 
-@hookimpl
-def tract_operators() -> Mapping[str, Sequence[str]]:
+def row_modules() -> Mapping[str, Sequence[str]]:
     """The operators' modules fill the tables that say what operators mean; the rules' modules fill ``declutter``."""
     ops = [f"tract_core.model.{family}" for family in _BASICS] + [f"tract_core.ops.{family}" for family in _FAMILIES]
     rules = [f"tract_core.rules.{family}" for family in _RULES]
     return {
         **dict.fromkeys(("reference", "state", "symbolic", "cost", "axes"), ops),
         **dict.fromkeys(("declutter", "rename_axes"), rules),
-        "cases": [f"tract_core.testing.cases.{family}" for family in (*_BASICS, *_FAMILIES)],
     }
+
+
+@hookimpl
+def tract_operators() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:
+    """The rows of `row_modules` by the index beside this module, and the cases of all operators."""
+    cases = [f"tract_core.testing.cases.{family}" for family in (*_BASICS, *_FAMILIES)]
+    return {**read_index(__file__), "cases": cases}
 
 
 @hookimpl

@@ -114,6 +114,9 @@ def _rule_row(key: str, value: object) -> str | None:
 
 
 DECLUTTER: TableKey[str, Any] = TableKey(
-    "declutter", "how one node is rewritten, to bring a graph closer to its normal form", _rule_row
+    "declutter",
+    "how one node is rewritten, to bring a graph closer to its normal form",
+    _rule_row,
+    types=lambda rule: rule.on,
 )
 """Rows are `tract_core.model.rewriter.Rule`."""

@@ -6,9 +6,9 @@ what was wanted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from tract_core.errors import PluginError
 from tract_core.plugins.descriptor import Frontend, RuntimeOffer
@@ -17,14 +17,32 @@ from tract_core.plugins.tables import TableKey
 Offer = Mapping[str, Any]
 
 
+class Listed(NamedTuple):
+    """A module of rows for a table. ``keys``: of its rows, where an index names them, each with its types."""
+
+    module: str
+    keys: Mapping[str, tuple[str, ...]] | None = None
+
+
 def modules(answer: object) -> Offer:
-    """``{"table": ["module", ...]}``"""
-    checked: dict[str, tuple[str, ...]] = {}
+    """``{"table": ["module", ...]}``, or ``{"table": {"module": keys}}`` as `tract_core.plugins.index` has it"""
+    checked: dict[str, tuple[Listed, ...]] = {}
     for name, listed in _mapping(answer, "modules by table, as {'reference': ['my_plugin.ops']}").items():
         if isinstance(listed, str) or not hasattr(listed, "__iter__"):
             raise PluginError(f"{name!r} leads to {listed!r}, wanted a list of modules, as ['my_plugin.ops']")
-        checked[name] = tuple(_text(module, f"a module for {name!r}") for module in listed)
+        index = cast("Mapping[Any, Any]", listed if isinstance(listed, Mapping) else {})
+        checked[name] = tuple(
+            Listed(_text(module, f"a module for {name!r}"), _keys(module, index[module]) if index else None)
+            for module in cast("Iterable[Any]", listed)
+        )
     return checked
+
+
+def _keys(module: str, keys: object) -> Mapping[str, tuple[str, ...]]:
+    if isinstance(keys, str) or not hasattr(keys, "__iter__"):
+        raise PluginError(f"{module!r} leads to {keys!r}, wanted the keys of its rows")
+    named = cast("Mapping[Any, Any]", keys if isinstance(keys, Mapping) else dict.fromkeys(cast("list[Any]", keys), ()))
+    return {_text(key, f"a key of {module!r}"): tuple(types) for key, types in named.items()}
 
 
 def references(answer: object) -> Offer:

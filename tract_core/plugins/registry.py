@@ -33,8 +33,8 @@ from tract_core.plugins.descriptor import (
 )
 from tract_core.plugins.discovery import installed_plugins, normal_name
 from tract_core.plugins.handshake import check_hooks, refusal
-from tract_core.plugins.offers import CHECKS, Offer, what_is_wrong
-from tract_core.plugins.tables import Rows, Table, TableKey, key_text
+from tract_core.plugins.offers import CHECKS, Listed, Offer, what_is_wrong
+from tract_core.plugins.tables import Promise, Row, Rows, Table, TableKey, key_text
 from tract_core.version import version
 
 K = TypeVar("K")
@@ -99,36 +99,64 @@ class Registry:
 
     def _fill(self, key: TableKey[K, V]) -> Table[K, V]:
         rival = None if key.rival is None else self[key.rival]
-        table: Table[K, V] = Table(key, rival, self._overruled)
-        with self._once(f"table {key.name!r}"):
-            brought = [self._brought(table, record, module) for record, module in self._modules_for(key.name)]
-            owner = self._offers("tract_tables").get(key.name)
-            for one, error in take_rows(table, filter(None, brought), owner and owner[1]):
-                self._guard(one.record, f"rows in {one.module}", _raise, error)
+        table: Table[K, V] = Table(key, rival, self._overruled, self._keep)
+        self._take(table)
         self._tables[key.name] = table
         return table
 
-    def _brought(self, table: Table[Any, Any], record: PluginRecord, module: str) -> Brought | None:
-        """The rows of a module for a table; ``None`` when it cannot be imported, or one of them does not fit."""
-        rows = [row for row in self._rows_of(record, module) or () if row.table == table.key.name]
-        doing = f"rows in {module}"
-        return self._guard(record, doing, _checked, table, Brought(record, module, rows))
+    def _take(self, table: Table[Any, Any]) -> None:
+        """Fill a table with the rows of all modules that are listed for it."""
+        name = table.key.name
+        with self._once(f"table {name!r}"):
+            brought = [self._brought(table, record, listed) for record, listed in self._listed_for(name).values()]
+            owner = self._offers("tract_tables").get(name)
+            filled: Table[Any, Any] = Table(table.key)
+            for one, error in take_rows(filled, filter(None, brought), owner and owner[1]):
+                self._guard(one.record, f"rows in {one.module}", _raise, error)
+            table.hold(filled)
+
+    def _brought(self, table: Table[Any, Any], record: PluginRecord, listed: Listed) -> Brought | None:
+        """The rows of a module for a table: promises, where an index names them and the module was not imported yet.
+
+        ``None`` when the module cannot be imported, or one of its rows does not fit.
+        """
+        name, module = table.key.name, listed.module
+        if listed.keys is not None and (record.name, module) not in self._rows:
+            promised = [Row(name, key, Promise(record.name, module, types)) for key, types in listed.keys.items()]
+            return Brought(record, module, promised)
+        rows = self._rows_of(record, module)
+        if rows is None:
+            return None
+        brought = Brought(record, module, [row for row in rows if row.table == name])
+        return self._guard(record, f"rows in {module}", _checked, table, brought, listed.keys)
+
+    def _keep(self, table: Table[Any, Any], promise: Promise) -> None:
+        """Import the module that a promise of a table leads to. One that fails goes, with all that it promised."""
+        with self._asking():
+            record, listed = self._listed_for(table.key.name)[promise.plugin, promise.module]
+            self._rows_of(record, listed.module)
+            brought = self._brought(table, record, listed)
+            if brought is None:
+                self._take(table)
+            else:
+                table.keep(record.name, listed.module, brought.rows)
 
     def _overruled(self, plugin: str, error: RegistrationError) -> None:
         """Record that a row is not used, as somebody else answers the question for that operator already."""
         with self._asking():
             self._guard(self._records[plugin], "rows", _raise, error)
 
-    def _modules_for(self, table: str) -> list[tuple[PluginRecord, str]]:
+    def _listed_for(self, table: str) -> Mapping[tuple[str, str], tuple[PluginRecord, Listed]]:
+        """The modules that are listed for a table, in order, by the names of plugin and module."""
         offers = [(record, offer.get(table, ())) for hook in _ROW_HOOKS for record, offer in self._ask(hook)]
-        found = {(record.name, module): (record, module) for record, modules in offers for module in modules}
-        return list(found.values())
+        return {(record.name, one.module): (record, one) for record, listed in offers for one in listed}
 
     def _rows_of(self, record: PluginRecord, module: str) -> Rows | None:
         """The rows of one module of a plugin, which is imported once; ``None`` when it failed."""
         place = (record.name, module)
         if place not in self._rows:
-            self._rows[place] = self._guard(record, f"import of {module}", _load_rows, module)
+            with self._once(f"list of rows in {module}"):
+                self._rows[place] = self._guard(record, f"import of {module}", _load_rows, module)
             if self._rows[place] is not None:
                 record.used()
         return self._rows[place]
@@ -267,7 +295,7 @@ class Registry:
                 except PluginError:
                     continue  # the plugin's record holds the cause
                 if isinstance(loaded, TableKey):
-                    self[cast("TableKey[Any, Any]", loaded)]
+                    self[cast("TableKey[Any, Any]", loaded)].rows()
         return self.plugins()
 
     def tables(self) -> list[str]:
@@ -277,7 +305,8 @@ class Registry:
     def listed_modules(self, record: PluginRecord) -> Mapping[str, tuple[str, tuple[str, ...]]]:
         """What a plugin lists as modules of rows: by table, the hook, and the modules."""
         answers = [(hook, offer) for hook in _ROW_HOOKS for one, offer in self._ask(hook) if one is record]
-        return {table: (hook, modules) for hook, offer in answers for table, modules in offer.items()}
+        names = {table: (hook, listed) for hook, offer in answers for table, listed in offer.items()}
+        return {table: (hook, tuple(one.module for one in listed)) for table, (hook, listed) in names.items()}
 
     def loaded_rows(self, record: PluginRecord, module: str) -> Rows | None:
         """The rows of a plugin's module, if it has been imported, and could be."""
@@ -456,8 +485,15 @@ def _load_rows(module: str) -> Rows:
     return rows
 
 
-def _checked(table: Table[Any, Any], brought: Brought) -> Brought:
+def _checked(table: Table[Any, Any], brought: Brought, keys: Mapping[str, object] | None) -> Brought:
+    """Raises RegistrationError when a row does not fit, or an index named others than there are."""
     table.check(brought.rows, brought.record.distribution)
+    wrong = () if keys is None else keys.keys() ^ {row.key for row in brought.rows}
+    if wrong:
+        problem = f"table {table.key.name!r}: the index and {brought.module} differ in {', '.join(sorted(wrong))}"
+        raise RegistrationError(
+            problem, hint="write the index anew: python -m tract_core.plugins.write_index PLUGIN_MODULE"
+        )
     return brought
 
 

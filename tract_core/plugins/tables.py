@@ -52,7 +52,8 @@ class TableKey(Generic[K, V]):
 
     ``subject``: what a key is about; all rows about one subject come from one distribution. ``rival``: a table whose
     rows answer the same question; nobody adds a row here for an operator of somebody else that has one there.
-    ``answer``: what is wrong with what a row returned for these arguments, see `Registry.answer`.
+    ``answer``: what is wrong with what a row returned for these arguments, see `Registry.answer`. ``types``: the
+    operator types that a row looks at, for a table whose keys are names.
     """
 
     name: str
@@ -61,6 +62,7 @@ class TableKey(Generic[K, V]):
     subject: Callable[[str], str] = whole_key
     rival: TableKey[Any, Any] | None = None
     answer: Callable[..., str | None] = any_answer
+    types: Callable[[Any], Sequence[type]] | None = None
 
 
 class Row(NamedTuple):
@@ -136,7 +138,19 @@ class Standing(IntEnum):
     """Anybody else."""
 
 
-class Entry(NamedTuple):
+class Promise(NamedTuple):
+    """In the place of a row's value: the module that has it, which was not imported yet, of a plugin.
+
+    ``types``: the texts of the operator types that the row looks at.
+    """
+
+    plugin: str
+    module: str
+    types: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Entry:
     """A row that was taken: its value, the distribution and the plugin that brought it, and how they stand to it."""
 
     value: Any
@@ -145,6 +159,9 @@ class Entry(NamedTuple):
     plugin: str
 
 
+Keep = Callable[["Table[Any, Any]", Promise], None]
+"""``(table, promise)``: keep a promise, by `Table.keep`; or fill the table again, without it, where that cannot be."""
+
 Report = Callable[[str, RegistrationError], None]
 """``(plugin, error)``: told of a row that is not used, when that shows only in a look-up."""
 
@@ -152,16 +169,26 @@ Report = Callable[[str, RegistrationError], None]
 class Table(Generic[K, V]):
     """The rows of one table, from all distributions. Look-ups by operator type also try the type's base classes.
 
-    ``rival``: a table whose rows answer the same question. ``report``: see `find`.
+    A row whose module was not imported yet is promised; its module is imported when the row is asked for.
+
+    ``rival``: a table whose rows answer the same question. ``report``: see `find`. ``keep``: imports what is promised.
     """
 
-    def __init__(self, key: TableKey[K, V], rival: Table[K, Any] | None = None, report: Report | None = None) -> None:
+    def __init__(
+        self,
+        key: TableKey[K, V],
+        rival: Table[K, Any] | None = None,
+        report: Report | None = None,
+        keep: Keep | None = None,
+    ) -> None:
         self.key = key
         self._rival = rival
         self._report = report
+        self._keep = keep
         self._entries: dict[str, Entry] = {}
         self._subjects: dict[str, Entry] = {}
         self._found: dict[object, Entry | None] = {}
+        self._aside: dict[object, None] = {}
 
     def check(self, rows: Iterable[Row], owner: str) -> None:
         """Raises RegistrationError when a row of a module of ``owner`` does not fit, or two of them have one key."""
@@ -188,8 +215,19 @@ class Table(Generic[K, V]):
         entry = Entry(row.value, owner, standing, plugin)
         self._entries[row.key] = entry
         self._subjects.setdefault(subject, entry)
-        self._found.clear()
+        self._found = dict(self._aside)
         return None
+
+    def hold(self, other: Table[K, V]) -> None:
+        """Hold the rows of another table, and no others."""
+        self._entries, self._subjects, self._found = other._entries, other._subjects, dict(self._aside)
+
+    def keep(self, plugin: str, module: str, rows: Iterable[Row]) -> None:
+        """Put the rows of a module in the place of what was promised for it."""
+        values = {row.key: row.value for row in rows}
+        for name, entry in self._entries.items():
+            if isinstance(entry.value, Promise) and entry.value[:2] == (plugin, module):
+                entry.value = values[name]
 
     def find(self, key: object) -> V | None:
         """The row for a name, for an operator type, or for the nearest base class of it that has one; else ``None``.
@@ -198,11 +236,18 @@ class Table(Generic[K, V]):
         table, is reported and not used.
         """
         found = self._find(key)
+        while found is not None and found.value.__class__ is Promise:
+            self._import(found.value)
+            found = self._find(key)
         return None if found is None else found.value
+
+    def _import(self, promise: Promise) -> None:
+        assert self._keep is not None  # only who keeps promises makes some
+        self._keep(self, promise)
 
     def set_aside(self, kind: type) -> None:
         """Look-ups of an operator type give nothing from now on."""
-        self._found[kind] = None
+        self._aside[kind] = self._found[kind] = None
 
     def _find(self, key: object) -> Entry | None:
         try:
@@ -246,8 +291,21 @@ class Table(Generic[K, V]):
         return len(self._entries)
 
     def rows(self) -> Mapping[str, V]:
-        """All rows by the text of their key."""
+        """All rows by the text of their key; their modules are imported."""
+        while promised := [entry.value for entry in self._entries.values() if isinstance(entry.value, Promise)]:
+            self._import(promised[0])
         return {name: entry.value for name, entry in self._entries.items()}
+
+    def names(self) -> list[str]:
+        """The texts of all keys. Nothing is imported."""
+        return list(self._entries)
+
+    def types(self, key: str) -> tuple[str, ...]:
+        """The texts of the operator types that a row looks at. Nothing is imported."""
+        value = self._entries[key].value
+        if isinstance(value, Promise):
+            return value.types
+        return () if self.key.types is None else tuple(map(key_text, self.key.types(value)))
 
     def owner(self, key: object) -> str | None:
         """The distribution that brought the row which a look-up of ``key`` gives."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from tract_core.plugins.descriptor import Frontend
 from tract_core.plugins.hookspecs import hookimpl
+from tract_core.plugins.index import read_index
 
 _FAMILIES: Final = (
     "affine_grid",
@@ -118,11 +119,20 @@ def tract_tables() -> Mapping[str, str]:
     return {"onnx": "tract_onnx.registry:ONNX"}
 
 
+def row_modules() -> Mapping[str, Sequence[str]]:
+    """The operators that only ONNX has, how all operators are wired, and another engine to compare with."""
+    operators = [f"tract_onnx.onnx_only.{family}" for family in _OPERATORS]
+    return {
+        **dict.fromkeys(("reference", "state", "symbolic", "cost", "axes"), operators),
+        "onnx": [f"tract_onnx.ops.{family}" for family in _FAMILIES],
+        "partners": ["tract_onnx.onnxruntime"],
+    }
+
+
 @hookimpl
-def tract_operators() -> Mapping[str, Sequence[str]]:
-    """The operators that only ONNX has, one module per family."""
-    modules = [f"tract_onnx.onnx_only.{family}" for family in _OPERATORS]
-    return dict.fromkeys(("reference", "state", "symbolic", "cost", "axes"), modules)
+def tract_operators() -> Mapping[str, Mapping[str, Any]]:
+    """The rows of `row_modules`, by the index beside this module."""
+    return read_index(__file__)
 
 
 @hookimpl
@@ -137,9 +147,3 @@ def tract_frontends() -> Sequence[Frontend]:
     }
     summary = "models in the ONNX format, of every operator set"
     return [Frontend("onnx", (".onnx",), "tract_onnx.frontend:Onnx", summary, flags)]
-
-
-@hookimpl
-def tract_importers() -> Mapping[str, Sequence[str]]:
-    """How ONNX operators are wired, one module per family; and another engine to compare with."""
-    return {"onnx": [f"tract_onnx.ops.{family}" for family in _FAMILIES], "partners": ["tract_onnx.onnxruntime"]}

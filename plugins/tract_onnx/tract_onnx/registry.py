@@ -65,17 +65,18 @@ class OnnxOps:
 
     def __init__(self, table: Table[str, OnnxFn]) -> None:
         self._guesses: set[str] = set()
-        self._versions: dict[tuple[str, str], dict[int, OnnxFn]] = {}
-        for key, function in table.rows().items():
+        self._table = table
+        self._versions: dict[tuple[str, str], list[int]] = {}
+        for key in table.names():
             rest, _, since = key.rpartition("/")
             domain, _, op_type = rest.rpartition("/")
-            self._versions.setdefault((domain, op_type), {})[int(since)] = function
+            self._versions.setdefault((domain, op_type), []).append(int(since))
 
     def find(self, domain: str, op_type: str, version: int) -> OnnxFn | None:
         """The function for an operator of that version: the one with the highest ``since`` that is not above it."""
-        rows = self._versions.get((domain, op_type), {})
+        rows = self._versions.get((domain, op_type), ())
         since = max((first for first in rows if first <= version), default=None)
-        return None if since is None else rows[since]
+        return None if since is None else self._table.find(row_key(op_type, since, domain))
 
     def known(self, op_type: str) -> list[str]:
         """What is known under that name, in any domain, as ``"ai.onnx from version 13"``."""

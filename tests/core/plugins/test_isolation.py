@@ -402,6 +402,9 @@ class TestCalls:
 def test_the_core_never_fails_quietly(monkeypatch):
     from tract_core.plugins import builtin
 
-    monkeypatch.setattr(builtin, "_FAMILIES", ("no_such_family",))
+    monkeypatch.setattr(builtin, "read_index", lambda _: {"reference": {"no_such_family": ["demo:Op"]}})
+    with pytest.raises(ModuleNotFoundError, match="no_such_family"):
+        Registry(discover=False)[REFERENCE].find("demo:Op")
+    monkeypatch.setattr(builtin, "read_index", lambda _: {"reference": ["no_such_family"]})
     with pytest.raises(ModuleNotFoundError, match="no_such_family"):
         Registry(discover=False)[REFERENCE]
