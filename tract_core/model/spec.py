@@ -27,7 +27,8 @@ _BOOLEANS: Final = {"1": True, "0": False, "true": True, "false": False}
 
 _UNKNOWN: Final = ("_", "?")
 _ANY_RANK: Final = ".."
-_ENTRY: Final = re.compile(r'(?:i"(?:\\.|[^"\\])*"|\((?:[^()]|\([^()]*\))*\)|[^,])+')
+_PIECE: Final = re.compile(r'i"(?:\\.|[^"\\])*"|[(),]|[^(),i]+|i', re.DOTALL)
+"""A name in quotes, a sign that matters to where entries end, or what stands between these."""
 
 
 def parse_inference_fact(text: str, scope: SymbolScope | None = None) -> InferenceFact:
@@ -78,8 +79,15 @@ def _split(text: str) -> list[str]:
     """The entries between commas that are not inside parentheses or quotes."""
     if not text.strip():
         return []
-    entries = [entry.strip() for entry in _ENTRY.findall(text)]
-    if "" in entries or _ENTRY.sub("", text).count(",") >= len(entries):
+    entries, depth = [""], 0
+    for piece in _PIECE.findall(text):
+        depth = max(0, depth + (piece == "(") - (piece == ")"))
+        if piece == "," and depth == 0:
+            entries.append("")
+        else:
+            entries[-1] += piece
+    entries = [entry.strip() for entry in entries]
+    if "" in entries:
         raise FactError(f"{text!r} has an empty entry", hint="write _ for a size that is not known")
     return entries
 

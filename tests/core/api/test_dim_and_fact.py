@@ -10,9 +10,10 @@ import pytest
 
 from tract_core import DatumType, Dim, Fact, InferenceFact, InferenceModel, Model
 from tract_core.analysis import inference
-from tract_core.dims import symbol
+from tract_core.dims import dim_max, dim_min, symbol
 from tract_core.errors import ConsumedError, DimError, FactError, InputError
-from tract_core.model.spec import parse_inference_fact
+from tract_core.model.fact import TypedFact
+from tract_core.model.spec import parse_inference_fact, parse_typed_fact
 
 
 @pytest.mark.parametrize(("size", "text"), [(3, "3"), ("2*S", "2*S"), (symbol("B"), "B"), (Dim("S+P"), "S+P")], ids=str)
@@ -149,3 +150,12 @@ def test_facts_are_made_by_models() -> None:
     with pytest.raises(FactError, match=r"InferenceFact\(...\) takes no str") as caught:
         InferenceFact("1,3,f32")  # pyright: ignore[reportArgumentType]: what is tested
     assert "model.fact('B,3,_,f32')" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("name", ["(", ")", "a,b", "((", '"', "\\", '\\",', "=", "min", "B\n,", 'i"x"', "f32"])
+def test_what_a_fact_prints_is_read_again_whatever_the_symbols_are_called(name: str) -> None:
+    s = symbol(name)
+    other = symbol("T")
+    sizes = [s, dim_max(s - 1, other), dim_max(dim_min(dim_max(s - 1, other), s + 3), 2 * other), 7]
+    fact = TypedFact.of(DatumType.F32, sizes)
+    assert parse_typed_fact(str(fact)) == fact
