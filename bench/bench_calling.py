@@ -46,7 +46,7 @@ class CheckingState(NullState):
         self.host = host
 
     def run(self, inputs: Any, out: Any = None) -> list[Any]:
-        self.host.begin(self.turn, inputs, out)
+        self.turn.begin(self.host, inputs, out)
         return [self.output]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,23 @@ settings.load_profile("usual")
 def _patches_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every rewrite of a model is followed by a check of the whole model."""
     monkeypatch.setenv("TRACT_CHECK_PATCHES", "1")
+
+
+@pytest.fixture
+def fuse_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The runtime ``fuse`` of ``examples/plugins/tract_fuse``, which fuses nodes, is installed."""
+    from tract_core.plugins import refresh
+
+    info = tmp_path / "site" / "tract_fuse-0.1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tract-fuse\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text("[tract]\nfuse = tract_fuse.plugin\n")
+    for folder in (info.parent, Path(__file__).parents[1] / "examples" / "plugins" / "tract_fuse"):
+        monkeypatch.syspath_prepend(str(folder))
+    refresh()
+    yield
+    monkeypatch.undo()
+    refresh()
 
 
 @pytest.fixture(scope="session")

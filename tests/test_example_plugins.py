@@ -55,7 +55,7 @@ class Environment:
 def environment(tmp_path_factory: pytest.TempPathFactory, fresh_environment: Callable[[Path], Path]) -> Environment:
     folder = tmp_path_factory.mktemp("environment")
     python = fresh_environment(folder / "venv")
-    ours = [EXAMPLES / "tract_example", *(EXAMPLES / f"broken_{name}" for name in BROKEN)]
+    ours = [EXAMPLES / "tract_example", EXAMPLES / "tract_fuse", *(EXAMPLES / f"broken_{name}" for name in BROKEN)]
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "install", "--quiet"]
     subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--no-index", *ours], check=True, timeout=300)
     return Environment(python, folder)
@@ -289,6 +289,12 @@ class TestConformance:
         found = environment.run(*self.KIT, *self.FEW).stdout
         assert "xfailed" in found
         assert "failed" not in found.replace("xfailed", "")
+
+    def test_the_runtime_that_fuses_passes(self, environment):
+        few = ("-k", "contract or Exp or Tanh or Abs or Gelu or Scan or gaps")
+        found = environment.run(*self.KIT[:-1], "fuse", *few).stdout
+        assert " passed" in found
+        assert "failed" not in found
 
     @pytest.mark.parametrize(
         ("gap", "message"),

@@ -145,7 +145,7 @@ def test_figures_stay_whole_on_a_terminal_of_80_columns() -> None:
     for number in range(3):
         (outlet,) = graph.wire_node(f"encoder/layer.{number}/attention/output_0", Add(), [outlet, bias])
     graph.set_outputs([outlet])
-    cost = {node.id: "FMA(F32)=1234567*B*S\nDIV(F32)=678*B*S" for node in graph.nodes}
+    cost = {((), node.id): "FMA(F32)=1234567*B*S\nDIV(F32)=678*B*S" for node in graph.nodes}
     written = StringIO()
     print_graph(Console(file=written, width=80, force_terminal=True), graph, Show(columns={"cost": cost}))
     assert written.getvalue().count("FMA(F32)=1234567*B*S") == 4

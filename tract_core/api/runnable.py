@@ -88,9 +88,12 @@ class Runnable(TypedInterface):
         """What each node costs, and, when inputs are given, how long it takes.
 
         JSON: ``{"nodes": [{"qualified_id": [[], id], "op_name", "node_name", "cost": {"FMA(F32)": "36*S", ...},
-        "secs_per_iter"}, ...], "profiling_info": {"iterations", "secs_per_iter"} or null}``. Costs are counts of
-        operations, and numbers of elements for ``PARAMS(...)``; seconds are null without inputs, and where the
-        runtime cannot tell.
+        "secs_per_iter"}, ...], "groups": [...], "profiling_info": {"iterations", "secs_per_iter"} or null}``. Costs are
+        counts of operations, and numbers of elements for ``PARAMS(...)``; seconds are null without inputs, and where
+        the runtime cannot tell. The nodes are those of the model that really runs. Those of a body have the way to it
+        in front of their id, ``[[[5, 0]], 2]`` for node 2 of the first body of node 5, and their seconds are those of
+        all iterations, which node 5 has too. Nodes that the runtime fuses are timed together: they have the number of
+        their ``"group"``, which says ``"qualified_ids"``, ``"op_names"``, ``"node_names"`` and ``"secs_per_iter"``.
         """
         arrays = None if inputs is None else self._calls.arrays(inputs)
         with calling(self.runtime, "run"):

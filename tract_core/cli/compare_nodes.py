@@ -19,7 +19,8 @@ from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
-from tract_core.runtime.protocol import ObservablePlan
+from tract_core.runtime.parts import Part
+from tract_core.runtime.protocol import ObservablePlan, running_model
 from tract_core.testing.tolerance import distances
 
 if TYPE_CHECKING:
@@ -140,18 +141,18 @@ def every_tensor(request: Request, model: TypedModel, arrays: list[Array]) -> di
     with request.progress(f"running on {request.chosen_runtime.name}:"):
         if not isinstance(plan, ObservablePlan):
             return _as_outputs(request, model, arrays)
+        running = running_model(plan, model)
         tensors: dict[str, Array] = {}
 
-        def keep(node: int, outputs: tuple[Array, ...]) -> None:
-            for slot, array in enumerate(outputs):
-                tensors[model.outlet_name(OutletId(node, slot))] = array
+        def keep(part: Part, outputs: Mapping[OutletId, Array]) -> None:
+            tensors.update({running.outlet_name(outlet): array for outlet, array in outputs.items()})
 
         plan.observed_run(arrays, keep)
         return tensors
 
 
 def _as_outputs(request: Request, model: TypedModel, arrays: list[Array]) -> dict[str, Array]:
-    """The same from a runtime that does not show single nodes: every tensor is made an output of the model."""
+    """What every node computes where every tensor is made an output of the model, so that none is fused with others."""
     shown = model.clone()
     order = [shown.nodes[node] for node in shown.eval_order()]
     computed = [node for node in order if not isinstance(node.op, (Const, TypedSource))]
@@ -172,44 +173,82 @@ def judge(
     *,
     cumulative: bool,
 ) -> list[Verdict]:
-    """A verdict per tensor. Unless ``cumulative``, what the reference has replaces what was computed, once judged."""
+    """A verdict per tensor of the program that runs; then, where it hides what went wrong, per node.
+
+    A runtime that fuses nodes shows what leaves a group, one that shows no nodes the outputs alone. Inside a group that
+    differs, and inside such a program, nodes are looked at in a model of which every tensor is an output, which is
+    another program. Unless ``cumulative``, what the reference has replaces what was computed, once judged.
+    """
     plan = request.prepare(model)
-    verdicts: list[Verdict] = []
-    names_of_outputs = {*_output_names(model)}
-
-    def verdict(name: str, op: str, found: Array) -> None:
-        wanted = reference.get(name)
-        if wanted is None:
-            verdicts.append(Verdict(name, op, compared=False, problem=None, output=name in names_of_outputs))
-            return
-        problem = assertions.difference(found, wanted)
-        largest, mean = distances(np.asarray(found), of_type(wanted, found.dtype)) or (None, None)
-        verdicts.append(Verdict(name, op, True, problem, largest, mean, name in names_of_outputs))
-
-    def look(node: int, outputs: tuple[Array, ...]) -> tuple[Array, ...] | None:
-        names = [model.outlet_name(OutletId(node, slot)) for slot in range(len(outputs))]
-        for name, found in zip(names, outputs, strict=True):
-            verdict(name, model.nodes[node].op.name, found)
-        return None if cumulative else _corrected(names, outputs, reference)
-
-    ops = {model.outlet_name(outlet): node.op.name for node in model.live_nodes() for outlet in node.outlets()}
+    judged = _Judge(running_model(plan, model), reference, assertions, [*_output_names(model)])
     if isinstance(plan, ObservablePlan):
-        outputs = plan.observed_run(arrays, look)
+        outputs = plan.observed_run(arrays, judged.watch if cumulative else judged.correct)
+        hidden = judged.inside_wrong_groups()
     else:
-        for name, found in _as_outputs(request, model, arrays).items():
-            verdict(name, ops[name], found)
         outputs = plan.spawn().run(arrays)
-    judged = {one.name for one in verdicts}
-    for name, found in zip(_output_names(model), outputs, strict=True):
-        if name not in judged:  # no node computes it: it is a constant, or an input
-            verdict(name, ops[name], found)
-    return verdicts
+        hidden = None
+    ops = {model.outlet_name(outlet): node.op.name for node in model.live_nodes() for outlet in node.outlets()}
+    for name, found in zip(judged.outputs, outputs, strict=True):
+        judged.look_at(name, ops[name], found)  # unless it was, as no node computes it: it is a constant, or an input
+    if hidden is None or hidden:
+        for name, found in _as_outputs(request, model, arrays).items():
+            if hidden is None or name in hidden:
+                judged.look_at(name, ops[name], found, apart=hidden is not None)
+    return judged.in_order()
 
 
-def _corrected(names: list[str], outputs: tuple[Array, ...], reference: Mapping[str, Array]) -> tuple[Array, ...]:
-    """The reference's values where it has them in the same type and shape."""
-    wanted = [reference.get(name) for name in names]
-    return tuple(
-        found if good is None or good.dtype != found.dtype or good.shape != found.shape else good
-        for found, good in zip(outputs, wanted, strict=True)
-    )
+class _Judge:
+    """Looks at tensors, each once."""
+
+    def __init__(
+        self, model: TypedModel, reference: Mapping[str, Array], assertions: Assertions, outputs: list[str]
+    ) -> None:
+        self.outputs = outputs
+        self._verdicts: dict[str, Verdict] = {}
+        self._model = model
+        self._reference = reference
+        self._assertions = assertions
+        self._groups: list[tuple[Part, bool]] = []
+
+    def in_order(self) -> list[Verdict]:
+        """The verdicts in order of execution, so that the first one that is wrong comes first."""
+        nodes = (self._model.nodes[node] for node in self._model.eval_order())
+        order = [self._model.outlet_name(outlet) for node in nodes for outlet in node.outlets()]
+        place = {name: number for number, name in enumerate(order)}
+        return sorted(self._verdicts.values(), key=lambda verdict: place.get(verdict.name, len(place)))
+
+    def look_at(self, name: str, op: str, found: Array, *, apart: bool = False) -> bool:
+        """Whether a tensor is not wrong, as far as is known."""
+        if name in self._verdicts:
+            return True
+        wanted, is_output = self._reference.get(name), name in self.outputs
+        if wanted is None:
+            self._verdicts[name] = Verdict(name, op, compared=False, problem=None, output=is_output, apart=apart)
+            return True
+        problem = self._assertions.difference(found, wanted)
+        largest, mean = distances(np.asarray(found), of_type(wanted, found.dtype)) or (None, None)
+        self._verdicts[name] = Verdict(name, op, True, problem, largest, mean, is_output, apart)
+        return problem is None
+
+    def watch(self, part: Part, outputs: Mapping[OutletId, Array]) -> None:
+        """Look at what a node gives, or a group."""
+        op, name_of = ", ".join(part.ops(self._model)), self._model.outlet_name
+        fine = [self.look_at(name_of(outlet), op, found) for outlet, found in outputs.items()]
+        if len(part.nodes) > 1:
+            self._groups.append((part, all(fine)))
+
+    def correct(self, part: Part, outputs: Mapping[OutletId, Array]) -> Mapping[OutletId, Array]:
+        """`watch`, and the reference's values where it has them in the same type and shape."""
+        self.watch(part, outputs)
+        wanted = {outlet: self._reference.get(self._model.outlet_name(outlet)) for outlet in outputs}
+        return {
+            outlet: good
+            for outlet, good in wanted.items()
+            if good is not None and good.dtype == outputs[outlet].dtype and good.shape == outputs[outlet].shape
+        }
+
+    def inside_wrong_groups(self) -> frozenset[str]:
+        """The names of the tensors that groups whose results differ do not show."""
+        wrong = [part for part, fine in self._groups if not fine]
+        nodes = [node for part in wrong for node in part.within(self._model)]
+        return frozenset(self._model.outlet_name(outlet) for node in nodes for outlet in node.outlets())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tract_core.cli.assertions import asserts_anything, check_assertions, check_outputs
@@ -13,13 +14,17 @@ from tract_core.cli.render import Show, describe, print_graph
 from tract_core.errors import InputError
 from tract_core.model.graph import Graph
 from tract_core.model.questions import node_axes, node_cost
-from tract_core.model.typed import TypedModel
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.runtime.parts import BodyPath, bodies_within, prefix_of
 from tract_core.texts import printable
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
 
 Flags = dict[str, Any]
+
+Cells = dict[tuple[BodyPath, int], str]
+"""What a column says of nodes, each given by its body and its id."""
 
 
 def dump(request: Request, flags: Flags) -> None:
@@ -108,7 +113,7 @@ def _typed(model: Graph[Any, Any]) -> TypedModel:
 
 
 def _show(request: Request, model: Graph[Any, Any], flags: Flags) -> Show:
-    columns: dict[str, dict[int, str]] = {}
+    columns: dict[str, Cells] = {}
     if flags["cost"]:
         columns["cost"] = _costs(_typed(model))
     if flags["invariants"]:
@@ -142,19 +147,30 @@ def _chosen(model: Graph[Any, Any], flags: Flags) -> frozenset[int] | None:
     return frozenset(chosen) if filtered else None
 
 
-def _costs(model: TypedModel) -> dict[int, str]:
+def _costs(model: TypedModel) -> Cells:
     return {
-        node.id: "\n".join(f"{kind}={count}" for kind, count in node_cost(model, node).items())
-        for node in model.live_nodes()
+        place: "\n".join(f"{kind}={count}" for kind, count in node_cost(body, node).items())
+        for place, body, node in _everywhere(model)
     }
 
 
-def _axes(model: TypedModel) -> dict[int, str]:
-    found = {node.id: node_axes(model, node) for node in model.live_nodes()}
-    return {node_id: str(mapping) for node_id, mapping in found.items() if mapping is not None}
+def _axes(model: TypedModel) -> Cells:
+    found = {place: node_axes(body, node) for place, body, node in _everywhere(model)}
+    return {place: str(mapping) for place, mapping in found.items() if mapping is not None}
 
 
-def _placements(request: Request, model: TypedModel) -> dict[int, str]:
-    explanation = request.prepare(model).explain()
-    by_name = {placement.node: f"{placement.where}: {placement.how}" for placement in explanation.placements}
-    return {node.id: by_name.get(node.name, "") for node in model.live_nodes()}
+def _placements(request: Request, model: TypedModel) -> Cells:
+    """By their names, as the runtime may run a model of its own."""
+    found: dict[str, str] = {}
+    for placement in request.prepare(model).explain().placements:
+        for name in placement.names:
+            others = ", ".join(other for other in placement.names if other != name)
+            found[name] = f"{placement.where}: {placement.how}{f' with {others}' if others else ''}"
+    return {place: found.get(f"{prefix_of(model, place[0])}{node.name}", "") for place, _, node in _everywhere(model)}
+
+
+def _everywhere(model: TypedModel) -> Iterator[tuple[tuple[BodyPath, int], TypedModel, TypedNode]]:
+    """Every node of a model and of the bodies in it, with where it is."""
+    for path, body in bodies_within(model):
+        for node in body.live_nodes():
+            yield (path, node.id), body, node

@@ -33,6 +33,7 @@ from tract_core.model.spec import parse_inference_fact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import default_registry
 from tract_core.plugins.keys import Array
+from tract_core.runtime.protocol import running_model
 
 if TYPE_CHECKING:
     from tract_core.cli.global_flags import GlobalFlags
@@ -194,7 +195,7 @@ class Pipeline:
 
     def _optimize(self, model: AnyModel) -> AnyModel:
         self.plan = self._prepare(_typed(model))
-        return getattr(self.plan, "model", model)
+        return running_model(self.plan, _typed(model))
 
 
 def wired(model: AnyModel) -> TypedModel:

@@ -14,7 +14,9 @@ from rich.text import Text
 from tract_core.cli.console import print_table
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.turns import warm_up
+from tract_core.runtime.parts import Part, body_at
 from tract_core.runtime.profile import chrome_trace, profile
+from tract_core.runtime.protocol import running_model
 from tract_core.saving import whole_file
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ Flags = Mapping[str, Any]
 def measured(request: Request, model: TypedModel, flags: Flags) -> dict[str, Any]:
     """Costs, and with ``--profile`` timings, as `tract_core.Runnable.profile_json` has them, with shares and sums.
 
-    ``share``: of the time that all nodes take together. ``operators``: the sums, the slowest first.
+    ``share``: of the time that all nodes take together. ``operators``: the sums, the slowest first, where the time of
+    a node that runs bodies is what it takes without them.
     """
     plan = request.prepare(model)
     arrays = inputs_for(request, model, {**flags, "random": True}) if flags["profile"] else None
@@ -45,19 +48,43 @@ def measured(request: Request, model: TypedModel, flags: Flags) -> dict[str, Any
 
 
 def _with_sums(timed: dict[str, Any]) -> dict[str, Any]:
-    nodes = [node for node in timed["nodes"] if node["secs_per_iter"] is not None]
-    total = sum(node["secs_per_iter"] for node in nodes)
+    entries = _entries(timed)
+    total = sum(entry["secs_per_iter"] for entry in entries if not _way_to(entry))
     operators: dict[str, dict[str, Any]] = {}
-    for node in nodes:
-        node["share"] = node["secs_per_iter"] / total if total else 0.0
-        empty = {"op_name": node["op_name"], "nodes": 0, "secs_per_iter": 0.0, "share": 0.0}
-        of_kind = operators.setdefault(node["op_name"], empty)
-        of_kind["nodes"] += 1
-        of_kind["secs_per_iter"] += node["secs_per_iter"]
-        of_kind["share"] += node["share"]
+    for entry in entries:
+        entry["share"] = entry["secs_per_iter"] / total if total else 0.0
+        names = entry.get("op_names") or [entry["op_name"]]
+        kind = ", ".join(names)
+        of_kind = operators.setdefault(kind, {"op_name": kind, "nodes": 0, "secs_per_iter": 0.0, "share": 0.0})
+        own = entry["secs_per_iter"] - _in_bodies(entry, entries)
+        of_kind["nodes"] += len(names)
+        of_kind["secs_per_iter"] += own
+        of_kind["share"] += own / total if total else 0.0
     timed["profiling_info"]["secs_in_nodes"] = total
     timed["operators"] = sorted(operators.values(), key=lambda one: -one["secs_per_iter"])
     return timed
+
+
+def _entries(timed: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The nodes, and the groups of nodes, of which the time is known."""
+    return [node for node in timed["nodes"] if node["secs_per_iter"] is not None] + list(timed["groups"])
+
+
+def _ids_of(entry: Mapping[str, Any]) -> list[list[Any]]:
+    """The qualified ids of a node, or of those of a group."""
+    return entry["qualified_ids"] if "qualified_ids" in entry else [entry["qualified_id"]]
+
+
+def _way_to(entry: Mapping[str, Any]) -> list[list[int]]:
+    """The way to the body that an entry is in."""
+    return _ids_of(entry)[0][0]
+
+
+def _in_bodies(entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> float:
+    """How much of the time of an entry the nodes of its bodies take."""
+    around, ids = _way_to(entry), {node for _, node in _ids_of(entry)}
+    ways = ((_way_to(one), one["secs_per_iter"]) for one in entries)
+    return sum(seconds for way, seconds in ways if way and way[:-1] == around and way[-1][0] in ids)
 
 
 def write_trace(request: Request, model: TypedModel, flags: Flags, arrays: Sequence[Array]) -> None:
@@ -82,7 +109,7 @@ def print_profile(request: Request, model: TypedModel, timed: Mapping[str, Any],
     if not operators:
         console.print(f"{_time(info['secs_per_iter'])} a turn on {runtime} ({turns}), which does not time single nodes")
         return
-    print_table(console, _node_table(model, timed, show))
+    print_table(console, _node_table(running_model(request.prepare(model), model), timed, show))
     console.print()
     print_table(console, _sums(timed))
     console.print(f"\n{_time(info['secs_per_iter'])} a turn on {runtime} ({turns})")
@@ -91,15 +118,26 @@ def print_profile(request: Request, model: TypedModel, timed: Mapping[str, Any],
 def _node_table(model: TypedModel, timed: Mapping[str, Any], show: Show) -> Table:
     columns = show.columns or {}
     table = _table("id", *("operator", "name", "facts"), *columns)
-    nodes = [node for node in timed["nodes"] if node["secs_per_iter"] is not None]
-    for entry in sorted(nodes, key=lambda node: -node["secs_per_iter"]):
-        number: int = entry["qualified_id"][1]
-        node = model.nodes[number]
-        if show.only is None or node.id in show.only:
-            facts = "\n".join(str(output.fact) for output in node.outputs)
-            cells = (str(node.id), Text(node.op.name, style="green"), Text(node.name), Text(facts))
-            table.add_row(*_timing(entry), *cells, *(Text(column.get(node.id, "")) for column in columns.values()))
+    for entry in sorted(_entries(timed), key=lambda entry: -entry["secs_per_iter"]):
+        part = Part(tuple(node for _, node in _ids_of(entry)), tuple((node, number) for node, number in _way_to(entry)))
+        outermost = part.body[0][:1] if part.body else part.nodes
+        if show.only is None or not show.only.isdisjoint(outermost):
+            graph = body_at(model, part.body)
+            facts = "\n".join(str(graph.outlet_fact(outlet)) for outlet in part.results(model))
+            shown = (", ".join(part.ops(model)), ", ".join(part.names(model)), facts)
+            more = (
+                "\n".join(filter(None, (cells.get((part.body, node)) for node in part.nodes)))
+                for cells in columns.values()
+            )
+            table.add_row(
+                *_timing(entry), _id_text(part), Text(shown[0], style="green"), *map(Text, (*shown[1:], *more))
+            )
     return table
+
+
+def _id_text(part: Part) -> str:
+    """As ``5``, ``5+6`` for a group, and ``5/2`` for node 2 of a body of node 5."""
+    return "".join(f"{node}/" for node, _ in part.body) + "+".join(map(str, part.nodes))
 
 
 def _sums(timed: Mapping[str, Any]) -> Table:

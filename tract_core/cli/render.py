@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final
@@ -20,6 +20,7 @@ from tract_core.model.const import Const
 from tract_core.model.fields import field_names, parts_of
 from tract_core.model.graph import Graph, Node, OutletId
 from tract_core.model.typed import TypedModel
+from tract_core.runtime.parts import BodyPath
 from tract_core.texts import printable
 
 CONSTANT_COLOUR: Final = "bright_black"
@@ -33,14 +34,16 @@ READABLE: Final = 24
 class Show:
     """What a listing has beside id, operator, name, inputs and facts.
 
-    ``columns``: further cells, by title and node id. ``only``: ids of the nodes to list.
+    ``columns``: further cells, by title, and by the body and the id of a node. ``body``: the one that is listed.
+    ``only``: ids of the nodes to list.
     """
 
     constants: bool = False
     info: bool = False
     labels: bool = False
     folded: bool = True
-    columns: Mapping[str, Mapping[int, str]] | None = None
+    columns: Mapping[str, Mapping[tuple[BodyPath, int], str]] | None = None
+    body: BodyPath = ()
     only: frozenset[int] | None = None
 
 
@@ -77,7 +80,7 @@ def _node_table(model: Graph[Any, Any], nodes: Sequence[Node[Any, Any]], show: S
         longest = max((len(line) for cell in cells.values() for line in cell.split("\n")), default=0)
         table.add_column(title, justify="right", overflow="fold", no_wrap=longest <= READABLE)
     for node in nodes:
-        extra = [cells.get(node.id, "") for cells in (show.columns or {}).values()]
+        extra = [cells.get((show.body, node.id), "") for cells in (show.columns or {}).values()]
         name = Text("\n".join([node.name, *_labels(model, node, show)]))
         row = str(node.id), Text(node.op.name, style="green"), name
         cells = map(Text, (_inputs(model, node, show), _facts(model, node), *extra))
@@ -93,7 +96,7 @@ def _print_block(console: Console, model: Graph[Any, Any], node: Node[Any, Any],
         "inputs": _inputs(model, node, show),
         "facts": _facts(model, node),
         "labels": " ".join(_labels(model, node, show)),
-        **{title: cells.get(node.id, "") for title, cells in (show.columns or {}).items()},
+        **{title: cells.get((show.body, node.id), "") for title, cells in (show.columns or {}).items()},
     }
     for title, content in lines.items():
         if content:
@@ -104,9 +107,9 @@ def _print_block(console: Console, model: Graph[Any, Any], node: Node[Any, Any],
 def _print_bodies(console: Console, nodes: Sequence[Node[Any, Any]], show: Show, indent: str) -> None:
     from tract_core.model.bodies import bodies_of
 
-    inner = Show(constants=show.constants, info=show.info, labels=show.labels, folded=False)
     for node in nodes:
         for number, body in enumerate(bodies_of(node.op)):
+            inner = replace(show, only=None, body=(*show.body, (node.id, number)))
             console.print(Text.assemble(f"\n{indent}", (f"body {number}", "bold"), f" of node {node.id} {node.name}"))
             print_graph(console, body, inner, indent=indent)
 

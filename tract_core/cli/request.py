@@ -77,11 +77,25 @@ class Request(GlobalFlags):
         return self._chosen.backend
 
     def prepare(self, model: TypedModel) -> Plan:
-        """A model made ready to run on the runtime of ``-r``. Raises Unsupported, or PluginError."""
-        from tract_core.api.runtime import calling
+        """A model made ready to run on the runtime of ``-r``, once in a command. Raises Unsupported, or PluginError.
 
+        The model that a plan runs in the place of the one that was given is ready to run, by the same plan.
+        """
+        from tract_core.api.runtime import calling
+        from tract_core.runtime.protocol import running_model
+
+        found = self._prepared.get(id(model))
+        if found is not None:
+            return found[1]
         with self.progress("preparing"), calling(self._chosen, "prepare"):
-            return self.chosen_runtime.prepare(model)
+            plan = self.chosen_runtime.prepare(model)
+        for one in (model, running_model(plan, model)):
+            self._prepared[id(one)] = one, plan  # the model is kept, as its id is the key
+        return plan
+
+    @cached_property
+    def _prepared(self) -> dict[int, tuple[TypedModel, Plan]]:
+        return {}
 
     @cached_property
     def console(self) -> Console:

@@ -20,7 +20,8 @@ from tract_core.data.boxes import tensors_in
 from tract_core.errors import InputError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_core.runtime.protocol import ObservablePlan
+from tract_core.runtime.parts import Part
+from tract_core.runtime.protocol import ObservablePlan, running_model
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -36,8 +37,8 @@ def run_once(request: Request, flags: dict[str, Any]) -> None:
     model = request.typed_model()
     check_assertions(model, flags)
     arrays = inputs_for(request, model, flags)
-    watch = Watch(model, request, flags)
     plan = request.prepare(model)
+    watch = Watch(running_model(plan, model), request, flags)
     if watch.wanted and not isinstance(plan, ObservablePlan):
         raise InputError(f"runtime {plan.explain().runtime!r} does not show single nodes", hint="use -r reference")
     with nullcontext() if watch.print else request.progress("running"):
@@ -71,14 +72,13 @@ class Watch:
         """Whether any flag needs single nodes."""
         return self.print or self.keep or self.sane
 
-    def __call__(self, node: int, outputs: tuple[Array, ...]) -> None:
-        """One node was computed."""
-        for slot, array in enumerate(outputs):
-            name = self.model.outlet_name(OutletId(node, slot))
+    def __call__(self, part: Part, outputs: Mapping[OutletId, Array]) -> None:
+        """A node was computed, or a group of nodes that are fused."""
+        ops = ", ".join(part.ops(self.model))
+        for outlet, array in outputs.items():
+            name = self.model.outlet_name(outlet)
             if self.print:
-                self.request.console.print(
-                    Text.assemble((self.model.nodes[node].op.name, "green"), " ", (name, "bold"), f" {summary(array)}")
-                )
+                self.request.console.print(Text.assemble((ops, "green"), " ", (name, "bold"), f" {summary(array)}"))
             if self.keep:
                 self.tensors |= _savable({name: np.array(array)})
             if self.sane:

@@ -4,31 +4,48 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
+from typing import Any
+
+from tract_core.model.typed import TypedModel
+from tract_core.runtime.parts import BodyPath, Part
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One node. ``where``: the device; ``how``: what computes it there; ``why``: the reason for this choice."""
+    """One node, or several that are fused. ``names``, ``ops``: theirs; names in bodies are written ``loop/sum``.
 
-    node: str
-    op: str
+    ``where``: the device; ``how``: what computes it there; ``why``: the reason for this choice.
+    """
+
+    part: Part
+    names: tuple[str, ...]
+    ops: tuple[str, ...]
     where: str
     how: str
     why: str
 
+    @staticmethod
+    def of(
+        model: TypedModel, nodes: Sequence[int], where: str, how: str, why: str, *, body: BodyPath = ()
+    ) -> Placement:
+        """The placement of nodes of a model, by their ids. ``body``: the way to the body that they are in, if any."""
+        part = Part(tuple(nodes), body)
+        return Placement(part, part.names(model), part.ops(model), where, how, why)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """Every node that a runtime executes, in order of execution."""
+    """Every node that a runtime executes, in order of execution; those of bodies behind those of the model around."""
 
     runtime: str
     placements: tuple[Placement, ...]
 
     def __str__(self) -> str:
         columns = [("node", "operator", "where", "how", "why")]
-        rows = [*columns, *((p.node, p.op, p.where, p.how, p.why) for p in self.placements)]
+        rows = [*columns, *((", ".join(p.names), ", ".join(p.ops), p.where, p.how, p.why) for p in self.placements)]
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         lines = ["  ".join([*map(str.ljust, row, widths), row[4]]).rstrip() for row in rows]
         return "\n".join([self.summary(), "", *lines])
@@ -36,14 +53,37 @@ class Explanation:
     __repr__ = __str__
 
     def summary(self) -> str:
-        """One line: how many nodes run how."""
-        counts = Counter(f"{p.how} on {p.where}" for p in self.placements)
-        parts = ", ".join(f"{count} by {how}" for how, count in counts.most_common()) or "no nodes"
-        return f"runtime {self.runtime}: {parts}"
+        """One line: how many nodes run how, and in how many groups they are fused."""
+        nodes, groups = Counter[str](), Counter[str]()
+        for placement in self.placements:
+            way = f"{placement.how} on {placement.where}"
+            nodes[way] += len(placement.names)
+            groups[way] += len(placement.names) > 1
+        parts = ", ".join(f"{count} by {way}{_grouped(groups[way])}" for way, count in nodes.most_common())
+        return f"runtime {self.runtime}: {parts or 'no nodes'}"
 
     def to_json(self) -> str:
-        """``{"runtime": ..., "placements": [{"node", "op", "where", "how", "why"}, ...]}``."""
-        return json.dumps({"runtime": self.runtime, "placements": [asdict(p) for p in self.placements]})
+        """``{"runtime": ..., "placements": [{"names": [...], "ops": [...], "qualified_ids", "where", "how", "why"}]}``.
+
+        Ids are qualified as in `tract_core.Runnable.profile_json`.
+        """
+        return json.dumps({"runtime": self.runtime, "placements": [_json(one) for one in self.placements]})
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+
+def _grouped(count: int) -> str:
+    return f" ({count} group{'s' if count > 1 else ''})" if count else ""
+
+
+def _json(placement: Placement) -> dict[str, Any]:
+    part = placement.part
+    return {
+        "names": placement.names,
+        "ops": placement.ops,
+        "qualified_ids": [[part.body, node] for node in part.nodes],
+        "where": placement.where,
+        "how": placement.how,
+        "why": placement.why,
+    }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tract_core.data import DatumType
 from tract_core.data.text_bytes import text_bytes
@@ -29,9 +29,6 @@ from tract_core.plugins.keys import REFERENCE, STATE, Array, ReferenceFn, StateF
 from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.returned import Promise, Wanted, are_arrays, is_right
 from tract_core.runtime.schedule import execution_order
-
-if TYPE_CHECKING:
-    from tract_core.runtime.turn import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,26 +167,15 @@ class HostState:
         self._wanted: dict[int, tuple[Wanted, ...]] = {}
         self._bound: Mapping[str, int] | None = None
 
-    def begin(
-        self,
-        turn: Turn,
-        inputs: Sequence[Array],
-        out: Sequence[Array] | None = None,
-        symbols: Mapping[str, int] | None = None,
-    ) -> Mapping[str, int]:
-        """A turn begins: the values of the symbols, after every check that can be made before the first node runs.
+    def begins_as_before(self, symbols: Mapping[str, int]) -> bool:
+        """Whether the turn before had the same values of symbols, so that what was checked then holds."""
+        return symbols == self._bound
 
-        What was checked for the same values in the turn before is not checked again. ``out``: arrays to fill.
-        ``symbols``: values known from elsewhere (an enclosing model). Raises InputError or RunError.
-        """
-        bound = turn.bind(inputs, symbols)
-        if bound != self._bound:
-            turn.check(bound)
-            self._bound, self._wanted = bound, {}
-        if out is not None:
-            turn.outputs.check(out, bound)
-        self.session.symbols = dict(bound)
-        return bound
+    def begin(self, symbols: Mapping[str, int]) -> None:
+        """A turn begins, with these values of symbols; `Turn.begin` comes here."""
+        if symbols != self._bound:
+            self._bound, self._wanted = symbols, {}
+        self.session.symbols = dict(symbols)
 
     def reset(self) -> None:
         """Nodes keep nothing from the turns so far."""

@@ -5,8 +5,9 @@ A plan is immutable and may be shared between threads; everything that changes i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -15,13 +16,15 @@ from tract_core.errors import Unsupported
 from tract_core.model.bodies import bodies_of
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
+from tract_core.model.session import BodyPlan
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import REFERENCE, STATE, Array
 from tract_core.plugins.registry import Registry
 from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.host import Bodies, HostNode, HostState, host_nodes
-from tract_core.runtime.protocol import NodeTiming, Observer
+from tract_core.runtime.parts import BodyPath, Part, bodies_within
+from tract_core.runtime.protocol import Observer, Timing
 from tract_core.runtime.schedule import last_uses
 from tract_core.runtime.turn import Turn
 
@@ -80,30 +83,28 @@ class TypedSimplePlan:
         """One turn on a fresh state, in which ``observe`` sees the outputs of every node, and may exchange them."""
         return self.spawn().run(inputs, observe=observe)
 
-    def timed_run(self, inputs: Sequence[Array]) -> list[NodeTiming]:
-        """One turn on a fresh state, and what each node took in it."""
-        timings: list[NodeTiming] = []
-        start = last = perf_counter()
-
-        def note(node: int, outputs: tuple[Array, ...]) -> None:
-            nonlocal last
-            now = perf_counter()
-            found = self.model.nodes[node]
-            timings.append(NodeTiming(node, found.name, found.op.name, last - start, now - last))
-            last = now
-
-        self.observed_run(inputs, note)
-        return timings
+    def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
+        """One turn on a fresh state, and what each node took in it, those of bodies too."""
+        watch = Stopwatch()
+        state = TypedSimpleState(self, watch.plan_of(self))
+        return watch.time(self.model, partial(state.run, inputs))[1]
 
     def explain(self) -> Explanation:
         """Every node runs on the CPU, by its NumPy meaning."""
-        return Explanation("reference", tuple(_placement(step.host) for step in self.steps))
+        found = [one for path, body in bodies_within(self.model) for one in _placements(self.model, body, path)]
+        return Explanation("reference", tuple(found))
 
 
-def _placement(node: HostNode) -> Placement:
-    if node.state is not None:
-        return Placement(node.name, node.op.name, "cpu", "state", "the operator keeps state or runs a body")
-    return Placement(node.name, node.op.name, "cpu", "numpy", "the reference runtime knows no other way")
+def _placements(model: TypedModel, body: TypedModel, path: BodyPath) -> Iterator[Placement]:
+    states = body.registry[STATE]
+    for node_id in body.eval_order():
+        op = body.nodes[node_id].op
+        if isinstance(op, TypedSource) or (isinstance(op, Const) and isinstance(op.value, Constant)):
+            continue
+        how, why = "numpy", "the reference runtime knows no other way"
+        if states.find(type(op)) is not None:
+            how, why = "state", "the operator keeps state or runs a body"
+        yield Placement.of(model, [node_id], "cpu", how, why, body=path)
 
 
 def refuse_missing(model: TypedModel) -> None:
@@ -130,9 +131,10 @@ def missing_meanings(model: TypedModel, registry: Registry) -> dict[str, str]:
 class TypedSimpleState:
     """An execution state: what the nodes of a `TypedSimplePlan` keep between turns."""
 
-    def __init__(self, plan: TypedSimplePlan) -> None:
+    def __init__(self, plan: TypedSimplePlan, plan_of: Callable[[TypedModel], BodyPlan] | None = None) -> None:
+        """``plan_of``: who runs bodies, where that is not the plan."""
         self.plan = plan
-        self._host = HostState(plan.model, plan.bodies)
+        self._host = HostState(plan.model, plan_of or plan.bodies)
 
     def run(
         self,
@@ -147,7 +149,7 @@ class TypedSimpleState:
         Raises InputError when the arrays do not fit, RunError, with the node's name, when a node fails.
         """
         plan, host, turn = self.plan, self._host, self.plan.turn
-        host.begin(turn, inputs, out, symbols)
+        turn.begin(host, inputs, out, symbols)
         values: dict[OutletId, Array] = dict(plan.constants)
         values.update(zip(plan.inputs, inputs, strict=True))
         with turn.going():
@@ -156,9 +158,10 @@ class TypedSimpleState:
                 outputs = node.run(host, [values[outlet] for outlet in node.inputs])
                 if node.binds:
                     turn.check_after(node, host.session.symbols)
+                given = {OutletId(node.node, slot): array for slot, array in enumerate(outputs)}
                 if observe is not None:
-                    outputs = observe(node.node, outputs) or outputs
-                values.update({OutletId(node.node, slot): array for slot, array in enumerate(outputs)})
+                    given.update(observe(Part((node.node,)), given) or {})
+                values.update(given)
                 for outlet in step.dying:
                     del values[outlet]
         outputs = [values[outlet] for outlet in plan.outputs]
@@ -175,6 +178,77 @@ class TypedSimpleState:
     def thaw(self, frozen: TypedFrozenSimpleState) -> None:
         """Go back to a snapshot of a state of the same model."""
         self._host.thaw(frozen.states, (step.host for step in self.plan.steps))
+
+
+class Stopwatch:
+    """Times the nodes of one turn, and those of the bodies that they run."""
+
+    def __init__(self) -> None:
+        self._origin = perf_counter()
+        self._inside: list[tuple[TypedModel, list[Timing]]] = []
+        """What has run inside the node that is running, and what its nodes took."""
+
+    def time(self, model: TypedModel, run: Callable[..., list[Array]]) -> tuple[list[Array], list[Timing]]:
+        """The outputs of one turn, and what each part of ``model`` took. ``run`` is called with ``observe``."""
+        timings: list[Timing] = []
+        around, self._inside = self._inside, []
+        begun = perf_counter()
+
+        def note(part: Part, _: Mapping[OutletId, Array]) -> None:
+            nonlocal begun
+            ended = perf_counter()
+            timings.append(Timing(part, begun - self._origin, ended - begun))
+            timings.extend(_within(model, part.nodes[0], self._inside))
+            self._inside = []
+            begun = perf_counter()
+
+        outputs = run(observe=note)
+        self._inside = around
+        return outputs, timings
+
+    def plan_of(self, plan: TypedSimplePlan) -> Callable[[TypedModel], BodyPlan]:
+        """Who runs the bodies of a plan's operators: what the plan has for them, and this looks on."""
+        return lambda body: _WatchedBody(self, plan.bodies(body))
+
+    def looks_on(self, body: TypedModel, run: Callable[..., list[Array]]) -> list[Array]:
+        """The outputs of one run of a body."""
+        outputs, timings = self.time(body, run)
+        self._inside.append((body, timings))
+        return outputs
+
+
+def _within(model: TypedModel, node: int, inside: Sequence[tuple[TypedModel, list[Timing]]]) -> Iterator[Timing]:
+    """What nodes of bodies took, as seen from the model whose node ran them."""
+    bodies = bodies_of(model.nodes[node].op)
+    for body, timings in inside:
+        number = next(number for number, one in enumerate(bodies) if one is body)
+        for timing in timings:
+            part = replace(timing.part, body=((node, number), *timing.part.body))
+            yield replace(timing, part=part)
+
+
+class _WatchedBody:
+    """The plan of a body, with a stopwatch that looks on."""
+
+    def __init__(self, watch: Stopwatch, plan: Any) -> None:
+        self._watch = watch
+        self._plan = plan
+
+    def spawn(self) -> _WatchedBodyState:
+        """A fresh state."""
+        return _WatchedBodyState(self._plan, self._watch)
+
+
+class _WatchedBodyState(TypedSimpleState):
+    """A body that is running, with a stopwatch that looks on."""
+
+    def __init__(self, plan: TypedSimplePlan, watch: Stopwatch) -> None:
+        super().__init__(plan, watch.plan_of(plan))
+        self._watch = watch
+
+    def run(self, inputs: Sequence[Array], out: Sequence[Array] | None = None, **options: Any) -> list[Array]:
+        """One turn."""
+        return self._watch.looks_on(self.plan.model, partial(super().run, inputs, out, **options))
 
 
 @dataclass(frozen=True, slots=True)

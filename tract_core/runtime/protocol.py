@@ -3,18 +3,21 @@
 This is the whole contract, and the conformance kit (`tract_core.testing.conformance`) checks every point of it. What a
 `Runtime`, a `Plan` and a `PlanState` must do is said where they are; most of it comes from `tract_core.runtime.turn`,
 `tract_core.runtime.outputs` and `tract_core.runtime.host`, which every runtime may use. What some plans can do besides
-are protocols of their own, which are asked for with ``isinstance``: `LendingPlan`, `ObservablePlan`, `TimedPlan`.
+are protocols of their own, which are asked for with ``isinstance``: `LendingPlan`, `OwningPlan`, `ObservablePlan`,
+`TimedPlan`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.explain import Explanation
+from tract_core.runtime.parts import Part
 
 
 class PlanState(Protocol):
@@ -27,8 +30,8 @@ class PlanState(Protocol):
         checks that they fit the facts of the model, that the sizes are such that every assertion of the model's scope
         holds (`TypedModel.symbols`) and every condition of its operators (`TypedModel.conditions`), and that no tensor
         takes more than ``TypedModel.limits.max_tensor_bytes``; what only the middle of the run tells is checked there.
-        The time that ``limits.run_deadline_s`` allows is looked at between nodes (`Turn` and `HostState.begin` do all
-        of that). Operators that run bodies are told the sizes around them (`Session.symbols`).
+        The time that ``limits.run_deadline_s`` allows is looked at between nodes. `Turn` does all of that. Operators
+        that run bodies are told the sizes around them (`Session.symbols`).
 
         The outputs are not changed by later turns, and share no memory with the inputs, unless the plan is a
         `LendingPlan`. Nothing that the caller does to his arrays after a turn reaches a later turn.
@@ -64,7 +67,7 @@ class Plan(Protocol):
         ...
 
     def explain(self) -> Explanation:
-        """Where each node runs, how, and why."""
+        """Where each node runs, how, and why, those in bodies too; nodes that are fused are one placement."""
         ...
 
 
@@ -103,34 +106,57 @@ class LendingPlan(Protocol):
         ...
 
 
-Observer = Callable[[int, "tuple[Array, ...]"], "tuple[Array, ...] | None"]
-"""Called after every node with its id and its outputs; what it returns, if anything, takes their place."""
+@runtime_checkable
+class OwningPlan(Protocol):
+    """Optional ability of a plan: it runs a model of its own, which it made of the one that it was given.
+
+    The nodes of its placements, observations and timings are those of ``model``. Of a plan without this ability, they
+    are those of the model that it was given.
+    """
+
+    @property
+    def model(self) -> TypedModel:
+        """The model that really runs."""
+        ...
+
+
+def running_model(plan: Plan, given: TypedModel) -> TypedModel:
+    """The model that a plan really runs, which was made of the one ``given``."""
+    return plan.model if isinstance(plan, OwningPlan) else given
+
+
+Observer = Callable[[Part, Mapping[OutletId, Array]], Mapping[OutletId, Array] | None]
+"""Called after every part with the tensors that it gives; those that it returns, if any, take their places."""
 
 
 @runtime_checkable
 class ObservablePlan(Protocol):
-    """Optional ability of a plan: it shows what every node computes."""
+    """Optional ability of a plan: it shows what every node computes; of nodes that are fused, what leaves the group."""
 
     def observed_run(self, inputs: Sequence[Array], observe: Observer) -> list[Array]:
-        """One turn on a fresh state, in which ``observe`` sees the outputs of every node, and may exchange them."""
+        """One turn on a fresh state, in which ``observe`` sees every part of the model, those of bodies left out.
+
+        The parts are those that run without it: what fuses nodes shows groups. ``observe`` may exchange tensors.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class NodeTiming:
-    """How long one node took in one turn. ``start``: seconds since the turn began; ``seconds``: how long it took."""
+class Timing:
+    """How long a part took in one turn, or in one iteration of the body that it is in.
 
-    node: int
-    name: str
-    op: str
+    ``start``: seconds since the turn began; ``seconds``: how long it took, with the bodies that it ran.
+    """
+
+    part: Part
     start: float
     seconds: float
 
 
 @runtime_checkable
 class TimedPlan(Protocol):
-    """Optional ability of a plan: it can tell how long each node takes."""
+    """Optional ability of a plan: it can tell how long each node, or group of nodes, takes."""
 
-    def timed_run(self, inputs: Sequence[Array]) -> list[NodeTiming]:
-        """One turn on a fresh state, and what each node of the model took in it, in order of execution."""
+    def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
+        """One turn on a fresh state, and what each part of the model took in it, and those of bodies, in any order."""
         ...

@@ -17,7 +17,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.binding import Inputs, check_assertions
 from tract_core.runtime.conditions import ComingConditions
-from tract_core.runtime.host import HostNode
+from tract_core.runtime.host import HostNode, HostState
 from tract_core.runtime.outputs import Outputs
 from tract_core.runtime.sizes import ComingSizes
 
@@ -35,6 +35,26 @@ class Turn:
         self._conditions = ComingConditions(model, nodes)
         self._sizes = ComingSizes(nodes, run_limit(model.limits))
         self._seconds = model.limits.run_deadline_s
+
+    def begin(
+        self,
+        host: HostState,
+        inputs: Sequence[Array],
+        out: Sequence[Array] | None = None,
+        symbols: Mapping[str, int] | None = None,
+    ) -> Mapping[str, int]:
+        """A turn of a state begins: every check that can be made before the first node runs, and the symbols' values.
+
+        What was checked for the same values in the turn before is not checked again. ``out``: arrays to fill.
+        ``symbols``: values known from elsewhere (an enclosing model). Raises InputError or RunError.
+        """
+        bound = self.bind(inputs, symbols)
+        if not host.begins_as_before(bound):
+            self.check(bound)
+        if out is not None:
+            self.outputs.check(out, bound)
+        host.begin(bound)
+        return bound
 
     def bind(self, inputs: Sequence[Array], symbols: Mapping[str, int] | None = None) -> dict[str, int]:
         """The values of the symbols. ``symbols``: values known from elsewhere (an enclosing model).

@@ -13,6 +13,7 @@ from tract_core.model import TypedModel
 from tract_core.model.spec import parse_typed_fact
 from tract_core.ops.binary import Add
 from tract_core.ops.elementwise import Neg
+from tract_core.runtime.parts import Part
 from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.runtime.reference import ReferenceRuntime
 
@@ -61,9 +62,10 @@ def test_tensors_die_as_soon_as_they_are_dead() -> None:
     seen: list[list[str]] = []
     model = _chain(5)
 
-    def note(node: int, outputs: Any) -> None:
+    def note(part: Part, outputs: Any) -> None:
         seen.append([name for name, reference in alive.items() if reference() is not None])
-        alive[model.nodes[node].name] = weakref.ref(outputs[0])
+        (array,) = outputs.values()
+        alive[model.nodes[part.nodes[0]].name] = weakref.ref(array)
 
     plan = ReferenceRuntime().prepare(model)
     plan.observed_run([np.ones(SIZE, np.float32)], note)

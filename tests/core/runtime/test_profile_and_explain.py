@@ -18,6 +18,7 @@ from tract_core.model.spec import parse_typed_fact
 from tract_core.ops.binary import Add
 from tract_core.ops.einsum import EinSum
 from tract_core.runtime.explain import Explanation, Placement
+from tract_core.runtime.parts import Part
 from tract_core.runtime.profile import chrome_trace, profile
 
 
@@ -101,9 +102,9 @@ def test_the_trace_is_a_timeline(make: Callable[[], Runnable]) -> None:
 
 def test_explain(make: Callable[[], Runnable]) -> None:
     explanation = make().explain()
-    assert [(p.node, p.op, p.where) for p in explanation.placements] == [
-        ("product", "EinSum", "cpu"),
-        ("y", "Add", "cpu"),
+    assert [(p.names, p.ops, p.where) for p in explanation.placements] == [
+        (("product",), ("EinSum",), "cpu"),
+        (("y",), ("Add",), "cpu"),
     ]
     assert all(p.how and p.why for p in explanation.placements)
     assert repr(explanation) == str(explanation)
@@ -111,13 +112,12 @@ def test_explain(make: Callable[[], Runnable]) -> None:
     assert "product" in str(explanation)
     content = json.loads(explanation.to_json())
     assert content["runtime"] == "reference"
-    assert content["placements"][1]["node"] == "y"
+    assert content["placements"][1]["names"] == ["y"]
 
 
 def test_explanations_line_up_and_escape() -> None:
-    explanation = Explanation(
-        "toy", (Placement("<a>", "Op", "gpu", "kernel", "fast"), Placement("bb", "O", "cpu", "h", "w"))
-    )
+    one = Placement(Part((0,)), ("<a>",), ("Op",), "gpu", "kernel", "fast")
+    explanation = Explanation("toy", (one, Placement(Part((1,)), ("bb",), ("O",), "cpu", "h", "w")))
     lines = str(explanation).splitlines()
     assert lines == [
         "runtime toy: 1 by kernel on gpu, 1 by h on cpu",

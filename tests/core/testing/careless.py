@@ -112,7 +112,8 @@ class Plan:
         return State(self, self.shared if "interleaved" in self.lapses else HostState(self.model, self.bodies))
 
     def explain(self) -> Explanation:
-        return Explanation(self.runtime, tuple(Placement(n.name, n.op.name, "cpu", "numpy", "so") for n in self.nodes))
+        placed = [Placement.of(self.model, [node.node], "cpu", "numpy", "so") for node in self.nodes]
+        return Explanation(self.runtime, tuple(placed))
 
 
 class LendingPlan(Plan):
@@ -135,7 +136,7 @@ class State:
         plan, turn = self.plan, self.plan.turn
         if "out" in self.lapses:
             out = None
-        self.host.begin(turn, inputs, out)
+        turn.begin(self.host, inputs, out)
         values = dict(zip(plan.model.inputs, inputs, strict=True))
         with turn.going():
             for node in plan.nodes:

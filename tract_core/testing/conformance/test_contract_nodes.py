@@ -64,7 +64,7 @@ def test_plan_explains_every_node(bench: Bench) -> None:
     assert isinstance(explanation, Explanation)
     assert explanation.runtime == bench.runtime.name
     assert explanation.placements
-    assert all(place.node and place.op and place.where and place.how and place.why for place in explanation.placements)
+    assert all(one.names and one.ops and one.where and one.how and one.why for one in explanation.placements)
 
 
 def test_unknown_operators_are_refused_together(bench: Bench) -> None:

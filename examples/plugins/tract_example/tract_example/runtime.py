@@ -69,7 +69,8 @@ class ToyPlan:
     def explain(self) -> Explanation:
         """All nodes go one way."""
         why = "the toy runtime knows no other way"
-        return Explanation("toy", tuple(Placement(node.name, node.op.name, "cpu", "numpy", why) for node in self.nodes))
+        placements = [Placement.of(self.model, [node.node], "cpu", "numpy", why) for node in self.nodes]
+        return Explanation("toy", tuple(placements))
 
 
 class ToyState:
@@ -82,7 +83,7 @@ class ToyState:
     def run(self, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> list[Array]:
         """One turn. Raises InputError when the arrays do not fit, RunError, with its name, when a node fails."""
         plan, turn = self.plan, self.plan.turn
-        self.host.begin(turn, inputs, out)
+        turn.begin(self.host, inputs, out)
         values = dict(zip(plan.model.inputs, inputs, strict=True))
         with turn.going():
             for node in plan.nodes:

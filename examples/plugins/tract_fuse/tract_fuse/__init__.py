@@ -1,0 +1,1 @@
+"""A runtime for tract that sends chains of element-wise operators through in blocks."""
