@@ -20,6 +20,7 @@ from tract_core.model.op import Op
 
 FactT = TypeVar("FactT")
 OpT = TypeVar("OpT", bound=Op)
+OpT_co = TypeVar("OpT_co", bound=Op, covariant=True)
 
 
 class OutletId(NamedTuple):
@@ -54,12 +55,12 @@ class Outlet(Generic[FactT]):
 
 
 @dataclass(slots=True)
-class Node(Generic[FactT, OpT]):
+class Node(Generic[FactT, OpT_co]):
     """An operator in its place in a graph. ``id`` is the node's position in ``Graph.nodes``."""
 
     id: int
     name: str
-    op: OpT
+    op: OpT_co
     inputs: list[OutletId]
     outputs: list[Outlet[FactT]]
 

@@ -38,7 +38,7 @@ from tract_core.ops.elementwise import (
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
-from tract_core.rules.pattern import op_of, produced_by, rounds_late, uniform, uniform_operand
+from tract_core.rules.pattern import op_of, produced_by, read_by, rounds_late, uniform, uniform_operand
 
 ROWS = Rows()
 
@@ -221,11 +221,14 @@ def spelled_out_activation(model: TypedModel, node: TypedNode, op: Mul) -> Model
 
 def _is_scaled(model: TypedModel, node: TypedNode) -> bool:
     """Whether all that is done with a product is to multiply it with a power of two."""
-    reader = model.single_reader(OutletId(node.id))
-    if reader is None or not isinstance(reader.op, (Mul, Div)):
-        return False
-    found = uniform_operand(model, reader)
-    return found is not None and _is_power_of_two(found[1]) and (found[0] == 0 or isinstance(reader.op, Mul))
+    reader = read_by(model, OutletId(node.id), Mul, Div)
+    found = reader and uniform_operand(model, reader)
+    return (
+        reader is not None
+        and found is not None
+        and _is_power_of_two(found[1])
+        and (found[0] == 0 or isinstance(reader.op, Mul))
+    )
 
 
 def _may_have_gate(model: TypedModel, node: TypedNode) -> bool:

@@ -112,7 +112,7 @@ class Piece:
 def slice_of_concat(model: TypedModel, node: TypedNode, op: Slice) -> ModelPatch | None:
     """Slice(TypedConcat(a, b, c)) -> the pieces that it covers, the first and the last one sliced"""
     concat = produced_by(model, node.inputs[0], TypedConcat)
-    if concat is None or not isinstance(concat.op, TypedConcat) or concat.op.axis != op.axis:
+    if concat is None or concat.op.axis != op.axis:
         return None
     pieces = covered(model, concat, op)
     if not pieces or (len(pieces) > 1 and model.single_reader(node.inputs[0]) is None):

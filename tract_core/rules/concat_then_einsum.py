@@ -26,7 +26,7 @@ def concat_then_einsum(model: TypedModel, node: TypedNode, op: EinSum) -> ModelP
         return None  # partial sums would be rounded to the narrower output
     for slot, outlet in enumerate(node.inputs):
         concat = alone_by(model, outlet, TypedConcat)
-        if concat is None or not isinstance(concat.op, TypedConcat):
+        if concat is None:
             continue
         name = op.axes.inputs[slot][concat.op.axis]
         if name not in op.axes.outputs[0] and _is_whole(model, node, op, name):

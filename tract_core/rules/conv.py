@@ -10,7 +10,8 @@ import numpy as np
 
 from tract_core.dims import Dim, is_one
 from tract_core.model.axes import AxesMapping, letters
-from tract_core.model.graph import OutletId
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import Node, OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
@@ -25,9 +26,11 @@ from tract_core.ops.wiring import wire_one, wire_squeeze, wire_unsqueeze
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
 from tract_core.rules.jumps import feeds_jump
-from tract_core.rules.pattern import alone_by, is_known, produced_by, uniform
+from tract_core.rules.pattern import alone_by, is_known, produced_by, read_by, uniform
 
 ROWS = Rows()
+
+ConvNode = Node[TypedFact, Conv]
 
 _SHIFTS: Final = (Add, Sub)
 _FACTORS: Final = (Mul, Div)
@@ -44,7 +47,7 @@ def channelwise_into_conv(model: TypedModel, node: TypedNode, op: Binary) -> Mod
     because something behind it jumps, the operators stay apart.
     """
     conv = _conv_before(model, node)
-    if conv is None or not isinstance(conv.op, Conv):
+    if conv is None:
         return None
     kernel = model.outlet_fact(conv.inputs[1])
     channels = node.outputs[0].fact.shape[_c_axis(conv)]
@@ -69,10 +72,10 @@ def channelwise_into_conv(model: TypedModel, node: TypedNode, op: Binary) -> Mod
     return patch
 
 
-def _conv_before(model: TypedModel, node: TypedNode) -> TypedNode | None:
+def _conv_before(model: TypedModel, node: TypedNode) -> ConvNode | None:
     """The convolution of constants whose result ``node`` alone combines with one number per channel."""
     conv = alone_by(model, node.inputs[0], Conv)
-    if conv is None or not isinstance(conv.op, Conv) or conv.op.q_output is not None:
+    if conv is None or conv.op.q_output is not None:
         return None
     fact = node.outputs[0].fact
     if not all(is_known(model, outlet) for outlet in (*conv.inputs[1:3], node.inputs[1])):
@@ -88,12 +91,11 @@ def _conv_before(model: TypedModel, node: TypedNode) -> TypedNode | None:
     return conv if not fact.datum_type.is_float() or _unseen(model, node, conv) else None
 
 
-def _unseen(model: TypedModel, node: TypedNode, conv: TypedNode) -> bool:
+def _unseen(model: TypedModel, node: TypedNode, conv: ConvNode) -> bool:
     """Whether taking the numbers of ``node`` into kernel and bias of floats changes last digits only, and unseen."""
     known = [model.constant(outlet) for outlet in (*conv.inputs[1:3], node.inputs[1])]
     if any(one is None or one.dtype.itemsize < 4 for one in known) or feeds_jump(model, OutletId(node.id)):
         return False
-    assert isinstance(conv.op, Conv)  # the caller asked
     kernel, bias, number = (np.asarray(one, np.float64) for one in known)
     kind = np.finfo(conv.outputs[0].fact.datum_type.numpy)
     if isinstance(node.op, _SHIFTS):
@@ -105,8 +107,7 @@ def _unseen(model: TypedModel, node: TypedNode, conv: TypedNode) -> bool:
     return bool(np.all(in_full) and np.all(bias <= kind.max))
 
 
-def _c_axis(conv: TypedNode) -> int:
-    assert isinstance(conv.op, Conv)  # the caller asked
+def _c_axis(conv: ConvNode) -> int:
     return conv.op.pool.data_format.c_axis(conv.outputs[0].fact.rank)
 
 
@@ -129,7 +130,7 @@ def pad_into_conv(model: TypedModel, node: TypedNode, op: Conv) -> ModelPatch | 
     """Conv(Pad(x)), zeros on spatial axes -> Conv(x) with more padding"""
     pad = produced_by(model, node.inputs[0], Pad)
     before = _explicit(op.pool)
-    if pad is None or not isinstance(pad.op, Pad) or before is None or op.q_output is not None:
+    if pad is None or before is None or op.q_output is not None:
         return None
     mode = pad.op.mode
     if not isinstance(mode, PadConstant) or mode.value.array.item() != 0:
@@ -185,7 +186,7 @@ def _with(values: Sequence[int], place: int, value: int) -> tuple[int, ...]:
 def downsample_into_conv(model: TypedModel, node: TypedNode, op: Downsample) -> ModelPatch | None:
     """Downsample(Conv(x)) on a spatial axis -> Conv(x) with a larger stride, when nothing else reads the convolution"""
     conv = alone_by(model, node.inputs[0], Conv)
-    if conv is None or not isinstance(conv.op, Conv) or op.stride < 2 or op.modulo != 0:
+    if conv is None or op.stride < 2 or op.modulo != 0:
         return None
     pool = conv.op.pool
     axis = op.axis - pool.data_format.h_axis
@@ -226,8 +227,8 @@ def pointwise_conv(model: TypedModel, node: TypedNode, op: Conv) -> ModelPatch |
 
 def _will_be_folded(model: TypedModel, node: TypedNode) -> bool:
     """Whether what reads the convolution goes into its kernel first."""
-    reader = model.single_reader(OutletId(node.id))
-    if reader is None or not isinstance(reader.op, (*_SHIFTS, *_FACTORS)) or reader.inputs[0].node != node.id:
+    reader = read_by(model, OutletId(node.id), *_SHIFTS, *_FACTORS)
+    if reader is None or reader.inputs[0].node != node.id:
         return False
     return _conv_before(model, reader) is not None
 
@@ -243,7 +244,7 @@ def drop_single_axis(model: TypedModel, node: TypedNode, op: Conv) -> ModelPatch
     """Conv(AddAxis(x)), the new axis being spatial and passing through -> AddAxis(Conv(x)) with one axis less"""
     change = alone_by(model, node.inputs[0], AddAxis)
     padding = _explicit(op.pool)
-    if change is None or not isinstance(change.op, AddAxis) or padding is None or op.pool.rank < 2:
+    if change is None or padding is None or op.pool.rank < 2:
         return None
     layout = op.pool.data_format
     axis = change.op.axis - layout.h_axis

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tract_core.dims import ceil_div, is_symbolic
 from tract_core.errors import TractError
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.source import TypedSource
@@ -33,7 +32,7 @@ def remove_downsample(model: TypedModel, node: TypedNode, op: Downsample) -> Mod
 def merge_downsamples(model: TypedModel, node: TypedNode, op: Downsample) -> ModelPatch | None:
     """Downsample(Downsample(x)) forwards on one axis -> Downsample(x), where that surely begins inside of x"""
     first = alone_by(model, node.inputs[0], Downsample)
-    if first is None or not isinstance(first.op, Downsample) or first.op.axis != op.axis:
+    if first is None or first.op.axis != op.axis:
         return None
     if first.op.stride < 0 or op.stride < 0:
         return None
@@ -48,7 +47,7 @@ def merge_downsamples(model: TypedModel, node: TypedNode, op: Downsample) -> Mod
 def downsample_before_slice(model: TypedModel, node: TypedNode, op: Downsample) -> ModelPatch | None:
     """Downsample(Slice(x)) forwards on one axis -> Slice(Downsample(x)), when nothing else reads the slice"""
     part = alone_by(model, node.inputs[0], Slice)
-    if part is None or not isinstance(part.op, Slice) or part.op.axis != op.axis or op.stride < 2:
+    if part is None or part.op.axis != op.axis or op.stride < 2:
         return None
     start, end = part.op.start, part.op.end
     if is_symbolic(start) or model.symbols.less_or_equal(start + op.modulo, end) is not True:
@@ -65,7 +64,7 @@ def downsample_before_slice(model: TypedModel, node: TypedNode, op: Downsample) 
 @rewrites(Downsample)
 def pull_downsample_up(model: TypedModel, node: TypedNode, op: Downsample) -> ModelPatch | None:
     """Downsample(f(x)) -> f(Downsample(x)), when nothing else reads what f computes and the axis passes through f"""
-    producer: Any = alone_by(model, node.inputs[0], object)
+    producer = alone_by(model, node.inputs[0], TypedOp)
     if producer is None or isinstance(producer.op, (TypedSource, Const, Slice)) or len(producer.outputs) != 1:
         return None
     if isinstance(producer.op, Downsample) and producer.op.axis <= op.axis:

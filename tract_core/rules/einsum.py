@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from tract_core.dims import Dim, is_one, product
 from tract_core.model.axes import AxesMapping
-from tract_core.model.graph import OutletId
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import Node, OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
@@ -17,7 +18,7 @@ from tract_core.ops.einsum import EinSum
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
-from tract_core.rules.pattern import alone_by, is_known, produced_by
+from tract_core.rules.pattern import alone_by, is_known, node_of, produced_by
 
 ROWS = Rows()
 
@@ -36,14 +37,15 @@ def axis_op_into_einsum(model: TypedModel, node: TypedNode, op: EinSum) -> Model
             taken = [""] * len(term)
             for place, axis in enumerate(change.op.permutation(len(term))):
                 taken[axis] = term[place]
-            return _rewired(model, node, op.axes.with_input(slot, "".join(taken)), {slot: change.inputs[0]})
+            return _rewired(model, node, op, op.axes.with_input(slot, "".join(taken)), {slot: change.inputs[0]})
         if isinstance(change.op, RmAxis):
             axis = change.op.axis
             longer = term[:axis] + op.axes.free_name() + term[axis:]
-            return _rewired(model, node, op.axes.with_input(slot, longer), {slot: change.inputs[0]})
+            return _rewired(model, node, op, op.axes.with_input(slot, longer), {slot: change.inputs[0]})
         if isinstance(change.op, AddAxis):
             return _without_new_axis(model, node, op, slot, change)
-        patch = _split_merged_axis(model, node, op, slot, change) if isinstance(change.op, Reshape) else None
+        merged = node_of(change, Reshape)
+        patch = merged and _split_merged_axis(model, node, op, slot, merged)
         if patch is not None:
             return patch
     return None
@@ -60,18 +62,18 @@ def _without_new_axis(model: TypedModel, node: TypedNode, op: EinSum, slot: int,
     name = term[axis]
     axes = op.axes.with_input(slot, term[:axis] + term[axis + 1 :])
     if any(name in other for other in axes.inputs) or name not in axes.outputs[0]:
-        return _rewired(model, node, axes, {slot: change.inputs[0]})
+        return _rewired(model, node, op, axes, {slot: change.inputs[0]})
     place = axes.outputs[0].index(name)
     shorter = axes.with_output(0, axes.outputs[0].replace(name, ""))
-    return _rewired(model, node, shorter, {slot: change.inputs[0]}, behind=AddAxis(place))
+    return _rewired(model, node, op, shorter, {slot: change.inputs[0]}, behind=AddAxis(place))
 
 
 def _split_merged_axis(
-    model: TypedModel, node: TypedNode, op: EinSum, slot: int, change: TypedNode
+    model: TypedModel, node: TypedNode, op: EinSum, slot: int, change: Node[TypedFact, Reshape]
 ) -> ModelPatch | None:
     """Where axes were merged into one: summed over as several, or merged behind the sum; constants are split alike."""
     merge = change.op
-    if not isinstance(merge, Reshape) or len(merge.after) != 1 or len(merge.before) < 2:
+    if len(merge.after) != 1 or len(merge.before) < 2:
         return None
     name = op.axes.inputs[slot][merge.at]
     others = [other for other, term in enumerate(op.axes.inputs) if other != slot and name in term]
@@ -85,7 +87,7 @@ def _split_merged_axis(
     undo = {other: Reshape(op.axes.inputs[other].index(name), merge.after, merge.before) for other in others}
     output = op.axes.outputs[0]
     behind = Reshape(output.index(name), merge.before, merge.after) if name in output else None
-    return _rewired(model, node, axes, {slot: change.inputs[0]}, behind=behind, before=undo)
+    return _rewired(model, node, op, axes, {slot: change.inputs[0]}, behind=behind, before=undo)
 
 
 def _can_split(model: TypedModel, outlet: OutletId, term: str, name: str, merge: Reshape) -> bool:
@@ -104,6 +106,7 @@ def _free_names(axes: AxesMapping, count: int) -> list[str]:
 def _rewired(
     model: TypedModel,
     node: TypedNode,
+    op: EinSum,
     axes: AxesMapping,
     inputs: dict[int, OutletId],
     *,
@@ -111,13 +114,12 @@ def _rewired(
     before: dict[int, Reshape] | None = None,
 ) -> ModelPatch:
     """The sum over ``axes``, some inputs replaced, an axis operator behind it, and reshapes before some inputs."""
-    assert isinstance(node.op, EinSum)  # the rules look at nothing else
     patch = ModelPatch(model)
     taps = [patch.tap(inputs.get(slot, outlet)) for slot, outlet in enumerate(node.inputs)]
     for slot, reshape in (before or {}).items():
         taps[slot] = wire_one(patch.model, f"{node.name}.split{slot}", reshape, taps[slot])
     name = node.name if behind is None else f"{node.name}.einsum"
-    result = wire_one(patch.model, name, replace(node.op, axes=axes), *taps)
+    result = wire_one(patch.model, name, replace(op, axes=axes), *taps)
     if behind is not None:
         result = wire_one(patch.model, node.name, behind, result)
     patch.shunt(OutletId(node.id), result)
@@ -128,7 +130,7 @@ def _rewired(
 def axis_op_behind_einsum(model: TypedModel, node: TypedNode, op: MoveAxis | RmAxis) -> ModelPatch | None:
     """MoveAxis(EinSum(x, y)), RmAxis(EinSum(x, y)) -> EinSum(x, y) over other axes, when nothing else reads the sum"""
     summed = alone_by(model, node.inputs[0], EinSum)
-    if summed is None or not isinstance(summed.op, EinSum) or summed.op.q_output is not None:
+    if summed is None or summed.op.q_output is not None:
         return None
     term = summed.op.axes.outputs[0]
     if isinstance(op, MoveAxis):
@@ -161,7 +163,7 @@ def stretched_into_einsum(model: TypedModel, node: TypedNode, op: EinSum) -> Mod
         others = [(o, t) for other, (o, t) in enumerate(zip(node.inputs, op.axes.inputs, strict=True)) if other != slot]
         if _repeats(term) or not all(_has(model, others, name, size) for name, size in lost.items()):
             continue
-        return _rewired(model, node, op.axes.with_input(slot, term[missing:]), {slot: stretch.inputs[0]})
+        return _rewired(model, node, op, op.axes.with_input(slot, term[missing:]), {slot: stretch.inputs[0]})
     return None
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
 from tract_core.data import Constant
 from tract_core.model.fact import TypedFact
-from tract_core.model.graph import OutletId
+from tract_core.model.graph import Node, OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel, TypedNode
+
+K = TypeVar("K", bound=TypedOp)
 
 UNIFORM_ELEMENTS: Final = 1 << 16
 """Constants up to this many elements are looked at to see whether all elements are equal."""
@@ -19,18 +21,25 @@ MOST_READERS: Final = 256
 """Rules do not compare the readers of a tensor that has more: that would take the square of the time."""
 
 
-def produced_by(model: TypedModel, outlet: OutletId, *kinds: type) -> TypedNode | None:
+def node_of(node: TypedNode | None, *kinds: type[K]) -> Node[TypedFact, K] | None:
+    """``node``, when there is one and its operator is of one of these types."""
+    return cast("Node[TypedFact, K]", node) if node is not None and isinstance(node.op, kinds) else None
+
+
+def produced_by(model: TypedModel, outlet: OutletId, *kinds: type[K]) -> Node[TypedFact, K] | None:
     """The node that an outlet belongs to, when its operator is of one of these types."""
-    node = model.nodes[outlet.node]
-    return node if isinstance(node.op, kinds) else None
+    return node_of(model.nodes[outlet.node], *kinds)
 
 
-def alone_by(model: TypedModel, outlet: OutletId, *kinds: type) -> TypedNode | None:
+def alone_by(model: TypedModel, outlet: OutletId, *kinds: type[K]) -> Node[TypedFact, K] | None:
     """Like `produced_by`, when the outlet has one reader only, and is no output of the model."""
-    node = model.nodes[outlet.node]
-    if not isinstance(node.op, kinds) or model.single_reader(outlet) is None:
-        return None
-    return node
+    found = produced_by(model, outlet, *kinds)
+    return None if found is None or model.single_reader(outlet) is None else found
+
+
+def read_by(model: TypedModel, outlet: OutletId, *kinds: type[K]) -> Node[TypedFact, K] | None:
+    """The only reader of an outlet that is no output of the model, when its operator is of one of these types."""
+    return node_of(model.single_reader(outlet), *kinds)
 
 
 def is_known(model: TypedModel, outlet: OutletId) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from tract_core.model.graph import OutletId
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import Node, OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
@@ -40,7 +41,7 @@ def merge_reduces(model: TypedModel, node: TypedNode, op: Reduce) -> ModelPatch 
     Sums and products come in no certain order, but one in f16 or bf16 is rounded when it is done, and so stays apart.
     """
     first = alone_by(model, node.inputs[0], Reduce)
-    if first is None or not isinstance(first.op, Reduce) or first.op.reducer is not op.reducer:
+    if first is None or first.op.reducer is not op.reducer:
         return None
     if op.reducer not in _JOINS or set(first.op.axes) & set(op.axes):
         return None
@@ -57,7 +58,7 @@ def mean_of_squares(model: TypedModel, node: TypedNode, op: Mul | Div) -> ModelP
     Not in f16 and bf16, where the mean would not be rounded, as the sum is.
     """
     total = alone_by(model, node.inputs[0], Reduce)
-    if total is None or not isinstance(total.op, Reduce) or total.op.reducer is not Reducer.SUM:
+    if total is None or total.op.reducer is not Reducer.SUM:
         return None
     inner = alone_by(model, total.inputs[0], Square)
     fact = node.outputs[0].fact
@@ -66,11 +67,10 @@ def mean_of_squares(model: TypedModel, node: TypedNode, op: Mul | Div) -> ModelP
     return ModelPatch.replace_op(model, node, Reduce(total.op.axes, Reducer.MEAN_OF_SQUARES), inner.inputs)
 
 
-def _counts(model: TypedModel, node: TypedNode, total: TypedNode, op: Mul | Div) -> bool:
+def _counts(model: TypedModel, node: TypedNode, total: Node[TypedFact, Reduce], op: Mul | Div) -> bool:
     """Whether the second operand is how many elements are summed, or its reciprocal, and stretches nothing."""
-    axes: tuple[int, ...] = getattr(total.op, "axes", ())
     shape = model.outlet_fact(total.inputs[0]).shape
-    sizes = [shape[axis] for axis in axes]
+    sizes = [shape[axis] for axis in total.op.axes]
     factor = uniform(model, node.inputs[1])
     if factor is None or not all(isinstance(size, int) for size in sizes):
         return False
@@ -99,7 +99,7 @@ def rms_norm(model: TypedModel, node: TypedNode, op: Mul | Div) -> ModelPatch | 
         if not plus or not found:
             continue
         mean = produced_by(model, plus.inputs[found[0]], Reduce)
-        if mean is None or not isinstance(mean.op, Reduce) or mean.inputs[0] != x or len(mean.op.axes) != 1:
+        if mean is None or mean.inputs[0] != x or len(mean.op.axes) != 1:
             continue
         fits = model.outlet_fact(x).shape == node.outputs[0].fact.shape
         if not fits or mean.op.reducer is not Reducer.MEAN_OF_SQUARES:

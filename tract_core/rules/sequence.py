@@ -13,6 +13,7 @@ from tract_core.ops.sequence import ConcatFromSequence, SequenceAt, SequenceCons
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
+from tract_core.rules.pattern import produced_by
 
 ROWS = Rows()
 
@@ -20,8 +21,8 @@ ROWS = Rows()
 @rewrites(SequenceAt)
 def item_of_construct(model: TypedModel, node: TypedNode, op: SequenceAt) -> ModelPatch | None:
     """SequenceAt of SequenceConstruct, at a known position -> the value at that position"""
-    made, position = model.producer(node.inputs[0]), model.constant(node.inputs[1])
-    if not isinstance(made.op, SequenceConstruct) or position is None:
+    made, position = produced_by(model, node.inputs[0], SequenceConstruct), model.constant(node.inputs[1])
+    if made is None or position is None:
         return None
     place = int(position.reshape(()))
     if not -len(made.inputs) <= place < len(made.inputs):
@@ -32,8 +33,8 @@ def item_of_construct(model: TypedModel, node: TypedNode, op: SequenceAt) -> Mod
 @rewrites(ConcatFromSequence)
 def concat_of_construct(model: TypedModel, node: TypedNode, op: ConcatFromSequence) -> ModelPatch | None:
     """ConcatFromSequence of SequenceConstruct -> TypedConcat"""
-    made = model.producer(node.inputs[0])
-    if not isinstance(made.op, SequenceConstruct) or not made.inputs:
+    made = produced_by(model, node.inputs[0], SequenceConstruct)
+    if made is None or not made.inputs:
         return None
     patch = ModelPatch(model)
     pieces = [patch.tap(outlet) for outlet in made.inputs]
@@ -50,8 +51,8 @@ def concat_of_construct(model: TypedModel, node: TypedNode, op: ConcatFromSequen
 @rewrites(OptionalGetElement)
 def element_of_construct(model: TypedModel, node: TypedNode, op: OptionalGetElement) -> ModelPatch | None:
     """OptionalGetElement of OptionalConstruct -> the value"""
-    made = model.producer(node.inputs[0])
-    return ModelPatch.shunt_one(model, node, made.inputs[0]) if isinstance(made.op, OptionalConstruct) else None
+    made = produced_by(model, node.inputs[0], OptionalConstruct)
+    return None if made is None else ModelPatch.shunt_one(model, node, made.inputs[0])
 
 
 for rule in (item_of_construct, concat_of_construct, element_of_construct):

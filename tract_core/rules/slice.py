@@ -32,7 +32,7 @@ def remove_slice(model: TypedModel, node: TypedNode, op: Slice) -> ModelPatch | 
 def merge_slices(model: TypedModel, node: TypedNode, op: Slice) -> ModelPatch | None:
     """Slice(Slice(x)) on one axis -> Slice(x)"""
     first = produced_by(model, node.inputs[0], Slice)
-    if first is None or not isinstance(first.op, Slice) or first.op.axis != op.axis:
+    if first is None or first.op.axis != op.axis:
         return None
     start: Dim = first.op.start
     return ModelPatch.replace_op(model, node, Slice(op.axis, start + op.start, start + op.end), first.inputs)
