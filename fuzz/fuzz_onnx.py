@@ -65,9 +65,6 @@ def parsed(contents):
     return [onnx.load_from_string(content) for content in contents]
 
 
-# -- one file ------------------------------------------------------------------------------------------------------
-
-
 def look_for_mistake(error):
     """Raise a finding where a typed error wraps what can only be a mistake of ours."""
     cause, seen = error, set()
@@ -197,9 +194,6 @@ def compare(found, wanted):
         finite = np.isfinite(a) & np.isfinite(b)
         if scale < 1e6 and not np.allclose(a[finite], b[finite], rtol=2e-2, atol=2e-2 * scale):
             raise Finding("simplifying changes the result")
-
-
-# -- the process that does it ----------------------------------------------------------------------------------------
 
 
 def content_of(models, seed, number):

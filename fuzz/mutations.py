@@ -97,9 +97,6 @@ def _bytes_changed(content: bytes, chance: random.Random) -> bytes:
     return bytes(data)
 
 
-# -- fields --------------------------------------------------------------------------------------------------------
-
-
 def _messages(root: Message) -> Iterator[Message]:
     pending = [root]
     while pending:

@@ -132,9 +132,6 @@ def count_node() -> None:
         watch.node()
 
 
-# -- runs ----------------------------------------------------------------------------------------------------------
-
-
 @cache
 def machine_memory() -> int:
     """Bytes of memory that this process may have: what is built in, or less where a limit is set on it."""

@@ -212,9 +212,6 @@ def test_a_difference_that_json_has_no_number_for(tract: Call, model: Path, step
     assert [one["largest"] for one in content["tensors"] if one["compared"]] == ["inf"]
 
 
-# -- nothing passes that was not looked at -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "flags", [("--against", "reference"), ("--against", "default"), ("--stage", "before-optimize")]
 )

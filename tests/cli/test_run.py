@@ -284,9 +284,6 @@ def test_frames_of_inputs_that_have_none(tract: Call, tmp_path: Path) -> None:
         assert f"{text!r} is no number of frames" in refused.output
 
 
-# -- nothing passes that was not looked at -----------------------------------------------------------------------------
-
-
 def failing(result: Result) -> str:
     """The message of a command that failed."""
     assert result.exit_code == 1

@@ -63,9 +63,6 @@ def _run(model: TypedModel, *arrays: object) -> list[np.ndarray]:
     return TypedSimplePlan(model).run([np.asarray(array) for array in arrays])
 
 
-# -- values that are known while a model is wired ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("op", "others", "wanted"),
     [
@@ -153,9 +150,6 @@ def test_shape_gather_concat_reshape_resolves_while_it_is_wired() -> None:
         (found,) = _run(model, array)
         assert found.shape == (batch_size, 2, 12 * length)
         assert found.ravel().tolist() == array.ravel().tolist()
-
-
-# -- sizes that only a run can tell ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("declutter", [False, True])
@@ -386,9 +380,6 @@ def test_eye(diagonal: int) -> None:
     assert found.tolist() == [[float(column - row == diagonal) for column in range(4)] for row in range(3)]
 
 
-# -- reshapes ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("fact", "shape", "wanted"),
     [
@@ -428,9 +419,6 @@ def test_reshape_that_cannot_be(fact: str, shape: list[int], message: str) -> No
     model, (x,) = _model(fact)
     with pytest.raises(FactError, match=message):
         wire_dyn_reshape(model, "y", x, model.add_const("shape", np.array(shape)))
-
-
-# -- folding -----------------------------------------------------------------------------------------------------------
 
 
 def test_pinned_constant_is_not_folded() -> None:

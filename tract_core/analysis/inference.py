@@ -116,8 +116,6 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
         fact = InferenceFact(value.datum_type, array.shape, value)
         return OutletId(self.add_node(name, Known(value), [fact]).id)
 
-    # -- facts -----------------------------------------------------------------------------------------------------
-
     def add_claim(self, outlet: OutletId, fact: InferenceFact) -> None:
         """Note what the file says of a tensor that a node computes, if it says anything."""
         if fact != InferenceFact():
@@ -162,8 +160,6 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
     def output_facts(self, node: InferenceNode) -> list[InferenceFact]:
         """What is known of a node's outputs, in order."""
         return [self.outlet_fact(outlet) for outlet in node.outlets()]
-
-    # -- typing ----------------------------------------------------------------------------------------------------
 
     def analyse(self) -> InferenceModel:
         """Find all types and shapes that can be found, and note them as the outlets' facts; returns the model.

@@ -75,9 +75,6 @@ def _conclude(reference: Reference, verdicts: Sequence[Verdict], outputs: Collec
         )
 
 
-# -- the reference -----------------------------------------------------------------------------------------------------
-
-
 def _reference(request: Request, model: TypedModel, arrays: list[Array], flags: Flags) -> Reference:
     if flags["npz"]:
         return Reference(flags["npz"], read_bundle(flags["npz"]))
@@ -159,9 +156,6 @@ def _as_outputs(request: Request, model: TypedModel, arrays: list[Array]) -> dic
     shown.set_outputs(outlet for node in computed for outlet in node.outlets())
     outputs = request.prepare(shown).spawn().run(arrays)
     return {shown.outlet_name(outlet): array for outlet, array in zip(shown.outputs, outputs, strict=True)}
-
-
-# -- the verdicts ------------------------------------------------------------------------------------------------------
 
 
 def judge(

@@ -81,8 +81,6 @@ class Frame(click.Group):
         first = sum(getattr(option, "group", None) == LOADING for option in own)
         return [*own[:first], *self.frontend_flags, *own[first:]]
 
-    # -- help ------------------------------------------------------------------------------------------------------
-
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The shape of a command line."""
         formatter.write_usage(ctx.command_path, f"{GLOBAL_USAGE} [SUBCOMMAND] [FLAGS]")
@@ -122,8 +120,6 @@ class Frame(click.Group):
         ]
         return items if model else [*items, *models(incomplete)]
 
-    # -- parsing ---------------------------------------------------------------------------------------------------
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Split the line at the subcommand; the part before it holds MODEL and the global flags."""
         line = Splitter(self, ctx).split(args)
@@ -139,8 +135,6 @@ class Frame(click.Group):
         if ctx.params.get("machine_friendly") or os.environ.get("NO_COLOR"):
             ctx.color = False
         return remaining
-
-    # -- running ---------------------------------------------------------------------------------------------------
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Parse and run a command line. Whatever is printed steers no terminal."""

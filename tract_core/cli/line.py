@@ -120,8 +120,6 @@ class Splitter:
                 return word
         return None
 
-    # -- flags -----------------------------------------------------------------------------------------------------
-
     def _take(self, known: Mapping[str, click.Option], word: str, later: list[str]) -> list[str] | None:
         """A flag and its values, taken from ``later``; ``None`` when it is not among those that are known."""
         long = word.startswith("--")
@@ -177,8 +175,6 @@ class Splitter:
         if found is None:
             return {}
         return _by_name([*found.params, click.Option(sorted(HELP), is_flag=True)])
-
-    # -- words -----------------------------------------------------------------------------------------------------
 
     def _command(self, name: str) -> click.Command | None:
         return self.commands.get_command(self.ctx, name)

@@ -117,8 +117,6 @@ class Pipeline:
         before, after = (sum(one.frames for one in side if one.name in ("", name)) for side in both)
         return before, after
 
-    # -- stages ----------------------------------------------------------------------------------------------------
-
     def _overridden(self, model: AnyModel) -> AnyModel:
         """The model as the flags change what the file says."""
         for assertion in self.flags.assertions:
@@ -213,9 +211,6 @@ def _symbols_of(model: TypedModel) -> set[str]:
     from tract_core.model.substitute import symbols_in
 
     return set(symbols_in(model))
-
-
-# -- names and texts ---------------------------------------------------------------------------------------------------
 
 
 def _named_fact(model: InferenceModel, spec: str) -> tuple[str | None, InferenceFact]:

@@ -64,9 +64,6 @@ def whole(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Paramete
     return callback
 
 
-# -- sizes and symbols -------------------------------------------------------------------------------------------------
-
-
 def setting(text: str) -> tuple[str, Dim]:
     """``SYM=EXPR``: the symbol, as it is or written ``i"a=b"``, and the size that it becomes. Raises InputError."""
     from tract_core.dims import parse_dim
@@ -118,9 +115,6 @@ def assertion(text: str) -> Assertion:
         return parse_assertion(text)
     except DimError as error:
         raise InputError(f"--assert {text!r}: {error.problem}", hint="as in --assert 'S>=1'") from None
-
-
-# -- facts -------------------------------------------------------------------------------------------------------------
 
 
 def input_spec(text: str) -> str:
@@ -205,9 +199,6 @@ def _no_fact(flag: str, text: str, fact: str, error: TractError) -> InputError:
     return InputError(problem, hint=error.hint or "write it as in '1,3,S,f32'")
 
 
-# -- numbers -----------------------------------------------------------------------------------------------------------
-
-
 def random_range(text: str) -> Range:
     """``[NAME=]A..B``. Raises InputError."""
     name, _, interval = text.rpartition("=")
@@ -270,9 +261,6 @@ def _counted(text: str, value: float) -> int:
     return int(value)
 
 
-# -- transforms --------------------------------------------------------------------------------------------------------
-
-
 def transform(spec: str) -> str:
     """A transform as the library takes it: a name, ``NAME(key=value, ...)``, or JSON. Raises InputError."""
     import json
@@ -286,9 +274,6 @@ def transform(spec: str) -> str:
     except InputError as error:
         raise InputError(f"--transform {error.problem}", hint=error.hint) from None
     return spec
-
-
-# -- assertions --------------------------------------------------------------------------------------------------------
 
 
 def tolerance(text: str) -> Tolerance:

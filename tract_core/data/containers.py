@@ -178,9 +178,6 @@ def sequence_of(datum_type: DType, items: Iterable[ItemFact]) -> SequenceType:
     return SequenceType(item, items if len(items) <= KNOWN_ITEMS else None)
 
 
-# -- what fits what ------------------------------------------------------------------------------------------------
-
-
 def compatible_types(a: DType, b: DType) -> bool:
     """Whether a value of one type may stand where the other is expected: nothing that is known of them differs."""
     if a == b:
@@ -213,9 +210,6 @@ def compatible_items(a: ItemFact, b: ItemFact) -> bool:
         return False
     pairs = zip(a.shape, b.shape, strict=True)
     return not any(x is not None and y is not None and same_dim(x, y) is False for x, y in pairs)
-
-
-# -- what two types have in common ---------------------------------------------------------------------------------
 
 
 def join_types(a: DType, b: DType) -> DType | None:
@@ -288,9 +282,6 @@ def _more_precise(a: Dim | None, b: Dim | None) -> Dim | None:
     return b if a is None or (b is not None and is_symbolic(a) and not is_symbolic(b)) else a
 
 
-# -- sizes ---------------------------------------------------------------------------------------------------------
-
-
 def map_sizes(kind: DType, function: SizeFn) -> DType:
     """``kind`` with every size inside it replaced; by ``None`` where it becomes unknown."""
     if isinstance(kind, SequenceType):
@@ -339,8 +330,6 @@ def forget_symbols(kind: DType, known: frozenset[str]) -> DType:
     """``kind`` with the sizes forgotten that mention other symbols than ``known``: they mean nothing elsewhere."""
     return map_sizes(kind, lambda dim: dim if symbols_of(dim) <= known else None)
 
-
-# -- text ----------------------------------------------------------------------------------------------------------
 
 _CONTAINER: Final = re.compile(r"\s*(sequence|optional|map)\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
 _ENTRY: Final = re.compile(r"(?:\((?:[^()]|\([^()]*\))*\)|[^,])+")

@@ -84,9 +84,6 @@ def place(
     return Layout(centres, passages, width, bottoms[-1] if bottoms else 0.0)
 
 
-# -- layers ------------------------------------------------------------------------------------------------------------
-
-
 def _layers(count: int, edges: Sequence[Edge]) -> list[int]:
     """A layer for each box, below all it reads. Boxes with more readers than sources stand right above a reader."""
     below: list[list[int]] = [[] for _ in range(count)]
@@ -134,9 +131,6 @@ def _chain(cells: list[Cell], edge: Edge) -> list[int]:
 def _join(cells: list[Cell], upper: int, lower: int) -> None:
     cells[upper].below.append(lower)
     cells[lower].above.append(upper)
-
-
-# -- places in a layer -------------------------------------------------------------------------------------------------
 
 
 def _ordered(cells: list[Cell]) -> list[list[int]]:
@@ -212,9 +206,6 @@ def _place(cell: Cell, places: dict[int, int], number: int, *, down: bool) -> fl
     """The median of the places of its neighbours in the row before; where there are none, it stays."""
     neighbours = cell.above if down else cell.below
     return median([places[one] for one in neighbours] or [places[number]])
-
-
-# -- positions ---------------------------------------------------------------------------------------------------------
 
 
 def _position(cells: list[Cell], rows: Sequence[Sequence[int]], gap: float) -> None:

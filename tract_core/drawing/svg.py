@@ -108,9 +108,6 @@ def _framed(title: str, inner: Panel, left: float) -> Iterator[str]:
     yield "</g>"
 
 
-# -- boxes -------------------------------------------------------------------------------------------------------------
-
-
 def _lines(box: Box) -> list[tuple[str, float, str]]:
     """The lines of a box: text, size of the letters, colour."""
     small = [box.name, *box.notes] if box.name else [*box.notes]
@@ -146,9 +143,6 @@ def _boxes(boxes: Sequence[Box], layout: Layout, sizes: Sequence[Point]) -> Iter
             )
             bottom += LEADING
         yield "</g>"
-
-
-# -- arrows ------------------------------------------------------------------------------------------------------------
 
 
 def _arrows(

@@ -95,8 +95,6 @@ _WORDS: Final[Mapping[Relation, str]] = {
 }
 
 
-# -- asking while a model is wired ---------------------------------------------------------------------------------
-
 _NOTED: ContextVar[list[Condition] | None] = ContextVar("noted", default=None)
 _ORIGIN: ContextVar[str | None] = ContextVar("origin", default=None)
 
@@ -180,9 +178,6 @@ def _may(condition: Condition) -> bool:
     if answer is None and noted is not None:
         noted.append(condition)
     return answer is not False
-
-
-# -- keeping -------------------------------------------------------------------------------------------------------
 
 
 class Conditions:

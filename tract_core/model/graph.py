@@ -104,8 +104,6 @@ class Graph(Generic[FactT, OpT]):
         self.limits = DEFAULT_LIMITS
         self._ids = Names()
 
-    # -- building --------------------------------------------------------------------------------------------------
-
     def add_node(self, name: str, op: OpT, facts: Iterable[FactT], inputs: Sequence[OutletId] = ()) -> Node[FactT, OpT]:
         """Append a node. A name that is taken gets a numbered suffix.
 
@@ -147,8 +145,6 @@ class Graph(Generic[FactT, OpT]):
     def set_label(self, outlet: OutletId, label: str) -> None:
         """Give an outlet a name of its own. Raises GraphError for one that cannot be shown."""
         self.outlet_labels[outlet] = checked_name(label)
-
-    # -- reading ---------------------------------------------------------------------------------------------------
 
     def node(self, node_id: int) -> Node[FactT, OpT]:
         """The node of that id. Raises GraphError when there is none."""
@@ -250,8 +246,6 @@ class Graph(Generic[FactT, OpT]):
                 state[current] = True
                 order.append(current)
                 stack.pop()
-
-    # -- removing --------------------------------------------------------------------------------------------------
 
     def remove_if_dead(self, node_id: int) -> list[int]:
         """Remove a node that nothing reads, and the producers that this leaves unread.

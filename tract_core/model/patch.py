@@ -37,8 +37,6 @@ class ModelPatch:
         self.retired: list[int] = []
         self._tap_of: dict[OutletId, OutletId] = {}
 
-    # -- common forms ----------------------------------------------------------------------------------------------
-
     @staticmethod
     def replace_op(
         model: TypedModel, node: TypedNode, op: TypedOp, inputs: Sequence[OutletId] | None = None
@@ -58,8 +56,6 @@ class ModelPatch:
         patch = ModelPatch(model)
         patch.shunt(OutletId(node.id), patch.tap(node.inputs[0] if source is None else source))
         return patch
-
-    # -- building --------------------------------------------------------------------------------------------------
 
     def tap(self, outlet: OutletId) -> OutletId:
         """An outlet of the patch that stands for ``outlet`` of the target; asked twice, the same one."""
@@ -95,8 +91,6 @@ class ModelPatch:
         """
         if self.target.nodes[node_id].op.checks:
             self.retired.append(node_id)
-
-    # -- applying --------------------------------------------------------------------------------------------------
 
     def apply(self) -> PatchResult:
         """Put the new nodes into the target, move the readers over, and remove what is left unread."""

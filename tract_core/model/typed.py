@@ -110,8 +110,6 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         """A copy that changes on its own. Ids and names stay, constants are shared."""
         return self.mapped(lambda op: op, lambda fact: fact, self.symbols.copy())
 
-    # -- wiring ----------------------------------------------------------------------------------------------------
-
     def add_source(self, name: str, fact: TypedFact) -> OutletId:
         """Add an input to the model."""
         from tract_core.model.source import TypedSource
@@ -243,8 +241,6 @@ class TypedModel(Graph[TypedFact, TypedOp]):
             return False
         return watch is None or watch.may_hold(int(volume) * output.datum_type.itemsize, freed)
 
-    # -- order -----------------------------------------------------------------------------------------------------
-
     def eval_order(self, targets: Sequence[OutletId] | None = None) -> list[int]:
         """As for any graph, with the nodes that check something, or bind in a run what others or conditions mention."""
         wanted = list(self.outputs if targets is None else targets)
@@ -286,8 +282,6 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         if not announced:
             return _NO_SYMBOLS
         return announced.difference(self.given_symbols(), *(fact.symbols() for fact in self.input_facts(node)))
-
-    # -- reading and rewriting -------------------------------------------------------------------------------------
 
     def constant(self, outlet: OutletId) -> np.ndarray[Any, Any] | None:
         """The value of an outlet, where it is known and free of symbols."""

@@ -123,9 +123,6 @@ class EinSum(TypedOp):
             raise FactError(f"EinSum {self.axes} cannot sum products of {found} in {self.acc.short}")
 
 
-# -- meaning -------------------------------------------------------------------------------------------------------
-
-
 @ROWS.row(REFERENCE, EinSum)
 def reference(op: EinSum, *inputs: Array) -> Array:
     """Pairs contracted from left to right, each as a batched matrix product."""
@@ -236,9 +233,6 @@ def _size(shape: Sequence[int]) -> int:
     return int(np.prod(shape, dtype=np.int64))
 
 
-# -- other questions -----------------------------------------------------------------------------------------------
-
-
 @ROWS.row(COST, EinSum)
 def cost(op: EinSum, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
     """One multiply-add per combination of indices, for each pair from left to right; additions for a single input."""
@@ -272,9 +266,6 @@ def axes(op: EinSum, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) 
             if is_one(size) and not is_one(sizes.get(term[axis], 1)):
                 mapping = mapping.with_input(slot, term[:axis] + mapping.free_name() + term[axis + 1 :])
     return mapping
-
-
-# -- for those who wire --------------------------------------------------------------------------------------------
 
 
 def accumulator(kind: DType) -> DatumType:

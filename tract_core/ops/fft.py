@@ -100,9 +100,6 @@ def _pairs(op: TypedOp, x: TypedFact, axis: int) -> TypedFact:
     return float_type(op, x)
 
 
-# -- meaning -------------------------------------------------------------------------------------------------------
-
-
 def _to_complex(x: Array) -> Array:
     real = x.astype(wide(x.dtype), copy=False)
     return np.add(real[..., 0], np.multiply(1j, real[..., 1]))
@@ -149,9 +146,6 @@ def inner_dim_to_complex(op: InnerDimToComplex, x: Array) -> Array:
 def complex_to_inner_dim(op: ComplexToInnerDim, x: Array) -> Array:
     """The two parts, side by side."""
     return _to_pairs(x, x.real.dtype)
-
-
-# -- other questions -----------------------------------------------------------------------------------------------
 
 
 @ROWS.row(COST, Fft)

@@ -106,9 +106,6 @@ def _sizes(label: str, branch: Branch, inputs: Sequence[TypedFact]) -> dict[str,
     return known
 
 
-# -- meaning -------------------------------------------------------------------------------------------------------
-
-
 class IfThenElseState:
     """The running branches: each keeps what it keeps, also while the other one runs."""
 
@@ -136,9 +133,6 @@ class IfThenElseState:
 def if_then_else_state(op: IfThenElse, session: Session) -> IfThenElseState:
     """Neither branch has run."""
     return IfThenElseState(op, session)
-
-
-# -- other questions -----------------------------------------------------------------------------------------------
 
 
 @ROWS.row(COST, IfThenElse)

@@ -86,9 +86,6 @@ def _facts_of(model: TypedModel, condition: OutletId, label: str, branch: Body) 
     return branch_facts(label, Branch(body, tuple(range(1, len(inputs)))), inputs)
 
 
-# -- branches that are refused -------------------------------------------------------------------------------------
-
-
 def _without_untypable(model: TypedModel, condition: OutletId, branches: Sequence[Body | TractError]) -> list[Body]:
     """The branches, the one that cannot be typed as one that is refused. Raises FactError when neither can."""
     bodies = [branch for branch in branches if not isinstance(branch, TractError)]

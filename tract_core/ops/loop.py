@@ -129,8 +129,6 @@ def _collected(fact: TypedFact, count: Dim) -> TypedFact:
     return fact.with_shape((count, *fact.shape))
 
 
-# -- wiring --------------------------------------------------------------------------------------------------------
-
 BodyFn = Callable[[Sequence[TypedFact]], "tuple[TypedModel, Sequence[OutletId]]"]
 """``facts of the carried values -> body, and the outlets that its last inputs read`` (those after the carried ones)."""
 
@@ -342,9 +340,6 @@ def _counting() -> Generator[Callable[[str, int], None]]:
             _ROUNDS.reset(token)
 
 
-# -- meaning -------------------------------------------------------------------------------------------------------
-
-
 class LoopState:
     """A running loop. It keeps nothing between turns."""
 
@@ -422,9 +417,6 @@ def _check_limit(limit: int) -> None:
 def loop_state(op: Loop, session: Session) -> LoopState:
     """A loop that has not begun."""
     return LoopState(op, session)
-
-
-# -- other questions -----------------------------------------------------------------------------------------------
 
 
 @ROWS.row(COST, Loop)

@@ -70,9 +70,6 @@ def axes(op: RmsNorm, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact])
     return AxesMapping.natural_but([inputs[0].rank], [outputs[0].rank], [op.axis])
 
 
-# -- wiring --------------------------------------------------------------------------------------------------------
-
-
 def wire_standardize(model: TypedModel, name: str, x: OutletId, axes: Sequence[int], eps: float) -> OutletId:
     """(x - mean(x)) / sqrt(variance(x) + eps) over ``axes``, in the type of ``x``, which must be f32 or wider.
 

@@ -95,9 +95,6 @@ def wire_get_element(model: TypedModel, name: str, optional: OutletId) -> Outlet
     return wire_one(model, name, OptionalGetElement(shape), optional)
 
 
-# -- meaning -------------------------------------------------------------------------------------------------------
-
-
 @ROWS.row(REFERENCE, OptionalNone)
 def none(op: OptionalNone) -> Array:
     """None"""
@@ -124,8 +121,6 @@ def get_element(op: OptionalGetElement, x: Array) -> Array:
         raise RunError("the optional is empty", hint="ask OptionalHasElement first, or give the input a value")
     return to_tensor(held)
 
-
-# -- other questions -----------------------------------------------------------------------------------------------
 
 _ALL = (OptionalNone, OptionalConstruct, OptionalHasElement, OptionalGetElement)
 

@@ -216,9 +216,6 @@ def _moved(op: TypedOp, inputs: Sequence[TypedFact], source: DatumType, to: Datu
     return x.with_type(moved)
 
 
-# -- meaning -------------------------------------------------------------------------------------------------------
-
-
 @ROWS.row(REFERENCE, QuantizeLinear)
 def quantize(op: QuantizeLinear, x: Array, scale: Array, zero: Array) -> Array:
     """round(x / scale) + zero_point, the quotient taken in f32 (in f64 for i32 and f64)"""
@@ -286,9 +283,6 @@ def offset(op: TypedOp, x: Array) -> Array:
     return (x.view(np.uint8) ^ np.uint8(128)).view(np.uint8 if x.dtype == np.int8 else np.int8)
 
 
-# -- other questions -----------------------------------------------------------------------------------------------
-
-
 @ROWS.row(COST, QuantizeLinear)
 def quantize_cost(op: QuantizeLinear, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
     """A division per element."""
@@ -329,9 +323,6 @@ def scale_axes(op: Scale, inputs: Sequence[TypedFact], outputs: Sequence[TypedFa
 def natural_axes(op: TypedOp, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
     """Every axis stays in place."""
     return AxesMapping.natural([inputs[0].rank], [outputs[0].rank])
-
-
-# -- wiring --------------------------------------------------------------------------------------------------------
 
 
 def wire_dynamic_quantize(model: TypedModel, name: str, x: OutletId) -> tuple[OutletId, OutletId, OutletId]:

@@ -147,9 +147,6 @@ def wire_rnn(
     return y, h
 
 
-# -- cells ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Step:
     """The inside of the loop: ``x`` [B, G*H], the input's part of the gates; ``full``: tensors that stay the same.
@@ -315,9 +312,6 @@ class _Rnn(_WholeWeights):
         return [s.activate("h", 0, s.two("preact", Add(), s.x, s.recur(h, s.full["r"])))]
 
 
-# -- products ------------------------------------------------------------------------------------------------------
-
-
 def _product(
     model: TypedModel, name: str, axes: str, x: OutletId, weights: OutletId, *, scale: OutletId | None
 ) -> OutletId:
@@ -338,9 +332,6 @@ def _zero_unless(model: TypedModel, name: str, mask: OutletId, x: OutletId) -> O
     fact = model.outlet_fact(x)
     zero = model.add_const(f"{name}.zero", np.zeros((1,) * fact.rank, fact.datum_type.numpy))
     return wire_one(model, name, Iff(), mask, x, zero)
-
-
-# -- around the loop -----------------------------------------------------------------------------------------------
 
 
 def _wire(

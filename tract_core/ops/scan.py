@@ -195,9 +195,6 @@ def _check_chunk(axis: int, chunk: int, fact: TypedFact, what: str) -> None:
         raise FactError(f"Scan: {what} is {fact}, which has no axis {axis} of size {abs(chunk)} to join")
 
 
-# -- meaning -------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class FrozenScan:
     """A loop between turns: iterations done, the state (``None`` where a turn brings it), and what the body keeps."""
@@ -354,9 +351,6 @@ def _present(piece: Array | None, blank: Array | None) -> Array:
         return piece
     assert blank is not None  # made whenever a piece is missing
     return blank
-
-
-# -- other questions -----------------------------------------------------------------------------------------------
 
 
 @ROWS.row(COST, Scan)

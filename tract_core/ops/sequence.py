@@ -183,9 +183,6 @@ class ConcatFromSequence(TypedOp):
         return ItemFact(item.datum_type, (*item.shape[: self.axis], total, *item.shape[self.axis + 1 :]))
 
 
-# -- facts ---------------------------------------------------------------------------------------------------------
-
-
 def item_of(fact: TypedFact) -> ItemFact:
     """What is known of a value of that fact once it is inside a container."""
     return ItemFact(fact.datum_type, tuple(fact.shape))
@@ -250,9 +247,6 @@ def _place(position: int, length: int, *, one_more: bool = False) -> int | None:
     return position + length if position < 0 else position
 
 
-# -- wiring --------------------------------------------------------------------------------------------------------
-
-
 def wire_at(model: TypedModel, name: str, sequence: OutletId, position: OutletId) -> OutletId:
     """The value of a sequence at a position. Raises Unsupported when its rank is not known."""
     facts = model.outlet_fact(sequence), model.outlet_fact(position)
@@ -281,9 +275,6 @@ def item_shape(model: TypedModel, name: str, item: ItemFact, container: OutletId
             hint="give a fact with the rank to the input that it comes from, as 'sequence(_,_,f32)'",
         )
     return tuple(fresh_size(model, f"{name}_{axis}") if dim is None else dim for axis, dim in enumerate(item.shape))
-
-
-# -- meaning -------------------------------------------------------------------------------------------------------
 
 
 def _list(sequence: Array) -> list[Any]:
@@ -363,8 +354,6 @@ def concat_from(op: ConcatFromSequence, sequence: Array) -> Array:
         raise RunError("the sequence is empty, there is nothing to join", hint="give it at least one tensor")
     return np.stack(values, op.axis) if op.new_axis else np.concatenate(values, op.axis)
 
-
-# -- other questions -----------------------------------------------------------------------------------------------
 
 _ALL = (
     SequenceConstruct,

@@ -85,8 +85,6 @@ class Registry:
         self._found = False
         self._lock = threading.RLock()
 
-    # -- tables ----------------------------------------------------------------------------------------------------
-
     def __getitem__(self, key: TableKey[K, V]) -> Table[K, V]:
         """The table of that key, filled from every plugin at the first question."""
         table = self._tables.get(key.name)
@@ -183,8 +181,6 @@ class Registry:
             return None
         return found
 
-    # -- named offers ----------------------------------------------------------------------------------------------
-
     def frontends(self) -> Mapping[str, Frontend]:
         """The model formats, by name."""
         return self._named("tract_frontends")
@@ -267,8 +263,6 @@ class Registry:
                 self._guard(record, f"hook {hook}", _raise, error)
             self._names[hook] = taken
         return self._names[hook]
-
-    # -- plugins ---------------------------------------------------------------------------------------------------
 
     def plugins(self) -> list[PluginRecord]:
         """Every installed plugin, the core first, with its state. Only the plugin modules themselves are imported."""
@@ -382,8 +376,6 @@ class Registry:
             answers = [(record, self._guard(record, f"hook {hook}", _call, manager, hook)) for record, manager in asked]
             self._answers[hook] = [(record, offer) for record, offer in answers if offer]
         return self._answers[hook]
-
-    # -- failures --------------------------------------------------------------------------------------------------
 
     def _guard(self, record: PluginRecord, doing: str, function: Callable[..., V], *arguments: Any) -> V | None:
         """Call into a plugin. Whatever it raises is recorded, and reported once."""

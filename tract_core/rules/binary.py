@@ -30,8 +30,6 @@ from tract_core.rules.signs import never_negative, zeros_without_sign
 
 ROWS = Rows()
 
-# -- neutral and absorbing elements --------------------------------------------------------------------------------
-
 _NEUTRAL_RIGHT: Final[dict[type[Binary], Any]] = {
     ops.Add: 0,
     ops.Sub: 0,
@@ -122,8 +120,6 @@ def _told_by_running(model: TypedModel, fact: TypedFact) -> bool:
     return not fact.shape.is_concrete and not fact.shape.symbols() <= model.given_symbols()
 
 
-# -- order of operands ---------------------------------------------------------------------------------------------
-
 _MIRRORED: Final[dict[type, Callable[[], Binary]]] = {
     **{kind: kind for kind in (ops.Add, ops.Mul, ops.Min, ops.Max, ops.And, ops.Or, ops.Xor)},
     **{kind: kind for kind in (ops.BitAnd, ops.BitOr, ops.BitXor, ops.Eq, ops.Ne)},
@@ -154,9 +150,6 @@ def smaller_operand_second(model: TypedModel, node: TypedNode, op: Binary) -> Mo
 def _narrower(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
     """Whether the first shape stretches in more axes than the second."""
     return sum(map(is_one, a)) > sum(map(is_one, b))
-
-
-# -- cheaper equivalents -------------------------------------------------------------------------------------------
 
 
 @rewrites(Mul)

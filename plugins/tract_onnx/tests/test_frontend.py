@@ -44,9 +44,6 @@ def load(model, **options):
     return Onnx(**options).load_bytes(model.SerializeToString())
 
 
-# -- names -------------------------------------------------------------------------------------------------------------
-
-
 def test_every_tensor_of_the_file_has_a_node_of_its_name():
     model = encoder(layers=1)
     typed = load(model).into_typed()
@@ -85,9 +82,6 @@ def test_second_outputs_and_passed_inputs_keep_their_names():
     assert [typed.outlet_name(outlet) for outlet in typed.outputs] == wanted
     typed.declutter()
     assert [typed.outlet_name(outlet) for outlet in typed.outputs] == wanted
-
-
-# -- facts and symbols -------------------------------------------------------------------------------------------------
 
 
 def test_sizes_of_the_file():
@@ -156,9 +150,6 @@ def test_properties():
     }
 
 
-# -- control flow ------------------------------------------------------------------------------------------------------
-
-
 def branches(then_size=3):
     """Two graphs that read ``x`` and ``w`` of the graph around them."""
     then = helper.make_graph([helper.make_node("Add", ["x", "w"], ["t"])], "then", [], [value("t", [then_size])])
@@ -214,9 +205,6 @@ def test_scan(attributes):
     wanted = expected(with_output_types(model), inputs)
     for declutter in (False, True):
         assert_close(run(model, inputs, declutter=declutter), wanted)
-
-
-# -- what is refused ---------------------------------------------------------------------------------------------------
 
 
 def test_all_unknown_operators_are_reported_at_once():
@@ -409,9 +397,6 @@ def test_files_that_are_no_models(tmp_path):
             Onnx().load(path)
         assert message in str(caught.value)
         assert caught.value.where == str(path)
-
-
-# -- the plugin seam ---------------------------------------------------------------------------------------------------
 
 
 class _Example:

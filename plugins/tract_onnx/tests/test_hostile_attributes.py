@@ -287,8 +287,6 @@ def test_what_is_odd_and_right(name):
         np.testing.assert_array_equal(gives(model, arrays, declutter)[0], np.asarray(wanted))
 
 
-# -- every operator, with everything wrong at once -----------------------------------------------------------------
-
 SCHEMAS = sorted({(schema.domain, schema.name) for schema in onnx.defs.get_all_schemas()})
 
 

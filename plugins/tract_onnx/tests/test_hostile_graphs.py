@@ -30,9 +30,6 @@ def branch(nodes, output, constants=()):
     return helper.make_graph(nodes, "b", [], [any_info(output)], list(constants))
 
 
-# -- names and circles ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
@@ -83,9 +80,6 @@ def test_names_inside_branches():
     refused(model_of([own], ["x", tensor_info("c", [], BOOL)]), CorruptModel, "in a circle")
 
 
-# -- depth ---------------------------------------------------------------------------------------------------------
-
-
 def branches_inside(depth):
     graph = branch([node("Relu", "x", "t")], "t")
     for level in range(depth):
@@ -119,9 +113,6 @@ def test_diamonds_are_looked_at_once():
         nodes.append(node("Add", [f"a{index}", f"b{index}"], [f"t{index + 1}"]))
     with bounded():
         refused(model_of(nodes, [onnx.ValueInfoProto(name="t0")], ["t20"]), ModelError, "is not known")
-
-
-# -- functions -----------------------------------------------------------------------------------------------------
 
 
 def function(name, nodes, inputs=("x",), outputs=("y",)):
@@ -176,9 +167,6 @@ def test_functions_with_two_definitions():
     refused(with_functions([function("F", [node("Relu", "x")])] * 2), CorruptModel, "twice")
 
 
-# -- number and time -----------------------------------------------------------------------------------------------
-
-
 def test_too_many_nodes():
     nodes = [node("Relu", [f"t{index}"], [f"t{index + 1}"]) for index in range(100)]
     model = model_of(nodes, [tensor_info("t0")], ["t100"])
@@ -197,8 +185,6 @@ def test_too_much_time():
     model = model_of(nodes, [tensor_info("t0", ["N", 4])], ["t3000"])
     refused(model, LimitExceeded, "longer than 0.01 seconds", limits=LoadLimits(deadline_s=0.01))
 
-
-# -- names of sizes ------------------------------------------------------------------------------------------------
 
 NAMES = (
     "a.b",
@@ -279,8 +265,6 @@ def test_sums_of_many_sizes_multiplied():
     inputs = [tensor_info(f"x{index}", [f"N{index}"]) for index in range(50)] + [tensor_info("c", [1])]
     tried(model_of(nodes, inputs), LoadLimits(deadline_s=8))
 
-
-# -- constants that are larger than they look ----------------------------------------------------------------------
 
 HUGE = np.array([1 << 20, 1 << 20])
 ONE = constant("one", np.ones((1, 1), np.float32))

@@ -131,9 +131,6 @@ def test_folders_and_missing_files(folder):
     refused(file_with(folder, "w/w"), ModelError, "cannot be opened")
 
 
-# -- links ---------------------------------------------------------------------------------------------------------
-
-
 @POSIX
 @pytest.mark.parametrize(
     "location", ["link", "out/secret", "chain", "circle", "dangling", "below/up/secret", "absolute"]
@@ -224,9 +221,6 @@ def test_what_is_opened_is_what_is_read(folder, monkeypatch):
     assert opened == [str(folder), "below", "w"]
 
 
-# -- offsets and lengths -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("entries", "kind"),
     [
@@ -273,9 +267,6 @@ def test_a_hole_in_a_file_is_no_reason_to_unpack_it(folder):
         file.truncate(256 << 20)
     path = file_with(folder, "hole", dims=[512 << 20], kind=TensorProto.INT4)
     refused(path, LimitExceeded, "when they are unfolded", limits=LoadLimits(max_fold_bytes=64 << 20))
-
-
-# -- keys ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["__class__", "__dict__", "__init__", "offset_", "info", "", "x" * 10_000, "Location"])

@@ -410,9 +410,6 @@ def test_limits_of_the_public_interface(tmp_path):
         runnable.run([np.zeros(20, np.float32)])
 
 
-# -- arrays of the user --------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def doubled(tmp_path_factory):
     path = tmp_path_factory.mktemp("m") / "m.onnx"

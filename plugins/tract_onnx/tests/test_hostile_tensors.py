@@ -151,9 +151,6 @@ def test_types_that_are_no_tensors():
     refused(model_of([node("Relu", "x")], [nothing]), ModelError)
 
 
-# -- more memory than the file -------------------------------------------------------------------------------------
-
-
 def sparse(dims, indices, values=(1.0,), shape=None):
     return helper.make_sparse_tensor(
         helper.make_tensor("s", FLOAT, [len(values)], values),

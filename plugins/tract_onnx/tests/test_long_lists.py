@@ -164,9 +164,6 @@ def test_damaged_lists_are_refused_or_read_as_the_parser_reads_them(drawn, where
         np.testing.assert_array_equal(values, theirs)
 
 
-# -- in nodes ------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def everything_is_long(monkeypatch):
     monkeypatch.setattr("tract_onnx.frontend.scan", lambda buffer, limits: scan(buffer, large=0, long=0, limits=limits))

@@ -123,8 +123,6 @@ def test_a_loop_that_would_collect_too_much_does_not_begin():
     assert time.monotonic() - began < 5
 
 
-# -- sizes ---------------------------------------------------------------------------------------------------------
-
 GROWING = """b (int64 i, bool c, float[] p) => (bool d, float[] q, float[] r) {
     d = Identity (c)
     last = Constant<value_ints: ints = [-1]>()
@@ -222,9 +220,6 @@ def test_an_element_type_that_changes():
     graph = "b (int64 i, bool c, float[] p) => (bool d, int64[] q) { d = Identity (c)\n q = Cast<to: int = 7>(p) }"
     with pytest.raises(FactError, match=r"the carried value 0 is A,f32 at first, the body gives A,i64 back"):
         load(model_of(loop(graph, outputs="float[A] y", results="y"))).into_typed()
-
-
-# -- bodies --------------------------------------------------------------------------------------------------------
 
 
 def test_a_loop_in_a_loop_in_a_branch_sees_everything_around():

@@ -23,8 +23,6 @@ def same(op_type, inputs, **options):
 
 X = f32(4, 2, 6)
 
-# -- activations and normalisations --------------------------------------------------------------------------------
-
 
 def test_activations():
     same("BiasGelu", [X, f32(6)])
@@ -93,9 +91,6 @@ def assert_norm(op_type, inputs, epsilon):
         np.testing.assert_allclose(found[1], wanted[3].mean(axis=-1, keepdims=True), rtol=1e-4, atol=1e-6)
         variance = wanted[3].var(axis=-1, keepdims=True)
         np.testing.assert_allclose(found[2], 1 / np.sqrt(variance + epsilon), rtol=1e-4)
-
-
-# -- products ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -210,9 +205,6 @@ def test_matmul_nbits_refuses():
     )
 
 
-# -- rotary positions ----------------------------------------------------------------------------------------------
-
-
 def cache(positions, half):
     angles = np.arange(positions)[:, None] * 10.0 ** -np.arange(half)
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
@@ -235,9 +227,6 @@ def test_rotary_embedding_refuses():
     refused(CorruptModel, "wants an attribute 'num_heads'", "RotaryEmbedding", inputs, MICROSOFT)
     refused(FactError, "do not fit heads", "RotaryEmbedding", inputs, MICROSOFT, num_heads=2)
     refused(Unsupported, "packed batch", "RotaryEmbedding", inputs, MICROSOFT, is_packed_batching=1)
-
-
-# -- attention -----------------------------------------------------------------------------------------------------
 
 
 Q, K, V = f32(2, 3, 8), f32(2, 4, 8), f32(2, 4, 8)
@@ -363,9 +352,6 @@ def test_group_query_attention_refuses():
     refused(
         CorruptModel, "'kv_num_heads' is -1", "GroupQueryAttention", inputs, MICROSOFT, num_heads=4, kv_num_heads=-1
     )
-
-
-# -- quantised tensors ---------------------------------------------------------------------------------------------
 
 
 def number(value):

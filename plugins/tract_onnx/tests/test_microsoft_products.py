@@ -46,8 +46,6 @@ def within_one_step(op_type, inputs, **options):
         assert (distance > 0).mean() < 0.05
 
 
-# -- of quantised matrices -----------------------------------------------------------------------------------------
-
 A, B, B_COLUMNS = u8(4, 8), i8(8, 5), f32(5, low=0.01, high=0.05)
 ONE = (number(0.02), number(7, np.uint8), number(0.03), number(-3, np.int8))
 
@@ -84,8 +82,6 @@ def test_dynamic_quantize_matmul():
     same("DynamicQuantizeMatMul", [f32(4, 8), B, *ONE[2:]])
     same("DynamicQuantizeMatMul", [f32(2, 4, 8), B, B_COLUMNS, i8(5), f32(5)])
 
-
-# -- of packed weights ---------------------------------------------------------------------------------------------
 
 FP4 = [0, 0.005208333333, 0.66666667, 1, 0.33333333, 0.5, 0.16666667, 0.25]
 
@@ -138,9 +134,6 @@ def test_gather_block_quantized_along_its_blocks():
     options = {"block_size": 16, "quantize_axis": 1, "gather_axis": 1, "fixed": (0, 2)}
     refused(Unsupported, "the axis along which blocks are", "GatherBlockQuantized", inputs, MICROSOFT, **options)
     refused(Unsupported, "with 3 bits", "GatherBlockQuantized", inputs, MICROSOFT, bits=3, fixed=(0, 2))
-
-
-# -- others --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

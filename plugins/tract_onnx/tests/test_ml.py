@@ -14,9 +14,6 @@ X = RANDOM.normal(size=(6, 3)).astype(np.float32)
 WHOLE = RANDOM.integers(-4, 5, (4, 3))
 
 
-# -- features ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("x", [X, WHOLE, WHOLE.astype(np.int32), X.astype(np.float64)], ids=lambda x: str(x.dtype))
 def test_array_feature_extractor(x):
     same_as_onnxruntime("ArrayFeatureExtractor", [x, np.array([[2, 0, 2]])])
@@ -93,9 +90,6 @@ def test_feature_vectorizer_of_mixed_types():
         CorruptModel, r"'inputdimensions' is \[3\], wanted 2 sizes", "FeatureVectorizer", [X, X], inputdimensions=[3]
     )
     refused(LimitExceeded, "asks for 1099511627776", "FeatureVectorizer", [X], inputdimensions=[1 << 40])
-
-
-# -- labels --------------------------------------------------------------------------------------------------------
 
 
 KEYS = {"strings": ["a", "b", "ü"], "int64s": [3, -1, 0], "floats": [0.5, float("nan"), -0.0]}
@@ -190,9 +184,6 @@ def test_one_hot_encoder():
         outputs_of("OneHotEncoder", [np.array([1, 3])], cats_int64s=[1, 2], zeros=0)
 
 
-# -- linear models -------------------------------------------------------------------------------------------------
-
-
 TRANSFORMS = ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"]
 
 
@@ -256,9 +247,6 @@ def test_linear_models_refuse():
     refused(
         FactError, "a matrix of features is wanted, found 1,6,3,f32", "LinearRegressor", [X[None]], coefficients=[1.0]
     )
-
-
-# -- support vector machines ---------------------------------------------------------------------------------------
 
 
 KERNELS = ["LINEAR", "POLY", "RBF", "SIGMOID"]

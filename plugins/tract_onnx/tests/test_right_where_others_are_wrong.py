@@ -46,8 +46,6 @@ def runnable(tmp_path):
     return tract.runtime_for_name("reference").prepare(tract.onnx().load(path).into_model())
 
 
-# -- ONNX Runtime 1.31 ---------------------------------------------------------------------------------------------
-
 ONNX_RUNTIME_IS_WRONG = (
     "test_attention_4d_with_past_and_present_qk_matmul_bias_3d_mask_causal",
     "test_attention_4d_with_past_and_present_qk_matmul_bias_4d_mask_causal",
@@ -139,9 +137,6 @@ def test_the_largest_of_what_is_not_a_number_is_none():
     assert onnxruntime_gives(model, x=x)[0] == np.inf
 
 
-# -- the backend suite itself --------------------------------------------------------------------------------------
-
-
 def test_attention_in_half_precision_is_nearer_to_the_exact_result():
     """The suite expects what rounding after every step gives: its tolerance is widened for this case."""
     (test,) = (one for one in load_model_tests(kind="node") if one.name == "test_attention_4d_causal_fp16")
@@ -153,9 +148,6 @@ def test_attention_in_half_precision_is_nearer_to_the_exact_result():
     exact = powers / powers.sum(-1, keepdims=True) @ v.astype(np.float64)
     (found,) = Backend.run_model(test.model, [q, k, v])
     assert np.abs(found - exact).max() < np.abs(expected - exact).max()
-
-
-# -- the established engine: wrong answers -------------------------------------------------------------------------
 
 
 def test_instance_normalization_of_several_instances():
@@ -248,9 +240,6 @@ def test_division_and_multiplication_of_sizes_go_from_left_to_right(tmp_path):
     assert int(model.into_model().input_fact(0).dim(0).eval({"S": 3})) == 4
 
 
-# -- the established engine: crashes -------------------------------------------------------------------------------
-
-
 def test_missing_inputs_are_an_error(runnable):
     with pytest.raises(InputError, match=r"0 inputs were given, the model takes 2: x \(B,3,f32\), y \(B,3,f32\)"):
         runnable.run([])
@@ -321,9 +310,6 @@ def test_a_state_freezes_in_mid_stream(tmp_path):
     frozen = state.freeze()
     for going_on in (state, frozen.unfreeze(), frozen.unfreeze()):
         assert going_on.run([np.array([3, 4], F32)])[0].to_numpy().tolist() == [6, 10]
-
-
-# -- the established engine: refusals ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

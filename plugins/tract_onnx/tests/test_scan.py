@@ -9,8 +9,6 @@ from onnx_containers import check_text, model_of
 
 from tract_core.errors import CorruptModel
 
-# -- loops in loops ------------------------------------------------------------------------------------------------
-
 IN_THE_BODY = "all, y_i = LSTM <hidden_size = 2> (x_i, w, r)"
 
 IN_A_BRANCH = """
@@ -32,8 +30,6 @@ def test_a_recurrent_layer_in_a_scan_begins_afresh(layer):
     draw = np.random.default_rng(3)
     check_text(model, *(draw.normal(size=size).astype(np.float32) for size in ((3, 4, 1, 2), (1, 8, 2), (1, 8, 2))))
 
-
-# -- over a batch --------------------------------------------------------------------------------------------------
 
 BATCHES = """f ({lengths}float[B, 2] h, float[B, T, 2] x) => (float[B, 2] last, float[B, T, 2] all) {{
     last, all = Scan <num_scan_inputs = 1, directions = [{directions}], body =

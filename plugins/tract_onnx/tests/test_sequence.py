@@ -230,9 +230,6 @@ def test_mixed_types_are_refused():
         load(model_of("f (float[2] x, int64[2] y) => (seq(float[]) s) { s = SequenceConstruct (x, y) }")).into_typed()
 
 
-# -- If and SequenceMap --------------------------------------------------------------------------------------------
-
-
 def test_if_of_sequences_knows_what_both_have_in_common():
     body = """f (bool c, float[2,A] x, float[2,B] y) => (seq(float[]) s, float[] e) {
         s = If (c) <then_branch = t () => (seq(float[]) r) { r = SequenceConstruct (x) },

@@ -203,8 +203,6 @@ def test_what_is_no_number_cannot_be_cast():
         outputs_of("Cast", [texts("x")], "", to=7)
 
 
-# -- Tokenizer -----------------------------------------------------------------------------------------------------
-
 TOKENIZER = {"mark": 0, "pad_value": "#", "mincharnum": 1}
 
 

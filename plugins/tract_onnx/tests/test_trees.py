@@ -293,9 +293,6 @@ def test_gradient_boosting_of_scikit_learn():
     np.testing.assert_allclose(found[:, 0], model.predict(x), atol=1e-5)
 
 
-# -- TreeEnsemble --------------------------------------------------------------------------------------------------
-
-
 def tensor(values, dtype=np.float32):
     return numpy_helper.from_array(np.array(values, dtype), "t")
 
@@ -364,9 +361,6 @@ def test_missing_values_and_a_tree_of_one_leaf():
     )
     (found,) = outputs_of("TreeEnsemble", [MIXED], version=5, **alone)
     assert found.tolist() == [[0, 5]] * 4
-
-
-# -- trees that are none -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -475,9 +469,6 @@ def test_no_rows():
     assert isinstance(model, onnx.ModelProto)
     (found,) = run(model, {"x0": X2[:0]})
     assert found.shape == (0, 1)
-
-
-# -- many nodes ----------------------------------------------------------------------------------------------------
 
 
 def shuffled(rng, columns):

@@ -24,9 +24,6 @@ def i64(*values):
     return np.array(values, np.int64)
 
 
-# -- element types ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.uint8])
 @pytest.mark.parametrize(("limit", "bias"), [(1.5, 0.0), (1.5, 0.25), (0.5, 1.5), (-1.0, 0.25)])
 def test_shrink_of_integers(kind, limit, bias):
@@ -132,9 +129,6 @@ def test_every_number_is_saturated_in_floats_of_8_bits(kind, to, dtype, largest)
     gives([np.array([2, 0, largest]).astype(dtype)], "Cast", [x], opset=19, to=to)
 
 
-# -- infinities, and what is not a number ----------------------------------------------------------------------------
-
-
 def test_a_slope_counts_below_zero_only():
     x, slope = f32(1, 0, INF, -1, 2, -INF, NAN), f32(INF, INF, NAN, INF, NAN, 0.5, 1)
     gives([f32(1, 0, INF, -INF, 2, -INF, NAN)], "PRelu", [x, slope], opset=16)
@@ -170,9 +164,6 @@ def test_dynamic_quantization_rounds_alike_in_normal_form():
     scale = F32(2e-3) / F32(255)
     wanted = [np.array([0, 255], np.uint8), np.array(scale), np.array(128, np.uint8)]
     gives(wanted, "DynamicQuantizeLinear", [x], opset=11, outputs=3)
-
-
-# -- sizes 0 and 1 ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fixed", [(), (1,)])
@@ -236,9 +227,6 @@ def test_deconvolution_with_gaps_behind_the_kernel():
             output_shape=[6],
             auto_pad=auto_pad,
         )
-
-
-# -- the text where other engines do not follow it -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("auto_pad", "before"), [("SAME_UPPER", 1), ("SAME_LOWER", 2)])

@@ -89,8 +89,6 @@ class GraphReader:
             raise CorruptModel(f"two tensors are named {name[:200]!r}", where="graph")
         return name
 
-    # -- nodes -----------------------------------------------------------------------------------------------------
-
     def add_nodes(self) -> None:
         """Add the nodes, each after what it reads; the file may have them in another order."""
         pending = list(self._graph.node)
@@ -160,8 +158,6 @@ class GraphReader:
         if known:
             reason += f"; known is {', '.join(known)}"
         return Unknown(node.op_type, reason, self._file.ops.advice(node.domain, node.op_type), node.name)
-
-    # -- what the file says ----------------------------------------------------------------------------------------
 
     def _note_facts(self, facts: FactReader) -> None:
         for info in () if self._file.ignore_value_info else self._graph.value_info:

@@ -131,9 +131,6 @@ def forget(buffer: Buffer, run: Run) -> None:
         buffer.madvise(advice, start, run.offset + run.length - start)
 
 
-# -- where elements are --------------------------------------------------------------------------------------------
-
-
 def _float_sizes(block: Array) -> Array:
     """The bytes of each of the leading fields that hold one float."""
     tags = block[: len(block) // 5 * 5 : 5]
@@ -203,9 +200,6 @@ def _tag(kind: ListKind, wire_type: int) -> int:
 def _leading(fits: Array) -> int:
     """How many are true before the first that is not."""
     return len(fits) if fits.all() else int(np.argmin(fits))
-
-
-# -- what elements are ---------------------------------------------------------------------------------------------
 
 
 def _floats(block: Array) -> Array:

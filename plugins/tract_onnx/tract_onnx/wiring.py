@@ -68,8 +68,6 @@ class Wiring:
         self.slots = list(inputs)
         self.outer = dict(outer or {})
 
-    # -- inputs ----------------------------------------------------------------------------------------------------
-
     def input(self, slot: int) -> OutletId:
         """An input that must be there. Raises CorruptModel when it is not."""
         found = self.optional(slot)
@@ -87,8 +85,6 @@ class Wiring:
         if not self.slots:
             raise CorruptModel("the node has no inputs, at least one is wanted")
         return [self.input(slot) for slot in range(len(self.slots))]
-
-    # -- facts -----------------------------------------------------------------------------------------------------
 
     def fact(self, x: OutletId) -> TypedFact:
         """Type, shape, and value where known."""
@@ -156,16 +152,12 @@ class Wiring:
         """A new symbol, for a size that only a run can tell."""
         return self.model.symbols.new_symbol(prefix)
 
-    # -- asking ----------------------------------------------------------------------------------------------------
-
     def require_shape(self, role: str, x: OutletId, shape: Sequence[Dim], *, stretches: bool = False) -> None:
         """Let ``x``, which is the ``role`` of the node, have these sizes in every run. Raises FactError.
 
         ``stretches``: it may also lack axes in front, and axes of size 1 stretch.
         """
         wiring.require_shape(self.model, self.name, role, x, shape, stretches=stretches)
-
-    # -- adding ----------------------------------------------------------------------------------------------------
 
     def label(self, suffix: str) -> str:
         """A name for an intermediate node."""

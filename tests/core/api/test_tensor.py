@@ -189,9 +189,6 @@ def test_pickling(array: np.ndarray[Any, Any]) -> None:
     assert pickle.loads(pickle.dumps(tensor)) == tensor
 
 
-# -- convert_to --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("to", HELD, ids=str)
 @pytest.mark.parametrize("kind", HELD, ids=str)
 def test_small_numbers_survive_every_conversion(kind: DatumType, to: DatumType) -> None:

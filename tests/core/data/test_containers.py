@@ -168,9 +168,6 @@ def test_facts_unify() -> None:
         a.unify(parse_inference_fact("sequence(3,3,f32)"))
 
 
-# -- values --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("value", [[], [np.ones(2), np.ones(3)], None, {"a": np.ones(1)}, np.ones((2, 2))])
 def test_boxes(value: Any) -> None:
     box = boxed(value)
@@ -199,9 +196,6 @@ def test_misfit() -> None:
     assert misfit({"a": good, "b": bad}, kind, {"S": 2}) == "entry 'b': axis 0 has size 3, S,f32 is wanted"
     assert misfit({"a": good, "b": bad}, kind, {}) is None
     assert misfit([], kind, {}) == "it is a list, a dictionary is wanted for map(string,S,f32)"
-
-
-# -- through a model -----------------------------------------------------------------------------------------------
 
 
 def _model(fact: str) -> TypedModel:

@@ -86,9 +86,6 @@ def agree(found: Sequence[Array], wanted: Sequence[Array], bound: float = 2e-5) 
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=bound)
 
 
-# -- against ONNX Runtime ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("declutter", [False, True])
 @pytest.mark.parametrize("extras", [(), ("bias",), ("bias", "initial"), ("bias", "lengths"), ("lengths", "initial")])
 @pytest.mark.parametrize("direction", list(Direction))
@@ -196,9 +193,6 @@ def test_each_direction_has_activations_of_its_own(run_onnx: Callable[..., Any])
     agree(found, wanted)
 
 
-# -- by hand -------------------------------------------------------------------------------------------------------
-
-
 def sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
@@ -259,9 +253,6 @@ def test_gru_by_hand(direction: Direction, late: bool) -> None:
     arrays = tensors("GRU", len(direction.backward), "bias", "initial")
     model = wired("GRU", arrays, RecurrentOptions(direction), linear_before_reset=late)
     agree(run(model, arrays), gru_by_hand(arrays, direction.backward, late))
-
-
-# -- how it is wired -----------------------------------------------------------------------------------------------
 
 
 def body_ops(model: TypedModel) -> set[type]:

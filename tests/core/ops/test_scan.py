@@ -88,9 +88,6 @@ def pieces(state: Any, x: Array, cuts: Sequence[int], *rest: Array) -> Array:
     return np.concatenate([state.run([piece, *rest])[0] for piece in np.split(x, list(cuts))])
 
 
-# -- state between turns -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("skip", [0, 4, 99])
 def test_a_tensor_in_pieces_gives_what_the_whole_gives(skip: int) -> None:
     x, factor, start = data()
@@ -230,9 +227,6 @@ def test_a_forgetful_body_begins_anew_in_every_iteration() -> None:
     assert forgetful(changed) is changed
 
 
-# -- facts ---------------------------------------------------------------------------------------------------------
-
-
 def test_facts_are_symbolic() -> None:
     model = decay_model()
     assert [str(model.outlet_fact(outlet)) for outlet in model.outputs] == ["S,B,f32", "1,B,f32"]
@@ -322,9 +316,6 @@ def test_a_state_that_changes_its_shape_is_refused() -> None:
         op.output_facts([fact("S,4,f32"), fact("2,4,f32")])
 
 
-# -- bodies --------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Strange(TypedOp):
     """Has no meaning."""
@@ -391,9 +382,6 @@ def test_removed_nodes_stay_removed_in_copies() -> None:
     other = pickle.loads(pickle.dumps(model))
     assert [node.name for node in other.live_nodes()] == [node.name for node in model.live_nodes()]
     other.check_consistency()
-
-
-# -- other questions -----------------------------------------------------------------------------------------------
 
 
 def test_cost_is_that_of_the_body_times_the_iterations() -> None:

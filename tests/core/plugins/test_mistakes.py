@@ -145,9 +145,6 @@ def test_a_field_that_cannot_be_compared(content, kind):
     assert model_of(WithField(Constant(np.ones(2))))
 
 
-# -- rules -------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("on", [(print,), ("Neg",), (Neg()), (Neg, "Exp")], ids=str)
 def test_rewrites_wants_types(on):
     on = on if isinstance(on, tuple) else (on,)
@@ -263,9 +260,6 @@ def test_a_row_wants_its_table_first():
 def test_cases_are_a_list(row, found):
     with pytest.raises(RegistrationError, match=f"the row of acme for neg is {found}, wanted a list of Case"):
         Table(CASES).check([Row("cases", "neg", row)], "acme")
-
-
-# -- what is computed --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

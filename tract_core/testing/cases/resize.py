@@ -33,8 +33,6 @@ _SHAPE: Final = "B,2,H,W,f32"
 
 LINEAR, CUBIC, NEAREST = Interpolator.LINEAR, Interpolator.CUBIC, Interpolator.NEAREST
 
-# -- nearest: which elements are taken -----------------------------------------------------------------------------
-
 
 def _nearest(mode: NearestMode, coordinates: Coordinates, target: Scales | Sizes, taken: Sequence[int]) -> Case:
     op = Resize((1,), target, Sampling(NEAREST, coordinates, mode))
@@ -86,8 +84,6 @@ _TYPES = [
     )
     for kind in ("f16", "i64", "u8", "bool")
 ]
-
-# -- linear and cubic: one matrix per axis -------------------------------------------------------------------------
 
 PlaceOf = Callable[[float, int, int, float], float]
 """``(output position, input size, output size, factor) -> place in the input``"""
@@ -151,8 +147,6 @@ _BLENDED = [
     _blended(Sampling(CUBIC, antialias=True), (0.5, 0.4), (2, 2)),
     _blended(Sampling(CUBIC, antialias=True, exclude_outside=True), (0.5, 0.4), (2, 2)),
 ]
-
-# -- crops, types, targets -----------------------------------------------------------------------------------------
 
 _CROP = Sampling(LINEAR, Coordinates.TF_CROP_AND_RESIZE, extrapolation_value=9.0)
 _REGIONS = ((0.25, 0.75), (-1.0, 2.0))

@@ -106,8 +106,6 @@ class Garden:
     oracle: Oracle = field(default_factory=Oracle)
     count: int = 0
 
-    # -- choosing ---------------------------------------------------------------------------------------------------
-
     def choose(self, options: Sequence[T]) -> T:
         """One of them."""
         return self.random.choice(options)
@@ -126,8 +124,6 @@ class Garden:
         if not fitting:
             return None
         return fitting[-1] if self.chance(2) else self.choose(fitting[-3:] if self.chance(2) else fitting)
-
-    # -- asking -----------------------------------------------------------------------------------------------------
 
     def fact(self, outlet: OutletId) -> TypedFact:
         """The fact of a tensor."""
@@ -156,8 +152,6 @@ class Garden:
     def axis(self, outlet: OutletId) -> int:
         """One of the axes of a tensor."""
         return self.integer(0, self.fact(outlet).rank - 1)
-
-    # -- growing ----------------------------------------------------------------------------------------------------
 
     def name(self) -> str:
         """A name for a node."""

@@ -89,9 +89,6 @@ def map_type(name: str, fact: TypedFact) -> MapType:
     return fact.datum_type
 
 
-# -- meaning -------------------------------------------------------------------------------------------------------
-
-
 @ROWS.row(REFERENCE, ZipMap)
 def zip_map(op: ZipMap, x: Array) -> Array:
     """A list with one dictionary per row"""
@@ -151,9 +148,6 @@ def _cast(value: Any, to: DatumType) -> Any:
 def _row(values: Iterable[Any], to: DatumType) -> Array:
     listed = list(values)
     return (as_objects(listed) if to is DatumType.STRING else np.array(listed, to.numpy)).reshape(1, -1)
-
-
-# -- other questions -----------------------------------------------------------------------------------------------
 
 
 @ROWS.row(COST, ZipMap, DictVectorizer, CastMap)

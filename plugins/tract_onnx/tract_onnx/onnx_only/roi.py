@@ -76,9 +76,6 @@ def _per_region(op: TypedOp, x: TypedFact, regions: TypedFact, numbers: int, siz
     return x.with_shape((regions.shape[0], x.shape[1], *size))
 
 
-# -- meaning -------------------------------------------------------------------------------------------------------
-
-
 @ROWS.row(REFERENCE, RoiAlign)
 def roi_align(op: RoiAlign, x: Array, regions: Array, image_of: Array) -> Array:
     """The points of one region after the other, computed in f64 and rounded once"""
@@ -149,9 +146,6 @@ def _spans(start: int, length: int, cells: int, size: int) -> list[slice]:
     edges = [(length * cell / cells, length * (cell + 1) / cells) for cell in range(cells)]
     bounds = [(start + math.floor(first), start + math.ceil(last)) for first, last in edges]
     return [slice(min(max(first, 0), size), min(max(last, 0), size)) for first, last in bounds]
-
-
-# -- other questions -----------------------------------------------------------------------------------------------
 
 
 @ROWS.row(COST, RoiAlign, MaxRoiPool)

@@ -114,9 +114,6 @@ def as_objects(values: Sequence[object]) -> Array:
     return result
 
 
-# -- meaning -------------------------------------------------------------------------------------------------------
-
-
 @ROWS.row(REFERENCE, StringConcat)
 def concat(op: StringConcat, a: Array, b: Array) -> Array:
     """Python's addition of texts"""
@@ -157,9 +154,6 @@ def case_changer(case: str, locale: str) -> Callable[[str], str]:
         ("UPPER", True): lambda text: text.replace("i", "İ").replace("ı", "I").upper(),
     }
     return changers.get((case, turkic), lambda text: text)
-
-
-# -- other questions -----------------------------------------------------------------------------------------------
 
 
 @ROWS.row(COST, StringConcat, StringSplit, StringNormalizer)

@@ -147,8 +147,6 @@ def depth_of(roots: Array, if_true: Array, if_false: Array, is_leaf: Array) -> i
     return int(distance.max(initial=-1)) + 1
 
 
-# -- meaning -------------------------------------------------------------------------------------------------------
-
 _COMPARE: Final[Mapping[Test, Callable[[Array, Array], Array]]] = {
     Test.LEQ: np.less_equal,
     Test.LT: np.less,
@@ -225,9 +223,6 @@ def _extreme(aggregate: Aggregate, place: Array, weights: Array, size: int) -> A
     keep.at(total, place, weights)
     voted = np.bincount(place, minlength=size) > 0
     return np.where(voted, total, 0.0)
-
-
-# -- other questions -----------------------------------------------------------------------------------------------
 
 
 @ROWS.row(COST, TreeEnsemble)

@@ -103,9 +103,6 @@ def _is_one_row(node: OnnxNode, wire: Wiring) -> bool:
     return len(node.float_array("coefficients")) == wire.shape(wire.input(0))[-1]
 
 
-# -- support vector machines ---------------------------------------------------------------------------------------
-
-
 def _kernel(node: OnnxNode, wire: Wiring, x: OutletId, vectors: Array) -> OutletId:
     """How much each row resembles each support vector: [rows, vectors]."""
     kind = node.choice("kernel_type", ("LINEAR", "POLY", "RBF", "SIGMOID"), "LINEAR")

@@ -28,8 +28,6 @@ from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
 
-# -- activations ---------------------------------------------------------------------------------------------------
-
 
 def _plus_bias(wire: Wiring) -> OutletId:
     """The first input, plus the second one where it is there."""
@@ -96,9 +94,6 @@ def constant_like(node: OnnxNode, wire: Wiring) -> OutletId:
     return wire.broadcast(wire.const(Constant(value)), shape)
 
 
-# -- normalisations ------------------------------------------------------------------------------------------------
-
-
 @onnx_op(ROWS, "SimplifiedLayerNormalization", domain=DEFAULT_DOMAIN)
 @onnx_op(ROWS, "SimplifiedLayerNormalization", domain=MICROSOFT_DOMAIN)
 @rounded_once(wide=(1,))
@@ -150,9 +145,6 @@ def _skip_sum(wire: Wiring, bias: OutletId | None) -> OutletId:
             wire.require_shape(role, parameter, last)
     total = _plus(wire, x, "skipped tensor", skipped)
     return total if bias is None else _plus(wire, total, "bias", bias)
-
-
-# -- products ------------------------------------------------------------------------------------------------------
 
 
 @onnx_op(ROWS, "FusedMatMul", domain=MICROSOFT_DOMAIN)

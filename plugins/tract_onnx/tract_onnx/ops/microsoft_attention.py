@@ -33,9 +33,6 @@ from tract_onnx.wiring import Wiring
 ROWS = Rows()
 
 
-# -- what the operators share --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Scores:
     """What happens to the products of queries and keys.
@@ -120,9 +117,6 @@ def _count(wire: Wiring, length: Dim | OutletId) -> OutletId:
     return wire.through(wire_range, zero, end, one)
 
 
-# -- RotaryEmbedding -----------------------------------------------------------------------------------------------
-
-
 def rotate(wire: Wiring, x: OutletId, cos: OutletId, sin: OutletId, *, interleaved: bool) -> OutletId:
     """Pairs of elements of [b, n, s, h] turned by angles [b or 1, s, half]; elements after the pairs stay.
 
@@ -179,9 +173,6 @@ def _rotary_heads(node: OnnxNode, wire: Wiring, x: OutletId, cos: OutletId) -> i
     if count is None or is_symbolic(count):
         raise CorruptModel("RotaryEmbedding wants an attribute 'num_heads' where only part of a head is turned")
     return int(count)
-
-
-# -- MultiHeadAttention --------------------------------------------------------------------------------------------
 
 
 @onnx_op(ROWS, "MultiHeadAttention", domain=MICROSOFT_DOMAIN)
@@ -270,9 +261,6 @@ def _seen(wire: Wiring, q: OutletId, k: OutletId, past: Dim) -> OutletId:
     there = _count(wire, wire.shape(k)[2])
     seen = wire.op(Le(), wire.unsqueeze(there, [0]), wire.unsqueeze(here, [1]))
     return wire.unsqueeze(seen, [0, 1, 2])
-
-
-# -- GroupQueryAttention -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,9 +123,6 @@ def concat(node: OnnxNode, wire: Wiring) -> OutletId:
     return _quantized(wire, wire.op(TypedConcat(axis), *parts), 0, wire.dtype(wire.input(2)).storage)
 
 
-# -- products ------------------------------------------------------------------------------------------------------
-
-
 def _product(wire: Wiring, a: OutletId, b: OutletId, a0: OutletId | None, b0: OutletId | None) -> OutletId:
     """The matrix product of integers less their zero points, in i32; those of B may be per column."""
     axes = matmul_axes(wire.rank(a), wire.rank(b))
