@@ -234,6 +234,10 @@ def test_text_of_conditions() -> None:
         "sizes S and T must be equal, or one of them 1",
     ]
     assert Condition(s * 2, "==", t).broken({"S": 3, "T": 5}) == "size 2*S must be T; 2*S is 6, T is 5 and S is 3"
+    strange = symbol("a\nb")
+    assert Condition(strange, "==", t).broken({"a\nb": 3, "T": 5}) == (
+        r'size i"a\nb" must be T; i"a\nb" is 3 and T is 5'
+    )
     assert Condition(parse_dim("S#T"), "==", t).broken({"S": 3, "T": 5}) == (
         "size (S#T) must be T: cannot broadcast sizes 3 and 5: they differ and neither is 1"
     )

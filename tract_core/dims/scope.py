@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from tract_core.dims.assertion import Assertion, parse_assertion
 from tract_core.dims.bounds import Interval, at_least, at_most
 from tract_core.dims.compare import less_or_equal, same_dim
-from tract_core.dims.names import check_name
+from tract_core.dims.names import check_name, write_name
 from tract_core.dims.parse import parse_dim
 from tract_core.dims.tdim import Dim, TDim, symbol
 from tract_core.dims.theory import ContradictionError, Theory, build_theory, explain_contradiction
@@ -132,7 +132,7 @@ class SymbolScope:
         """Raises DimError naming the assertions that do not hold for these values of symbols."""
         broken = [str(found) for found in self.assertions(scenario) if found.holds(values) is False]
         if broken:
-            shown = ", ".join(f"{name}={value}" for name, value in sorted(values.items()))
+            shown = ", ".join(f"{write_name(name)}={value}" for name, value in sorted(values.items()))
             raise DimError(
                 f"{', '.join(broken)} does not hold for {shown}",
                 hint="give arrays whose sizes satisfy the assertions of the model",

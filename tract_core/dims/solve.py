@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tract_core.dims.atoms import Factor, Kind
+from tract_core.dims.names import write_name
 from tract_core.dims.tdim import Dim, TDim
 from tract_core.dims.walk import evaluate, substitute, symbols_of
 from tract_core.errors import DimError
@@ -137,7 +138,7 @@ def _at(dim: Dim, name: str, value: int) -> int:
 
 
 def _contradiction(dim: Dim, size: int, reason: str, values: Mapping[str, int]) -> DimError:
-    used = ", ".join(f"{name}={values[name]}" for name in sorted(symbols_of(dim)) if name in values)
+    used = ", ".join(f"{write_name(name)}={values[name]}" for name in sorted(symbols_of(dim)) if name in values)
     return DimError(
         f"{dim} is {size} here, but {reason}" + (f" with {used}" if used else ""),
         hint="give arrays whose sizes agree with the facts of the model",

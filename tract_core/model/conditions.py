@@ -27,6 +27,7 @@ from tract_core.dims import (
     symbol_name,
     symbols_of,
 )
+from tract_core.dims.names import write_name
 from tract_core.dims.scope import MAX_ASSERTIONS
 from tract_core.errors import DimError
 
@@ -79,7 +80,7 @@ class Condition:
         if found.answer():
             return None
         known = {str(size): value for size, value in ((self.left, found.left), (self.right, found.right))}
-        known.update((name, values[name]) for name in sorted(self.symbols))
+        known.update((write_name(name), values[name]) for name in sorted(self.symbols))
         numbers = [f"{text} is {value}" for text, value in known.items() if text != str(value)]
         return f"{self}; {' and '.join(filter(None, [', '.join(numbers[:-1]), *numbers[-1:]]))}"
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tract_core.dims import Dim, is_symbolic, symbols_of
+from tract_core.dims.names import write_name
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
@@ -73,7 +74,7 @@ class RefuseState:
     def run(self, session: Session, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Raises RunError."""
         names = sorted(frozenset[str]().union(*(symbols_of(size) for size in self.op.sizes)))
-        here = [f"{name} is {session.symbols[name]}" for name in names if name in session.symbols]
+        here = [f"{write_name(name)} is {session.symbols[name]}" for name in names if name in session.symbols]
         raise RunError("; ".join([self.op.reason, *filter(None, [", ".join(here)])]), hint=self.op.hint)
 
     def freeze(self) -> None:

@@ -10,6 +10,7 @@ from shlex import quote
 from tract_core.data import Container, DatumType
 from tract_core.data.boxes import misfit
 from tract_core.dims import Dim, SymbolScope, bind, evaluate, symbol, symbols_of
+from tract_core.dims.names import write_name
 from tract_core.errors import DimError, FactError, InputError
 from tract_core.model.bodies import own_symbols
 from tract_core.model.fact import TypedFact
@@ -107,7 +108,7 @@ class _Inputs:
 
     def _because(self, dim: Dim) -> str:
         values = " and ".join(
-            f"{name} is {self.bound[name]}"
+            f"{write_name(name)} is {self.bound[name]}"
             + (f" by input {self.names[self.origin[name]]!r}" if name in self.origin else "")
             for name in sorted(symbols_of(dim))
         )
