@@ -1,10 +1,10 @@
 """What calling a model costs around a plan that does nothing: ``python bench/bench_calling.py [CHECKOUT]``
 
 Prints microseconds of CPU time per call of `State.run` and `Runnable.run`, for one NumPy input and one output.
-``CHECKOUT``: the folder of another version, whose figures stand beside, with the ratio. Versions take turns, round by
-round, each in a process of its own; the median of all rounds counts. *With every check* is a plan that also does what
-every runtime must do before it computes: it compares types and shapes, binds one symbol, and looks at what the model
-was simplified under.
+``CHECKOUT``: the folder of another version, whose figures stand beside, with the ratio. Versions take turns, in short
+rounds, each in a process of its own; medians of all rounds are printed, those of the ratios too. *With every check* is
+a plan that also does what every runtime must do before it computes: it compares types and shapes, binds one symbol, and
+looks at what the model was simplified under.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from time import process_time
 from timeit import timeit
 from typing import Any
 
-ROUNDS = 15
-NUMBER = 4000
+ROUNDS = 61
+NUMBER = 1000
 SHAPE = (2, 64)
 
 HERE = Path(__file__).resolve().parents[1]
@@ -141,9 +141,8 @@ class Version:
         print(file=self.child.stdin, flush=True)
         self.rounds.append(eval(self.child.stdout.readline()))
 
-    def median(self, case: str) -> float | None:
-        found = [figures[case] for figures in self.rounds if case in figures]
-        return statistics.median(found) if found else None
+    def figures(self, case: str) -> list[float]:
+        return [figures[case] for figures in self.rounds if case in figures]
 
     def close(self) -> None:
         self.child.communicate()
@@ -161,9 +160,14 @@ def main() -> None:
         version.close()
     print(f"microseconds per call{', then of the other version, and the ratio' if versions[1:] else ''}")
     for case in CASES:
-        ours, *others = [version.median(case) for version in versions]
-        beside = [f"  {other:7.2f}  {ours / other:5.2f}" if other and ours else "" for other in others]
-        print(f"{ours or 0:7.2f}{''.join(beside):<16}  {case}")
+        ours, *others = [version.figures(case) for version in versions]
+        beside = [_beside(ours, other) if other else " " * 16 for other in others]
+        print(f"{statistics.median(ours):7.2f}{''.join(beside)}  {case}")
+
+
+def _beside(ours: list[float], others: list[float]) -> str:
+    ratio = statistics.median(one / other for one, other in zip(ours, others, strict=True))
+    return f"  {statistics.median(others):7.2f}  {ratio:5.2f}"
 
 
 if __name__ == "__main__":

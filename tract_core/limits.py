@@ -16,7 +16,7 @@ from functools import cache
 from math import inf, prod
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import Final, NamedTuple
 
 from tract_core.errors import LimitExceeded, RunError
 
@@ -168,8 +168,7 @@ def _of_container() -> Iterator[int]:
             yield int(text)
 
 
-@dataclass(frozen=True, slots=True)
-class RunWatch:
+class RunWatch(NamedTuple):
     """What one run may take: ``tensor_bytes`` for one tensor, and ``seconds`` in all, which end at ``until``."""
 
     tensor_bytes: int
@@ -188,23 +187,30 @@ class RunWatch:
 _RUN: ContextVar[RunWatch | None] = ContextVar("run", default=None)
 
 
-@contextmanager
-def running(tensor_bytes: int, seconds: float = inf) -> Generator[RunWatch]:
+class running:  # noqa: N801 - it is written as a function: ``with running(limit):``
     """Inside, `check_tensor` allows ``tensor_bytes``. The time of the outermost run counts, for those inside it too.
 
-    Raises RunError when that is up already.
+    Raises RunError when that is up already. A class, as every turn of every body comes here.
     """
-    outer = _RUN.get()
-    if outer is None:
-        watch = RunWatch(tensor_bytes, seconds, monotonic() + seconds)
-    else:
-        watch = RunWatch(tensor_bytes, outer.seconds, outer.until)
-        watch.time()
-    token = _RUN.set(watch)
-    try:
-        yield watch
-    finally:
-        _RUN.reset(token)
+
+    __slots__ = ("_seconds", "_tensor_bytes", "_token")
+
+    def __init__(self, tensor_bytes: int, seconds: float = inf) -> None:
+        self._tensor_bytes = tensor_bytes
+        self._seconds = seconds
+
+    def __enter__(self) -> RunWatch:
+        outer = _RUN.get()
+        if outer is None:
+            watch = RunWatch(self._tensor_bytes, self._seconds, monotonic() + self._seconds)
+        else:
+            watch = RunWatch(self._tensor_bytes, outer.seconds, outer.until)
+            watch.time()
+        self._token = _RUN.set(watch)
+        return watch
+
+    def __exit__(self, *raised: object) -> None:
+        _RUN.reset(self._token)
 
 
 def run_limit(limits: LoadLimits) -> int:

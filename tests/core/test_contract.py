@@ -8,4 +8,5 @@ from tract_core.testing.conformance.test_contract_arrays import *
 from tract_core.testing.conformance.test_contract_limits import *
 from tract_core.testing.conformance.test_contract_nodes import *
 from tract_core.testing.conformance.test_contract_options import *
+from tract_core.testing.conformance.test_contract_parts import *
 from tract_core.testing.conformance.test_contract_states import *

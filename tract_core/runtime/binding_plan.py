@@ -79,11 +79,8 @@ class BindingPlan:
 
         ``shapes``: one per input, in elements, outermost axis first. A symbol that the sizes leave open gets no value.
         """
-        if len(shapes) != len(self.ranks):
+        if tuple(map(len, shapes)) != self.ranks:
             return None
-        for rank, shape in zip(self.ranks, shapes):  # noqa: B905 - looked at just before
-            if len(shape) != rank:
-                return None
         values = dict(known) if known else {}
         for slot, axis, symbol, factor, constant in self.takes:
             value = shapes[slot][axis]

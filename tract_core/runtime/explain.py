@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from tract_core.data import Constant
+from tract_core.model.const import Const
+from tract_core.model.op import TypedOp
+from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
-from tract_core.runtime.parts import BodyPath, Part
+from tract_core.plugins.keys import STATE
+from tract_core.runtime.parts import BodyPath, Part, bodies_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,25 @@ class Placement:
         """The placement of nodes of a model, by their ids. ``body``: the way to the body that they are in, if any."""
         part = Part(tuple(nodes), body)
         return Placement(part, part.names(model), part.ops(model), where, how, why)
+
+
+def is_constant(op: TypedOp) -> bool:
+    """Whether an operator is a value that is there before the model runs, so that no runtime need place it."""
+    return isinstance(op, Const) and isinstance(op.value, Constant)
+
+
+def by_numpy(model: TypedModel, why: str) -> Iterator[Placement]:
+    """Every node of a model, and of its bodies, where each is left to the node executor on the CPU, and ``why``."""
+    states = model.registry[STATE]
+    for path, body in bodies_within(model):
+        for node_id in body.eval_order():
+            op = body.nodes[node_id].op
+            if states.find(type(op)) is not None:
+                yield Placement.of(
+                    model, [node_id], "cpu", "state", "the operator keeps state or runs a body", body=path
+                )
+            elif not isinstance(op, TypedSource) and not is_constant(op):
+                yield Placement.of(model, [node_id], "cpu", "numpy", why, body=path)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

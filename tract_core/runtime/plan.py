@@ -21,9 +21,9 @@ from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import REFERENCE, STATE, Array
 from tract_core.plugins.registry import Registry
-from tract_core.runtime.explain import Explanation, Placement
+from tract_core.runtime.explain import Explanation, by_numpy
 from tract_core.runtime.host import Bodies, HostNode, HostState, host_nodes
-from tract_core.runtime.parts import BodyPath, Part, bodies_within
+from tract_core.runtime.parts import Part
 from tract_core.runtime.protocol import Observer, Timing
 from tract_core.runtime.schedule import last_uses
 from tract_core.runtime.turn import Turn
@@ -91,20 +91,7 @@ class TypedSimplePlan:
 
     def explain(self) -> Explanation:
         """Every node runs on the CPU, by its NumPy meaning."""
-        found = [one for path, body in bodies_within(self.model) for one in _placements(self.model, body, path)]
-        return Explanation("reference", tuple(found))
-
-
-def _placements(model: TypedModel, body: TypedModel, path: BodyPath) -> Iterator[Placement]:
-    states = body.registry[STATE]
-    for node_id in body.eval_order():
-        op = body.nodes[node_id].op
-        if isinstance(op, TypedSource) or (isinstance(op, Const) and isinstance(op.value, Constant)):
-            continue
-        how, why = "numpy", "the reference runtime knows no other way"
-        if states.find(type(op)) is not None:
-            how, why = "state", "the operator keeps state or runs a body"
-        yield Placement.of(model, [node_id], "cpu", how, why, body=path)
+        return Explanation("reference", tuple(by_numpy(self.model, "the reference runtime knows no other way")))
 
 
 def refuse_missing(model: TypedModel) -> None:

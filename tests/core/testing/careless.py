@@ -21,9 +21,11 @@ from tract_core.model.const import Const
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import Registry, hookimpl
 from tract_core.plugins.keys import Array
-from tract_core.runtime.explain import Explanation, Placement
+from tract_core.runtime.explain import Explanation, by_numpy
 from tract_core.runtime.host import Bodies, HostNode, HostState, host_nodes
+from tract_core.runtime.parts import Part
 from tract_core.runtime.plan import TypedSimplePlan, TypedSimpleState, refuse_missing
+from tract_core.runtime.protocol import Observer, Timing
 from tract_core.runtime.turn import Turn
 
 LAPSES = (
@@ -41,6 +43,9 @@ LAPSES = (
     "frozen",
     "options",
     "errors",
+    "explain",
+    "observe",
+    "times",
 )
 
 KEPT_HERE: dict[int, Any] = {}
@@ -111,9 +116,17 @@ class Plan:
     def spawn(self) -> Any:
         return State(self, self.shared if "interleaved" in self.lapses else HostState(self.model, self.bodies))
 
+    def observed_run(self, inputs: Sequence[Array], observe: Observer) -> list[Array]:
+        return self.spawn().run(inputs, observe=observe)
+
+    def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
+        self.spawn().run(inputs)
+        late = 1 if "times" in self.lapses else 0
+        return [Timing(Part((node.node + late,)), float(place), 1.0) for place, node in enumerate(self.nodes)]
+
     def explain(self) -> Explanation:
-        placed = [Placement.of(self.model, [node.node], "cpu", "numpy", "so") for node in self.nodes]
-        return Explanation(self.runtime, tuple(placed))
+        placed = tuple(by_numpy(self.model, "so"))
+        return Explanation(self.runtime, tuple(p for p in placed if "explain" not in self.lapses or not p.part.body))
 
 
 class LendingPlan(Plan):
@@ -132,7 +145,9 @@ class State:
         self.host = host
         self.lapses = plan.lapses
 
-    def run(self, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> list[Array]:
+    def run(
+        self, inputs: Sequence[Array], out: Sequence[Array] | None = None, *, observe: Observer | None = None
+    ) -> list[Array]:
         plan, turn = self.plan, self.plan.turn
         if "out" in self.lapses:
             out = None
@@ -143,7 +158,10 @@ class State:
                 outputs = self._compute(node, [values[outlet] for outlet in node.inputs])
                 if "middle" not in self.lapses:
                     turn.check_after(node, self.host.session.symbols)
-                values.update(zip(plan.model.nodes[node.node].outlets(), outputs, strict=True))
+                given = dict(zip(plan.model.nodes[node.node].outlets(), outputs, strict=True))
+                exchanged = observe(Part((node.node,)), given) if observe is not None else None
+                values.update(given)
+                values.update((exchanged or {}) if "observe" not in self.lapses else {})
         outputs = [values[outlet] for outlet in plan.model.outputs]
         return outputs if out is None else turn.outputs.fill(out, outputs)
 

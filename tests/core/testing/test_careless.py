@@ -37,6 +37,9 @@ FAILS: dict[str, set[tuple[str, str]]] = {
     "interleaved": {("test_states_take_turns", "Arrays are not equal")},
     "frozen": {("test_frozen_states_go_on_in_another_process", "KeyError: ")},
     "options": {("test_options_are_fields_with_defaults", "the class takes ['threads'], its fields are []")},
+    "explain": {("test_plan_explains_every_node[in bodies]", "not placed")},
+    "observe": {("test_observers_see_and_exchange_tensors", "Arrays are not equal")},
+    "times": {("test_timings_are_of_the_nodes_that_run", "these are no node that runs")},
     "errors": {
         ("test_errors_name_the_node[in the model]", "does not name pick"),
         ("test_errors_name_the_node[in a body]", "does not name inner, pick"),

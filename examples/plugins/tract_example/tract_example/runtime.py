@@ -11,7 +11,7 @@ from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.elementwise import Acosh, Asinh, Atanh
 from tract_core.plugins.keys import REFERENCE, STATE, Array
-from tract_core.runtime.explain import Explanation, Placement
+from tract_core.runtime.explain import Explanation, by_numpy
 from tract_core.runtime.host import Bodies, HostState, host_nodes
 from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.runtime.schedule import execution_order
@@ -68,9 +68,7 @@ class ToyPlan:
 
     def explain(self) -> Explanation:
         """All nodes go one way."""
-        why = "the toy runtime knows no other way"
-        placements = [Placement.of(self.model, [node.node], "cpu", "numpy", why) for node in self.nodes]
-        return Explanation("toy", tuple(placements))
+        return Explanation("toy", tuple(by_numpy(self.model, "the toy runtime knows no other way")))
 
 
 class ToyState:
