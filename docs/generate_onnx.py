@@ -267,7 +267,7 @@ def _types() -> Iterator[str]:
 def _options() -> Iterator[str]:
     yield "## Options of the loader\n"
     yield from _wrapped("""Keywords of `tract.onnx().load`, and flags of the command, as `--onnx-ignore-value-info`.""")
-    flags = next(iter(plugin.tract_frontends())).flags
+    flags = next(iter(plugin.tract_formats())).flags
     yield from _table(["option", "what it does"], [[f"`{name}`", text] for name, text in flags.items()])
 
 

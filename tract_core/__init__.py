@@ -11,9 +11,22 @@ from typing import Any
 from tract_core.public_names import public_names
 from tract_core.version import version
 
-__all__, _find, __dir__ = public_names(__name__)
+__all__, _find, _listed = public_names(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
-    return version() if name == "__version__" else _find(name)
+    """A public name, imported when it is first asked for; else what an installed format brings under that name."""
+    if name == "__version__":
+        return version()
+    if name in _listed() or name.startswith("_"):
+        return _find(name)
+    from tract_core.api.handles import handle_named
+
+    return handle_named(name)
+
+
+def __dir__() -> list[str]:
+    """The public names, those of installed formats among them: what there is to complete."""
+    from tract_core.api.handles import handle_names
+
+    return sorted([*_listed(), *handle_names()])

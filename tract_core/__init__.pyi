@@ -1,16 +1,14 @@
 """The public names, and where they are from."""
 
+from typing import Any
+
 from tract_core import errors as errors
 from tract_core import limits as limits
 from tract_core.api.dim import Dim as Dim
 from tract_core.api.fact import Fact as Fact
 from tract_core.api.fact import InferenceFact as InferenceFact
-from tract_core.api.frontends import Nnef as Nnef
-from tract_core.api.frontends import Onnx as Onnx
-from tract_core.api.frontends import load as load
-from tract_core.api.frontends import nnef as nnef
-from tract_core.api.frontends import onnx as onnx
 from tract_core.api.inference_model import InferenceModel as InferenceModel
+from tract_core.api.loading import load as load
 from tract_core.api.model import Model as Model
 from tract_core.api.runnable import Runnable as Runnable
 from tract_core.api.runtime import Runtime as Runtime
@@ -27,3 +25,6 @@ from tract_core.errors import TractError as TractError
 from tract_core.version import version as version
 
 __version__: str
+
+def __getattr__(name: str) -> Any:  # pyright: ignore[reportIncompleteStub]: which names there are depends on plugins
+    """What installed formats bring: ``onnx`` and ``Onnx``, for one."""

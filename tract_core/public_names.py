@@ -17,13 +17,14 @@ from typing import Any
 def public_names(module: str, of: str | None = None) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__all__``, ``__getattr__`` and ``__dir__`` of a module that shows the public names of a package.
 
-    ``of``: the package whose stub is read; default: ``module`` itself. Modules that a stub imports from its own package
-    can be asked for and completed, and are no part of ``__all__``.
+    ``of``: the package whose stub is read; default: ``module`` itself. Names are shown that the stub imports under
+    themselves, ``Dim as Dim``. Modules that it imports from its own package can be asked for and completed, and are no
+    part of ``__all__``.
     """
     package = of or module
     stub = ast.parse(pkgutil.get_data(package, "__init__.pyi") or b"")
     imports = [statement for statement in stub.body if isinstance(statement, ast.ImportFrom)]
-    homes = {alias.name: one.module or package for one in imports for alias in one.names}
+    homes = {name.name: one.module or package for one in imports for name in one.names if name.asname == name.name}
 
     def find(name: str) -> Any:
         home = homes.get(name)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from onnx import TensorProto, helper
 
-from tract_core.cli.options import STAGES
+from tract_core.plugins.stages import STAGES
 
 Call = Callable[..., Result]
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3) / 10

@@ -26,6 +26,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.parent == HERE and "shipped" not in config.option.markexpr else None
 
 
+@pytest.fixture(autouse=True)
+def _patches_are_checked() -> None:
+    """Not here: files are loaded as users load them, in the time that it takes them."""
+
+
 @pytest.fixture(scope="session", autouse=True)
 def bounded_memory() -> Iterator[None]:
     resource = pytest.importorskip("resource", reason="memory is bounded where the system can")

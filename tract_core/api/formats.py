@@ -13,10 +13,10 @@ from tract_core.api.display import size
 from tract_core.errors import InputError, MissingFile
 from tract_core.lookalikes import HEAD, recognise
 from tract_core.plugins import default_registry
-from tract_core.plugins.missing import ENDINGS, how_to_get, not_installed
+from tract_core.plugins.missing import ENDINGS, WRITER, how_to_get, not_installed
 
 if TYPE_CHECKING:
-    from tract_core.plugins.descriptor import Frontend
+    from tract_core.plugins.descriptor import Format
 
 MOST_NAMES: Final = 10_000
 """Files that are looked at, for models, or for a name like that of one that is not there."""
@@ -36,49 +36,77 @@ def find_format(path: Path, format_name: str | None = None) -> tuple[str, Path]:
 
     Raises InputError where no installed format takes the file, MissingFile for one that is not there.
     """
-    frontends = default_registry().frontends()
-    if format_name is not None and format_name not in frontends:
-        raise not_installed("format", format_name, frontends)
+    formats = default_registry().formats()
+    if format_name is not None and format_name not in formats:
+        raise not_installed("format", format_name, formats)
     if not path.exists():
         raise missing_file(path)
     if path.is_dir():
-        path = _model_in(path, frontends, format_name)
-    return format_name or _fitting(path, frontends).name, path
+        path = _model_in(path, formats, format_name)
+    return format_name or _format_of(path, formats).name, path
 
 
-def _fitting(path: Path, frontends: Mapping[str, Frontend]) -> Frontend:
-    fitting = _readers(path, frontends)
-    if len(fitting) > 1:
-        hint = "say which one it has (--format on the command line)"
-        raise InputError(f"the formats {' and '.join(fitting)} all take files named so", where=str(path), hint=hint)
-    if fitting:
-        return frontends[fitting[0]]
-    known = ", ".join(f"{one.name} ({' '.join(one.extensions)})" for one in frontends.values()) or "none"
-    problem = f"no installed format takes files named *{path.suffix or path.name}; installed: {known}"
-    if path.suffix in ENDINGS:
-        raise InputError(problem, where=str(path), hint=how_to_get(ENDINGS[path.suffix]))
-    with path.open("rb") as file:
-        found = recognise(file.read(HEAD), path.name)
+def format_to_write(path: Path, formats: Mapping[str, Format], format_name: str | None = None) -> Format:
+    """The format that a model is to be written in: the one that is named, else that of the file's ending.
+
+    Raises PluginError for one that is not installed, InputError where none of those that are writes such a file.
+    """
+    if format_name is not None and format_name not in formats:
+        raise not_installed("format", format_name, formats)
+    writers = {name: form for name, form in formats.items() if form.writer}
+    if not writers:
+        raise InputError("none of the installed formats can be written", where=str(path), hint=how_to_get(WRITER))
+    if format_name is not None and format_name not in writers:
+        there = ", ".join(writers) or "none"
+        raise InputError(f"the format {format_name} is only read; formats that are written: {there}", where=str(path))
+    found = writers[format_name] if format_name is not None else _fitting(path, writers)
+    if found is None:
+        hint = "end the name as one of them does, or say which format it is to have (--as on the command line)"
+        raise _no_format("writes", path, writers, hint)
+    return found
+
+
+def _format_of(path: Path, formats: Mapping[str, Format]) -> Format:
+    found = _fitting(path, formats)
     if found is not None:
-        raise InputError(f"it is {found.what}; {problem}", where=str(path), hint=found.advice)
+        return found
     advice = "if it is a model all the same, say which format it has (--format on the command line)"
-    raise InputError(problem, where=str(path), hint=advice)
+    error = _no_format("takes", path, formats, advice)
+    if path.suffix not in ENDINGS:
+        with path.open("rb") as file:
+            lookalike = recognise(file.read(HEAD), path.name)
+        if lookalike is not None:
+            raise InputError(f"it is {lookalike.what}; {error.problem}", where=str(path), hint=lookalike.advice)
+    raise error
 
 
-def _readers(path: Path, frontends: Mapping[str, Frontend]) -> list[str]:
-    """The formats whose ending fits best; the one that the ending is reserved for, where it is among several."""
+def _no_format(does: str, path: Path, formats: Mapping[str, Format], hint: str) -> InputError:
+    """The error for a file that none of these formats reads or writes, as ``does`` says."""
+    known = ", ".join(f"{one.name} ({' '.join(one.extensions)})" for one in formats.values()) or "none"
+    problem = f"no installed format {does} files named *{path.suffix or path.name}; installed: {known}"
+    owner = ENDINGS.get(path.suffix)
+    if owner and not any(path.suffix in one.extensions for one in default_registry().formats().values()):
+        hint = how_to_get(owner)
+    return InputError(problem, where=str(path), hint=hint)
+
+
+def _fitting(path: Path, formats: Mapping[str, Format]) -> Format | None:
+    """The format whose ending fits best; the one that the ending is reserved for, where it is among several."""
     name = path.name.lower()
-    ends = {one.name: [len(end) for end in one.extensions if name.endswith(end)] for one in frontends.values()}
+    ends = {one.name: [len(end) for end in one.extensions if name.endswith(end)] for one in formats.values()}
     longest = max(max(lengths, default=0) for lengths in ends.values()) if ends else 0
     fitting = [one for one, lengths in ends.items() if longest and longest in lengths]
     owner = ENDINGS.get(path.suffix.lower())
-    owned = [one for one in fitting if default_registry().owner("tract_frontends", one) == owner]
-    return owned or fitting
+    fitting = [one for one in fitting if default_registry().owner("tract_formats", one) == owner] or fitting
+    if len(fitting) > 1:
+        hint = "say which one it has (--format on the command line)"
+        raise InputError(f"the formats {' and '.join(fitting)} all take files named so", where=str(path), hint=hint)
+    return formats[fitting[0]] if fitting else None
 
 
-def _model_in(folder: Path, frontends: Mapping[str, Frontend], format_name: str | None) -> Path:
+def _model_in(folder: Path, formats: Mapping[str, Format], format_name: str | None) -> Path:
     """The file ``model.onnx`` (or with another format's ending) in a folder. Raises InputError, listing others."""
-    wanted = [one for one in frontends.values() if format_name in (None, one.name)]
+    wanted = [one for one in formats.values() if format_name in (None, one.name)]
     endings = tuple(ending for one in wanted for ending in one.extensions)
     for ending in endings:
         if (folder / f"model{ending}").is_file():

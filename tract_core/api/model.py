@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from tract_core.api.display import describe_model, html_of, rich_of
@@ -71,6 +72,16 @@ class Model(Handle[TypedModel], TypedInterface):
         """
         _require_text(spec)
         return Fact(parse_typed_fact(spec, self.typed.symbols))
+
+    def save(self, path: str | os.PathLike[str], *, format_name: str | None = None, **options: Any) -> None:
+        """Write the model as a format that is installed: by the ending of ``path``, unless ``format_name`` says it.
+
+        ``options``: keywords of the format's writer. What was there before stays when anything fails. Raises InputError
+        for a path or an option that is none, Unsupported for a model that the format cannot say.
+        """
+        from tract_core.api.loading import write_with
+
+        write_with(self.typed, path, format_name, **options)
 
     def into_runnable(self) -> Runnable:
         """The model ready to run on the default runtime. Consumes the model."""

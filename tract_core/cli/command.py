@@ -38,7 +38,7 @@ def write_flags(
     """
     groups: dict[str, list[tuple[str, str]]] = {}
     for option in command.get_params(ctx):
-        record = option.get_help_record(ctx)
+        record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
         if record is not None:
             groups.setdefault(getattr(option, "group", others), []).append(record)
     for title, records in groups.items():
@@ -58,7 +58,8 @@ class ModelCommand(click.Command):
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The shape of a command line."""
         program = ctx.find_root().info_name or "tract"
-        formatter.write_usage(program, f"{GLOBAL_USAGE} {ctx.info_name} [FLAGS]")
+        arguments = [one.make_metavar(ctx) for one in self.get_params(ctx) if isinstance(one, click.Argument)]
+        formatter.write_usage(program, " ".join([f"{GLOBAL_USAGE} {ctx.info_name} [FLAGS]", *arguments]))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The flags, in groups, and where the others are."""

@@ -8,7 +8,8 @@ import click
 
 from tract_core.cli import completion
 from tract_core.cli.command import ModelCommand
-from tract_core.cli.options import NPZ, STAGES, assertion_options, flag, run_options
+from tract_core.cli.options import NPZ, assertion_options, flag, run_options
+from tract_core.cli.stages import NamesStage
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -32,13 +33,7 @@ WITH_WHAT: Final = "What to compare with (one of these)"
     shell_complete=completion.runtimes,
     help="The same model on another runtime.",
 )
-@flag(
-    WITH_WHAT,
-    "--stage",
-    type=click.Choice(STAGES),
-    metavar="STAGE",
-    help=f"The model as it was at: {', '.join(STAGES)}.",
-)
+@click.option("--stage", cls=NamesStage, group=WITH_WHAT, help="The model as it was at")
 @flag(WITH_WHAT, "--npz", type=NPZ, metavar="NPZ", help="Arrays, by tensor name, as 'run --save-steps' saves them.")
 @flag(WITH_WHAT, "--twice", is_flag=True, help="A second run of the same model.")
 @click.option(

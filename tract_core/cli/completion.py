@@ -46,7 +46,7 @@ def formats(ctx: click.Context, param: click.Parameter, incomplete: str) -> Item
     """The installed formats."""
     from tract_core.plugins import default_registry
 
-    return starting(incomplete, default_registry().frontends())
+    return starting(incomplete, default_registry().formats())
 
 
 def partners(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
@@ -86,7 +86,7 @@ def _inputs_of(ctx: click.Context) -> list[tuple[str, Any]]:
     given = ctx.find_root().params
     try:
         from tract_core.api.formats import find_format
-        from tract_core.api.frontends import load_with, loader_of
+        from tract_core.api.loading import load_with, loader_of
         from tract_core.limits import LoadLimits
 
         format_name, path = find_format(Path(os.path.expanduser(given["model"])), given.get("format_name"))
@@ -111,7 +111,7 @@ def models(incomplete: str) -> Items:
     """Files that are models by their endings, and folders, which go on; where there are neither, any file."""
     from tract_core.plugins import default_registry
 
-    endings = tuple(ending for one in default_registry().frontends().values() for ending in one.extensions)
+    endings = tuple(ending for one in default_registry().formats().values() for ending in one.extensions)
     typed, start = os.path.split(incomplete)
     lead = incomplete[: len(incomplete) - len(start)]
     found: Items = []

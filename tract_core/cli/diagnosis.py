@@ -21,9 +21,12 @@ from tract_core.model.graph import Graph
 from tract_core.model.source import TypedSource
 from tract_core.model.substitute import symbols_needed
 from tract_core.model.typed import TypedModel
+from tract_core.plugins import default_registry
+from tract_core.transforms.transform import ExaminingTransform
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
+    from tract_core.transforms.transform import Transform
 
 LARGEST: Final = 3
 """How many constants are named."""
@@ -100,7 +103,14 @@ def _type(model: InferenceModel, findings: list[Finding]) -> TypedModel | None:
 
 
 def _prepare(request: Request, typed: TypedModel, diagnosis: Diagnosis, findings: list[Finding]) -> None:
-    """Go on to what the runtime prepares."""
+    """Go on to what the runtime prepares; transforms may have something to say on the way."""
+
+    def ask(transform: Transform, model: TypedModel) -> None:
+        if isinstance(transform, ExaminingTransform):
+            with default_registry().blaming("tract_transforms", transform.name, "a report"):
+                findings.extend(transform.examine(model))
+
+    request.pipeline.before_transform = ask
     try:
         ready = request.pipeline.onwards(typed, "before-optimize", after="type")
         assert isinstance(ready, TypedModel)  # a typed model stays one

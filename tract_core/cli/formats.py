@@ -1,61 +1,89 @@
-"""The flags of the formats that are installed."""
+"""The flags of the formats and stages that plugins bring."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from inspect import signature
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tract_core.cli.command import Flag
 from tract_core.errors import InputError
 from tract_core.plugins import default_registry
+from tract_core.plugins.descriptor import Option, Options
 
 if TYPE_CHECKING:
     from tract_core.limits import LoadLimits
 
 
-class FrontendFlag(Flag):
-    """A flag that a frontend takes, as ``--onnx-ignore-value-info``."""
+class FormatFlag(Flag):
+    """A flag of a format, as ``--onnx-ignore-value-info``; its value is a keyword of the loader or the writer."""
 
-    def __init__(self, frontend: str, keyword: str, text: str) -> None:
-        name = f"{frontend}_{keyword}"
-        super().__init__([_written(name), name], is_flag=True, help=text, group=f"Loading {frontend} files")
-        self.frontend = frontend
+    def __init__(self, format_name: str, keyword: str, option: str | Option, group: str) -> None:
+        name = f"{format_name}_{keyword}"
+        super().__init__([as_flag(name), name], group=group, **attributes_of(option))
+        self.format_name = format_name
         self.keyword = keyword
 
 
-def frontend_flags() -> list[FrontendFlag]:
-    """The flags of all installed frontends."""
-    return [
-        FrontendFlag(frontend.name, keyword, text)
-        for frontend in default_registry().frontends().values()
-        for keyword, text in frontend.flags.items()
-    ]
+def attributes_of(option: str | Option) -> dict[str, Any]:
+    """What click wants to know of a flag that a plugin describes."""
+    if isinstance(option, str):
+        option = Option(option)
+    if option.kind is bool:
+        return {"is_flag": True, "help": option.help}
+    return {"type": option.kind, "metavar": option.metavar or option.kind.__name__.upper(), "help": option.help}
+
+
+def as_flag(name: str) -> str:
+    """How a flag of this name is written."""
+    return f"--{name.replace('_', '-')}"
+
+
+def loader_flags() -> list[FormatFlag]:
+    """The flags of the loaders of all installed formats."""
+    forms = default_registry().formats().values()
+    return [flag for form in forms for flag in _flags(form.name, form.flags, f"Loading {form.name} files")]
+
+
+def writer_flags() -> list[FormatFlag]:
+    """The flags of the writers of all installed formats."""
+    forms = default_registry().formats().values()
+    return [flag for form in forms for flag in _flags(form.name, form.writer_flags, f"Writing {form.name} files")]
+
+
+def _flags(format_name: str, options: Options, group: str) -> list[FormatFlag]:
+    return [FormatFlag(format_name, keyword, option, group) for keyword, option in options.items()]
 
 
 def flags_of(format_name: str) -> dict[str, str]:
     """The flags of one format: for each keyword of its loader, how the flag is written."""
-    flags = default_registry().frontends()[format_name].flags
-    return {keyword: _written(f"{format_name}_{keyword}") for keyword in flags}
+    return {keyword: as_flag(f"{format_name}_{keyword}") for keyword in default_registry().formats()[format_name].flags}
 
 
-def _written(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+FlagT = TypeVar("FlagT", bound=Flag)
 
 
-def loader_as_asked(format_name: str, flags: Iterable[FrontendFlag], limits: LoadLimits | None = None) -> Any:
-    """What loads a format, with the flags that are on, and within ``limits``.
+def given_among(flags: Iterable[FlagT], values: Mapping[str, Any]) -> dict[FlagT, Any]:
+    """Those of the flags that were given, with their values, by what click read."""
+    found = {flag: values.get(flag.name or "") for flag in flags}
+    return {flag: value for flag, value in found.items() if value is not None and value is not False}
+
+
+def keywords_for(format_name: str, given: Mapping[FormatFlag, Any]) -> dict[str, Any]:
+    """The keywords that the flags give the loader or the writer. Raises InputError for flags of another format."""
+    for flag in given:
+        if flag.format_name != format_name:
+            raise InputError(f"{flag.opts[0]} is about the format {flag.format_name}, the model is {format_name}")
+    return {flag.keyword: value for flag, value in given.items()}
+
+
+def loader_with(format_name: str, given: Mapping[FormatFlag, Any], limits: LoadLimits | None = None) -> Any:
+    """What loads a format, with the flags that were given, and within ``limits``.
 
     Raises InputError when a flag is about another format, or the format has no limits.
     """
-    from tract_core.api.frontends import loader_of
+    from tract_core.api.loading import loader_of
 
-    for flag in flags:
-        if flag.frontend != format_name:
-            raise InputError(f"{flag.opts[0]} is about the format {flag.frontend}, the model is {format_name}")
-    wishes: dict[str, Any] = {flag.keyword: True for flag in flags}
+    wishes = keywords_for(format_name, given)
     if limits is not None:
-        if "limits" not in signature(default_registry().load("tract_frontends", format_name)).parameters:
-            raise InputError(f"--limit: the format {format_name} has no limits")
         wishes["limits"] = limits
     return loader_of(format_name, **wishes)

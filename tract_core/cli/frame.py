@@ -21,8 +21,9 @@ from tract_core.errors import CorruptModel, MissingFile, ModelError, TractError,
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from tract_core.cli.formats import FrontendFlag
+    from tract_core.cli.formats import FormatFlag
     from tract_core.cli.request import Request
+    from tract_core.cli.stages import StageFlag
 
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C: 128 and the number of the signal, as shells have it."""
@@ -69,17 +70,24 @@ class Frame(click.Group):
             return _unavailable(cmd_name, error)
 
     @cached_property
-    def frontend_flags(self) -> list[FrontendFlag]:
-        """The flags that the installed formats bring."""
-        from tract_core.cli.formats import frontend_flags
+    def loader_flags(self) -> list[FormatFlag]:
+        """The flags that the loaders of the installed formats take."""
+        from tract_core.cli.formats import loader_flags
 
-        return frontend_flags()
+        return loader_flags()
+
+    @cached_property
+    def stage_flags(self) -> list[StageFlag]:
+        """The flags of the stages that plugins add."""
+        from tract_core.cli.stages import stage_flags
+
+        return stage_flags()
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The global flags."""
         own = super().get_params(ctx)
         first = sum(getattr(option, "group", None) == LOADING for option in own)
-        return [*own[:first], *self.frontend_flags, *own[first:]]
+        return [*own[:first], *self.loader_flags, *own[first:], *self.stage_flags]
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The shape of a command line."""
@@ -174,12 +182,14 @@ class Frame(click.Group):
             ctx.exit(1)
 
     def _request(self, ctx: click.Context) -> Request:
+        from tract_core.cli.formats import given_among
         from tract_core.cli.request import Request
 
-        flags = {flag.name: flag for flag in self.frontend_flags}
-        chosen = tuple(flag for name, flag in flags.items() if ctx.params.get(name or ""))
-        own = {name: value for name, value in ctx.params.items() if name not in flags}
-        return Request(**own, frontend_flags=chosen)
+        brought = {flag.name for flag in (*self.loader_flags, *self.stage_flags)}
+        own = {name: value for name, value in ctx.params.items() if name not in brought}
+        of_format = given_among(self.loader_flags, ctx.params)
+        staged = {flag.stage.name: value for flag, value in given_among(self.stage_flags, ctx.params).items()}
+        return Request(**own, of_format=of_format, staged=staged)
 
 
 def _has_more(error: Exception) -> bool:

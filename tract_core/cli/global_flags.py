@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tract_core.cli.formats import FrontendFlag
+    from tract_core.cli.formats import FormatFlag
     from tract_core.cli.readings import Context
     from tract_core.dims import Dim
     from tract_core.dims.assertion import Assertion
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 class GlobalFlags:
     """The global flags, under the names that `options.global_options` gives them.
 
-    ``given``: the words of the command line that they were read from.
+    ``given``: the words of the command line that they were read from. ``of_format``: the flags of a format's loader,
+    with their values. ``staged``: the values of the flags of stages that plugins add, by stage.
     """
 
     model: str | None
@@ -43,5 +45,6 @@ class GlobalFlags:
     machine_friendly: bool = False
     verbose: int = 0
     debug: bool = False
-    frontend_flags: tuple[FrontendFlag, ...] = ()
+    of_format: Mapping[FormatFlag, Any] = field(default_factory=dict["FormatFlag", Any])
+    staged: Mapping[str, Any] = field(default_factory=dict[str, Any])
     given: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ def command(as_json: bool) -> None:
 
     registry = default_registry()
     listing = {"core": operators(registry)}
-    for name in registry.frontends():
+    for name in registry.formats():
         table: TableKey[str, object] = TableKey(name, f"how {name} operators are wired")
         listing[name] = sorted({key.removeprefix("/") for key in registry[table].names()})
     if as_json:

@@ -10,21 +10,10 @@ import click
 
 from tract_core.cli import completion, readings
 from tract_core.cli.command import Flag, OptionalValue
+from tract_core.cli.stages import GROUP as STAGING
+from tract_core.cli.stages import NamesStage
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-STAGES: Final = (
-    "load",
-    "analyse",
-    "incorporate",
-    "type",
-    "declutter",
-    "set",
-    "set-declutter",
-    "before-optimize",
-    "optimize",
-)
-"""The stages of loading, in order. Transforms come between ``declutter`` and ``set``."""
 
 APPROX: Final = ("exact", "close", "approximate", "very", "super", "ultra")
 
@@ -152,9 +141,9 @@ def _cutting() -> list[click.Parameter]:
 
 
 def _stages() -> list[click.Parameter]:
-    option = partial(_option, "How far to take it")
+    option = partial(_option, STAGING)
     return [
-        option("--pass", "stage", type=click.Choice(STAGES), metavar="STAGE", help=f"Stop at: {', '.join(STAGES)}."),
+        NamesStage(["--pass", "stage"], group=STAGING, help="Stop at"),
         option("--declutter-step", type=click.IntRange(0), metavar="N", help="Stop decluttering after N patches."),
         option(
             "-t",

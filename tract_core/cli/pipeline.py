@@ -1,8 +1,9 @@
 """The stages of loading, in order, as the global flags ask for them.
 
-load → analyse → incorporate → type → declutter → each transform → set → set-declutter → before-optimize → optimize.
-Each stage works on the result of the one before; `Pipeline.at` computes it anew for a stage that was passed, as stages
-change the model in place.
+load → analyse → incorporate → type → declutter → each transform → set → set-declutter → before-optimize → optimize,
+and those that plugins put between them, each of which is a transform with a flag of its own. Each stage works on the
+result of the one before; `Pipeline.at` computes it anew for a stage that was passed, as stages change the model in
+place.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from tract_core.analysis.edge_context import add_edge_context
 from tract_core.analysis.findings import Examination
 from tract_core.analysis.inference import InferenceModel
 from tract_core.api.formats import find_format
-from tract_core.api.frontends import load_with
-from tract_core.cli.formats import loader_as_asked
-from tract_core.cli.options import STAGES
+from tract_core.api.loading import load_with
+from tract_core.cli.formats import loader_with
 from tract_core.cli.readings import array_file
+from tract_core.cli.stages import stages
 from tract_core.cli.values import read_array, read_bundle
 from tract_core.data import Constant, DatumType
 from tract_core.errors import InputError, TractError
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tract_core.cli.global_flags import GlobalFlags
     from tract_core.model.rewriter import RewriteReport
     from tract_core.runtime.protocol import Plan
+    from tract_core.transforms.transform import Transform
 
 AnyModel = InferenceModel | TypedModel
 
@@ -48,6 +50,7 @@ class Pipeline:
 
     ``say``: told what is being done. ``prepare``: makes a model ready to run, for the last stage.
     ``constants``: the values of the file's inputs that the flags made constants, by name, once a model was loaded.
+    ``before_transform``: told of each transform, and of the model that it is about to be applied to.
     """
 
     def __init__(self, flags: GlobalFlags, say: Callable[[str], None], prepare: Callable[[TypedModel], Plan]) -> None:
@@ -56,6 +59,7 @@ class Pipeline:
         self._prepare = prepare
         self.plan: Plan | None = None
         self.constants: dict[str, Array] = {}
+        self.before_transform: Callable[[Transform, TypedModel], None] = _nothing
 
     def at(self, stage: str) -> AnyModel:
         """The model as it is after ``stage``, freshly made. Raises TractError."""
@@ -69,7 +73,7 @@ class Pipeline:
 
     def _loader(self) -> Any:
         """What loads the format, as the flags say. Raises InputError."""
-        return loader_as_asked(self.format_name, self.flags.frontend_flags, self.flags.limits)
+        return loader_with(self.format_name, self.flags.of_format, self.flags.limits)
 
     @property
     def format_name(self) -> str:
@@ -85,7 +89,7 @@ class Pipeline:
         """All that is wrong with the file, and the model in it, as the flags change it. Raises InputError."""
         loader = self._loader()
         try:
-            with default_registry().blaming("tract_frontends", self.format_name, "a report"):
+            with default_registry().blaming("tract_formats", self.format_name, "a report"):
                 examine = getattr(loader, "examine", None)
                 found: Examination = examine(self.path) if examine else Examination(load_with(loader, self.path))
         except TractError as error:
@@ -106,9 +110,10 @@ class Pipeline:
             "before-optimize": lambda model: model,
             "optimize": self._optimize,
         }
-        for name in STAGES[STAGES.index(after) + 1 : STAGES.index(stage) + 1]:
+        names = stages()
+        for name in names[names.index(after) + 1 : names.index(stage) + 1]:
             self._say(f"{name}:")
-            model = steps[name](model)
+            model = steps[name](model) if name in steps else self._added(name, model)
         return model
 
     def context_of(self, name: str) -> tuple[int, int]:
@@ -160,13 +165,29 @@ class Pipeline:
 
     def _declutter(self, model: AnyModel) -> AnyModel:
         from tract_core.rules import declutter_with_report
-        from tract_core.transforms.apply import apply_transform
+        from tract_core.transforms.lookup import transform_like
 
         model = _typed(model)
         self._tell(declutter_with_report(model, max_patches=self.flags.declutter_step))
         for spec in self.flags.transforms:
-            model = apply_transform(model, spec)
+            model = self._transformed(model, transform_like(spec, default_registry()))
         return model
+
+    def _added(self, name: str, model: AnyModel) -> AnyModel:
+        """The model after a stage that a plugin adds: as it is, where its flag was not given."""
+        from tract_core.transforms.lookup import transform_named
+
+        if name not in self.flags.staged:
+            return model
+        stage = default_registry().stages()[name]
+        values = {stage.parameter: self.flags.staged[name]} if stage.parameter else {}
+        return self._transformed(_typed(model), transform_named(stage.transform, values, default_registry()))
+
+    def _transformed(self, model: TypedModel, transform: Transform) -> TypedModel:
+        from tract_core.transforms.apply import apply_transform
+
+        self.before_transform(transform, model)
+        return apply_transform(model, transform)
 
     def _tell(self, report: RewriteReport) -> None:
         """With ``-v``: how many nodes were looked at, and which rules changed how many."""
@@ -194,6 +215,10 @@ class Pipeline:
     def _optimize(self, model: AnyModel) -> AnyModel:
         self.plan = self._prepare(_typed(model))
         return running_model(self.plan, _typed(model))
+
+
+def _nothing(*_: object) -> None:
+    """What is done before a transform, unless somebody wants more."""
 
 
 def wired(model: AnyModel) -> TypedModel:

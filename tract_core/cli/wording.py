@@ -59,7 +59,7 @@ def _loader_flags(request: Request) -> Mapping[str, str]:
     from tract_core.plugins import default_registry
 
     def formats() -> Iterator[str]:
-        yield from default_registry().frontends()
+        yield from default_registry().formats()
         try:
             yield request.pipeline.format_name
         except TractError:

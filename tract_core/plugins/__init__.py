@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from threading import Lock
 
-from tract_core.plugins.descriptor import Failure, Frontend, PluginRecord, PluginState
+from tract_core.plugins.descriptor import Failure, Format, PluginRecord, PluginState
 from tract_core.plugins.hookspecs import API_VERSION, hookimpl
 from tract_core.plugins.registry import PluginWarning, Registry
 from tract_core.plugins.tables import Row, Rows, Table, TableKey
@@ -15,7 +15,7 @@ from tract_core.plugins.tables import Row, Rows, Table, TableKey
 __all__ = [
     "API_VERSION",
     "Failure",
-    "Frontend",
+    "Format",
     "PluginRecord",
     "PluginState",
     "PluginWarning",

@@ -17,24 +17,64 @@ CORE_PLUGIN: Final = "core"
 
 
 @dataclass(frozen=True, slots=True)
-class Frontend:
-    """A model format: its name, the file endings it claims, and where its loader is.
+class Option:
+    """A flag of the command: what it is for, the type of its value, and how the help writes that value.
+
+    ``kind``: ``bool`` for a flag without a value, which is on or off; else ``str``, ``int`` or ``float``.
+    """
+
+    help: str
+    kind: type[bool] | type[int] | type[float] | type[str] = bool
+    metavar: str = ""
+
+
+Options = Mapping[str, "str | Option"]
+"""Flags by keyword; a text is short for an `Option` without a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A model format: its name, the file endings it claims, and where its reader and its writer are.
 
     ``loader`` is ``"module:Class"``; the class needs no arguments and has ``load(path)``, which returns an
     `InferenceModel` or a `TypedModel`. It is imported when a model of the format is first loaded. It may have
     ``examine(path)``, which returns a `tract_core.analysis.findings.Examination`, for ``tract MODEL doctor``, and
-    ``load_bytes(content)``, for `tract_core.Onnx.load_bytes`.
+    ``load_bytes(content)``. A class that takes ``limits``, a `tract_core.limits.LoadLimits`, is given what ``--limit``
+    says.
 
-    ``flags``: what the class takes as keywords that are true or false, and what each is for:
-    ``{"ignore_value_info": "Do not ..."}`` of the format ``onnx`` is the flag ``--onnx-ignore-value-info``. A class
-    that takes ``limits``, a `tract_core.limits.LoadLimits`, is given what ``--limit`` says.
+    ``flags``: what the class takes as keywords, and what each is for: ``{"ignore_value_info": "Do not ..."}`` of the
+    format ``onnx`` is the flag ``--onnx-ignore-value-info``, and an `Option` says the type of a value.
+
+    ``writer``: likewise a class with ``write(model, path)``, which writes a `TypedModel` whole, or raises and leaves
+    what was there, as `tract_core.saving.whole_file` does. ``writer_flags``: its keywords, flags of ``save``.
+
+    ``handle``: the class that users hold, which needs no arguments: ``tract.onnx()`` makes one. Without it they get a
+    `tract_core.api.loading.Loader`.
     """
 
     name: str
     extensions: tuple[str, ...]
     loader: str
     summary: str = ""
-    flags: Mapping[str, str] = field(default_factory=dict[str, str])
+    flags: Options = field(default_factory=dict[str, "str | Option"])
+    writer: str = ""
+    writer_flags: Options = field(default_factory=dict[str, "str | Option"])
+    handle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A place in the command's pipeline where a transform is applied, with a flag of its own: ``--NAME VALUE``.
+
+    ``after``: the stage behind which it comes. ``transform``: the name of the transform. ``parameter``: the field of
+    the transform that the flag's value is given to; the empty one where the flag has no value.
+    """
+
+    name: str
+    after: str
+    transform: str
+    option: Option
+    parameter: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
-    from tract_core.plugins.descriptor import Frontend, RuntimeOffer
+    from tract_core.plugins.descriptor import Format, RuntimeOffer, Stage
 
 PROJECT = "tract"
 API_VERSION = (1, 0)
@@ -62,8 +62,8 @@ def tract_importers() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:  # pyr
 
 
 @hookspec
-def tract_frontends() -> Sequence[Frontend]:  # pyright: ignore[reportReturnType]: a specification has no body
-    """Model formats that the plugin can load. Names must be unique over all plugins.
+def tract_formats() -> Sequence[Format]:  # pyright: ignore[reportReturnType]: a specification has no body
+    """Model formats that the plugin can load, and write. Names must be unique over all plugins.
 
     Asked at the first look-up of a format.
     """
@@ -74,6 +74,14 @@ def tract_transforms() -> Mapping[str, str]:  # pyright: ignore[reportReturnType
     """Transforms by name: ``{"my_transform": "my_plugin.transforms:MyTransform"}``, each a frozen dataclass.
 
     Names must be unique over all plugins. Asked at the first look-up of a transform.
+    """
+
+
+@hookspec
+def tract_stages() -> Sequence[Stage]:  # pyright: ignore[reportReturnType]: a specification has no body
+    """Stages of the command's pipeline, each a transform with a flag of its own. Names must be unique over all plugins.
+
+    Asked whenever ``tract`` starts.
     """
 
 

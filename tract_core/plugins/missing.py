@@ -35,6 +35,9 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
 ENDINGS: Final = {".onnx": "tract-onnx", ".nnef": "tract-nnef", ".tgz": "tract-nnef", ".tar": "tract-nnef"}
 """The distributions that files are meant for, by the end of their names."""
 
+WRITER: Final = "tract-nnef"
+"""The distribution that brings the format for archives."""
+
 PLANNED: Final = frozenset(
     {"tract-cpu", "tract-cuda", "tract-metal", "tract-nnef", "tract-pulse", "tract-transformers"}
 )

@@ -11,7 +11,7 @@ from dataclasses import is_dataclass
 from typing import Any, Final, NamedTuple, cast
 
 from tract_core.errors import PluginError
-from tract_core.plugins.descriptor import Frontend, RuntimeOffer
+from tract_core.plugins.descriptor import Format, RuntimeOffer, Stage
 from tract_core.plugins.tables import TableKey
 
 Offer = Mapping[str, Any]
@@ -54,18 +54,14 @@ def references(answer: object) -> Offer:
     return named
 
 
-def frontends(answer: object) -> Offer:
-    """A sequence of `Frontend`."""
-    if not isinstance(answer, (list, tuple)):
-        raise PluginError(f"returned {_a(answer)}, wanted a list of Frontend")
-    checked: dict[str, Frontend] = {}
-    for one in cast("list[object]", answer):
-        if not isinstance(one, Frontend):
-            raise PluginError(f"returned a list with {_a(one)}, wanted a list of Frontend")
-        if one.name in checked:
-            raise PluginError(f"returned two frontends named {one.name!r}")
-        checked[one.name] = one
-    return checked
+def formats(answer: object) -> Offer:
+    """A sequence of `Format`."""
+    return _by_name(answer, Format)
+
+
+def stages(answer: object) -> Offer:
+    """A sequence of `Stage`."""
+    return _by_name(answer, Stage)
 
 
 def runtimes(answer: object) -> Offer:
@@ -80,12 +76,26 @@ CHECKS: Final[Mapping[str, Callable[[object], Offer]]] = {
     "tract_tables": references,
     "tract_operators": modules,
     "tract_importers": modules,
-    "tract_frontends": frontends,
+    "tract_formats": formats,
+    "tract_stages": stages,
     "tract_transforms": references,
     "tract_runtimes": runtimes,
     "tract_commands": references,
 }
 """The check of each hook's answer."""
+
+
+def _by_name(answer: object, kind: type[Format] | type[Stage]) -> Offer:
+    if not isinstance(answer, (list, tuple)):
+        raise PluginError(f"returned {_a(answer)}, wanted a list of {kind.__name__}")
+    checked: dict[str, Format | Stage] = {}
+    for one in cast("list[object]", answer):
+        if not isinstance(one, kind):
+            raise PluginError(f"returned a list with {_a(one)}, wanted a list of {kind.__name__}")
+        if one.name in checked:
+            raise PluginError(f"returned two of the name {one.name!r}")
+        checked[one.name] = one
+    return checked
 
 
 def _mapping(answer: object, wanted: str) -> dict[str, Any]:
@@ -104,9 +114,9 @@ def _a(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-def what_is_wrong(hook: str, name: str, found: object) -> str | None:
-    """Why what an offer leads to is not what its hook wants, or ``None``."""
-    check = _TARGETS.get(hook)
+def what_is_wrong(hook: str, part: str, name: str, found: object) -> str | None:
+    """Why what an offer leads to is not what its hook wants, or ``None``. ``part``: one of `parts_of` the offer."""
+    check = _TARGETS.get((hook, part))
     return None if check is None else check(name, found)
 
 
@@ -116,10 +126,23 @@ def _table(name: str, found: object) -> str | None:
     return None if found.name == name else f"it is the key of the table {found.name!r}"
 
 
-def _frontend(name: str, found: object) -> str | None:
+def _with_method(found: object, method: str, wanted: str) -> str | None:
     if not callable(found):
-        return f"it is {_a(found)}, wanted the class of a loader"
-    return None if hasattr(found, "load") or not isinstance(found, type) else f"{found.__name__} has no method 'load'"
+        return f"it is {_a(found)}, wanted {wanted}"
+    missing = isinstance(found, type) and not hasattr(found, method)
+    return f"{found.__name__} has no method {method!r}" if missing else None
+
+
+def _loader(name: str, found: object) -> str | None:
+    return _with_method(found, "load", "the class of a loader")
+
+
+def _writer(name: str, found: object) -> str | None:
+    return _with_method(found, "write", "the class of a writer")
+
+
+def _handle(name: str, found: object) -> str | None:
+    return None if callable(found) else f"it is {_a(found)}, wanted the class that users hold"
 
 
 def _transform(name: str, found: object) -> str | None:
@@ -138,9 +161,23 @@ def _command(name: str, found: object) -> str | None:
     return None if isinstance(found, click.Command) else f"it is {_a(found)}, wanted a click.Command"
 
 
-_TARGETS: Final[Mapping[str, Callable[[str, object], str | None]]] = {
-    "tract_tables": _table,
-    "tract_frontends": _frontend,
-    "tract_transforms": _transform,
-    "tract_commands": _command,
+_TARGETS: Final[Mapping[tuple[str, str], Callable[[str, object], str | None]]] = {
+    ("tract_tables", ""): _table,
+    ("tract_formats", "loader"): _loader,
+    ("tract_formats", "writer"): _writer,
+    ("tract_formats", "handle"): _handle,
+    ("tract_transforms", ""): _transform,
+    ("tract_commands", ""): _command,
 }
+
+
+def parts_of(offer: object) -> Mapping[str, str]:
+    """What an offer leads to, as ``"module:attribute"``: by the part, of which most have but one, without a name."""
+    if isinstance(offer, Stage):
+        return {}
+    if isinstance(offer, RuntimeOffer):
+        return {"": offer.loader}
+    if isinstance(offer, Format):
+        parts = {"loader": offer.loader, "writer": offer.writer, "handle": offer.handle}
+        return {part: reference for part, reference in parts.items() if reference}
+    return {"": str(offer)}

@@ -25,15 +25,16 @@ from tract_core.plugins.claims import Brought, Offers, take_offers, take_rows
 from tract_core.plugins.descriptor import (
     CORE,
     CORE_PLUGIN,
-    Frontend,
+    Format,
     PluginRecord,
     PluginState,
     RuntimeOffer,
+    Stage,
     load_object,
 )
 from tract_core.plugins.discovery import installed_plugins, normal_name
 from tract_core.plugins.handshake import check_hooks, refusal
-from tract_core.plugins.offers import CHECKS, Listed, Offer, what_is_wrong
+from tract_core.plugins.offers import CHECKS, Listed, Offer, parts_of, what_is_wrong
 from tract_core.plugins.tables import Promise, Row, Rows, Table, TableKey, key_text
 from tract_core.version import version
 
@@ -41,7 +42,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _ROW_HOOKS = ("tract_operators", "tract_importers")
-_NAME_HOOKS = ("tract_tables", "tract_frontends", "tract_transforms", "tract_runtimes", "tract_commands")
+_NAME_HOOKS = ("tract_tables", "tract_formats", "tract_transforms", "tract_stages", "tract_runtimes", "tract_commands")
 
 
 _FORGIVING: ContextVar[bool] = ContextVar("_FORGIVING", default=True)
@@ -181,9 +182,13 @@ class Registry:
             return None
         return found
 
-    def frontends(self) -> Mapping[str, Frontend]:
+    def formats(self) -> Mapping[str, Format]:
         """The model formats, by name."""
-        return self._named("tract_frontends")
+        return self._named("tract_formats")
+
+    def stages(self) -> Mapping[str, Stage]:
+        """The stages of the command that plugins add, by name."""
+        return self._named("tract_stages")
 
     def transforms(self) -> Mapping[str, str]:
         """Where the transforms are, by name."""
@@ -207,17 +212,20 @@ class Registry:
         found = self._offered(hook).get(name)
         return found[1] if found else None
 
-    def load(self, hook: str, name: str) -> Any:
-        """Import what a named offer leads to. Raises PluginError, naming the distribution and the cause."""
+    def load(self, hook: str, name: str, part: str = "") -> Any:
+        """Import what a named offer leads to. Raises PluginError, naming the distribution and the cause.
+
+        ``part``: of an offer that leads to several, as ``"loader"`` or ``"writer"`` of a format.
+        """
         offered = self._offered(hook)
         if name not in offered:
             known = ", ".join(sorted(offered)) or "none"
             raise PluginError(f"no plugin offers {name!r} to {hook}; there are: {known}")
         offer, record = offered[name]
-        reference = offer.loader if isinstance(offer, (Frontend, RuntimeOffer)) else offer
+        reference = parts_of(offer)[part]
         try:
             loaded = load_object(reference)
-            wrong = what_is_wrong(hook, name, loaded)
+            wrong = what_is_wrong(hook, part, name, loaded)
             if wrong is not None:
                 raise PluginError(f"{reference!r} does not lead to what {hook} wants: {wrong}")
         except (KeyboardInterrupt, SystemExit):
@@ -283,9 +291,9 @@ class Registry:
         """Import all that plugins offer, so that failures show. Rows of tables that nobody asks are left waiting."""
         self.ask_everything()
         for hook in _NAME_HOOKS:
-            for name in self._offered(hook):
+            for name, part in [(name, part) for name, offer in self._named(hook).items() for part in parts_of(offer)]:
                 try:
-                    loaded = self.load(hook, name)
+                    loaded = self.load(hook, name, part)
                 except PluginError:
                     continue  # the plugin's record holds the cause
                 if isinstance(loaded, TableKey):

@@ -30,7 +30,7 @@ def transform_like(value: Any, registry: Registry) -> Transform:
     if isinstance(value, str):
         return _from_json(value, registry) if value.lstrip().startswith("{") else _from_call(value, registry)
     if isinstance(value, Spec):
-        return _named(value.name, value.parameters(), registry)
+        return transform_named(value.name, value.parameters(), registry)
     if hasattr(value, "apply") and not isinstance(value, type):
         return value
     found = value.__name__ if isinstance(value, type) else type(value).__name__
@@ -57,7 +57,8 @@ def transform_class(name: str, registry: Registry) -> type[Any]:
     )
 
 
-def _named(name: str, parameters: Mapping[str, Any], registry: Registry) -> Transform:
+def transform_named(name: str, parameters: Mapping[str, Any], registry: Registry) -> Transform:
+    """The transform of that name, with these parameters. Raises TransformError, or PluginError."""
     written = name.strip().replace("-", "_")
     kind = transform_class(written, registry)
     with registry.blaming("tract_transforms", written, "parameters"):
@@ -66,12 +67,12 @@ def _named(name: str, parameters: Mapping[str, Any], registry: Registry) -> Tran
 
 def _from_call(text: str, registry: Registry) -> Transform:
     if "(" not in text:
-        return _named(text, {}, registry)
+        return transform_named(text, {}, registry)
     try:
         name, parameters = parse_call(text)
     except InputError as error:
         raise TransformError(error.problem, hint=error.hint) from None
-    return _named(name, parameters, registry)
+    return transform_named(name, parameters, registry)
 
 
 def _from_json(text: str, registry: Registry) -> Transform:
@@ -82,4 +83,4 @@ def _from_json(text: str, registry: Registry) -> Transform:
     name = content.pop("name", None)
     if not isinstance(name, str):
         raise TransformError(f"missing 'name' field in {text!r}", hint='write {"name": "set_symbols", "values": {...}}')
-    return _named(name, content, registry)
+    return transform_named(name, content, registry)

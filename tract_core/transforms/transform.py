@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from collections.abc import Iterable
+from typing import ClassVar, Protocol, runtime_checkable
 
+from tract_core.analysis.findings import Finding
 from tract_core.model.typed import TypedModel
 
 
@@ -21,4 +23,13 @@ class Transform(Protocol):
 
         Raises TransformError when the transform does not apply to this model.
         """
+        ...
+
+
+@runtime_checkable
+class ExaminingTransform(Transform, Protocol):
+    """A transform that takes part in ``tract MODEL doctor``."""
+
+    def examine(self, model: TypedModel) -> Iterable[Finding]:
+        """What a user should know before it is applied to ``model``, which stays as it is."""
         ...

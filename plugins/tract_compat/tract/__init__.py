@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import tract_core
 from tract_core.public_names import public_names
-from tract_core.version import version
 
-__all__, _find, __dir__ = public_names(__name__, of="tract_core")
+__all__, _, _ = public_names(__name__, of="tract_core")
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for."""
-    return version() if name == "__version__" else _find(name)
+    return getattr(tract_core, name)
+
+
+def __dir__() -> list[str]:
+    """The public names: what there is to complete."""
+    return dir(tract_core)

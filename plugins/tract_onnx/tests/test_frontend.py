@@ -26,7 +26,7 @@ from tract_core.errors import (
 from tract_core.limits import LoadLimits
 from tract_core.ops.elementwise import Exp
 from tract_core.plugins import Registry, Rows, hookimpl
-from tract_core.plugins.descriptor import Frontend
+from tract_core.plugins.descriptor import Format
 
 F32, I64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -439,6 +439,6 @@ def test_another_distribution_adds_operators(monkeypatch):
 
 
 def test_the_format_is_found():
-    frontend = Registry().frontends()["onnx"]
-    assert isinstance(frontend, Frontend)
+    frontend = Registry().formats()["onnx"]
+    assert isinstance(frontend, Format)
     assert frontend.extensions == (".onnx",)

@@ -21,7 +21,7 @@ from onnx import helper
 from onnx.backend import base
 
 from tract_core.analysis.inference import InferenceModel
-from tract_core.api.frontends import load_with
+from tract_core.api.loading import load_with
 from tract_core.api.model import Model
 from tract_core.api.runnable import Runnable
 from tract_core.api.runtime import Runtime, runtime_for_name

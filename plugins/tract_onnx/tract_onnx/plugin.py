@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tract_core.plugins.descriptor import Frontend
+from tract_core.plugins.descriptor import Format
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
@@ -136,7 +136,7 @@ def tract_operators() -> Mapping[str, Mapping[str, Any]]:
 
 
 @hookimpl
-def tract_frontends() -> Sequence[Frontend]:
+def tract_formats() -> Sequence[Format]:
     """The ONNX format."""
     flags = {
         "ignore_value_info": "Do not rely on what the file says about tensors inside it.",
@@ -146,4 +146,4 @@ def tract_frontends() -> Sequence[Frontend]:
         "own_symbols": "Let sizes of inputs differ that have one name in the file: each gets a symbol of its own.",
     }
     summary = "models in the ONNX format, of every operator set"
-    return [Frontend("onnx", (".onnx",), "tract_onnx.frontend:Onnx", summary, flags)]
+    return [Format("onnx", (".onnx",), "tract_onnx.frontend:Onnx", summary, flags, handle="tract_onnx.handle:Onnx")]

@@ -163,11 +163,11 @@ def test_what_an_offer_leads_to(install, hooks, code, doing, problem):
 
 
 def test_a_frontend_that_loads_nothing(install):
-    plugin = "from tract_core.plugins import Frontend\n" + hook(
-        "frontends", "[Frontend('mine', ('.mine',), 'mine_code:Mine')]"
+    plugin = "from tract_core.plugins import Format\n" + hook(
+        "formats", "[Format('mine', ('.mine',), 'mine_code:Mine')]"
     )
     findings, _ = found(install, plugin=plugin, code="class Mine: pass")
-    assert "'mine_code:Mine' does not lead to what tract_frontends wants: Mine has no method 'load'" in str(findings)
+    assert "'mine_code:Mine' does not lead to what tract_formats wants: Mine has no method 'load'" in str(findings)
 
 
 @pytest.mark.parametrize(

@@ -221,12 +221,12 @@ class TestNames:
         [
             ("runtimes", "cpu", "cpu", "{'cpu': 'NAME:b'}"),
             ("transforms", "blockify", "pulse", "{'blockify': 'NAME:b'}"),
-            ("frontends", "nnef", "nnef", "[Frontend('nnef', ('.x',), 'NAME:b')]"),
+            ("formats", "nnef", "nnef", "[Format('nnef', ('.x',), 'NAME:b')]"),
         ],
     )
     def test_a_reserved_name_belongs_to_the_distribution_it_is_reserved_for(self, install, hook, name, owner, offer):
         for plugin in ("aaa", owner):
-            head = f"from tract_core.plugins import Frontend\n@hookimpl\ndef tract_{hook}(): return "
+            head = f"from tract_core.plugins import Format\n@hookimpl\ndef tract_{hook}(): return "
             install(plugin, plugin=head + offer.replace("NAME", plugin))
         registry = Registry(only=["aaa", owner])
         with pytest.warns(PluginWarning, match=f"both tract-{owner} and tract-aaa offer '{name}'"):
@@ -245,24 +245,24 @@ class TestEndings:
     """Several formats that take files of one name."""
 
     def asked(self, install, monkeypatch, tmp_path, name: str, **plugins: str) -> str:
-        for plugin, frontends in plugins.items():
-            hook = f"@hookimpl\ndef tract_frontends(): return [{frontends}]"
-            install(plugin, plugin="from tract_core.plugins import Frontend\n" + hook)
+        for plugin, formats in plugins.items():
+            hook = f"@hookimpl\ndef tract_formats(): return [{formats}]"
+            install(plugin, plugin="from tract_core.plugins import Format\n" + hook)
         registry = Registry(only=list(plugins))
         monkeypatch.setattr("tract_core.api.formats.default_registry", lambda: registry)
         (tmp_path / name).write_bytes(b"?")
         return find_format(tmp_path / name)[0]
 
     def test_a_reserved_ending_belongs_to_the_distribution_it_is_reserved_for(self, install, monkeypatch, tmp_path):
-        newcomer, owner = "Frontend('new', ('.nnef',), 'a:b')", "Frontend('nnef', ('.nnef',), 'a:b')"
+        newcomer, owner = "Format('new', ('.nnef',), 'a:b')", "Format('nnef', ('.nnef',), 'a:b')"
         assert self.asked(install, monkeypatch, tmp_path, "m.nnef", aaa=newcomer, nnef=owner) == "nnef"
 
     def test_the_longest_ending_fits_best(self, install, monkeypatch, tmp_path):
-        one, two = "Frontend('packed', ('.gz',), 'a:b')", "Frontend('exact', ('.abc.gz',), 'a:b')"
+        one, two = "Format('packed', ('.gz',), 'a:b')", "Format('exact', ('.abc.gz',), 'a:b')"
         assert self.asked(install, monkeypatch, tmp_path, "m.abc.gz", aaa=one, bbb=two) == "exact"
 
     def test_of_two_newcomers_none_is_taken_unasked(self, install, monkeypatch, tmp_path):
-        one, two = "Frontend('one', ('.abc',), 'a:b')", "Frontend('two', ('.abc',), 'a:b')"
+        one, two = "Format('one', ('.abc',), 'a:b')", "Format('two', ('.abc',), 'a:b')"
         with pytest.raises(InputError, match="the formats one and two all take files named so") as caught:
             self.asked(install, monkeypatch, tmp_path, "m.abc", aaa=one, bbb=two)
         assert "--format" in str(caught.value.hint)

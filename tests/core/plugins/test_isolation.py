@@ -56,7 +56,7 @@ def ask_all(registry: Registry) -> list[warnings.WarningMessage]:
 
 OPERATORS = "@hookimpl\ndef tract_operators(): "
 RUNTIMES = "@hookimpl\ndef tract_runtimes(): "
-FRONTENDS = "@hookimpl\ndef tract_frontends(): "
+FRONTENDS = "@hookimpl\ndef tract_formats(): "
 MY_ROWS = OPERATORS + "return {'colours': ['worse_ops']}"
 
 BROKEN = {
@@ -113,12 +113,12 @@ BROKEN = {
         "hook tract_operators",
         "wanted a module for 'colours'",
     ),
-    "frontends return a mapping": (
+    "formats return a mapping": (
         {"plugin": FRONTENDS + "return {'a': 'b'}"},
-        "hook tract_frontends",
+        "hook tract_formats",
         "a dict, wanted",
     ),
-    "frontends return texts": ({"plugin": FRONTENDS + "return ['a']"}, "hook tract_frontends", "a list with a str"),
+    "formats return texts": ({"plugin": FRONTENDS + "return ['a']"}, "hook tract_formats", "a list with a str"),
     "rows: import": ({"plugin": MY_ROWS, "ops": "1 / 0"}, "import of worse_ops", "ZeroDivisionError"),
     "rows: missing": (
         {"plugin": MY_ROWS, "ops": ""},

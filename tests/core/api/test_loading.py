@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import tract_core
-from tract_core import InferenceModel, Model, Nnef, Onnx
+from tract_core import InferenceModel, Model, Onnx
 from tract_core.analysis import inference as core
+from tract_core.api.loading import Loader
 from tract_core.errors import (
     ContradictoryFacts,
     CorruptModel,
@@ -24,11 +25,11 @@ from tract_core.errors import (
 )
 from tract_core.model import TypedModel
 from tract_core.model.fact import InferenceFact
-from tract_core.plugins import Frontend, Registry
+from tract_core.plugins import Format, Registry
 from tract_core.testing.toys import toy_registry
 
 
-class Loader:
+class ToyLoader:
     """Makes a model of one input from any file, unless the file's name asks for trouble."""
 
     def load(self, path: Path) -> Any:
@@ -38,6 +39,8 @@ class Loader:
             raise ZeroDivisionError("in the loader")
         if "typed" in path.name:
             return TypedModel()
+        if "nothing" in path.name:
+            return None
         model = core.InferenceModel()
         model.set_outputs([model.add_source("x", InferenceFact())])
         return model
@@ -45,8 +48,8 @@ class Loader:
 
 @pytest.fixture
 def registry() -> Registry:
-    formats = [Frontend(name, (f".{name}",), f"{__name__}:Loader") for name in ("onnx", "nnef")]
-    return toy_registry("toys", frontends=formats)
+    formats = [Format(name, (f".{name}",), f"{__name__}:ToyLoader") for name in ("onnx", "nnef")]
+    return toy_registry("toys", formats=formats)
 
 
 def test_a_missing_plugin() -> None:
@@ -54,13 +57,13 @@ def test_a_missing_plugin() -> None:
     with pytest.raises(
         PluginError, match=r"format 'onnx' is not installed; installed formats: none\n  hint: pip install tract-onnx"
     ):
-        Onnx(nothing)
+        Loader("onnx", nothing)
     with pytest.raises(PluginError, match=r"format 'nnef' is not installed.*\n  hint: it will come with tract-nnef"):
-        Nnef(nothing)
+        Loader("nnef", nothing)
 
 
 def test_nnef_until_it_is_installed() -> None:
-    if "nnef" in tract_core.plugins.default_registry().frontends():
+    if "nnef" in tract_core.plugins.default_registry().formats():
         pytest.skip("it is installed")
     with pytest.raises(PluginError, match=r"format 'nnef' is not installed; .*\n  hint: it will come with tract-nnef"):
         tract_core.nnef()
@@ -70,14 +73,14 @@ def test_nnef_until_it_is_installed() -> None:
 def test_load(registry: Registry, tmp_path: Path, as_text: bool) -> None:
     file = tmp_path / "model.onnx"
     file.touch()
-    model = Onnx(registry).load(str(file) if as_text else file)
+    model = Loader("onnx", registry).load(str(file) if as_text else file)
     assert isinstance(model, InferenceModel)
     assert model.input_names() == ["x"]
 
 
 def test_nnef_gives_models(registry: Registry, tmp_path: Path) -> None:
     (tmp_path / "typed.nnef").touch()
-    assert Nnef(registry).load(tmp_path / "typed.nnef").input_count() == 0
+    assert Loader("nnef", registry).load(tmp_path / "typed.nnef").input_count() == 0
 
 
 @pytest.mark.parametrize(
@@ -85,23 +88,23 @@ def test_nnef_gives_models(registry: Registry, tmp_path: Path) -> None:
     [
         ("broken.onnx", CorruptModel, "cannot be read: ZeroDivisionError: in the loader"),
         ("directory.onnx", ModelError, "cannot be read: Is a directory"),
-        ("typed.onnx", ModelError, "the loader gave a TypedModel, wanted an InferenceModel"),
+        ("nothing.onnx", ModelError, "the loader gave a NoneType, wanted an InferenceModel or a TypedModel"),
     ],
 )
 def test_failures_name_the_file(registry: Registry, tmp_path: Path, name: str, kind: type, problem: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(kind, match=f"{name}: {problem}"):
-        Onnx(registry).load(tmp_path / name)
+        Loader("onnx", registry).load(tmp_path / name)
 
 
 def test_a_file_that_is_not_there(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It can be caught as a ModelError, and as what Python programs expect."""
     for kind in (ModelError, MissingFile, FileNotFoundError):
         with pytest.raises(kind, match=r"missing\.onnx: there is no such file\n  hint: check the path$"):
-            Onnx(registry).load(tmp_path / "missing.onnx")
+            Loader("onnx", registry).load(tmp_path / "missing.onnx")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MissingFile, match=r"check the path; a relative one begins at '.*'") as caught:
-        Onnx(registry).load("missing.onnx")
+        Loader("onnx", registry).load("missing.onnx")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
@@ -109,12 +112,12 @@ def test_a_file_of_a_similar_name_is_suggested(registry: Registry, tmp_path: Pat
     for name in ("digits.onnx", "digit.txt", "unrelated.onnx"):
         (tmp_path / name).touch()
     with pytest.raises(MissingFile, match=r"did you mean '.*digits\.onnx'\?"):
-        Onnx(registry).load(tmp_path / "digts.onnx")
+        Loader("onnx", registry).load(tmp_path / "digts.onnx")
     with pytest.raises(MissingFile) as caught:
-        Onnx(registry).load(tmp_path / "whatever.onnx")
+        Loader("onnx", registry).load(tmp_path / "whatever.onnx")
     assert "did you mean" not in str(caught.value)
     with pytest.raises(MissingFile, match=r"there is no folder '.*absent'"):
-        Onnx(registry).load(tmp_path / "absent" / "model.onnx")
+        Loader("onnx", registry).load(tmp_path / "absent" / "model.onnx")
 
 
 def test_a_model_in_memory() -> None:
@@ -136,7 +139,7 @@ def test_a_model_in_memory() -> None:
 @pytest.mark.parametrize("path", [None, 3, ["model.onnx"]])
 def test_a_path_is_a_text_or_a_path(registry: Registry, path: Any) -> None:
     with pytest.raises(InputError, match=r"a path is a text or a pathlib\.Path"):
-        Onnx(registry).load(path)
+        Loader("onnx", registry).load(path)
 
 
 def test_what_the_file_says_is_set_aside_refused_or_ignored(tmp_path: Path) -> None:
@@ -168,7 +171,7 @@ def test_what_the_file_says_is_set_aside_refused_or_ignored(tmp_path: Path) -> N
 @pytest.fixture
 def toys(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """The formats of `Plugin` are those that are installed."""
-    for module in ("formats", "frontends"):
+    for module in ("formats", "loading"):
         monkeypatch.setattr(f"tract_core.api.{module}.default_registry", lambda: registry)
 
 

@@ -1,0 +1,180 @@
+"""Where models come from and go to: loaders and writers of the installed formats, answered by plugins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from tract_core.analysis.inference import InferenceModel as CoreInferenceModel
+from tract_core.api.fact import Fact, InferenceFact
+from tract_core.api.formats import find_format, format_to_write, missing_file
+from tract_core.api.inference_model import InferenceModel
+from tract_core.api.model import Model
+from tract_core.errors import CorruptModel, InputError, ModelError, TractError
+from tract_core.limits import LoadLimits
+from tract_core.model.typed import TypedModel
+from tract_core.plugins import Registry, default_registry
+from tract_core.plugins.missing import not_installed
+
+
+class Loader:
+    """Loads the files of one format: what ``tract.NAME()`` makes for a format that brings no class of its own."""
+
+    def __init__(self, format_name: str, registry: Registry | None = None) -> None:
+        """Raises PluginError when no plugin for the format is installed."""
+        self._format_name = format_name
+        self._registry = registry
+        self._loader = loader_of(format_name, registry)
+
+    def load(self, path: str | os.PathLike[str], **options: Any) -> InferenceModel | Model:
+        """The model of a file or folder: in normal form, or an `InferenceModel`, of which more can be said first.
+
+        ``options``: keywords of the format's loader; those that are false or ``None`` do not count. Raises ModelError,
+        with the file's name, InputError for an option that the format does not have.
+        """
+        return handle_of(load_with(self._made_for(options), path), str(path))
+
+    def load_bytes(self, content: bytes, **options: Any) -> InferenceModel | Model:
+        """The model in the content of a file; else like `load`. Raises ModelError, also where a format wants files."""
+        if not isinstance(content, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise InputError(f"load_bytes takes bytes, got {type(content).__name__}", hint=_hint_for(content))
+        loader = self._made_for(options)
+        if not hasattr(loader, "load_bytes"):
+            raise InputError(f"models of the format {self._format_name} are loaded from files", hint="see load")
+        return handle_of(guarded(partial(loader.load_bytes, content), "model"), "model")
+
+    def _made_for(self, options: Mapping[str, Any]) -> Any:
+        wanted = {name: value for name, value in options.items() if value}
+        return loader_of(self._format_name, self._registry, **wanted) if wanted else self._loader
+
+    def __repr__(self) -> str:
+        return f"the loader of the format {self._format_name}"
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    inputs: Mapping[str | int, InferenceFact | Fact | str] | None = None,
+    format_name: str | None = None,
+    limits: LoadLimits | None = None,
+) -> Model:
+    """The model of a file of any installed format, typed and in normal form: ``tract.load("m.onnx").into_runnable()``.
+
+    ``inputs``: what some inputs are, by name or number, as ``{"image": "B,3,224,224,f32"}``, in place of what the file
+    says. ``format_name``: the format, where the name of the file does not tell it. ``limits``: what the file may ask
+    for. The loaders of single formats, as `onnx`, have more options. Raises ModelError for a file that cannot be read
+    or typed, InputError for an input that is not there, FactError or DimError for a text that is no fact.
+    """
+    name, found = find_format(checked_path(path), format_name)
+    wishes: dict[str, Any] = {} if limits is None else {"limits": limits}
+    model = handle_of(load_with(loader_of(name, **wishes), found), str(found))
+    if isinstance(model, Model):
+        if inputs:
+            raise InputError(
+                f"the inputs of a model of format {name} are what the file says", hint="see Model.transform"
+            )
+        return model
+    for one, fact in (inputs or {}).items():
+        model.set_input_fact(one, fact)
+    return model.into_model()
+
+
+def loader_of(format_name: str, registry: Registry | None = None, **flags: Any) -> Any:
+    """The object of the installed plugin that loads a format, made with ``flags``.
+
+    Raises PluginError when there is none, InputError for flags that the format does not have.
+    """
+    registry = registry or default_registry()
+    formats = registry.formats()
+    if format_name not in formats:
+        raise not_installed("format", format_name, formats)
+    return _made(registry, format_name, "loader", [*formats[format_name].flags, "limits"], flags)
+
+
+def write_with(model: TypedModel, path: str | os.PathLike[str], format_name: str | None = None, **flags: Any) -> None:
+    """Write a model as a format that is installed: by the ending of ``path``, where ``format_name`` does not say it.
+
+    ``flags``: keywords of its writer. Raises InputError, PluginError, Unsupported for what the format cannot say.
+    """
+    target = checked_path(path)
+    registry = model.registry
+    form = format_to_write(target, registry.formats(), format_name)
+    writer = _made(registry, form.name, "writer", form.writer_flags, flags)
+    try:
+        with registry.blaming("tract_formats", form.name, "writing"):
+            writer.write(model, target)
+    except TractError as error:
+        raise error.at(str(target)) from error.__cause__
+
+
+def _made(registry: Registry, format_name: str, part: str, known: Iterable[str], flags: Mapping[str, Any]) -> Any:
+    """The loader or the writer of a format, made with these flags. Raises PluginError, InputError."""
+    make = registry.load("tract_formats", format_name, part)
+    for name in flags:
+        if name == "limits" and name not in signature(make).parameters:
+            raise InputError(f"the format {format_name} has no limits (--limit on the command line)")
+        if name not in known:
+            there = ", ".join(one for one in known if one != "limits") or "none"
+            raise InputError(f"the {part} of the format {format_name} has no option {name!r}; it has {there}")
+    with registry.blaming("tract_formats", format_name, f"making the {part}"):
+        return make(**flags)
+
+
+def load_with(loader: Any, path: str | os.PathLike[str]) -> Any:
+    """What ``loader`` makes of a file or folder. Raises ModelError, with the file's name, whatever goes wrong."""
+    found = checked_path(path)
+    return guarded(partial(_load, loader, found), str(found))
+
+
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """A path as users give it. Raises InputError for what is none, and for an empty one."""
+    try:
+        found = Path(os.fspath(path))
+    except TypeError:
+        raise InputError(
+            f"a path is a text or a pathlib.Path, got {type(path).__name__}", hint=_hint_for(path)
+        ) from None
+    if not os.fspath(path):
+        raise InputError("the path is empty")
+    return found
+
+
+def _load(loader: Any, path: Path) -> Any:
+    if not path.exists():
+        raise missing_file(path)
+    return loader.load(path)
+
+
+def guarded(load: Callable[[], Any], where: str) -> Any:
+    """What ``load`` gives. Raises ModelError, whatever goes wrong."""
+    try:
+        return load()
+    except TractError:
+        raise
+    except OSError as error:
+        raise ModelError(f"cannot be read: {error.strerror or error}", where=where, hint="check the path") from error
+    except Exception as error:
+        raise CorruptModel(f"cannot be read: {type(error).__name__}: {error}", where=where) from error
+
+
+def handle_of(loaded: Any, where: str) -> InferenceModel | Model:
+    """What users hold of a model that a loader gave. Raises ModelError for what is none."""
+    if isinstance(loaded, CoreInferenceModel):
+        return InferenceModel(loaded)
+    if isinstance(loaded, TypedModel):
+        return Model.from_typed(loaded).declutter()
+    wanted = "an InferenceModel or a TypedModel"
+    raise ModelError(f"the loader gave a {type(loaded).__name__}, wanted {wanted}", where=where)
+
+
+def _hint_for(value: Any) -> str | None:
+    """What to call for something that was taken for a path, or for a file's content."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "load_bytes(bytes(...)) takes the content of a file"
+    if hasattr(value, "SerializeToString"):
+        return "a model in memory goes through load_bytes(model.SerializeToString())"
+    return "load(path) takes the path of a file" if isinstance(value, (str, os.PathLike)) else None

@@ -1,0 +1,41 @@
+"""``tract MODEL save FILE``: write the model, as it is at the stage of ``--pass``, in a format that is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tract_core.cli.command import ModelCommand
+from tract_core.cli.formats import given_among, keywords_for, writer_flags
+from tract_core.cli.options import NEW_FILE
+from tract_core.plugins import default_registry
+
+if TYPE_CHECKING:
+    from tract_core.cli.request import Request
+
+
+class SaveCommand(ModelCommand):
+    """The flags of all writers are its own."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Its own flags, then those of the formats."""
+        own = super().get_params(ctx)
+        return [*own, *writer_flags()]
+
+
+@click.command(cls=SaveCommand, short_help="Write it to a file, in an installed format.")
+@click.argument("file", type=NEW_FILE)
+@click.option("--as", "format_name", metavar="NAME", help="The format to write. Default: from the ending of FILE.")
+@click.pass_obj
+def command(request: Request, file: str, format_name: str | None, **flags: Any) -> None:
+    """Write MODEL to FILE, as it is at the stage of --pass (default: after everything that changes it)."""
+    from tract_core.api.formats import format_to_write
+    from tract_core.api.loading import write_with
+
+    form = format_to_write(Path(file), default_registry().formats(), format_name)
+    given = keywords_for(form.name, given_among(writer_flags(), flags))
+    model = request.typed_model()
+    with request.progress("writing"):
+        write_with(model, file, form.name, **given)

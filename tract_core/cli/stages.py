@@ -1,0 +1,58 @@
+"""The flags about stages: how far to take a model, and what plugins do on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tract_core.cli.command import Flag
+from tract_core.cli.formats import as_flag, attributes_of
+from tract_core.plugins import default_registry
+from tract_core.plugins.descriptor import Stage
+from tract_core.plugins.stages import in_order
+
+GROUP = "How far to take it"
+
+
+class StageFlag(Flag):
+    """The flag of a stage that a plugin adds, as ``--pulse``."""
+
+    def __init__(self, stage: Stage) -> None:
+        name = f"stage_{stage.name.replace('-', '_')}"
+        super().__init__([as_flag(stage.name), name], group=GROUP, **attributes_of(stage.option))
+        self.stage = stage
+
+
+class NamesStage(Flag):
+    """A flag whose value is the name of a stage; its help ends with their names."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, callback=_stage, shell_complete=_starting, metavar="STAGE", **attributes)
+        self._words = self.help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The flag, and what it is for."""
+        self.help = f"{self._words}: {', '.join(stages())}."
+        return super().get_help_record(ctx)
+
+
+def _stage(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """The name as it is. Raises BadParameter for one that is no stage."""
+    if value is not None and value not in stages():
+        raise click.BadParameter(f"{value!r} is not one of {', '.join(map(repr, stages()))}.", ctx, param)
+    return value
+
+
+def _starting(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in stages() if name.startswith(incomplete)]
+
+
+def stages() -> list[str]:
+    """The names of all stages, in order."""
+    return in_order(default_registry().stages())
+
+
+def stage_flags() -> list[StageFlag]:
+    """The flags of the stages that plugins add."""
+    return [StageFlag(stage) for stage in default_registry().stages().values()]
