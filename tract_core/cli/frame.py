@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -21,9 +20,7 @@ from tract_core.errors import CorruptModel, MissingFile, ModelError, TractError,
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from tract_core.cli.formats import FormatFlag
     from tract_core.cli.request import Request
-    from tract_core.cli.stages import StageFlag
 
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C: 128 and the number of the signal, as shells have it."""
@@ -69,25 +66,14 @@ class Frame(click.Group):
         except TractError as error:
             return _unavailable(cmd_name, error)
 
-    @cached_property
-    def loader_flags(self) -> list[FormatFlag]:
-        """The flags that the loaders of the installed formats take."""
-        from tract_core.cli.formats import loader_flags
-
-        return loader_flags()
-
-    @cached_property
-    def stage_flags(self) -> list[StageFlag]:
-        """The flags of the stages that plugins add."""
-        from tract_core.cli.stages import stage_flags
-
-        return stage_flags()
-
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The global flags."""
+        from tract_core.cli.formats import loader_flags
+        from tract_core.cli.stages import stage_flags
+
         own = super().get_params(ctx)
         first = sum(getattr(option, "group", None) == LOADING for option in own)
-        return [*own[:first], *self.loader_flags, *own[first:], *self.stage_flags]
+        return [*own[:first], *loader_flags(), *own[first:], *stage_flags()]
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The shape of a command line."""
@@ -182,13 +168,15 @@ class Frame(click.Group):
             ctx.exit(1)
 
     def _request(self, ctx: click.Context) -> Request:
-        from tract_core.cli.formats import given_among
+        from tract_core.cli.formats import given_among, loader_flags
         from tract_core.cli.request import Request
+        from tract_core.cli.stages import stage_flags
 
-        brought = {flag.name for flag in (*self.loader_flags, *self.stage_flags)}
+        of_loaders, of_stages = loader_flags(), stage_flags()
+        brought = {flag.name for flag in (*of_loaders, *of_stages)}
         own = {name: value for name, value in ctx.params.items() if name not in brought}
-        of_format = given_among(self.loader_flags, ctx.params)
-        staged = {flag.stage.name: value for flag, value in given_among(self.stage_flags, ctx.params).items()}
+        of_format = given_among(of_loaders, ctx.params)
+        staged = {flag.stage.name: value for flag, value in given_among(of_stages, ctx.params).items()}
         return Request(**own, of_format=of_format, staged=staged)
 
 
