@@ -1,7 +1,7 @@
 """How much a model may ask for while it is loaded, typed and simplified, and what one tensor may take when it runs.
 
-`LoadLimits` says how much is allowed. A `Watch` counts what one piece of work, such as loading a file with all the
-graphs in it, has taken so far; the functions that build graphs report to the watch that is on. Without one, nothing
+`LoadLimits` says how much is allowed. A `Budget` counts what one piece of work, such as loading a file with all the
+graphs in it, has taken so far; the functions that build graphs take from the budget that is on. Without one, nothing
 is counted: who builds a model by hand knows what he does.
 """
 
@@ -60,7 +60,7 @@ class LoadLimits:
 DEFAULT_LIMITS: Final = LoadLimits()
 
 
-class Watch:
+class Budget:
     """What one piece of work has taken so far, against ``limits``."""
 
     def __init__(self, limits: LoadLimits) -> None:
@@ -87,8 +87,8 @@ class Watch:
                 hint="a model that needs so long can be loaded with LoadLimits(deadline_s=...)",
             )
 
-    def may_hold(self, made: int, freed: int = 0) -> bool:
-        """Count bytes that are made and bytes that they replace; says whether they may be, and counts them if so."""
+    def take_bytes(self, made: int, freed: int = 0) -> bool:
+        """Take bytes that are made, and give back those that they replace. Returns whether the limits allow it."""
         after = max(self._held + made - freed, 0)
         if after > self.limits.max_fold_bytes and made > freed:
             return False
@@ -96,40 +96,40 @@ class Watch:
         return True
 
 
-_WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+_BUDGET: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
-def watching(limits: LoadLimits) -> Generator[Watch]:
-    """Count the work that is done inside against ``limits``; inside another watch, against those of that one."""
-    watch = _WATCH.get()
-    if watch is not None:
-        yield watch
+def spending(limits: LoadLimits) -> Generator[Budget]:
+    """Count the work that is done inside against ``limits``; inside another budget, against those of that one."""
+    budget = _BUDGET.get()
+    if budget is not None:
+        yield budget
         return
-    watch = Watch(limits)
-    token = _WATCH.set(watch)
+    budget = Budget(limits)
+    token = _BUDGET.set(budget)
     try:
-        yield watch
+        yield budget
     finally:
-        _WATCH.reset(token)
+        _BUDGET.reset(token)
 
 
-def current_watch() -> Watch | None:
-    """The watch that is on, if any."""
-    return _WATCH.get()
+def current_budget() -> Budget | None:
+    """The budget that is on, if any."""
+    return _BUDGET.get()
 
 
 def limits_now() -> LoadLimits:
-    """The limits of the watch that is on; the defaults where none is."""
-    watch = _WATCH.get()
-    return DEFAULT_LIMITS if watch is None else watch.limits
+    """The limits of the budget that is on; the defaults where none is."""
+    budget = _BUDGET.get()
+    return DEFAULT_LIMITS if budget is None else budget.limits
 
 
 def count_node() -> None:
-    """Tell the watch that a node is made. Raises LimitExceeded."""
-    watch = _WATCH.get()
-    if watch is not None:
-        watch.node()
+    """Take a node from the budget. Raises LimitExceeded."""
+    budget = _BUDGET.get()
+    if budget is not None:
+        budget.node()
 
 
 @cache
@@ -168,7 +168,7 @@ def _of_container() -> Iterator[int]:
             yield int(text)
 
 
-class RunWatch(NamedTuple):
+class RunBudget(NamedTuple):
     """What one run may take: ``tensor_bytes`` for one tensor, and ``seconds`` in all, which end at ``until``."""
 
     tensor_bytes: int
@@ -184,7 +184,7 @@ class RunWatch(NamedTuple):
             )
 
 
-_RUN: ContextVar[RunWatch | None] = ContextVar("run", default=None)
+_RUN: ContextVar[RunBudget | None] = ContextVar("run", default=None)
 
 
 class running:  # noqa: N801 - it is written as a function: ``with running(limit):``
@@ -199,15 +199,15 @@ class running:  # noqa: N801 - it is written as a function: ``with running(limit
         self._tensor_bytes = tensor_bytes
         self._seconds = seconds
 
-    def __enter__(self) -> RunWatch:
+    def __enter__(self) -> RunBudget:
         outer = _RUN.get()
         if outer is None:
-            watch = RunWatch(self._tensor_bytes, self._seconds, monotonic() + self._seconds)
+            budget = RunBudget(self._tensor_bytes, self._seconds, monotonic() + self._seconds)
         else:
-            watch = RunWatch(self._tensor_bytes, outer.seconds, outer.until)
-            watch.time()
-        self._token = _RUN.set(watch)
-        return watch
+            budget = RunBudget(self._tensor_bytes, outer.seconds, outer.until)
+            budget.time()
+        self._token = _RUN.set(budget)
+        return budget
 
     def __exit__(self, *raised: object) -> None:
         _RUN.reset(self._token)
@@ -223,8 +223,8 @@ def check_tensor(shape: Iterable[int], itemsize: int) -> None:
 
     ``shape``: its sizes, none negative; ``itemsize``: bytes of one element.
     """
-    watch = _RUN.get()
-    allowed = run_limit(DEFAULT_LIMITS) if watch is None else watch.tensor_bytes
+    budget = _RUN.get()
+    allowed = run_limit(DEFAULT_LIMITS) if budget is None else budget.tensor_bytes
     sizes = tuple(shape)
     if prod(sizes) * itemsize > allowed or max(sizes, default=0) > MAX_SIZE:
         raise RunError(too_large(sizes, itemsize, allowed), hint=TOO_LARGE_HINT)
@@ -235,18 +235,18 @@ def check_texts(count: int) -> None:
 
     Outside a run, where constants are made early, no more is allowed than all of them may take.
     """
-    watch = _RUN.get()
+    budget = _RUN.get()
     limits = limits_now()
-    allowed = min(run_limit(limits), limits.max_fold_bytes) if watch is None else watch.tensor_bytes
+    allowed = min(run_limit(limits), limits.max_fold_bytes) if budget is None else budget.tensor_bytes
     if count > allowed:
         raise RunError(f"the texts of a tensor take {count} bytes, {allowed} are allowed", hint=TOO_LARGE_HINT)
 
 
 def check_run_time() -> None:
     """For operators that go round for long: raises RunError when the time of the run is up."""
-    watch = _RUN.get()
-    if watch is not None:
-        watch.time()
+    budget = _RUN.get()
+    if budget is not None:
+        budget.time()
 
 
 TOO_LARGE_HINT: Final = "check the values that sizes are computed from; LoadLimits(max_tensor_bytes=...) allows more"

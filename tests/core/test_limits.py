@@ -11,17 +11,17 @@ from tract_core.data import DatumType
 from tract_core.errors import LimitExceeded, RunError
 from tract_core.limits import (
     DEFAULT_LIMITS,
+    Budget,
     LoadLimits,
-    Watch,
     check_run_time,
     check_tensor,
     count_node,
-    current_watch,
+    current_budget,
     limits_now,
     machine_memory,
     run_limit,
     running,
-    watching,
+    spending,
 )
 from tract_core.model.fact import ShapeFact, TypedFact, check_sizes
 from tract_core.model.typed import TypedModel
@@ -32,43 +32,43 @@ from tract_core.runtime.plan import TypedSimplePlan
 
 
 def test_without_a_watch_nothing_is_counted() -> None:
-    assert current_watch() is None
+    assert current_budget() is None
     assert limits_now() is DEFAULT_LIMITS
     count_node()
 
 
 def test_nodes_are_counted_over_all_graphs() -> None:
-    with watching(LoadLimits(max_nodes=3)):
+    with spending(LoadLimits(max_nodes=3)):
         for _ in range(3):
             TypedModel().add_source("x", TypedFact.of(DatumType.F32, (2,)))
         with pytest.raises(LimitExceeded, match="more than 3 nodes") as caught:
             TypedModel().add_source("x", TypedFact.of(DatumType.F32, (2,)))
     assert caught.value.hint == "a model that needs so many can be loaded with LoadLimits(max_nodes=...)"
-    assert current_watch() is None
+    assert current_budget() is None
 
 
 def test_the_outermost_watch_counts() -> None:
-    with watching(LoadLimits(max_nodes=2)) as outer, watching(LoadLimits(max_nodes=100)) as inner:
+    with spending(LoadLimits(max_nodes=2)) as outer, spending(LoadLimits(max_nodes=100)) as inner:
         assert inner is outer
         assert limits_now().max_nodes == 2
 
 
 def test_time() -> None:
-    watch = Watch(LoadLimits(deadline_s=-1))
+    budget = Budget(LoadLimits(deadline_s=-1))
     with pytest.raises(LimitExceeded, match="longer than -1 seconds"):
-        watch.time()
-    Watch(LoadLimits(deadline_s=100)).time()
+        budget.time()
+    Budget(LoadLimits(deadline_s=100)).time()
 
 
 def test_bytes_that_replace_others_count_for_the_difference() -> None:
-    watch = Watch(LoadLimits(max_fold_bytes=100))
-    assert watch.may_hold(60)
-    assert not watch.may_hold(60)
-    assert watch.may_hold(60, freed=30)
-    assert watch.may_hold(1000, freed=1000)
-    assert not watch.may_hold(20)
-    assert watch.may_hold(0, freed=80)
-    assert watch.may_hold(90)
+    budget = Budget(LoadLimits(max_fold_bytes=100))
+    assert budget.take_bytes(60)
+    assert not budget.take_bytes(60)
+    assert budget.take_bytes(60, freed=30)
+    assert budget.take_bytes(1000, freed=1000)
+    assert not budget.take_bytes(20)
+    assert budget.take_bytes(0, freed=80)
+    assert budget.take_bytes(90)
 
 
 def test_sizes_of_facts() -> None:

@@ -24,7 +24,7 @@ from tract_core.errors import (
     Unsupported,
     UntypableModel,
 )
-from tract_core.limits import watching
+from tract_core.limits import spending
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -91,7 +91,7 @@ def _settle(model: InferenceModel, scope: SymbolScope, *, persist: bool = False)
     allow.
     """
     before, given = scope.copy(), dict[OutletId, InferenceFact]()
-    with watching(model.limits):
+    with spending(model.limits):
         while True:
             analysis = wire_nodes(model, scope, given, persist=persist)
             known = {outlet: given.get(outlet, model.contract(outlet)) for outlet in model.inputs}

@@ -1,6 +1,6 @@
 """Element types and the values that are known before a model runs."""
 
-from tract_core.data.constant import Constant, SymbolicArray, Value, known
+from tract_core.data.constant import Constant, SymbolicArray, Value, value_of
 from tract_core.data.containers import Container, DType, ItemFact, MapType, OptionalType, SequenceType, parse_dtype
 from tract_core.data.datum_type import DatumType, QuantizedType
 
@@ -16,6 +16,6 @@ __all__ = [
     "SequenceType",
     "SymbolicArray",
     "Value",
-    "known",
     "parse_dtype",
+    "value_of",
 ]

@@ -121,7 +121,7 @@ class SymbolicArray:
 
     def substitute(self, values: Mapping[str, Dim]) -> Constant | SymbolicArray:
         """With symbols replaced: a `Constant` of i64 when no symbol is left."""
-        return known(self.map(lambda dim: substitute(dim, values)).array)
+        return value_of(self.map(lambda dim: substitute(dim, values)).array)
 
     def symbols(self) -> frozenset[str]:
         """Names of all symbols in it."""
@@ -142,7 +142,7 @@ class SymbolicArray:
 Value = Constant | SymbolicArray
 
 
-def known(array: np.ndarray[Any, Any]) -> Value:
+def value_of(array: np.ndarray[Any, Any]) -> Value:
     """The value of an array of sizes: a `Constant` of i64 when every size is a number, else a `SymbolicArray`.
 
     Raises DimError for a number of more than 64 bits, and for what is no size.

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Final, TypeVar
 
 from tract_core.data.containers import compatible_types
-from tract_core.dims import Dim, substitute, symbol, symbol_name, symbols_of
+from tract_core.dims import Dim, substitute, symbol_name
 from tract_core.model.conditions import may_be_of_shape
 from tract_core.model.fact import TypedFact
 from tract_core.model.fields import changed, leaves
@@ -21,6 +22,8 @@ from tract_core.model.questions import node_cost
 from tract_core.model.typed import TypedModel
 
 T = TypeVar("T")
+
+_NOTHING: Final[Mapping[str, Dim]] = MappingProxyType({})
 
 BodyFn = Callable[[TypedModel], TypedModel]
 
@@ -60,16 +63,16 @@ def from_outside(own: frozenset[str], symbols: Mapping[str, int]) -> dict[str, i
     return {name: value for name, value in symbols.items() if name not in own}
 
 
-def body_cost(body: TypedModel, known: Mapping[str, Dim]) -> dict[str, Dim]:
+def body_cost(body: TypedModel, outside: Mapping[str, Dim]) -> dict[str, Dim]:
     """What one run of a model costs, by kind: the sum over the nodes that its outputs need.
 
-    ``known``: what the body's own symbols are outside, as `fit` notes it.
+    ``outside``: what the body's own symbols are there, as `sizes_outside` tells.
     """
     total: dict[str, Dim] = {}
     for node_id in body.eval_order():
         node = body.nodes[node_id]
         add_cost(total, node_cost(body, node))
-    return {kind: substitute(count, known) for kind, count in total.items()}
+    return {kind: substitute(count, outside) for kind, count in total.items()}
 
 
 def add_cost(total: dict[str, Dim], more: Mapping[str, Dim]) -> None:
@@ -78,19 +81,22 @@ def add_cost(total: dict[str, Dim], more: Mapping[str, Dim]) -> None:
         total[kind] = total.get(kind, 0) + count
 
 
-def fit(body: TypedModel, slot: int, fact: TypedFact, known: dict[str, Dim]) -> bool:
-    """Whether a tensor of ``fact`` may be input ``slot`` of ``body``.
+def sizes_outside(
+    body: TypedModel, slot: int, fact: TypedFact, outside: Mapping[str, Dim] = _NOTHING
+) -> dict[str, Dim] | None:
+    """What the symbols of a body are outside when a tensor of ``fact`` is its input ``slot``; ``None`` if it cannot be.
 
-    Sizes that are a single symbol in the body are noted in ``known`` as what the tensor has there; facts of the body's
-    outputs become facts outside with ``fact.substitute(known)``.
+    ``outside``: what the inputs before it said; sizes of this input that are a single symbol in the body are added.
+    Facts of the body's outputs become facts outside with ``fact.substitute(sizes)``.
     """
     wanted = body.outlet_fact(body.inputs[slot])
+    sizes = dict(outside)
     if fact.rank == wanted.rank:
         for inner, outer in zip(wanted.shape, fact.shape, strict=True):
-            for name in symbols_of(inner) - known.keys():
-                if inner == symbol(name):
-                    known[name] = outer
-    return may_fit(fact, wanted.substitute(known))
+            name = symbol_name(inner)
+            if name is not None:
+                sizes.setdefault(name, outer)
+    return sizes if may_fit(fact, wanted.substitute(sizes)) else None
 
 
 def may_fit(fact: TypedFact, wanted: TypedFact) -> bool:

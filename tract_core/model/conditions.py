@@ -325,7 +325,7 @@ class Conditions:
         return other
 
     def copy(self) -> Conditions:
-        """The same conditions, apart."""
+        """The same conditions, which change on their own."""
         other = Conditions()
         other._origins, other._names, other._values = dict(self._origins), set(self._names), dict(self._values)
         return other

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from tract_core.limits import watching
+from tract_core.limits import spending
 from tract_core.plugins.descriptor import CORE
 from tract_core.plugins.keys import DECLUTTER
 
@@ -47,7 +47,7 @@ def declutter_with_report(
     rules, registry = declutter_rules(model.registry), model.registry
     forgive, describe = partial(_forgive, registry), partial(_describe, registry)
     rewriter = Rewriter(rules, check=check, max_patches=max_patches, forgive=forgive, describe=describe)
-    with watching(model.limits.for_rewriting):
+    with spending(model.limits.for_rewriting):
         report = rewriter.rewrite(model)
     model.compact()
     return report

@@ -107,7 +107,7 @@ class ModelPatch:
             self.target.conditions.add(condition, origin, self.target.symbols)
         result.touched.extend(outlet.node for outlet in self.taps.values())
         self._retire()
-        replaced = [(old, self._apart(old, mapping[new], result)) for old, new in self.shunts]
+        replaced = [(old, self._own_outlet(old, mapping[new], result)) for old, new in self.shunts]
         for old, new in replaced:
             self._move_readers(old, new, result)
         self._hand_over_names(replaced, result)
@@ -119,7 +119,7 @@ class ModelPatch:
 
             self.target.nodes[node_id].op = Identity()
 
-    def _apart(self, old: OutletId, new: OutletId, result: PatchResult) -> OutletId:
+    def _own_outlet(self, old: OutletId, new: OutletId, result: PatchResult) -> OutletId:
         """Inputs and outputs of a model have a name of their own each: an output never becomes another one of them."""
         target = self.target
         if new.node in result.added or old not in target.outputs or not target.is_interface(new):

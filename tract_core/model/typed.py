@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from tract_core.data import Constant, Value, known
+from tract_core.data import Constant, Value, value_of
 from tract_core.dims import Dim, SymbolScope, TDim, is_symbolic
 from tract_core.errors import FactError, GraphError, TractError
-from tract_core.limits import DEFAULT_LIMITS, current_watch
+from tract_core.limits import DEFAULT_LIMITS, current_budget
 from tract_core.model.conditions import Condition, Conditions, noting, origin_or
 from tract_core.model.fact import ShapeFact, TypedFact, check_sizes, in_type
 from tract_core.model.graph import VACANT, Graph, Node, Outlet, OutletId
@@ -219,7 +219,7 @@ class TypedModel(Graph[TypedFact, TypedOp]):
             return None
         if any(value.array.size > EAGER_ELEMENTS for value in values if value is not None):
             return None
-        if not self.affords(op, inputs, output, freed=0):
+        if not self.take_budget(op, inputs, output, freed=0):
             return None
         value = evaluate_values(self.registry, op, [value for value in values if value is not None])
         if value is None or value.array.shape != output.shape:
@@ -229,17 +229,17 @@ class TypedModel(Graph[TypedFact, TypedOp]):
             return None  # numbers of another type than the operator promises, which the run reports
         return in_type(value, output.datum_type)
 
-    def affords(self, op: TypedOp, inputs: Sequence[TypedFact], output: TypedFact, *, freed: int) -> bool:
-        """Whether computing the value of ``output`` early is within the limits; what it takes is counted.
+    def take_budget(self, op: TypedOp, inputs: Sequence[TypedFact], output: TypedFact, *, freed: int) -> bool:
+        """Take what computing the value of ``output`` early costs from the budget of this work.
 
-        ``freed``: bytes of the constants that it makes superfluous.
+        ``freed``: bytes of the constants that it makes superfluous. Returns whether the budget allows it.
         """
-        watch, volume = current_watch(), output.shape.volume
-        limits = DEFAULT_LIMITS if watch is None else watch.limits
+        budget, volume = current_budget(), output.shape.volume
+        limits = DEFAULT_LIMITS if budget is None else budget.limits
         total = sum((self.registry.answer(COST, op, inputs, (output,)) or {}).values())
         if is_symbolic(total) or is_symbolic(volume) or int(total) > limits.max_fold_ops:
             return False
-        return watch is None or watch.may_hold(int(volume) * output.datum_type.itemsize, freed)
+        return budget is None or budget.take_bytes(int(volume) * output.datum_type.itemsize, freed)
 
     def eval_order(self, targets: Sequence[OutletId] | None = None) -> list[int]:
         """As for any graph, with the nodes that check something, or bind in a run what others or conditions mention."""
@@ -360,7 +360,7 @@ def as_value(value: np.ndarray[Any, Any] | Value | Sequence[Dim] | Dim | float) 
     if isinstance(value, np.ndarray):
         return Constant(value)
     if isinstance(value, (Sequence, TDim)):
-        return known(np.array(value, dtype=object))
+        return value_of(np.array(value, dtype=object))
     return Constant(np.array(value))
 
 
@@ -380,6 +380,6 @@ def evaluate_values(registry: Registry, op: TypedOp, values: Sequence[Value]) ->
         if symbolic is None:
             return None
         found = cast("object", symbolic(op, *(value.array.astype(object) for value in values)))
-        return None if found is None else known(np.asarray(found, dtype=object))
+        return None if found is None else value_of(np.asarray(found, dtype=object))
     except (TractError, ArithmeticError, LookupError, ValueError, TypeError, MemoryError):
         return None  # the value stays unknown here; the node reports the same problem when it runs

@@ -10,7 +10,7 @@ from tract_core.data.containers import forget_symbols, join_types
 from tract_core.dims import Dim, dim_max
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import OpWithBodies, body_cost, fit
+from tract_core.model.bodies import OpWithBodies, body_cost, sizes_outside
 from tract_core.model.conditions import may_equal, noting
 from tract_core.model.fact import TypedFact
 from tract_core.model.session import Session
@@ -83,27 +83,28 @@ def _either(a: TypedFact, b: TypedFact) -> TypedFact:
 
 def branch_facts(label: str, branch: Branch, inputs: Sequence[TypedFact]) -> list[TypedFact]:
     """What a branch, which ``label`` names, gives for these inputs of the operator. Raises FactError."""
-    known = _sizes(label, branch, inputs)
+    outside = branch_sizes(label, branch, inputs)
     outer = frozenset[str]().union(*(fact.symbols() for fact in inputs))
-    facts = [branch.body.outlet_fact(outlet).substitute(known) for outlet in branch.body.outputs]
+    facts = [branch.body.outlet_fact(outlet).substitute(outside) for outlet in branch.body.outputs]
     return [fact.with_type(forget_symbols(fact.datum_type, outer)) for fact in facts]
 
 
-def _sizes(label: str, branch: Branch, inputs: Sequence[TypedFact]) -> dict[str, Dim]:
-    """What the symbols of a branch are outside."""
+def branch_sizes(label: str, branch: Branch, inputs: Sequence[TypedFact]) -> dict[str, Dim]:
+    """What the symbols of a branch, which ``label`` names, are outside. Raises FactError for inputs that do not fit."""
     if len(branch.inputs) != len(branch.body.inputs) or not all(0 < slot < len(inputs) for slot in branch.inputs):
         raise FactError(
             f"IfThenElse: the {label} branch takes {len(branch.body.inputs)} inputs, reads {list(branch.inputs)} "
             f"of {len(inputs)}"
         )
-    known: dict[str, Dim] = {}
+    outside: dict[str, Dim] = {}
     for slot, source in enumerate(branch.inputs):
         with noting():  # a branch that is not taken wants nothing
-            fits = fit(branch.body, slot, inputs[source], known)
-        if not fits:
+            found = sizes_outside(branch.body, slot, inputs[source], outside)
+        if found is None:
             wanted = branch.body.outlet_fact(branch.body.inputs[slot])
             raise FactError(f"IfThenElse: the {label} branch wants {wanted} where input {source} is {inputs[source]}")
-    return known
+        outside = found
+    return outside
 
 
 class IfThenElseState:
@@ -138,8 +139,8 @@ def if_then_else_state(op: IfThenElse, session: Session) -> IfThenElseState:
 @ROWS.row(COST, IfThenElse)
 def cost(op: IfThenElse, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
     """Of each kind, what the dearer branch costs; the parameters of both."""
-    then = body_cost(op.then_branch.body, _sizes("then", op.then_branch, inputs))
-    other = body_cost(op.else_branch.body, _sizes("else", op.else_branch, inputs))
+    then = body_cost(op.then_branch.body, branch_sizes("then", op.then_branch, inputs))
+    other = body_cost(op.else_branch.body, branch_sizes("else", op.else_branch, inputs))
     kinds = dict.fromkeys([*then, *other])
     return {kind: _together(kind, then.get(kind, 0), other.get(kind, 0)) for kind in kinds}
 

@@ -17,7 +17,7 @@ from tract_core.dims import Dim, bind, dim_max, evaluate, same_dim, symbols_of
 from tract_core.errors import FactError, LimitExceeded, RunError
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import OpWithBodies, body_cost, fit, from_outside, own_symbols
+from tract_core.model.bodies import OpWithBodies, body_cost, from_outside, own_symbols, sizes_outside
 from tract_core.model.conditions import may_equal, noting
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -65,9 +65,9 @@ class Loop(OpWithBodies):
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """Carried, last and collected values, in ``shapes``. Raises FactError when inputs and body do not fit."""
-        known = self.sizes(inputs)
+        outside = self.sizes(inputs)
         outer = _symbols(inputs)
-        facts = [self.body.outlet_fact(outlet).substitute(known) for outlet in self.body.outputs]
+        facts = [self.body.outlet_fact(outlet).substitute(outside) for outlet in self.body.outputs]
         _check_condition(facts[0])
         found: list[TypedFact] = []
         for start, end in zip(inputs[2 : 2 + self.carried], facts[1 : 1 + self.carried], strict=True):
@@ -95,16 +95,16 @@ class Loop(OpWithBodies):
         if not limit.datum_type.is_integer() or not _is_single(limit):
             raise FactError(f"Loop wants one integer as the number of iterations, found {limit}")
         _check_condition(begin)
-        known: dict[str, Dim] = {}
+        outside: dict[str, Dim] = {}
         for slot in [*range(1 + self.carried, len(body.inputs)), *range(1, 1 + self.carried)]:
-            # The sizes of carried values at the start say nothing of those in later iterations.
-            noted = known if slot > self.carried else dict(known)
             with noting():  # iterations that do not run want nothing
-                fits = fit(body, slot, inputs[slot + 1], noted)
-            if not fits:
+                found = sizes_outside(body, slot, inputs[slot + 1], outside)
+            if found is None:
                 wanted, name = body.outlet_fact(body.inputs[slot]), body.outlet_name(body.inputs[slot])
                 raise FactError(f"Loop: input {slot + 1} is {inputs[slot + 1]}, the body wants {wanted} as {name!r}")
-        return known
+            if slot > self.carried:  # the sizes of carried values at the start say nothing of those in later iterations
+                outside = found
+        return outside
 
 
 def _is_single(fact: TypedFact) -> bool:
@@ -391,11 +391,11 @@ class LoopState:
     def _nothing(self, session: Session, first: Sequence[Array], slot: int) -> Array:
         """What a loop without iterations collects. Sizes that only an iteration could tell are 0."""
         fact = self.op.body.outlet_fact(self.op.body.outputs[1 + self.op.carried + self.op.last + slot])
-        known = from_outside(own_symbols(self.op.body), session.symbols)
+        symbols = from_outside(own_symbols(self.op.body), session.symbols)
         facts = [self.op.body.outlet_fact(outlet) for outlet in self.op.body.inputs[1:]]
         for wanted, array in zip(facts, first, strict=True):
-            known = bind(wanted.shape, array.shape, known)
-        shape = [evaluate(dim, known) if symbols_of(dim) <= known.keys() else 0 for dim in fact.shape]
+            symbols = bind(wanted.shape, array.shape, symbols)
+        shape = [evaluate(dim, symbols) if symbols_of(dim) <= symbols.keys() else 0 for dim in fact.shape]
         return np.zeros([0, *shape], fact.datum_type.numpy)
 
     def freeze(self) -> None:

@@ -11,7 +11,15 @@ import numpy as np
 from tract_core.dims import Dim, bind, ceil_div, evaluate
 from tract_core.errors import FactError, RunError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import OpWithBodies, body_cost, fit, from_outside, map_bodies, may_fit, own_symbols
+from tract_core.model.bodies import (
+    OpWithBodies,
+    body_cost,
+    from_outside,
+    map_bodies,
+    may_fit,
+    own_symbols,
+    sizes_outside,
+)
 from tract_core.model.conditions import may_equal
 from tract_core.model.connections import axes_of_model
 from tract_core.model.fact import TypedFact
@@ -96,12 +104,12 @@ class Scan(OpWithBodies):
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """Facts of joined outputs and last values, by slot. Raises FactError when inputs and body do not fit."""
         arity(self, inputs, len(self.inputs))
-        known = self.sizes(inputs)
-        self._check_outputs(known)
+        outside = self.sizes(inputs)
+        self._check_outputs(outside)
         iterations = self.iterations(inputs)
         found: dict[int, TypedFact] = {}
         for outlet, mapping in zip(self.body.outputs, self.outputs, strict=True):
-            fact = self.body.outlet_fact(outlet).substitute(known).without_value()
+            fact = self.body.outlet_fact(outlet).substitute(outside).without_value()
             if mapping.full is not None:
                 axis, shape = mapping.full.axis, list(fact.shape)
                 shape[axis] = shape[axis] * iterations
@@ -145,22 +153,24 @@ class Scan(OpWithBodies):
                 f"Scan: the body has {len(body.inputs)} inputs and {len(body.outputs)} outputs, "
                 f"{len(inputs)} and {len(self.outputs)} are mapped"
             )
-        known: dict[str, Dim] = {}
+        outside: dict[str, Dim] = {}
         for slot, (mapping, fact) in enumerate(zip(self.inputs, inputs, strict=True)):
             seen = _slice_fact(mapping, fact, slot)
-            if not fit(body, slot, seen, known):
+            found = sizes_outside(body, slot, seen, outside)
+            if found is None:
                 wanted = body.outlet_fact(body.inputs[slot])
                 raise FactError(f"Scan: input {slot} ({_name(body, slot)!r}) gives the body {seen}, it wants {wanted}")
-        return known
+            outside = found
+        return outside
 
-    def _check_outputs(self, known: Mapping[str, Dim]) -> None:
+    def _check_outputs(self, outside: Mapping[str, Dim]) -> None:
         body = self.body
         starts, feeds = self.state_inputs, self.state_outputs
         if len(starts) != len(feeds):
             raise FactError(f"Scan: {len(starts)} state inputs, but {len(feeds)} outputs of the body are fed back")
         for start, feed in zip(starts, feeds, strict=True):
-            before = body.outlet_fact(body.inputs[start]).substitute(known)
-            after = body.outlet_fact(body.outputs[feed]).substitute(known)
+            before = body.outlet_fact(body.inputs[start]).substitute(outside)
+            after = body.outlet_fact(body.outputs[feed]).substitute(outside)
             if not may_fit(after, before):
                 raise FactError(f"Scan: the state {_name(body, start)!r} is {before}, the body gives {after} back")
         for slot, mapping in enumerate(self.outputs):

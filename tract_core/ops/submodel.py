@@ -9,7 +9,7 @@ from typing import Any
 from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import OpWithBodies, body_cost, fit
+from tract_core.model.bodies import OpWithBodies, body_cost, sizes_outside
 from tract_core.model.connections import axes_of_model
 from tract_core.model.fact import TypedFact
 from tract_core.model.session import Session
@@ -29,19 +29,23 @@ class SubmodelOp(OpWithBodies):
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The facts of the model's outputs. Raises FactError, naming the input, when one does not fit the model."""
-        known = self.sizes(inputs)
-        return tuple(self.model.outlet_fact(outlet).substitute(known).without_value() for outlet in self.model.outputs)
+        outside = self.sizes(inputs)
+        return tuple(
+            self.model.outlet_fact(outlet).substitute(outside).without_value() for outlet in self.model.outputs
+        )
 
     def sizes(self, inputs: Sequence[TypedFact]) -> dict[str, Dim]:
         """What the symbols of the model are outside. Raises FactError when an input does not fit the model."""
         arity(self, inputs, len(self.model.inputs))
-        known: dict[str, Dim] = {}
+        outside: dict[str, Dim] = {}
         for slot, fact in enumerate(inputs):
-            if not fit(self.model, slot, fact, known):
+            found = sizes_outside(self.model, slot, fact, outside)
+            if found is None:
                 outlet = self.model.inputs[slot]
                 wanted, name = self.model.outlet_fact(outlet), self.model.outlet_name(outlet)
                 raise FactError(f"SubmodelOp: input {slot} ({name!r}) is {fact}, the model wants {wanted}")
-        return known
+            outside = found
+        return outside
 
 
 class SubmodelState:

@@ -57,7 +57,7 @@ def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | 
             return None
         values.append(value)
     in_budget = _within_budget(model, node)
-    if not (in_budget or isinstance(op, VIEWS)) or (in_budget and not _affordable(model, node)):
+    if not (in_budget or isinstance(op, VIEWS)) or (in_budget and not _take_budget(model, node)):
         return None
     folded = evaluate_values(model.registry, op, values)
     fact = node.outputs[0].fact
@@ -90,9 +90,10 @@ def _within_budget(model: TypedModel, node: TypedNode) -> bool:
     return size <= sum(map(_bytes, freed)) or int(volume) <= max((one.array.size for one in freed), default=0)
 
 
-def _affordable(model: TypedModel, node: TypedNode) -> bool:
+def _take_budget(model: TypedModel, node: TypedNode) -> bool:
+    """Count what folding the node takes, and the constants that it frees. Returns whether the limits allow it."""
     freed = sum(_bytes(one) for outlet in node.inputs if (one := _freed(model, outlet)) is not None)
-    return model.affords(node.op, model.input_facts(node), node.outputs[0].fact, freed=freed)
+    return model.take_budget(node.op, model.input_facts(node), node.outputs[0].fact, freed=freed)
 
 
 def _freed(model: TypedModel, outlet: OutletId) -> Constant | None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from tract_core.dims import Dim
 from tract_core.errors import TractError
-from tract_core.model.bodies import fit
 from tract_core.model.inline import inline_body
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.if_then_else import IfThenElse
+from tract_core.ops.if_then_else import IfThenElse, branch_sizes
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
 from tract_core.rules.pattern import uniform
@@ -24,14 +22,12 @@ def known_branch(model: TypedModel, node: TypedNode, op: IfThenElse) -> ModelPat
     if condition is None:
         return None
     branch = op.then_branch if condition else op.else_branch
-    known: dict[str, Dim] = {}
-    for slot, source in enumerate(branch.inputs):
-        fit(branch.body, slot, model.outlet_fact(node.inputs[source]), known)
     patch = ModelPatch(model)
     patch.retire(node.id)
     inputs = [patch.tap(node.inputs[source]) for source in branch.inputs]
     try:
-        results = inline_body(patch.model, branch.body, inputs, known, prefix=f"{node.name}.")
+        outside = branch_sizes("then" if condition else "else", branch, model.input_facts(node))
+        results = inline_body(patch.model, branch.body, inputs, outside, prefix=f"{node.name}.")
     except TractError:
         return None  # the branch cannot run, which it says when it is taken
     for old, new in zip(node.outlets(), results, strict=True):

@@ -68,9 +68,9 @@ def _whole_factors(op: Resize, sizes: Sequence[Dim]) -> list[int] | None:
 
 def _repeated(patch: ModelPatch, name: str, x: OutletId, axis: int, factor: int) -> OutletId:
     shape = patch.fact(x).shape
-    apart = wire_one(patch.model, f"{name}.apart", AddAxis(axis + 1), x)
+    spaced = wire_one(patch.model, f"{name}.apart", AddAxis(axis + 1), x)
     wide = (*shape[: axis + 1], factor, *shape[axis + 1 :])
-    stretched = wire_one(patch.model, f"{name}.stretched", MultiBroadcastTo(wide), apart)
+    stretched = wire_one(patch.model, f"{name}.stretched", MultiBroadcastTo(wide), spaced)
     merge = Reshape(axis, (shape[axis], factor), (shape[axis] * factor,))
     return wire_one(patch.model, name, merge, stretched)
 

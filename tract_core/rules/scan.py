@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tract_core.data import Constant
-from tract_core.dims import Dim
 from tract_core.errors import TractError
-from tract_core.model.bodies import bodies_of, fit
+from tract_core.model.bodies import bodies_of
 from tract_core.model.const import Const
 from tract_core.model.forgotten import refusing
 from tract_core.model.graph import OutletId
@@ -32,13 +31,10 @@ def single_iteration(model: TypedModel, node: TypedNode, op: Scan) -> ModelPatch
     facts = model.input_facts(node)
     if op.skip or op.iterations(facts) != 1 or not _forgets(op) or not _whole_slices(op, model, node):
         return None
-    known: dict[str, Dim] = {}
-    for slot, fact in enumerate(facts):
-        fit(op.body, slot, fact, known)
     patch = ModelPatch(model)
     inputs = [patch.tap(outlet) for outlet in node.inputs]
     try:
-        results = inline_body(patch.model, op.body, inputs, known, prefix=f"{node.name}.")
+        results = inline_body(patch.model, op.body, inputs, op.sizes(facts), prefix=f"{node.name}.")
     except TractError:
         return None  # the body cannot run, which it says when it does
     patch.retire(node.id)

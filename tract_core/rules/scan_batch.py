@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tract_core.dims import Dim
 from tract_core.errors import TractError
-from tract_core.model.bodies import fit
 from tract_core.model.const import Const
-from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.questions import node_axes
 from tract_core.model.rewriter import rewrites
 from tract_core.model.substitute import substitute_in
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.scan import FullInput, InputMapping, Scan, ScannedInput
+from tract_core.ops.scan import FullInput, Scan, ScannedInput
 from tract_core.plugins.keys import DECLUTTER, STATE
 from tract_core.plugins.tables import Rows
 from tract_core.rules.scan import is_read, may_go_unread
@@ -89,22 +86,6 @@ def _axis_behind(body: TypedModel, inner: TypedNode, cut: Mapping[OutletId, int]
     return mapping.outputs[0].index(name)
 
 
-def _known_sizes(model: TypedModel, node: TypedNode, op: Scan) -> dict[str, Dim]:
-    """What the symbols of the body are outside."""
-    known: dict[str, Dim] = {}
-    for slot, (mapping, fact) in enumerate(zip(op.inputs, model.input_facts(node), strict=True)):
-        fit(op.body, slot, _slice_fact(fact, mapping), known)
-    return known
-
-
-def _slice_fact(fact: TypedFact, mapping: InputMapping) -> TypedFact:
-    if not isinstance(mapping, ScannedInput):
-        return fact
-    shape = list(fact.shape)
-    shape[mapping.axis] = abs(mapping.chunk)
-    return fact.with_shape(shape)
-
-
 def _pulled_in_front(
     model: TypedModel, node: TypedNode, op: Scan, inner: TypedNode, mapping: ScannedInput
 ) -> ModelPatch | None:
@@ -144,16 +125,16 @@ def _wired_outside(
 ) -> OutletId | None:
     """``inner`` wired in the patch, on what its inputs are there; ``None`` when it does not take the larger tensors."""
     patch, outside = where
-    known = _known_sizes(model, node, op)
+    sizes = op.sizes(model.input_facts(node))
     inputs: list[OutletId] = []
     for outlet in inner.inputs:
         if outlet in outside:
             inputs.append(outside[outlet])
             continue
         constant = op.body.nodes[outlet.node]
-        inputs.append(patch.wire(f"{node.name}.{constant.name}", substitute_in(constant.op, known), [])[0])
+        inputs.append(patch.wire(f"{node.name}.{constant.name}", substitute_in(constant.op, sizes), [])[0])
     try:
-        (result,) = patch.wire(f"{node.name}.{inner.name}", substitute_in(inner.op, known), inputs)
+        (result,) = patch.wire(f"{node.name}.{inner.name}", substitute_in(inner.op, sizes), inputs)
     except TractError:
         return None
     return result

@@ -76,19 +76,19 @@ def distances(found: Array, wanted: Array) -> tuple[float, float] | None:
         return None
     if kinds <= set("iu") and found.dtype == wanted.dtype:
         # The difference of two integers need not fit their type; modulo 2**64 it is exact, and it is positive.
-        apart = np.maximum(found, wanted).astype(np.uint64) - np.minimum(found, wanted).astype(np.uint64)
-        apart = apart.astype(np.float64)
+        distance = np.maximum(found, wanted).astype(np.uint64) - np.minimum(found, wanted).astype(np.uint64)
+        distance = distance.astype(np.float64)
     else:
         wide = np.complex128 if "c" in kinds else np.float64
         a, b = found.astype(wide), wanted.astype(wide)
         with np.errstate(all="ignore"):
-            apart = np.where(
+            distance = np.where(
                 (a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf, posinf=np.inf)
             )
-    if not apart.size:
+    if not distance.size:
         return 0.0, 0.0
     with np.errstate(over="ignore"):
-        return float(apart.max()), float(apart.mean())
+        return float(distance.max()), float(distance.mean())
 
 
 def mismatch(found: Array, wanted: Array, tolerance: Tolerance) -> str | None:

@@ -26,14 +26,14 @@ class Body:
 
 
 def read_body(
-    node: OnnxNode, wire: Wiring, graph: onnx.GraphProto, inputs: Sequence[TypedFact] = (), *, apart: bool = False
+    node: OnnxNode, wire: Wiring, graph: onnx.GraphProto, inputs: Sequence[TypedFact] = (), *, own_scope: bool = False
 ) -> Body:
     """The model of a graph inside ``node``, whose own inputs have the facts ``inputs``.
 
-    Values that are captured from around it and known there are known in it. With ``apart``, what is found to be so
-    wherever the graph runs, as that two sizes are equal, need not be so where it does not run. Raises ModelError.
+    Values that are captured from around it and known there are known in it. With ``own_scope``, what is found to be
+    so wherever the graph runs, as that two sizes are equal, need not be so where it does not run. Raises ModelError.
     """
-    symbols = wire.model.symbols.copy() if apart else wire.model.symbols
+    symbols = wire.model.symbols.copy() if own_scope else wire.model.symbols
     untyped = InferenceModel(symbols, wire.model.registry)
     untyped.limits = wire.model.limits
     untyped.strict_facts = node.file.strict_facts

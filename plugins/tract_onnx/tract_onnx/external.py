@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final, Protocol
 
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, UnsafePath
-from tract_core.limits import DEFAULT_LIMITS, LoadLimits, current_watch
+from tract_core.limits import DEFAULT_LIMITS, LoadLimits, current_budget
 
 MAX_PATH: Final = 1024
 """Characters in the path of an external file."""
@@ -144,12 +144,12 @@ def map_file(descriptor: int, size: int) -> mmap | bytes:
 def _digest(content: mmap | bytes) -> str:
     """The SHA-1 digest, which the format asks for: it tells damage, and is no protection against who means harm."""
     digest = sha1(usedforsecurity=False)
-    watch = current_watch()
+    budget = current_budget()
     with memoryview(content) as view:
         for start in range(0, len(view), _PIECE):
             digest.update(view[start : start + _PIECE])
-            if watch is not None:
-                watch.time()
+            if budget is not None:
+                budget.time()
     return digest.hexdigest()
 
 

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from tract_core.analysis.findings import Examination
 from tract_core.analysis.inference import InferenceModel
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, TractError, VersionError
-from tract_core.limits import DEFAULT_LIMITS, LoadLimits, watching
+from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
 from tract_core.lookalikes import HEAD, recognise
 from tract_core.plugins import Registry, default_registry
 from tract_onnx.examine import defaults, description, undefined_attributes
@@ -91,7 +91,7 @@ class Onnx:
         """Everything that is wrong with a file, and the model in it as far as it can be read."""
         problems: list[TractError] = []
         try:
-            with watching(self._limits):
+            with spending(self._limits):
                 buffer = _map(Path(path), self._limits)
                 skeleton, proto = _parsed(buffer, self._limits, Path(path).name)
         except TractError as error:
@@ -99,7 +99,7 @@ class Onnx:
         model: InferenceModel | None = None
         files = ExternalFiles(Path(path), self._limits)
         try:
-            with watching(self._limits):
+            with spending(self._limits):
                 model = self._model(proto, TensorReader(buffer, skeleton, files, self._limits), problems)
         except TractError as error:
             problems.append(error)
@@ -107,7 +107,7 @@ class Onnx:
         return Examination(model, tuple(problems), remarks, description(proto))
 
     def _read(self, buffer: Buffer, files: ExternalFiles, name: str = "") -> InferenceModel:
-        with watching(self._limits):
+        with spending(self._limits):
             skeleton, proto = _parsed(buffer, self._limits, name)
             return self._model(proto, TensorReader(buffer, skeleton, files, self._limits))
 

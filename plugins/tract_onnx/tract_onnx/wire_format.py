@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from tract_core.errors import CorruptModel, LimitExceeded
-from tract_core.limits import DEFAULT_LIMITS, LoadLimits, current_watch
+from tract_core.limits import DEFAULT_LIMITS, LoadLimits, current_budget
 from tract_onnx.long_lists import Buffer, ListKind, Run, find_run, forget, packed_run
 
 LARGE: Final = 4096
@@ -218,8 +218,8 @@ class _Scanner:
         self._fields += count
         if 2 * self._fields > self.max_parsed_bytes:
             raise self.too_much()
-        if (watch := current_watch()) is not None:
-            watch.time()
+        if (budget := current_budget()) is not None:
+            budget.time()
 
     def _child(self, kind: _Message, start: int, size: int, depth: int) -> bytes | None:
         if kind is not _Message.PAYLOAD:

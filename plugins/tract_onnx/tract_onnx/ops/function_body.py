@@ -58,7 +58,7 @@ stretch too.
 def function_body(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
     """The nodes of the definition, with the attributes of the node put in. Raises Unsupported where there is none."""
     _check_sizes(node, wire)
-    node = _set_apart(node, wire.outer)
+    node = _with_own_names(node, wire.outer)
     facts = [None if outlet is None else wire.fact(outlet) for outlet in wire.slots]
     body = definition(node, facts)
     return inline(node, wire, body, _attributes(node, body))
@@ -96,7 +96,7 @@ def call_function(body: onnx.FunctionProto) -> OnnxFn:
 
     def call(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
         _check_call(node, wire, body)
-        node = _set_apart(node, wire.outer)
+        node = _with_own_names(node, wire.outer)
         defaults = {given.name: given for given in body.attribute_proto}
         return inline(node, wire, body, {**defaults, **node.attributes})
 
@@ -118,8 +118,8 @@ def inline(
     node: OnnxNode, wire: Wiring, body: onnx.FunctionProto, attributes: Mapping[str, onnx.AttributeProto]
 ) -> Sequence[OutletId | None]:
     """The nodes of a function in the place of ``node``; ``attributes``: what those of the function stand for."""
-    apart = _outer_names(wire.outer)
-    captured = {apart[name]: outlet for name, outlet in wire.outer.items()}
+    renamed = _outer_names(wire.outer)
+    captured = {renamed[name]: outlet for name, outlet in wire.outer.items()}
     formal = dict(zip(body.input, wire.slots, strict=False))
     inner = _Renaming(f"{wire.name}.", formal, attributes)
     names = [name for slot, name in enumerate(body.output) if node.wants_output(slot)]
@@ -195,9 +195,11 @@ def _attributes(node: OnnxNode, body: onnx.FunctionProto) -> dict[str, onnx.Attr
     return {**found, **node.attributes}
 
 
-def _set_apart(node: OnnxNode, outer: Iterable[str]) -> OnnxNode:
+def _with_own_names(node: OnnxNode, outer: Iterable[str]) -> OnnxNode:
     """``node`` with the tensors of the graphs in it, and those that they capture, under names that no function uses."""
-    return replace(node, attributes={name: _apart(given, outer) for name, given in node.attributes.items()})
+    return replace(
+        node, attributes={name: _attribute_with_own_names(given, outer) for name, given in node.attributes.items()}
+    )
 
 
 def _outer_names(outer: Iterable[str]) -> dict[str, str]:
@@ -205,7 +207,7 @@ def _outer_names(outer: Iterable[str]) -> dict[str, str]:
     return {name: f"outer_tensor_{count}" for count, name in enumerate(outer)}
 
 
-def _apart(attribute: onnx.AttributeProto, outer: Iterable[str]) -> onnx.AttributeProto:
+def _attribute_with_own_names(attribute: onnx.AttributeProto, outer: Iterable[str]) -> onnx.AttributeProto:
     """An attribute; the tensors of a graph in it, and those that it captures, under names that no definition uses."""
     if not attribute.HasField("g"):
         return attribute

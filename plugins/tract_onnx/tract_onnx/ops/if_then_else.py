@@ -49,7 +49,7 @@ def _branch(node: OnnxNode, wire: Wiring, name: str) -> Body | TractError:
     """A branch, or why it cannot be typed. Raises TractError for what is wrong with it whatever the sizes."""
     try:
         with inside(name):
-            body = read_body(node, wire, node.graph(name), apart=True)
+            body = read_body(node, wire, node.graph(name), own_scope=True)
     except TractError as error:
         if not is_about_facts(error):
             raise
