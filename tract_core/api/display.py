@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import Any
 
 from tract_core.model.graph import Graph, OutletId
@@ -33,6 +32,8 @@ def rich_of(graph: Graph[Any, Any] | None) -> Iterator[tuple[str, Any]]:
 
 def html_of(kind: str, graph: Graph[Any, Any] | None) -> str:
     """A small table of inputs and outputs, and the graph as a picture unless that would be large."""
+    from html import escape
+
     if graph is None:
         return f"<b>{escape(kind)}</b> (consumed)"
     rows = [

@@ -5,17 +5,16 @@ Their number, types and shapes are compared with the outputs by `tract_core.runt
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import numpy as np
 
 from tract_core.data.boxes import tensors_in
 from tract_core.errors import InputError
 from tract_core.plugins.keys import Array
-
-_MASKED: Final[Any] = np.ma.MaskedArray
 
 
 def arrays_to_fill(given: Sequence[Any], names: Sequence[str]) -> list[Array]:
@@ -41,8 +40,13 @@ def _overlaps(array: Array, filled: Sequence[Array]) -> bool:
     return any(np.may_share_memory(one, other) for one in tensors_in(array) for other in filled)
 
 
+def _is_masked(value: object) -> bool:
+    # Who has a masked array has imported its module, which takes as long as a third of NumPy.
+    return "numpy.ma" in sys.modules and isinstance(value, cast("Any", np).ma.MaskedArray)
+
+
 def _writable(value: Any, name: str) -> Array:
-    if not isinstance(value, np.ndarray) or isinstance(value, _MASKED):
+    if not isinstance(value, np.ndarray) or _is_masked(cast("object", value)):
         hint = "give an array of NumPy; that of a tensor of PyTorch, tensor.numpy(), has the same memory"
         raise _error(name, f"is a {type(cast('object', value)).__name__}, which a run cannot fill", hint)
     array = np.asarray(cast("Array", value))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from operator import index
 from typing import Any
 
@@ -114,6 +113,8 @@ def _pick(graph: Graph[Any, Any], outlets: Sequence[OutletId], wanted: Any, what
                 return outlets[index(wanted)]
         except TypeError:
             pass
+    from difflib import get_close_matches
+
     near = get_close_matches(wanted, names, 1) if isinstance(wanted, str) else []
     listed = ", ".join(f"{number}: {name}" for number, name in enumerate(names)) or "none"
     raise InputError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -177,6 +176,8 @@ class Tensor(Handle[Array]):
         """The fact and the first and last elements of every axis, for notebooks."""
         if self.is_consumed:
             return "<b>Tensor</b> (consumed)"
+        from html import escape
+
         shown = np.array2string(self._held, threshold=200, edgeitems=3, max_line_width=100)
         return (
             f"<b>Tensor</b> <code>{escape(str(TypedFact.of(self._type, self.shape)))}</code><pre>{escape(shown)}</pre>"

@@ -6,7 +6,6 @@ a frozen operator that holds one stays comparable. A `SymbolicArray` holds an in
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -80,7 +79,9 @@ def _same_memory(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
 
 
 def _digest(array: np.ndarray[Any, Any]) -> bytes:
-    state = hashlib.blake2b(digest_size=16)
+    from hashlib import blake2b  # which loads OpenSSL
+
+    state = blake2b(digest_size=16)
     state.update(repr((array.dtype.str, array.dtype.name, array.shape)).encode())
     if array.dtype.kind == "O":
         state.update(repr(array.tolist()).encode())

@@ -8,7 +8,6 @@ equal ones. Bodies are read where their operator is. Time and memory are linear 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Set
 from enum import Enum
 from itertools import zip_longest
@@ -47,7 +46,9 @@ def fingerprint(model: TypedModel, *, names: bool = False) -> str:
 
     Reads every constant. Raises Unsupported as `same_model` does.
     """
-    state = hashlib.blake2b(digest_size=16)
+    from hashlib import blake2b  # which loads OpenSSL
+
+    state = blake2b(digest_size=16)
     for token in _model(model, names):
         text = token.digest if isinstance(token, Constant) else repr(token).encode("utf-8", "surrogatepass")
         state.update(len(text).to_bytes(8, "little") + text)

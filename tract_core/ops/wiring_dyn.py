@@ -3,12 +3,13 @@
 Every function takes the parameter as an outlet. Where its value is known, be it as sizes with symbols, the operator's
 static form is wired; else its dynamic twin, whose sizes are fresh symbols that the run binds. Like those in
 `tract_core.ops.wiring`, they name nodes after ``name`` and return the resulting outlet; nothing is added when nothing
-needs to be done.
+needs to be done. Each imports the operators that it wires, as frontends use one here and one there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tract_core.data import Constant, DType
 from tract_core.dims import Dim, ceil_div, dim_max, is_symbolic, not_negative, product
@@ -19,20 +20,10 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis
-from tract_core.ops.axis_dyn import DynMoveAxes, order_of
-from tract_core.ops.binary import Eq
-from tract_core.ops.broadcast_dyn import DynBroadcast
-from tract_core.ops.compress import Compress
-from tract_core.ops.fill import DynFill
-from tract_core.ops.non_zero import NonZero
-from tract_core.ops.one_hot import DynOneHot, OneHot
-from tract_core.ops.pad import DynPad, Pad, PadConstant, PadMode
-from tract_core.ops.range import Range, count_steps
-from tract_core.ops.reshape import DynReshape, reshape_sizes
-from tract_core.ops.slice import Slice
-from tract_core.ops.tile import DynTile, Tile
-from tract_core.ops.topk import Topk
 from tract_core.ops.wiring import fresh_size, wire_broadcast, wire_cast, wire_one, wire_reshape, wire_transpose
+
+if TYPE_CHECKING:
+    from tract_core.ops.pad import PadMode
 
 
 def _known(model: TypedModel, outlet: OutletId) -> tuple[Dim, ...] | None:
@@ -58,6 +49,8 @@ def wire_dyn_reshape(
     model: TypedModel, name: str, x: OutletId, shape: OutletId, *, allow_zero: bool = False
 ) -> OutletId:
     """``x`` in the shape that ``shape`` holds, where -1 and 0 mean what they mean to `DynReshape`."""
+    from tract_core.ops.reshape import DynReshape, reshape_sizes
+
     wanted = _known(model, shape)
     if wanted is None:
         sizes = _fresh(model, name, _length(model, shape, "the shape"))
@@ -89,6 +82,8 @@ def _require_no_zeros(model: TypedModel, name: str, shape: Sequence[Dim], wanted
 
 def wire_expand(model: TypedModel, name: str, x: OutletId, shape: OutletId) -> OutletId:
     """``x`` stretched to the common shape of itself and the one that ``shape`` holds."""
+    from tract_core.ops.broadcast_dyn import DynBroadcast
+
     wanted, own = _known(model, shape), model.outlet_fact(x).shape
     if wanted is not None:
         return wire_broadcast(model, name, x, (*(1,) * (len(own) - len(wanted)), *wanted))
@@ -103,6 +98,8 @@ def wire_expand(model: TypedModel, name: str, x: OutletId, shape: OutletId) -> O
 
 def wire_fill(model: TypedModel, name: str, shape: OutletId, value: Constant) -> OutletId:
     """A tensor of the shape that ``shape`` holds, all of whose elements are ``value``, of rank 0."""
+    from tract_core.ops.fill import DynFill
+
     wanted = _known(model, shape)
     if wanted is not None:
         return wire_broadcast(model, name, model.add_const(f"{name}.value", value), wanted)
@@ -111,6 +108,8 @@ def wire_fill(model: TypedModel, name: str, shape: OutletId, value: Constant) ->
 
 def wire_tile(model: TypedModel, name: str, x: OutletId, multipliers: OutletId) -> OutletId:
     """``x`` repeated along each axis, as often as ``multipliers`` says."""
+    from tract_core.ops.tile import DynTile, Tile
+
     counts = _known(model, multipliers)
     if counts is None:
         sizes = _fresh(model, name, model.outlet_fact(x).rank)
@@ -128,6 +127,8 @@ def wire_move_axes(
     sizes: Sequence[Dim] | None = None,
 ) -> OutletId:
     """``x`` with ``axes``, a list, moved to the end; with ``back``, from there. ``sizes``: the result's, if known."""
+    from tract_core.ops.axis_dyn import DynMoveAxes, order_of
+
     fact = model.outlet_fact(x)
     known = model.outlet_fact(axes).constant
     if known is not None:
@@ -138,6 +139,9 @@ def wire_move_axes(
 
 def wire_pad(model: TypedModel, name: str, x: OutletId, pads: Sequence[tuple[Dim, Dim]], mode: PadMode) -> OutletId:
     """``x`` with elements added before and after each axis; negative pads cut it first."""
+    from tract_core.ops.pad import Pad
+    from tract_core.ops.slice import Slice
+
     shape = model.outlet_fact(x).shape
     grown = tuple((_not_below_zero(model, before), _not_below_zero(model, after)) for before, after in pads)
     for axis, (size, pair, added) in enumerate(zip(shape, pads, grown, strict=True)):
@@ -158,6 +162,8 @@ def wire_dyn_pad(
 
     ``value``: of rank 0, replaces the value of `PadConstant`.
     """
+    from tract_core.ops.pad import DynPad, PadConstant
+
     rank = model.outlet_fact(x).rank
     counts = _known(model, pads)
     if isinstance(mode, PadConstant) and value is not None and (given := model.outlet_fact(value).constant) is not None:
@@ -170,6 +176,8 @@ def wire_dyn_pad(
 
 def wire_range(model: TypedModel, name: str, start: OutletId, end: OutletId, step: OutletId) -> OutletId:
     """``start``, ``start + step``, ... up to and without ``end``: three outlets of rank 0 and of one type."""
+    from tract_core.ops.range import Range
+
     facts = [model.outlet_fact(outlet) for outlet in (start, end, step)]
     length = _range_length(model, facts)
     if length is None:
@@ -178,6 +186,8 @@ def wire_range(model: TypedModel, name: str, start: OutletId, end: OutletId, ste
 
 
 def _range_length(model: TypedModel, facts: Sequence[TypedFact]) -> Dim | None:
+    from tract_core.ops.range import count_steps
+
     values = [fact.constant for fact in facts]
     if all(value is not None and value.size == 1 for value in values):
         return count_steps(*(value for value in values if value is not None))
@@ -195,6 +205,8 @@ def wire_topk(
     model: TypedModel, name: str, x: OutletId, k: OutletId, axis: int, *, largest: bool
 ) -> tuple[OutletId, OutletId]:
     """The ``k`` (of rank 0) largest or smallest elements along ``axis``, and their positions."""
+    from tract_core.ops.topk import Topk
+
     known = _known(model, k)
     count = fresh_size(model, f"{name}_k") if known is None else known[0]
     values, positions = model.wire_node(name, Topk(axis, largest, count), [x, k])
@@ -205,6 +217,8 @@ def wire_one_hot(
     model: TypedModel, name: str, indices: OutletId, dim: OutletId, *, axis: int, off: Constant, on: Constant
 ) -> OutletId:
     """``indices`` with a new axis at ``axis``, of the size that ``dim`` (of rank 0) holds; see `OneHot`."""
+    from tract_core.ops.one_hot import DynOneHot, OneHot
+
     known = _known(model, dim)
     if known is not None:
         return wire_one(model, name, OneHot(axis, known[0], off, on), indices)
@@ -213,6 +227,8 @@ def wire_one_hot(
 
 def wire_non_zero(model: TypedModel, name: str, x: OutletId) -> OutletId:
     """The places where ``x`` is not zero; their number is a fresh symbol, the same each time that it is asked."""
+    from tract_core.ops.non_zero import NonZero
+
     for inlet in model.outlet(x).successors:
         if isinstance(model.nodes[inlet.node].op, NonZero):
             return OutletId(inlet.node)
@@ -221,11 +237,15 @@ def wire_non_zero(model: TypedModel, name: str, x: OutletId) -> OutletId:
 
 def wire_compress(model: TypedModel, name: str, x: OutletId, condition: OutletId, axis: int) -> OutletId:
     """The elements of ``axis`` that ``condition``, booleans of rank 1, selects; their number is a fresh symbol."""
+    from tract_core.ops.compress import Compress
+
     return wire_one(model, name, Compress(axis, fresh_size(model, f"{name}_count")), x, condition)
 
 
 def wire_eye(model: TypedModel, name: str, *, rows: Dim, columns: Dim, diagonal: int, to: DType) -> OutletId:
     """A matrix of zeros with ones where ``column - row`` is ``diagonal``."""
+    from tract_core.ops.binary import Eq
+
     row = _wire_count(model, f"{name}.rows", diagonal, rows)
     column = _wire_count(model, f"{name}.columns", 0, columns)
     row = wire_one(model, f"{name}.down", AddAxis(1), row)
@@ -234,6 +254,8 @@ def wire_eye(model: TypedModel, name: str, *, rows: Dim, columns: Dim, diagonal:
 
 
 def _wire_count(model: TypedModel, name: str, first: int, count: Dim) -> OutletId:
+    from tract_core.ops.range import Range
+
     start, end, step = (
         model.add_const(f"{name}.{part}", value)
         for part, value in (("start", first), ("end", count + first), ("step", 1))

@@ -1,7 +1,7 @@
 """Move axis operators towards the outputs, through every operator that accepts it, so that inverse pairs meet.
 
-What an operator must know for that is a row of the table `RENAME_AXES`. Plugins
-add those of their own operators.
+What an operator must know for that is a row of the table `RENAME_AXES`. Plugins add those of their own operators. The
+keys of the rows here are texts, as this rule looks at every model, and nobody needs all of these operators.
 """
 
 from __future__ import annotations
@@ -18,20 +18,6 @@ from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import ANY_OP, rewrites
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, Reshape, RmAxis
-from tract_core.ops.binary import Binary
-from tract_core.ops.cast import Cast
-from tract_core.ops.concat import TypedConcat
-from tract_core.ops.cumsum import Running
-from tract_core.ops.downsample import Downsample
-from tract_core.ops.elementwise import ElementWise
-from tract_core.ops.iff import Iff
-from tract_core.ops.norm import RmsNorm
-from tract_core.ops.pad import Pad
-from tract_core.ops.reduce import Reduce
-from tract_core.ops.slice import DynSlice, Slice
-from tract_core.ops.softmax import LogSoftmax, Softmax
-from tract_core.ops.tile import Tile
-from tract_core.ops.topk import Topk
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows, TableKey
@@ -52,23 +38,25 @@ RENAME_AXES: TableKey[type[TypedOp], RenameAxesFn] = TableKey(
 """For operators whose inputs of the output's rank, and outputs, have their axes in the same places. Inputs of other
 ranks are left alone."""
 
-POINTWISE: Final = (ElementWise, Cast, Binary, Iff)
-"""Operators without any axis among their attributes: they may also be taken through a reshape."""
+
+def _ops(*keys: str) -> list[str]:
+    return [f"tract_core.ops.{key}" for key in keys]
 
 
-@ROWS.row(RENAME_AXES, *POINTWISE)
+@ROWS.row(RENAME_AXES, *_ops("elementwise:ElementWise", "cast:Cast", "binary:Binary", "iff:Iff"))
 def no_axes(op: TypedOp, places: Mapping[int, int], rank: int) -> TypedOp:
-    """Nothing to rename."""
+    """Nothing to rename: operators without any axis among their attributes may also be taken through a reshape."""
     return op
 
 
-@ROWS.row(RENAME_AXES, Slice, DynSlice, TypedConcat, Downsample, Running, RmsNorm, Topk)
+@ROWS.row(RENAME_AXES, *_ops("slice:Slice", "slice:DynSlice", "concat:TypedConcat", "downsample:Downsample"))
+@ROWS.row(RENAME_AXES, *_ops("cumsum:Running", "norm:RmsNorm", "topk:Topk"))
 def one_axis(op: Any, places: Mapping[int, int], rank: int) -> TypedOp | None:
     """The one axis that it works along."""
     return replace(op, axis=places[op.axis]) if op.axis in places else None
 
 
-@ROWS.row(RENAME_AXES, Softmax, LogSoftmax, Reduce)
+@ROWS.row(RENAME_AXES, *_ops("softmax:Softmax", "softmax:LogSoftmax", "reduce:Reduce"))
 def several_axes(op: Any, places: Mapping[int, int], rank: int) -> TypedOp | None:
     """The axes that it works along, in ascending order."""
     if any(axis not in places for axis in op.axes):
@@ -76,18 +64,18 @@ def several_axes(op: Any, places: Mapping[int, int], rank: int) -> TypedOp | Non
     return replace(op, axes=tuple(sorted(places[axis] for axis in op.axes)))
 
 
-@ROWS.row(RENAME_AXES, Pad)
-def pads(op: Pad, places: Mapping[int, int], rank: int) -> TypedOp | None:
+@ROWS.row(RENAME_AXES, *_ops("pad:Pad"))
+def pads(op: Any, places: Mapping[int, int], rank: int) -> TypedOp | None:
     """The pads of each axis."""
     found = _per_axis(op.pads, places, rank, (0, 0))
-    return None if found is None else Pad(found, op.mode)
+    return None if found is None else replace(op, pads=found)
 
 
-@ROWS.row(RENAME_AXES, Tile)
-def multipliers(op: Tile, places: Mapping[int, int], rank: int) -> TypedOp | None:
+@ROWS.row(RENAME_AXES, *_ops("tile:Tile"))
+def multipliers(op: Any, places: Mapping[int, int], rank: int) -> TypedOp | None:
     """The multiplier of each axis."""
     found = _per_axis(op.multipliers, places, rank, 1)
-    return None if found is None else Tile(found)
+    return None if found is None else replace(op, multipliers=found)
 
 
 def _per_axis(values: Sequence[T], places: Mapping[int, int], rank: int, neutral: T) -> tuple[T, ...] | None:
@@ -107,8 +95,8 @@ def axis_op_after(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | N
     change = _change(model, node)
     if change is None:
         return None
-    known = model.registry[RENAME_AXES].find(type(node.op)) is not None
-    if not known or (isinstance(change, Reshape) and not isinstance(op, POINTWISE)):
+    row = model.registry[RENAME_AXES].find(type(node.op))
+    if row is None or (isinstance(change, Reshape) and row is not no_axes):
         return None
     rank = node.outputs[0].fact.rank
     if any(outlet.fact.rank != rank for outlet in node.outputs):

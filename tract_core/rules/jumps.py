@@ -8,7 +8,7 @@ computes the function; so what comes after those is not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from typing import Any, Final
@@ -18,29 +18,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
-from tract_core.ops import binary, elementwise
-from tract_core.ops.axis import AxisOp
-from tract_core.ops.broadcast import MultiBroadcastTo
-from tract_core.ops.cast import Cast
-from tract_core.ops.concat import TypedConcat
-from tract_core.ops.conv import Convolution
-from tract_core.ops.cumsum import Running
-from tract_core.ops.downsample import Downsample
-from tract_core.ops.einsum import EinSum
-from tract_core.ops.gather import Gather, GatherElements, GatherNd
-from tract_core.ops.iff import Iff
-from tract_core.ops.lrn import Lrn
-from tract_core.ops.norm import RmsNorm
-from tract_core.ops.pad import DynPad, Pad
-from tract_core.ops.pool import MaxPool, SumPool
-from tract_core.ops.reduce import Reduce, Reducer
-from tract_core.ops.reshape import DynReshape
-from tract_core.ops.resize import DynResize, Resize
-from tract_core.ops.scan import Scan
-from tract_core.ops.scatter import ScatterElements, ScatterNd
-from tract_core.ops.slice import DynSlice, Slice
-from tract_core.ops.softmax import SoftmaxOp
-from tract_core.ops.tile import DynTile, Tile
+from tract_core.plugins.tables import key_text
 
 LOOKED_AT: Final = 1024
 """So many nodes are looked at; where there are more, something is taken to jump."""
@@ -54,21 +32,36 @@ class Effect(Enum):
     BLURS = "blurs"
 
 
-_HANDS_ON: Final = (
-    *(AxisOp, Downsample, Gather, GatherElements, GatherNd, Identity, Iff, MultiBroadcastTo, Pad, Slice),
-    *(DynPad, DynReshape, DynResize, DynSlice, DynTile, Resize, ScatterElements, ScatterNd, Tile, TypedConcat),
-    *(binary.Add, binary.Div, binary.Max, binary.Min, binary.Mul, binary.Sub, binary.SubF),
-    *(elementwise.Abs, elementwise.HardSwish, elementwise.LeakyRelu, elementwise.Neg, elementwise.Recip),
-    *(elementwise.Rsqrt, elementwise.Sqrt, elementwise.Square),
-)
+_HANDS_ON: Final = {
+    "axis": "AxisOp",
+    "binary": "Add Div Max Min Mul Sub SubF",
+    "broadcast": "MultiBroadcastTo",
+    "concat": "TypedConcat",
+    "downsample": "Downsample",
+    "elementwise": "Abs HardSwish LeakyRelu Neg Recip Rsqrt Sqrt Square",
+    "gather": "Gather GatherElements GatherNd",
+    "iff": "Iff",
+    "pad": "DynPad Pad",
+    "reshape": "DynReshape",
+    "resize": "DynResize Resize",
+    "scatter": "ScatterElements ScatterNd",
+    "slice": "DynSlice Slice",
+    "tile": "DynTile Tile",
+}
+"""Operators, or a base class of theirs, by module of `tract_core.ops`: as text, as few models have all of them."""
 
-_BLURS: Final = (
-    *(Convolution, Running, EinSum, Lrn, RmsNorm, SoftmaxOp, SumPool, binary.Pow),
-    *(elementwise.Acos, elementwise.Acosh, elementwise.Asin, elementwise.Asinh, elementwise.Atan, elementwise.Atanh),
-    *(elementwise.Cos, elementwise.Cosh, elementwise.Erf, elementwise.Exp, elementwise.GeluApproximate),
-    *(elementwise.GeluExact, elementwise.Ln, elementwise.PowConst, elementwise.Sigmoid, elementwise.Silu),
-    *(elementwise.Sin, elementwise.Sinh, elementwise.Tan, elementwise.Tanh),
-)
+_BLURS: Final = {
+    "binary": "Pow",
+    "conv": "Convolution",
+    "cumsum": "Running",
+    "einsum": "EinSum",
+    "elementwise": "Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp GeluApproximate GeluExact Ln PowConst "
+    "Sigmoid Silu Sin Sinh Tan Tanh",
+    "lrn": "Lrn",
+    "norm": "RmsNorm",
+    "pool": "SumPool",
+    "softmax": "SoftmaxOp",
+}
 
 
 def feeds_jump(model: TypedModel, outlet: OutletId) -> bool:
@@ -99,35 +92,40 @@ def _effect(op: TypedOp) -> Effect:
 
 @cache
 def _effect_of_type(kind: type) -> Effect | Callable[[Any], Effect]:
-    return next((_EFFECTS[base] for base in kind.__mro__ if base in _EFFECTS), Effect.JUMPS)
+    return next((_EFFECTS[base] for base in map(key_text, kind.__mro__) if base in _EFFECTS), Effect.JUMPS)
 
 
-def _of_cast(op: Cast) -> Effect:
+def _of_cast(op: Any) -> Effect:
     return Effect.HANDS_ON if op.to.is_float() and op.to.itemsize > 1 else Effect.JUMPS
 
 
-def _of_reduce(op: Reduce) -> Effect:
-    if op.reducer in (Reducer.MIN, Reducer.MAX):
+def _of_reduce(op: Any) -> Effect:
+    if op.reducer.name in ("MIN", "MAX"):
         return Effect.HANDS_ON
-    return Effect.BLURS if op.reducer in (Reducer.SUM, Reducer.PROD, Reducer.MEAN_OF_SQUARES) else Effect.JUMPS
+    return Effect.BLURS if op.reducer.name in ("SUM", "PROD", "MEAN_OF_SQUARES") else Effect.JUMPS
 
 
-def _of_max_pool(op: MaxPool) -> Effect:
+def _of_max_pool(op: Any) -> Effect:
     return Effect.HANDS_ON if op.indices is None else Effect.JUMPS
 
 
-def _of_scan(op: Scan) -> Effect:
+def _of_scan(op: Any) -> Effect:
     """What a loop computes is handed on, unless something in its body jumps."""
     inner = [body.nodes[node] for body in bodies_of(op) for node in body.eval_order()]
     jumps = any(node.inputs and _effect(node.op) is Effect.JUMPS for node in inner)
     return Effect.JUMPS if jumps else Effect.HANDS_ON
 
 
-_EFFECTS: Final[dict[type, Effect | Callable[[Any], Effect]]] = {
-    **dict.fromkeys(_HANDS_ON, Effect.HANDS_ON),
-    **dict.fromkeys(_BLURS, Effect.BLURS),
-    Cast: _of_cast,
-    MaxPool: _of_max_pool,
-    Reduce: _of_reduce,
-    Scan: _of_scan,
+def _keys(classes: Mapping[str, str]) -> list[str]:
+    return [f"tract_core.ops.{module}:{name}" for module, names in classes.items() for name in names.split()]
+
+
+_EFFECTS: Final[dict[str, Effect | Callable[[Any], Effect]]] = {
+    **dict.fromkeys(_keys(_HANDS_ON), Effect.HANDS_ON),
+    **dict.fromkeys(_keys(_BLURS), Effect.BLURS),
+    key_text(Identity): Effect.HANDS_ON,
+    "tract_core.ops.cast:Cast": _of_cast,
+    "tract_core.ops.pool:MaxPool": _of_max_pool,
+    "tract_core.ops.reduce:Reduce": _of_reduce,
+    "tract_core.ops.scan:Scan": _of_scan,
 }

@@ -10,7 +10,7 @@ A stand-in is a random prefix, made anew for every scan so that no file can cont
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
@@ -117,7 +117,7 @@ class _Scanner:
         self.large = large
         self.long = long
         self.max_parsed_bytes = max_parsed_bytes
-        self.prefix = secrets.token_bytes(_PREFIX_BYTES)
+        self.prefix = os.urandom(_PREFIX_BYTES)
         self.regions: list[Region] = []
         self.lists: list[Run] = []
         self.plain = 0

@@ -11,7 +11,8 @@ from tract_core.ops.elementwise import Exp, Floor, Neg, PowConst
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.scan import FullOutput, OutputMapping, Scan, ScannedInput
 from tract_core.ops.wiring import wire_one
-from tract_core.rules.jumps import LOOKED_AT, feeds_jump
+from tract_core.plugins.descriptor import load_object
+from tract_core.rules.jumps import _EFFECTS, LOOKED_AT, feeds_jump  # pyright: ignore[reportPrivateUsage]: looked through here
 from tract_core.testing.declutter import sources
 
 
@@ -59,3 +60,8 @@ def test_a_loop_jumps_where_its_body_does(op: TypedOp, jumps: bool) -> None:
     model, (x,) = sources("B,3,f32")
     model.set_outputs([wire_one(model, "loop", loop, x)])
     assert feeds_jump(model, x) is jumps
+
+
+@pytest.mark.parametrize("key", _EFFECTS)
+def test_every_operator_in_the_list_is_there(key: str) -> None:
+    assert issubclass(load_object(key), TypedOp)

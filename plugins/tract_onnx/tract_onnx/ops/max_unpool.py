@@ -1,25 +1,22 @@
-"""The partial inverse of MaxPool, and MaxPool's places in column-major order."""
+"""The partial inverse of MaxPool."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tract_core.data import Constant, DatumType
+from tract_core.data import Constant
 from tract_core.dims import Dim, product
 from tract_core.errors import CorruptModel, FactError
 from tract_core.model.conditions import may_be_at_most, may_be_of_shape
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Div, Mul, Rem, Sub
+from tract_core.ops.binary import Sub
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.pad import PadConstant
-from tract_core.ops.pool import MaxPool
 from tract_core.ops.scatter import ScatterElements
 from tract_core.ops.wiring_dyn import wire_dyn_pad
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.ops.spatial import per_axis, pool_spec
+from tract_onnx.ops.spatial import per_axis
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -64,30 +61,3 @@ def _pooled_from(node: OnnxNode, wire: Wiring, x: OutletId) -> tuple[Dim, ...]:
     if any(not may_be_at_most(1, size) for size in found):
         raise CorruptModel(f"pads {list(pads)} leave nothing of {wire.fact(x)}: its sizes would be {found}")
     return (*sizes[:2], *found)
-
-
-@onnx_op(ROWS, "MaxPool", since=8)
-def max_pool_8(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
-    """The largest element of each window, and its place, counted in either order"""
-    x, pool = wire.input(0), pool_spec(node, node.ints("kernel_shape"), ceil_mode=node.flag("ceil_mode"))
-    if not node.wants_output(1):
-        return (wire.op(MaxPool(pool), x),)
-    values, places = wire.ops(MaxPool(pool, DatumType.I64), x)
-    if node.int("storage_order", 0) == 0:
-        return values, places
-    return values, _column_major(wire, places, wire.shape(x)[2:])
-
-
-def _column_major(wire: Wiring, places: OutletId, sizes: Sequence[Dim]) -> OutletId:
-    """Places within a channel, counted with the last axis fastest, as those counted with the first axis fastest."""
-
-    def number(dim: Dim) -> OutletId:
-        return wire.unsqueeze(wire.const(dim), range(wire.rank(places)))
-
-    rest = wire.op(Rem(), places, number(product(sizes)))
-    result = wire.op(Sub(), places, rest)
-    for axis in reversed(range(len(sizes))):
-        size, step = number(sizes[axis]), number(product(sizes[:axis]))
-        result = wire.op(Add(), result, wire.op(Mul(), wire.op(Rem(), rest, size), step))
-        rest = wire.op(Div(), rest, size)
-    return result

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tract_core.data import DatumType
+from tract_core.dims import Dim, product
 from tract_core.errors import FactError, Unsupported
 from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Add, Div, Mul, Rem, Sub
 from tract_core.ops.elementwise import Abs, PowConst
 from tract_core.ops.pool import MaxPool, SumPool
 from tract_core.ops.pool_spec import PoolSpec
@@ -32,6 +34,33 @@ def max_pool(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     if node.int("storage_order", 0) != 0:
         raise Unsupported("the indices of MaxPool in column-major order", hint="export with storage_order=0")
     return wire.ops(MaxPool(_pool(node), DatumType.I64), wire.input(0))
+
+
+@onnx_op(ROWS, "MaxPool", since=8)
+def max_pool_8(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+    """The largest element of each window, and its place, counted in either order"""
+    x, pool = wire.input(0), _pool(node)
+    if not node.wants_output(1):
+        return (wire.op(MaxPool(pool), x),)
+    values, places = wire.ops(MaxPool(pool, DatumType.I64), x)
+    if node.int("storage_order", 0) == 0:
+        return values, places
+    return values, _column_major(wire, places, wire.shape(x)[2:])
+
+
+def _column_major(wire: Wiring, places: OutletId, sizes: Sequence[Dim]) -> OutletId:
+    """Places within a channel, counted with the last axis fastest, as those counted with the first axis fastest."""
+
+    def number(dim: Dim) -> OutletId:
+        return wire.unsqueeze(wire.const(dim), range(wire.rank(places)))
+
+    rest = wire.op(Rem(), places, number(product(sizes)))
+    result = wire.op(Sub(), places, rest)
+    for axis in reversed(range(len(sizes))):
+        size, step = number(sizes[axis]), number(product(sizes[:axis]))
+        result = wire.op(Add(), result, wire.op(Mul(), wire.op(Rem(), rest, size), step))
+        rest = wire.op(Div(), rest, size)
+    return result
 
 
 @onnx_op(ROWS, "AveragePool", since=1)
