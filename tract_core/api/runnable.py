@@ -91,9 +91,10 @@ class Runnable(TypedInterface):
         "secs_per_iter"}, ...], "groups": [...], "profiling_info": {"iterations", "secs_per_iter"} or null}``. Costs are
         counts of operations, and numbers of elements for ``PARAMS(...)``; seconds are null without inputs, and where
         the runtime cannot tell. The nodes are those of the model that really runs. Those of a body have the way to it
-        in front of their id, ``[[[5, 0]], 2]`` for node 2 of the first body of node 5, and their seconds are those of
-        all iterations, which node 5 has too. Nodes that the runtime fuses are timed together: they have the number of
-        their ``"group"``, which says ``"qualified_ids"``, ``"op_names"``, ``"node_names"`` and ``"secs_per_iter"``.
+        in front of their id, ``[[[5, 0]], 2]`` for node 2 of the first body of node 5; their costs are those of one
+        iteration, their seconds those of all, and node 5 has both too. Nodes that the runtime fuses are timed
+        together: they have the number of their ``"group"``, which says ``"qualified_ids"``, ``"op_names"``,
+        ``"node_names"`` and ``"secs_per_iter"``.
         """
         arrays = None if inputs is None else self._calls.arrays(inputs)
         with calling(self.runtime, "run"):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tract_core import Model
+from tract_core import Model, Runnable, runtime_for_name
 from tract_core.errors import InputError
 
 Maker = Callable[[], Model]
@@ -58,3 +58,67 @@ def test_calls_that_do_not_fit(two_inputs: Maker) -> None:
     for problem, call in calls.items():
         with pytest.raises(InputError, match=problem):
             call()
+
+
+class Echo:
+    """A plan that gives its first input back, as it is."""
+
+    def spawn(self) -> Echo:
+        return self
+
+    def run(self, inputs: Any, out: Any = None) -> list[Any]:
+        self.seen = inputs[0]
+        return [inputs[0], inputs[0]]
+
+
+class LendingEcho(Echo):
+    """Says of its second output that it may be an input."""
+
+    lent = (1,)
+
+
+def echoing(two_inputs: Maker, plan: Any) -> Runnable:
+    return Runnable(two_inputs().into_typed(), plan, runtime_for_name("reference"))
+
+
+def test_outputs_are_copied_where_the_plan_says_that_it_lends(two_inputs: Maker) -> None:
+    """And nowhere else, as looking for memory that is shared takes as long as all the rest of a call."""
+    for plan, copied in ((Echo(), [False, False]), (LendingEcho(), [False, True])):
+        found = echoing(two_inputs, plan).run([A, B])
+        assert [not np.shares_memory(np.asarray(one), A) for one in found] == copied
+        assert [np.asarray(one).tolist() for one in found] == [A.tolist()] * 2
+
+
+def test_the_short_way_gives_what_the_long_way_gives(two_inputs: Maker) -> None:
+    """Arrays that can be read as they are reach the plan as read-only views, by whatever way they came."""
+    plan = Echo()
+    runnable = echoing(two_inputs, plan)
+    ways: list[Any] = [[A, B], (A, B), {"a": A, "b": B}, [A.view(np.ndarray), memoryview(B)], [A[:], B]]
+    for inputs in ways:
+        runnable.run(inputs)
+        assert np.shares_memory(plan.seen, A)
+        assert not plan.seen.flags.writeable
+        assert plan.seen is not A
+    for other in (np.asfortranarray(np.ones((2, 2), np.float32) * A), A.astype(">f4"), A[:, ::-1]):
+        runnable.run([other, B])
+        assert plan.seen.flags.c_contiguous
+        assert plan.seen.dtype == np.float32
+        assert not plan.seen.flags.writeable
+        assert plan.seen.tolist() == other.tolist()
+
+
+def test_what_is_no_array_is_the_fault_of_the_plan(two_inputs: Maker) -> None:
+    class Texts(Echo):
+        def run(self, inputs: Any, out: Any = None) -> list[Any]:
+            return ["one", "two"]
+
+    with pytest.raises(TypeError, match="it returned a str as an output, wanted an array"):
+        echoing(two_inputs, Texts()).run([A, B])
+
+
+def test_a_number_of_numpy_is_an_array_without_axes(two_inputs: Maker) -> None:
+    class Numbers(Echo):
+        def run(self, inputs: Any, out: Any = None) -> list[Any]:
+            return [np.float32(1), np.float32(2)]
+
+    assert [one.to_numpy().tolist() for one in echoing(two_inputs, Numbers()).run([A, B])] == [1, 2]
