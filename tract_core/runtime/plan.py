@@ -5,10 +5,8 @@ A plan is immutable and may be shared between threads; everything that changes i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from time import perf_counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tract_core.data import Constant
@@ -26,6 +24,7 @@ from tract_core.runtime.host import Bodies, HostNode, HostState, host_nodes
 from tract_core.runtime.parts import Part
 from tract_core.runtime.protocol import Observer, Timing
 from tract_core.runtime.schedule import last_uses
+from tract_core.runtime.stopwatch import timed_run
 from tract_core.runtime.turn import Turn
 
 
@@ -75,6 +74,10 @@ class TypedSimplePlan:
         """A fresh state."""
         return TypedSimpleState(self)
 
+    def spawn_with(self, plan_of: Callable[[TypedModel], BodyPlan]) -> TypedSimpleState:
+        """A fresh state, whose operators ask ``plan_of`` who runs their bodies."""
+        return TypedSimpleState(self, plan_of)
+
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """One turn on a fresh state."""
         return self.spawn().run(inputs)
@@ -85,9 +88,7 @@ class TypedSimplePlan:
 
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
         """One turn on a fresh state, and what each node took in it, those of bodies too."""
-        watch = Stopwatch()
-        state = TypedSimpleState(self, watch.plan_of(self))
-        return watch.time(self.model, partial(state.run, inputs))[1]
+        return timed_run(self, inputs)
 
     def explain(self) -> Explanation:
         """Every node runs on the CPU, by its NumPy meaning."""
@@ -165,77 +166,6 @@ class TypedSimpleState:
     def thaw(self, frozen: TypedFrozenSimpleState) -> None:
         """Go back to a snapshot of a state of the same model."""
         self._host.thaw(frozen.states, (step.host for step in self.plan.steps))
-
-
-class Stopwatch:
-    """Times the nodes of one turn, and those of the bodies that they run."""
-
-    def __init__(self) -> None:
-        self._origin = perf_counter()
-        self._inside: list[tuple[TypedModel, list[Timing]]] = []
-        """What has run inside the node that is running, and what its nodes took."""
-
-    def time(self, model: TypedModel, run: Callable[..., list[Array]]) -> tuple[list[Array], list[Timing]]:
-        """The outputs of one turn, and what each part of ``model`` took. ``run`` is called with ``observe``."""
-        timings: list[Timing] = []
-        around, self._inside = self._inside, []
-        begun = perf_counter()
-
-        def note(part: Part, _: Mapping[OutletId, Array]) -> None:
-            nonlocal begun
-            ended = perf_counter()
-            timings.append(Timing(part, begun - self._origin, ended - begun))
-            timings.extend(_within(model, part.nodes[0], self._inside))
-            self._inside = []
-            begun = perf_counter()
-
-        outputs = run(observe=note)
-        self._inside = around
-        return outputs, timings
-
-    def plan_of(self, plan: TypedSimplePlan) -> Callable[[TypedModel], BodyPlan]:
-        """Who runs the bodies of a plan's operators: what the plan has for them, and this looks on."""
-        return lambda body: _WatchedBody(self, plan.bodies(body))
-
-    def looks_on(self, body: TypedModel, run: Callable[..., list[Array]]) -> list[Array]:
-        """The outputs of one run of a body."""
-        outputs, timings = self.time(body, run)
-        self._inside.append((body, timings))
-        return outputs
-
-
-def _within(model: TypedModel, node: int, inside: Sequence[tuple[TypedModel, list[Timing]]]) -> Iterator[Timing]:
-    """What nodes of bodies took, as seen from the model whose node ran them."""
-    bodies = bodies_of(model.nodes[node].op)
-    for body, timings in inside:
-        number = next(number for number, one in enumerate(bodies) if one is body)
-        for timing in timings:
-            part = replace(timing.part, body=((node, number), *timing.part.body))
-            yield replace(timing, part=part)
-
-
-class _WatchedBody:
-    """The plan of a body, with a stopwatch that looks on."""
-
-    def __init__(self, watch: Stopwatch, plan: Any) -> None:
-        self._watch = watch
-        self._plan = plan
-
-    def spawn(self) -> _WatchedBodyState:
-        """A fresh state."""
-        return _WatchedBodyState(self._plan, self._watch)
-
-
-class _WatchedBodyState(TypedSimpleState):
-    """A body that is running, with a stopwatch that looks on."""
-
-    def __init__(self, plan: TypedSimplePlan, watch: Stopwatch) -> None:
-        super().__init__(plan, watch.plan_of(plan))
-        self._watch = watch
-
-    def run(self, inputs: Sequence[Array], out: Sequence[Array] | None = None, **options: Any) -> list[Array]:
-        """One turn."""
-        return self._watch.looks_on(self.plan.model, partial(super().run, inputs, out, **options))
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,14 +181,19 @@ def test_profiles_enter_bodies() -> None:
     assert nodes["minus"]["cost"] == {"FMA(F32)": "3"}
 
 
-def test_traces_enter_bodies() -> None:
+@pytest.mark.parametrize(
+    ("runtime", "inside"),
+    [("reference", ["loop/inner/minus", "loop/inner/exp"]), ("fuse", ["loop/inner/minus, loop/inner/exp"])],
+)
+@pytest.mark.usefixtures("fuse_installed")
+def test_traces_enter_bodies(runtime: str, inside: list[str]) -> None:
     """Every iteration has its spans, inside those of the nodes that run the bodies."""
-    content = json.loads(prepared(in_bodies()).chrome_trace(GIVEN))
+    content = json.loads(prepared(in_bodies(), runtime).chrome_trace(GIVEN))
     spans = [event for event in content["traceEvents"] if event["ph"] == "X"]
     counts = {name: sum(span["name"] == name for span in spans) for name in {span["name"] for span in spans}}
-    assert counts == {"loop": 1, "loop/add": 4, "loop/inner": 4, "loop/inner/minus": 4, "loop/inner/exp": 4}
+    assert counts == {"loop": 1, "loop/add": 4, "loop/inner": 4, **dict.fromkeys(inside, 4)}
     for span in spans:
-        around = span["name"].rpartition("/")[0]
+        around = span["name"].split(", ")[0].rpartition("/")[0]
         assert not around or any(
             one["ts"] - 1e-3 <= span["ts"] and span["ts"] + span["dur"] <= one["ts"] + one["dur"] + 1e-3
             for one in spans

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tract_core.limits import check_run_time
-from tract_core.model.graph import OutletId
+from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.explain import Explanation, Placement
@@ -18,6 +17,7 @@ from tract_core.runtime.host import Bodies, HostNode, HostState
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
 from tract_core.runtime.plan import refuse_missing
 from tract_core.runtime.protocol import Observer, Timing
+from tract_core.runtime.stopwatch import timed_run
 from tract_core.runtime.turn import Turn
 from tract_fuse.chains import is_element_wise, steps_of
 
@@ -61,25 +61,19 @@ class FusePlan:
 
     def spawn(self) -> FuseState:
         """A fresh state."""
-        return FuseState(self)
+        return self.spawn_with(self.bodies)
+
+    def spawn_with(self, plan_of: Callable[[TypedModel], BodyPlan]) -> FuseState:
+        """A fresh state, whose operators ask ``plan_of`` who runs their bodies."""
+        return FuseState(self, plan_of)
 
     def observed_run(self, inputs: Sequence[Array], observe: Observer) -> list[Array]:
         """One turn on a fresh state, in which ``observe`` sees what leaves every step, and may exchange it."""
         return self.spawn().run(inputs, observe=observe)
 
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
-        """One turn on a fresh state, and what each step took in it."""
-        timings: list[Timing] = []
-        start = last = perf_counter()
-
-        def note(part: Part, _: Mapping[OutletId, Array]) -> None:
-            nonlocal last
-            now = perf_counter()
-            timings.append(Timing(part, last - start, now - last))
-            last = now
-
-        self.observed_run(inputs, note)
-        return timings
+        """One turn on a fresh state, and what each step took in it, those of bodies too."""
+        return timed_run(self, inputs)
 
     def explain(self) -> Explanation:
         """Each step, those of bodies too."""
@@ -98,9 +92,9 @@ def _placements(model: TypedModel, body: TypedModel, path: BodyPath) -> Iterator
 class FuseState:
     """What the nodes with state keep."""
 
-    def __init__(self, plan: FusePlan) -> None:
+    def __init__(self, plan: FusePlan, plan_of: Callable[[TypedModel], BodyPlan]) -> None:
         self.plan = plan
-        self.host = HostState(plan.model, plan.bodies)
+        self.host = HostState(plan.model, plan_of)
 
     def run(
         self,
