@@ -114,7 +114,8 @@ def _array_of_tensor(tensor: Tensor, name: str, kind: DType) -> Array:
             where=_place(name),
             hint="convert it with .convert_to(model.input_fact(i).datum_type())",
         )
-    return read_only(tensor.view())
+    view = tensor.view()  # what a runtime gave may lie in memory in any order
+    return view if view.flags.c_contiguous and view.flags.aligned else read_only(view.copy(order="C"))
 
 
 def _imported(value: Any, name: str, kind: DType) -> Array:

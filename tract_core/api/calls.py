@@ -6,9 +6,9 @@ looked at one by one, and refused with what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from tract_core.api.filled import arrays_to_fill, without_overlap
 from tract_core.api.order import Given, in_order, wanted_of
 from tract_core.api.runtime import calling
 from tract_core.api.tensor import Tensor
-from tract_core.data import Container, DatumType
+from tract_core.data import Container, DatumType, DType
 from tract_core.data.boxes import tensors_in
 from tract_core.errors import InputError
 from tract_core.model.typed import TypedModel
@@ -35,15 +35,16 @@ _ARRAYS: Final[Any] = (np.ndarray, np.generic)
 class Calls:
     """The calls of one model on one runtime. Immutable, and made once, by the `Runnable`."""
 
-    __slots__ = ("_inputs", "_kinds", "_lent", "_outputs", "_plain", "_runtime", "_types")
+    __slots__ = ("_inputs", "_kinds", "_lent", "_names", "_outputs", "_plain", "_runtime", "_types")
 
     def __init__(self, model: TypedModel, plan: Plan, runtime: Runtime) -> None:
         self._runtime = runtime
         self._inputs = wanted_of(model, model.inputs)
         self._outputs = wanted_of(model, model.outputs)
-        kinds = [fact.datum_type for _, fact in self._inputs]
-        others = any(isinstance(kind, Container) or kind is DatumType.STRING for kind in kinds)
-        self._types = None if others else [kind.storage.numpy for kind in kinds]
+        types = [fact.datum_type for _, fact in self._inputs]
+        others = any(isinstance(kind, Container) or kind is DatumType.STRING for kind in types)
+        self._types = None if others else [(kind, kind.storage.numpy) for kind in types]
+        self._names = [name for name, _ in self._inputs]
         self._kinds = [fact.datum_type for _, fact in self._outputs]
         self._lent = frozenset(plan.lent) if isinstance(plan, LendingPlan) else frozenset[int]()
         self._plain = not self._lent and not any(isinstance(kind, Container) for kind in self._kinds)
@@ -54,8 +55,9 @@ class Calls:
         They are read-only, in native byte order, contiguous. Raises InputError for a wrong number of them, for unknown
         or missing names, and for what is no tensor.
         """
-        if self._types is not None and isinstance(inputs, (list, tuple)) and len(inputs) == len(self._types):
-            views = _views(inputs, self._types)
+        if self._types is not None and isinstance(inputs, (list, tuple, dict)) and len(inputs) == len(self._types):
+            given = cast("Any", inputs)
+            views = _views(given if inputs.__class__ is not dict else map(given.get, self._names), self._types)
             if views is not None:
                 return views
         pairs = zip(in_order(inputs, self._inputs, "input"), self._inputs, strict=True)
@@ -112,17 +114,20 @@ def named_inputs(inputs: Sequence[Any], named: Mapping[str, Any], names: Sequenc
     return by_name | dict(named)
 
 
-def _views(inputs: Sequence[Any], types: Sequence[np.dtype[Any]]) -> list[Array] | None:
-    """Read-only views on arrays of these types that every runtime can read as they are; ``None`` where one is not."""
+def _views(inputs: Iterable[Any], types: Sequence[tuple[DType, np.dtype[Any]]]) -> list[Array] | None:
+    """Read-only views on arrays and tensors of these types that every runtime can read; ``None`` where one is not."""
     views: list[Array] = []
-    for array, dtype in zip(inputs, types):  # noqa: B905 - they are as many, and every call comes here
-        if array.__class__ is not np.ndarray or array.dtype != dtype:
+    for value, (kind, dtype) in zip(inputs, types):  # noqa: B905 - they are as many, and every call comes here
+        if value.__class__ is np.ndarray and value.dtype == dtype:
+            view = value.view()
+            view.setflags(False)
+        elif value.__class__ is Tensor and value.datum_type() == kind:
+            view = value.view()
+        else:
             return None
-        flags = array.flags
+        flags = view.flags
         if not (flags.c_contiguous and flags.aligned):
             return None
-        view = array.view()
-        view.setflags(False)
         views.append(view)
     return views
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tract_core import Model, Runnable, runtime_for_name
+from tract_core import Model, Runnable, Tensor, runtime_for_name
 from tract_core.errors import InputError
 
 Maker = Callable[[], Model]
@@ -93,18 +93,19 @@ def test_the_short_way_gives_what_the_long_way_gives(two_inputs: Maker) -> None:
     """Arrays that can be read as they are reach the plan as read-only views, by whatever way they came."""
     plan = Echo()
     runnable = echoing(two_inputs, plan)
-    ways: list[Any] = [[A, B], (A, B), {"a": A, "b": B}, [A.view(np.ndarray), memoryview(B)], [A[:], B]]
+    tensor = Tensor.around(A)
+    ways: list[Any] = [[A, B], (A, B), {"a": A, "b": B}, [A[:], memoryview(B)], [tensor, B], {"b": B, "a": tensor}]
     for inputs in ways:
         runnable.run(inputs)
         assert np.shares_memory(plan.seen, A)
         assert not plan.seen.flags.writeable
         assert plan.seen is not A
-    for other in (np.asfortranarray(np.ones((2, 2), np.float32) * A), A.astype(">f4"), A[:, ::-1]):
+    for other in (np.asfortranarray(A.repeat(2, 0)), A.astype(">f4"), A[:, ::-1], Tensor.around(A[:, ::-1])):
         runnable.run([other, B])
         assert plan.seen.flags.c_contiguous
         assert plan.seen.dtype == np.float32
         assert not plan.seen.flags.writeable
-        assert plan.seen.tolist() == other.tolist()
+        assert plan.seen.tolist() == np.asarray(other).tolist()
 
 
 def test_what_is_no_array_is_the_fault_of_the_plan(two_inputs: Maker) -> None:
