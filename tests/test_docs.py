@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import shlex
 from pathlib import Path
@@ -61,3 +62,19 @@ def test_every_distribution_is_in_the_readme_and_every_extra_exists() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     wanted = [requirement for requirements in extras.values() for requirement in requirements]
     assert {requirement.partition(">")[0] for requirement in wanted} <= names
+
+
+GLOSSARY = re.findall(r"^\| ([^|]+) \| [^|]+ \| `([\w.]+)` \|$", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(("word", "place"), GLOSSARY, ids=[word for word, _ in GLOSSARY])
+def test_words_lead_to_what_they_mean(word: str, place: str) -> None:
+    assert pkgutil.resolve_name(place) is not None
+
+
+def test_every_word_has_one_meaning() -> None:
+    words = [word for word, _ in GLOSSARY]
+    lines = (ROOT / "docs/glossary.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith("| ") and not line.startswith("| word ")]
+    assert len(words) == len(rows)
+    assert len(set(words)) == len(words)

@@ -1,7 +1,7 @@
-"""The models inside an operator: loops, branches and submodels hold them as fields.
+"""The models inside an operator, its bodies: loops, branches and submodels hold them in fields.
 
-Passes enter bodies through these functions, which look at the operator's fields at any depth: no pass needs to know
-which operators have bodies.
+These functions find bodies in the fields of any operator. So a pass enters all bodies without knowing which operators
+have some.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BodyFn = Callable[[TypedModel], TypedModel]
 
 
 def bodies_of(op: object) -> list[TypedModel]:
-    """The models that an operator holds, in the order of its fields. What those hold in turn is theirs."""
+    """The models that an operator holds, in the order of its fields; not those that are inside of these models."""
     return [leaf for leaf in leaves(op) if isinstance(leaf, TypedModel)]
 
 
@@ -48,18 +48,18 @@ class OpWithBodies(TypedOp):
 
 
 def map_bodies(op: T, function: BodyFn) -> T:
-    """``op`` with every body replaced by ``function`` of it; the very same object when none of them changes."""
+    """``op`` with ``function`` of each body in its place; the very same object when no body changes."""
     return changed(op, lambda leaf: function(leaf) if isinstance(leaf, TypedModel) else leaf)
 
 
 def own_symbols(body: TypedModel) -> frozenset[str]:
-    """The symbols that an input of a model has as a size: they are the model's own, whatever they mean around it."""
+    """The symbols that are a size of an input of ``body``. They belong to the body, whatever has their name outside."""
     sizes = (dim for outlet in body.inputs for dim in body.outlet_fact(outlet).shape)
     return frozenset(name for dim in sizes if (name := symbol_name(dim)) is not None)
 
 
 def from_outside(own: frozenset[str], symbols: Mapping[str, int]) -> dict[str, int]:
-    """The values of an enclosing model's symbols that mean the same in a body. ``own``: its `own_symbols`."""
+    """The symbols outside, with their values, that mean the same in a body. ``own``: the body's `own_symbols`."""
     return {name: value for name, value in symbols.items() if name not in own}
 
 

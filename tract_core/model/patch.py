@@ -1,7 +1,8 @@
 """A change to apply to a model.
 
-A patch is a small model of its own. *Taps* are its inputs, each standing for an outlet of the target; *shunts* say
-which outlet of the target is to be replaced by which outlet of the patch. Only a driver (`Rewriter`) applies patches.
+A patch is a small model of its own, and the model that it changes is its target. A *tap* is an input of the patch; it
+stands for an outlet of the target. A *shunt* says that an outlet of the patch takes the place of one of the target.
+Rules make patches, and only a driver, the `Rewriter`, applies them.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from tract_core.model.typed import TypedModel, TypedNode
 
 @dataclass(slots=True)
 class PatchResult:
-    """What applying a patch touched: ids in the target of new nodes, and of nodes whose surroundings changed."""
+    """What applying a patch changed, by ids in the target: nodes that are new, and nodes that have new neighbours."""
 
     added: list[int] = field(default_factory=list[int])
     touched: list[int] = field(default_factory=list[int])
 
 
 class ModelPatch:
-    """New nodes, and the outlets of the target that they replace."""
+    """New nodes, and which outlets of the target they replace. Build it, then let the `Rewriter` apply it."""
 
     def __init__(self, target: TypedModel) -> None:
         self.target = target
@@ -85,9 +86,9 @@ class ModelPatch:
         self.shunts.append((old, new))
 
     def retire(self, node_id: int) -> None:
-        """A node of the target that may check something (`TypedOp.checks`) need not stay.
+        """Let a node of the target go that may check something (`TypedOp.checks`), and would stay without being read.
 
-        What it checks surely holds, or what takes its place checks it.
+        Say so where what it checks surely holds, or where what takes its place checks it.
         """
         if self.target.nodes[node_id].op.checks:
             self.retired.append(node_id)
@@ -120,7 +121,10 @@ class ModelPatch:
             self.target.nodes[node_id].op = Identity()
 
     def _own_outlet(self, old: OutletId, new: OutletId, result: PatchResult) -> OutletId:
-        """Inputs and outputs of a model have a name of their own each: an output never becomes another one of them."""
+        """``new``, or a copy of it where ``old`` is an output and ``new`` an input or another output of the target.
+
+        Each of these has a name of its own, so that two of them are never one tensor.
+        """
         target = self.target
         if new.node in result.added or old not in target.outputs or not target.is_interface(new):
             return new
@@ -151,7 +155,7 @@ class ModelPatch:
             result.touched.extend(refine_facts(target, old, new, [inlet.node for inlet in readers]))
 
     def _keep_knowledge(self, old: OutletId, new: OutletId) -> bool:
-        """What was known of the old tensor is known of the new one. Returns whether more is known of the new one."""
+        """Give the new tensor what only the old fact says. Returns whether the new fact says more than the old one."""
         before, after = self.target.outlet_fact(old), self.target.outlet_fact(new)
         more = after is not before and (
             after.shape != before.shape or (after.value is not None) > (before.value is not None)
@@ -166,7 +170,7 @@ class ModelPatch:
         return more
 
     def _hand_over_names(self, replaced: list[tuple[OutletId, OutletId]], result: PatchResult) -> None:
-        """A new node that stands in for an old one takes its name, once the old one is gone."""
+        """Once an old node is gone, the new one in its place gets its name."""
         target = self.target
         for old, new in replaced:
             name = target.nodes[old.node].name

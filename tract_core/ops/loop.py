@@ -35,25 +35,26 @@ MAX_ITERATIONS: Final = 1 << 32
 """Iterations of a loop whose condition never becomes false: more would take days."""
 
 MAX_ROUNDS: Final = 1000
-"""How often the bodies of one loop, and of those inside it, are wired to find out which sizes change."""
+"""How often bodies are wired in all, for one loop and the loops inside it, to find out which sizes change."""
 
 MAX_ATTEMPTS: Final = 32
-"""How often the body of a single loop is: networks need two or three, a row of values that are handed on needs more."""
+"""How often the body of one loop is wired for that. Networks need it two or three times; where each carried value is
+handed on to the next, every one of them takes an attempt more."""
 
 
 @dataclass(frozen=True)
 class Loop(OpWithBodies):
-    """Run ``body`` as long as it says so, and no more often than input 0 says.
+    """Run ``body`` until its first output is false, and at most as often as input 0 says.
 
     Inputs: the highest number of iterations (one integer), whether to begin at all (one boolean), ``carried`` values
     that the iterations hand on, and values that every iteration sees. The body takes the number of the iteration (an
     integer, from 0), the carried values and the others, and gives: whether to go on (one boolean), the carried values
     for the next iteration, ``last`` values of which only those of the last iteration count, and values to collect.
     Outputs: the carried values at the end, the last values, then each collected value of all iterations along a new
-    first axis. A run without iterations has no last values: where there are any, it is refused.
+    first axis. A run without iterations has no last values, so it is refused unless ``last`` is 0.
 
-    ``count``: the number of iterations; ``shapes``: the sizes of each output. Both are symbols where only the run can
-    tell; `wire_loop` makes them. Iterations keep nothing but the carried values.
+    ``count``: the number of iterations. ``shapes``: the sizes of each output. Where only the run can tell one of these
+    numbers, it is a symbol, which `wire_loop` makes. Iterations hand on nothing but the carried values.
     """
 
     body: TypedModel
@@ -82,7 +83,7 @@ class Loop(OpWithBodies):
         return tuple(fact.with_shape(shape) for fact, shape in zip(found, self.shapes, strict=True))
 
     def sizes(self, inputs: Sequence[TypedFact]) -> dict[str, Dim]:
-        """What those symbols of the body that are the same in all iterations are outside. Raises FactError."""
+        """What the symbols of the body are outside, if they mean the same in all iterations. Raises FactError."""
         body = self.body
         if len(body.inputs) + 1 != len(inputs) or not (
             self.carried + 1 < len(inputs) and self.carried + self.last < len(body.outputs)
@@ -144,13 +145,17 @@ def wire_loop(
     untaken: AbstractSet[int] = frozenset(),
     unread: AbstractSet[int] = frozenset(),
 ) -> list[OutletId | None]:
-    """A `Loop`; ``make_body`` is called until the carried values have facts that hold in all iterations.
+    """A `Loop`. Returns the carried values at the end, then the collected ones.
 
-    A size that changes from one iteration to the next becomes a symbol, and the body is made again. Sizes that begin
-    and change alike share one. A value of one element keeps the rank that it begins with. ``untaken``: carried values
-    that the body does not look at; they may begin with any type and rank. ``unread``: those of which nothing reads the
-    output, for which there may be none then. Raises FactError when a type or a rank changes, LimitExceeded when loops
-    inside loops need too many attempts.
+    ``make_body`` is called with what the carried values are at first. Where the body it makes gives a value of another
+    size back, that size becomes a symbol, and ``make_body`` is called again, until what it is given holds in all
+    iterations. Sizes that begin alike and change alike share a symbol. A value of one element keeps the rank that it
+    begins with.
+
+    ``untaken``: carried values that the body does not look at, so that they may begin with any type and rank.
+    ``unread``: carried values that nothing reads after the loop; ``None`` may stand in their place in what is returned.
+
+    Raises FactError when a type or a rank changes, LimitExceeded when loops inside loops need too many attempts.
     """
     start = [model.outlet_fact(outlet).without_value() for outlet in carried]
     changing = _Changing(model, name, start, untaken)
@@ -183,7 +188,7 @@ def wire_loop(
 
 
 def _reorder(body: TypedModel, carried: int, kept: Sequence[int], last: Sequence[int]) -> int:
-    """Let a body carry the ``kept`` ones of its values only, and give the ``last`` ones after them.
+    """Let a body carry only those of its values that are ``kept``, and give those that are ``last`` after them.
 
     Returns the number of values that it gives to be collected.
     """
@@ -194,7 +199,7 @@ def _reorder(body: TypedModel, carried: int, kept: Sequence[int], last: Sequence
 
 
 def _count(model: TypedModel, name: str, limit: TypedFact, begin: TypedFact, body: TypedModel) -> Dim:
-    """The number of iterations: known where no condition can end the loop early and the limit is known."""
+    """The number of iterations: a fresh symbol, unless the limit is known and no condition can end the loop earlier."""
     if begin.constant is not None and not begin.constant.any():
         return 0
     if begin.constant is not None and _never_ends(body) and limit.dims is not None:
@@ -208,7 +213,7 @@ def _never_ends(body: TypedModel) -> bool:
 
 
 def _make_optional(body: TypedModel, facts: Sequence[TypedFact]) -> None:
-    """Where an optional is carried and the body gives the value itself, let it give an optional."""
+    """Where an optional is carried and the body gives a value that is none, wrap that value in an optional."""
     for slot, fact in enumerate(facts[: len(body.outputs) - 1], start=1):
         found = body.outlet_fact(body.outputs[slot]).datum_type
         if isinstance(fact.datum_type, OptionalType) and not isinstance(found, OptionalType):
@@ -228,9 +233,9 @@ def _goes_with(a: TypedFact, b: TypedFact) -> bool:
 
 
 class _Changing:
-    """What is known of the carried values in every iteration: ``facts``, which `widen` makes less precise.
+    """What holds for the carried values in every iteration: ``facts``, which `widen` makes less precise.
 
-    ``late``: the values that begin as something else than an iteration gives, which no iteration looks at.
+    ``late``: the values whose type or rank at first is not the one that an iteration gives. No iteration looks at them.
     """
 
     def __init__(self, model: TypedModel, name: str, start: Sequence[TypedFact], untaken: AbstractSet[int]) -> None:
@@ -243,7 +248,7 @@ class _Changing:
         self.facts = list(start)
 
     def widen(self, body: TypedModel, outer: frozenset[str]) -> bool:
-        """Take in what ``body`` gives for ``facts``. Returns whether they changed, so that it must be made again."""
+        """Let ``facts`` hold for what ``body`` gives back too. Returns whether they changed: it must be made again."""
         if len(body.outputs) <= len(self.facts):
             raise FactError(f"Loop: the body has {len(body.outputs)} outputs, {1 + len(self.facts)} are wanted")
         after = [body.outlet_fact(outlet) for outlet in body.outputs[1 : 1 + len(self.facts)]]
@@ -270,7 +275,11 @@ class _Changing:
         return fact.datum_type if compatible_types(joined, fact.datum_type) and joined == fact.datum_type else joined
 
     def _common_shapes(self, after: Sequence[TypedFact]) -> list[tuple[Dim, ...]]:
-        """A symbol for each way in which sizes begin and change; a symbol that is there stays with one of them."""
+        """The shapes of the carried values, with a symbol for each size that changes.
+
+        Sizes that begin alike and change alike share a symbol. A symbol of an earlier attempt is used again, for the
+        first of them.
+        """
         symbol_for: dict[tuple[Dim, Dim], Dim] = {}
         taken: set[Dim] = set()
 
@@ -321,7 +330,7 @@ _ROUNDS: ContextVar[list[int] | None] = ContextVar("rounds", default=None)
 
 @contextmanager
 def _counting() -> Generator[Callable[[str, int], None]]:
-    """Count how often bodies are made for the outermost loop: loops inside loops multiply."""
+    """Count how often bodies are made for the outermost loop, as the attempts of loops inside loops multiply."""
     rounds = _ROUNDS.get()
     token = _ROUNDS.set([0]) if rounds is None else None
     rounds = _ROUNDS.get() or [0]
@@ -376,7 +385,7 @@ class LoopState:
         return (*carried, *last, *self._joined(session, inputs[2:], collected))
 
     def _joined(self, session: Session, first: Sequence[Array], collected: list[list[Array]]) -> list[Array]:
-        """The collected values, one tensor each. ``first``: what the first iteration is given, or would be."""
+        """Each collected value of all iterations, as one tensor. ``first``: what a first iteration is given."""
         results: list[Array] = []
         for slot, pieces in enumerate(collected):
             shapes = {piece.shape for piece in pieces}
@@ -389,7 +398,7 @@ class LoopState:
         return results
 
     def _nothing(self, session: Session, first: Sequence[Array], slot: int) -> Array:
-        """What a loop without iterations collects. Sizes that only an iteration could tell are 0."""
+        """What a loop without iterations collects: no elements. Sizes that only an iteration could tell are 0."""
         fact = self.op.body.outlet_fact(self.op.body.outputs[1 + self.op.carried + self.op.last + slot])
         symbols = from_outside(own_symbols(self.op.body), session.symbols)
         facts = [self.op.body.outlet_fact(outlet) for outlet in self.op.body.inputs[1:]]

@@ -1,7 +1,8 @@
-"""Move axis operators towards the outputs, through every operator that accepts it, so that inverse pairs meet.
+"""Move operators on axes, as transpositions, towards the outputs, so that those that undo each other meet and go.
 
-What an operator must know for that is a row of the table `RENAME_AXES`. Plugins add those of their own operators. The
-keys of the rows here are texts, as this rule looks at every model, and nobody needs all of these operators.
+One moves through the operator behind it where that has a row in the table `RENAME_AXES`: the same operator, for axes
+that stand elsewhere. Plugins add rows for operators of their own. The keys of the rows here are texts, so that this
+rule, which looks at every model, imports no operator that a model does not have.
 """
 
 from __future__ import annotations
@@ -28,15 +29,17 @@ ROWS = Rows()
 T = TypeVar("T")
 
 RenameAxesFn = Callable[[Any, Mapping[int, int], int], "TypedOp | None"]
-"""``(op, places, rank) -> op``: the operator for tensors of ``rank`` axes among which the axis ``a`` of now stands at
-``places[a]``. An axis that ``places`` lacks has size 1 and goes away; one that nothing is mapped to has size 1 and is
-new. ``None`` when the operator needs an axis that goes away."""
+"""``(op, places, rank) -> op``: the operator that does to tensors of ``rank`` axes what ``op`` does to its own.
+
+What is axis ``a`` for ``op`` is axis ``places[a]`` there. An axis that ``places`` lacks is gone there: its size was 1.
+An axis there that is no value of ``places`` is new, of size 1. ``None`` when ``op`` cannot do without an axis.
+"""
 
 RENAME_AXES: TableKey[type[TypedOp], RenameAxesFn] = TableKey(
-    "rename_axes", "the operator for inputs whose axes stand elsewhere, where axes keep their places through it"
+    "rename_axes", "the same operator for inputs whose axes stand elsewhere"
 )
-"""For operators whose inputs of the output's rank, and outputs, have their axes in the same places. Inputs of other
-ranks are left alone."""
+"""Rows are for operators through which axes keep their places: axis 1 of the input is axis 1 of the output. That holds
+for the inputs of the rank of the output; inputs of other ranks stay as they are."""
 
 
 def _ops(*keys: str) -> list[str]:
@@ -91,7 +94,7 @@ def _per_axis(values: Sequence[T], places: Mapping[int, int], rank: int, neutral
 
 @rewrites(ANY_OP)
 def axis_op_after(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
-    """f(AxisOp(x)) -> AxisOp(f(x)), when only f reads that; other inputs are constants or go the same way"""
+    """f(AxisOp(x)) -> AxisOp(f(x)), when nothing else reads AxisOp(x); other inputs are constants, or AxisOp(y) too"""
     change = _change(model, node)
     if change is None:
         return None
@@ -107,7 +110,7 @@ def axis_op_after(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | N
 
 
 def _change(model: TypedModel, node: TypedNode) -> AxisOp | None:
-    """The axis operator in front of ``node``, if all inputs can do without it."""
+    """The operator on axes in front of ``node``, if it can be taken away from all inputs."""
     found: AxisOp | None = None
     for outlet in node.inputs:
         producer = model.nodes[outlet.node].op
@@ -134,7 +137,7 @@ def _can_do_without(model: TypedModel, node: TypedNode, outlet: OutletId, change
 
 
 def _places(change: AxisOp, rank: int) -> tuple[dict[int, int], int]:
-    """Where each of ``rank`` axes stood before the change, and how many there were."""
+    """For each of ``rank`` axes, its place before the change, and how many axes there were then."""
     if isinstance(change, AddAxis):
         return {axis: axis - (axis > change.axis) for axis in range(rank) if axis != change.axis}, rank - 1
     if isinstance(change, RmAxis):
@@ -158,7 +161,7 @@ def _moved(model: TypedModel, node: TypedNode, op: TypedOp, change: AxisOp) -> M
 
 
 def _before(model: TypedModel, patch: ModelPatch, node: TypedNode, outlet: OutletId, change: AxisOp) -> OutletId:
-    """The input as it is without the change."""
+    """What takes the place of an input when the change is not in front of it any more."""
     fact = model.outlet_fact(outlet)
     if fact.rank != node.outputs[0].fact.rank:
         return patch.tap(outlet)

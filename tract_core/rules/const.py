@@ -1,4 +1,4 @@
-"""Compute early what does not depend on the model's inputs."""
+"""Compute, before the model runs, what does not depend on its inputs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 FOLD_BYTES: Final = 4 << 20
-"""A folded result may always take this many bytes; beyond, only what the inputs that it makes superfluous allow."""
+"""A folded result may always take this many bytes. A larger one may take as many as the constants that go with it."""
 
 VIEWS: Final = (AxisOp, Slice)
-"""Operators whose result usually is a view of their input, and then takes no memory at all."""
+"""Operators whose result mostly is a view of their input, which takes no memory."""
 
 
 @rewrites(ANY_OP)
 def known_value(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
-    """A node whose value is known -> `Const`, unless it is sizes that are no i64 or that only running the node tells"""
+    """A node whose value is known -> `Const`; not for sizes of another type than i64, or that only a run tells"""
     if isinstance(op, (Const, TypedSource)) or len(node.outputs) != 1:
         return None
     value = node.outputs[0].fact.value
@@ -47,7 +47,7 @@ def known_value(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | Non
 
 @rewrites(ANY_OP)
 def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
-    """A pure node that reads constants only -> `Const`, unless that would unfold a small constant into a large one"""
+    """A pure node that reads constants only -> `Const`, unless that takes much more memory than the constants"""
     if not node.inputs or len(node.outputs) != 1 or not op.pure or not _of_arrays(node.outputs[0].fact.datum_type):
         return None
     values: list[Constant] = []
@@ -73,12 +73,15 @@ def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | 
 
 
 def _of_arrays(kind: DType) -> bool:
-    """Whether an array alone says that it is of a type, so that a `Const` may be: none says that it is quantised."""
+    """Whether a `Const` may be of this type. A `Const` holds an array, and no array says that it is quantised."""
     return isinstance(kind, DatumType) and kind is not DatumType.TDIM
 
 
 def _within_budget(model: TypedModel, node: TypedNode) -> bool:
-    """Few bytes; or no more bytes, or no more elements in another type, than those that nothing else reads."""
+    """Whether the result is small: of few bytes, or no larger than the constants that nothing else reads.
+
+    Larger than these in bytes, or, as where a cast makes each element larger, in elements.
+    """
     fact = node.outputs[0].fact
     volume = fact.shape.volume
     if is_symbolic(volume):
@@ -103,7 +106,7 @@ def _freed(model: TypedModel, outlet: OutletId) -> Constant | None:
 
 
 def _bytes(constant: Constant) -> int:
-    """What the constant takes in memory: elements that are repeated by strides of 0 do not count."""
+    """What a constant takes in memory, in bytes. An element that a stride of 0 repeats counts once."""
     array = constant.array
     held = [size for size, stride in zip(array.shape, array.strides, strict=True) if stride]
     return prod(held) * array.itemsize

@@ -30,7 +30,7 @@ from tract_core.runtime.turn import Turn
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One node in the order of execution. ``dying``: the tensors that nothing needs after it."""
+    """One node, in the order in which nodes run. ``dying``: the tensors that may be freed once it has run."""
 
     host: HostNode
     dying: tuple[OutletId, ...]
@@ -67,7 +67,7 @@ class TypedSimplePlan:
 
     @property
     def lent(self) -> range:
-        """Any output: what computes an operator may return its input, or a view on it."""
+        """Outputs that may share memory with an input: all, as an operator may return its input, or a view on it."""
         return range(len(self.outputs))
 
     def spawn(self) -> TypedSimpleState:
@@ -87,7 +87,7 @@ class TypedSimplePlan:
         return self.spawn().run(inputs, observe=observe)
 
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
-        """One turn on a fresh state, and what each node took in it, those of bodies too."""
+        """One turn on a fresh state, and how long each node took, in bodies too."""
         return timed_run(self, inputs)
 
     def explain(self) -> Explanation:
@@ -104,7 +104,7 @@ def refuse_missing(model: TypedModel) -> None:
 
 
 def missing_meanings(model: TypedModel, registry: Registry) -> dict[str, str]:
-    """The operators without NumPy meaning that the outputs need, also inside bodies: name of operator, name of node."""
+    """The operators without NumPy meaning that the outputs need, in bodies too, each with the name of a node."""
     missing: dict[str, str] = {}
     for node_id in model.eval_order():
         node, kind = model.nodes[node_id], type(model.nodes[node_id].op)
@@ -120,7 +120,7 @@ class TypedSimpleState:
     """An execution state: what the nodes of a `TypedSimplePlan` keep between turns."""
 
     def __init__(self, plan: TypedSimplePlan, plan_of: Callable[[TypedModel], BodyPlan] | None = None) -> None:
-        """``plan_of``: who runs bodies, where that is not the plan."""
+        """``plan_of``: gives the plan of a body, where that is not one that ``plan`` makes itself."""
         self.plan = plan
         self._host = HostState(plan.model, plan_of or plan.bodies)
 
@@ -132,7 +132,7 @@ class TypedSimpleState:
         symbols: Mapping[str, int] | None = None,
         observe: Observer | None = None,
     ) -> list[Array]:
-        """One turn. ``out``: arrays to fill. ``symbols``: values known from elsewhere (an enclosing model).
+        """One turn. ``out``: arrays to fill. ``symbols``: the values of the symbols of the models around this one.
 
         Raises InputError when the arrays do not fit, RunError, with the node's name, when a node fails.
         """

@@ -17,8 +17,9 @@ _NOTHING: Final = frozenset[str]()
 def execution_order(model: TypedModel) -> list[int]:
     """Ids of the nodes that the outputs need, each after what it reads.
 
-    A node whose attributes mention a symbol that is only known in the middle of a run (the number of non-zero
-    elements, say) also comes after the node that binds it. Raises UntypableModel where that goes in a circle.
+    Some symbols get their value in the middle of a run, as the number of elements that are not zero does. A node whose
+    fields mention such a symbol comes after the node that binds it. Raises UntypableModel where two nodes would each
+    have to come after the other.
     """
     order = model.eval_order()
     given = _NOTHING.union(*(model.outlet_fact(outlet).shape.symbols() for outlet in model.inputs))
@@ -41,25 +42,25 @@ def execution_order(model: TypedModel) -> list[int]:
 def _binders(
     model: TypedModel, order: Sequence[int], given: frozenset[str], needed: Mapping[int, frozenset[str]]
 ) -> dict[str, int]:
-    """For each symbol that no input of the model binds, the node whose output does.
+    """For each symbol that no input of the model binds, the node that binds it.
 
-    A node binds nothing that it has from elsewhere: from a tensor of such a size that it reads, or from one that was
-    computed with it. ``needed``: for each node, the symbols that it must know before it runs.
+    That is the first node with the symbol in the shape of an output, and not in that of an input, nor among the symbols
+    that the node, or one before it, needs. ``needed``: for each node, the symbols that it must know before it runs.
     """
     binders: dict[str, int] = {}
-    above: dict[int, frozenset[str]] = {}  # what a node and all before it need
+    above: dict[int, frozenset[str]] = {}  # the symbols that a node needs, and those that the nodes before it need
     for node_id in order:
         node = model.nodes[node_id]
         above[node_id] = needed[node_id].union(*(above[outlet.node] for outlet in node.inputs))
-        known = above[node_id].union(given, *(fact.shape.symbols() for fact in model.input_facts(node)))
+        earlier = above[node_id].union(given, *(fact.shape.symbols() for fact in model.input_facts(node)))
         for fact in model.output_facts(node):
-            for symbol in fact.shape.symbols() - known:
+            for symbol in fact.shape.symbols() - earlier:
                 binders.setdefault(symbol, node_id)
     return binders
 
 
 def _sorted(order: Sequence[int], after: dict[int, set[int]]) -> list[int]:
-    """A topological order of ``after`` that stays as close to ``order`` as it can."""
+    """The nodes in ``order``, but each one behind those that it must come ``after``. Nodes in a circle are left out."""
     place = {node_id: index for index, node_id in enumerate(order)}
     waiting = {node_id: len(needed) for node_id, needed in after.items()}
     readers: dict[int, list[int]] = {}
@@ -80,7 +81,7 @@ def _sorted(order: Sequence[int], after: dict[int, set[int]]) -> list[int]:
 
 
 def last_uses(model: TypedModel, order: Sequence[int]) -> dict[int, list[OutletId]]:
-    """For each node, the outlets that nothing needs once it has run."""
+    """For each node, the outlets that may be freed once it has run: it is the last that reads them."""
     last: dict[OutletId, int] = {}
     for node_id in order:
         node = model.nodes[node_id]
