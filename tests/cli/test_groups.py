@@ -53,10 +53,7 @@ pytestmark = pytest.mark.usefixtures("fuse_installed")
 
 
 def test_explained(tract: Call, fused: Path) -> None:
-    shown = tract(fused, "-r", "fuse", "dump", "--explain", "--json")
-    assert shown.exit_code == 0
-    lines = tract(fused, "-r", "fuse", "dump", "--explain").stdout
-    text = " ".join(lines.split())
+    text = " ".join(tract(fused, "-r", "fuse", "dump", "--explain").stdout.split())
     assert "cpu: blocks with minus, e" in text
     assert "cpu: blocks with size, minus" in text
     assert "cpu: numpy" in text
@@ -106,6 +103,32 @@ def test_costs_of_bodies(tract: Call, looping: Path) -> None:
     inside = shown.partition("body 0")[2]
     assert "FMA(F32)=" in inside
     assert "cpu: numpy" in inside
+
+
+@pytest.mark.parametrize("flags", [("--explain",), ("--profile", "--cost", "--set", "B=2", "--max-loops", "1")])
+def test_the_model_that_runs_is_shown(
+    tract: Call, fused: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
+) -> None:
+    """A runtime that makes a model of its own of the one given: its nodes are listed, under its ids."""
+    from tract_fuse.runtime import FusePlan, FuseRuntime  # pyright: ignore[reportMissingImports]: made by the fixture
+
+    from tract_core.model.typed import TypedModel
+    from tract_core.ops.elementwise import Sign
+
+    def prepare(self: Any, model: TypedModel) -> Any:
+        other = TypedModel(registry=model.registry)
+        outlet = other.add_source("x", model.outlet_fact(model.inputs[0]))
+        for number in range(20):
+            (outlet,) = other.wire_node(f"own_{number}", Sign(), [outlet])
+        other.set_outputs([outlet])
+        return FusePlan(other, 8)
+
+    monkeypatch.setattr(FuseRuntime, "prepare", prepare)
+    shown = tract(fused, "-r", "fuse", "dump", *flags)
+    assert shown.exit_code == 0, shown.output
+    assert "own_19" in shown.stdout
+    assert "minus" not in shown.stdout
+    assert ("cpu: blocks with own_0" in " ".join(shown.stdout.split())) == ("--explain" in flags)
 
 
 # -- compare -----------------------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from tract_core.errors import InputError
 from tract_core.model.graph import Graph
 from tract_core.model.questions import node_axes, node_cost
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.runtime.parts import BodyPath, bodies_within, prefix_of
+from tract_core.runtime.parts import BodyPath, bodies_within
+from tract_core.runtime.protocol import running_model
 from tract_core.texts import printable
 
 if TYPE_CHECKING:
@@ -42,10 +43,11 @@ def dump(request: Request, flags: Flags) -> None:
     elif flags["summary"]:
         print_summary(request, model)
     elif flags["profile"] and not flags["quiet"]:
-        typed = wired(model)
-        print_profile(request, typed, measured(request, typed, flags), _show(request, typed, flags))
+        running = _running(request, wired(model))
+        print_profile(request, running, measured(request, running, flags), _show(request, running, flags))
     elif not flags["quiet"]:
-        print_graph(request.console, model, _show(request, model, flags))
+        shown = _running(request, _typed(model)) if flags["explain"] else model
+        print_graph(request.console, shown, _show(request, shown, flags))
     if flags["trace"]:
         typed = wired(model)
         write_trace(request, typed, flags, inputs_for(request, typed, {**flags, "random": True}))
@@ -112,6 +114,11 @@ def _typed(model: Graph[Any, Any]) -> TypedModel:
     return model
 
 
+def _running(request: Request, model: TypedModel) -> TypedModel:
+    """The model that the runtime runs, which it may have made of the one given."""
+    return running_model(request.prepare(model), model)
+
+
 def _show(request: Request, model: Graph[Any, Any], flags: Flags) -> Show:
     columns: dict[str, Cells] = {}
     if flags["cost"]:
@@ -160,13 +167,15 @@ def _axes(model: TypedModel) -> Cells:
 
 
 def _placements(request: Request, model: TypedModel) -> Cells:
-    """By their names, as the runtime may run a model of its own."""
-    found: dict[str, str] = {}
+    """``model``: the one that runs."""
+    found: Cells = {}
     for placement in request.prepare(model).explain().placements:
-        for name in placement.names:
+        for node, name in zip(placement.part.nodes, placement.names, strict=True):
             others = ", ".join(other for other in placement.names if other != name)
-            found[name] = f"{placement.where}: {placement.how}{f' with {others}' if others else ''}"
-    return {place: found.get(f"{prefix_of(model, place[0])}{node.name}", "") for place, _, node in _everywhere(model)}
+            found[placement.part.body, node] = (
+                f"{placement.where}: {placement.how}{f' with {others}' if others else ''}"
+            )
+    return found
 
 
 def _everywhere(model: TypedModel) -> Iterator[tuple[tuple[BodyPath, int], TypedModel, TypedNode]]:

@@ -16,7 +16,6 @@ from tract_core.cli.inputs import inputs_for
 from tract_core.cli.turns import warm_up
 from tract_core.runtime.parts import Part, body_at
 from tract_core.runtime.profile import chrome_trace, profile
-from tract_core.runtime.protocol import running_model
 from tract_core.saving import whole_file
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def write_trace(request: Request, model: TypedModel, flags: Flags, arrays: Seque
 
 
 def print_profile(request: Request, model: TypedModel, timed: Mapping[str, Any], show: Show) -> None:
-    """The time of a turn, nodes by the time they take, and sums by operator."""
+    """The time of a turn, nodes by the time they take, and sums by operator. ``model``: the one that runs."""
     console = request.console
     info, operators = timed["profiling_info"], timed["operators"]
     turns = f"mean of {info['iterations']} turn{'s' if info['iterations'] > 1 else ''}"
@@ -109,7 +108,7 @@ def print_profile(request: Request, model: TypedModel, timed: Mapping[str, Any],
     if not operators:
         console.print(f"{_time(info['secs_per_iter'])} a turn on {runtime} ({turns}), which does not time single nodes")
         return
-    print_table(console, _node_table(running_model(request.prepare(model), model), timed, show))
+    print_table(console, _node_table(model, timed, show))
     console.print()
     print_table(console, _sums(timed))
     console.print(f"\n{_time(info['secs_per_iter'])} a turn on {runtime} ({turns})")
