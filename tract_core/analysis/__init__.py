@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from tract_core.analysis.backward import facts_from_readers
 from tract_core.analysis.inference import InferenceModel
+from tract_core.analysis.result import Analysis
 from tract_core.analysis.said import in_one
-from tract_core.analysis.wire import Analysis, wire_nodes
+from tract_core.analysis.wire import wire_nodes
 from tract_core.dims import SymbolScope, symbols_of
 from tract_core.errors import (
     ContradictoryFacts,

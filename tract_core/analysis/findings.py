@@ -29,7 +29,7 @@ from tract_core.model.fact import InferenceFact
 from tract_core.ops.check import Refuse
 
 if TYPE_CHECKING:
-    from tract_core.analysis.wire import Analysis
+    from tract_core.analysis.result import Analysis
     from tract_core.model.typed import TypedModel
 
 Severity = Literal["problem", "remark"]

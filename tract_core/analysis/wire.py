@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from tract_core.analysis.inference import InferenceModel, InferenceNode, Source, Unknown
+from tract_core.analysis.result import Analysis
+from tract_core.analysis.retries import Retries
 from tract_core.analysis.said import Said, settled, wire_check
-from tract_core.analysis.turns import Turns
 from tract_core.dims import SymbolScope, symbols_of
 from tract_core.errors import ContradictoryFacts, TractError
 from tract_core.limits import count_node
@@ -20,25 +20,6 @@ from tract_core.model.typed import TypedModel
 
 LONGEST_PREFIX: Final = 200
 """Characters of a tensor's name in the name of a size that nobody named."""
-
-
-@dataclass(slots=True)
-class Analysis:
-    """What wiring gave: the typed model, where each outlet of the file went, and one problem per node that failed.
-
-    ``fresh``: symbols that stand for sizes of inputs that nobody named, each with the input and the axis. ``settled``:
-    what some of them are, as was said of a tensor further down; the model does not know that yet. ``set_aside``: what
-    the file says of the outputs of the node that was wired last, and what they are not; ``doubt``: where that is a
-    rank, which decides between ways to wire a node before.
-    """
-
-    model: TypedModel
-    outlets: dict[OutletId, OutletId] = field(default_factory=dict[OutletId, OutletId])
-    problems: dict[str, TractError] = field(default_factory=dict[str, TractError])
-    fresh: dict[str, tuple[OutletId, int]] = field(default_factory=dict[str, tuple[OutletId, int]])
-    settled: dict[str, int] = field(default_factory=dict[str, int])
-    set_aside: list[ContradictoryFacts] = field(default_factory=list[ContradictoryFacts])
-    doubt: ContradictoryFacts | None = None
 
 
 def wire_nodes(
@@ -61,12 +42,12 @@ def wire_nodes(
     order = model.eval_order([*model.inputs, *model.outputs])
     position = 0
     with choosing() as choices:
-        turns = Turns(model, analysis, choices)
+        retries = Retries(model, analysis, choices)
         while position < len(order):
             node = model.nodes[order[position]]
-            turns.begin(position, node.id)
+            retries.begin(position, node.id)
             _wire(model, node, given, analysis)
-            back = turns.end(analysis.problems.get(node.name) or analysis.doubt)
+            back = retries.end(analysis.problems.get(node.name) or analysis.doubt)
             if back is None and persist and node.name in analysis.problems:
                 _assume(model, node, analysis)
             if back is None:

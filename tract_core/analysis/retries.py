@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tract_core.analysis.inference import InferenceModel
+from tract_core.analysis.result import Analysis
 from tract_core.errors import TractError
 from tract_core.model.choices import Choices, is_about_facts
 from tract_core.model.graph import OutletId
 
-if TYPE_CHECKING:
-    from tract_core.analysis.wire import Analysis
-
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _Start:
     """How far things were when the wiring of a node began."""
 
     position: int
@@ -32,15 +30,15 @@ class _Turn:
     asked: int
 
 
-class Turns:
+class Retries:
     """The nodes of ``model`` that asked for choices while they were wired, and how far ``analysis`` was before each."""
 
     def __init__(self, model: InferenceModel, analysis: Analysis, choices: Choices) -> None:
         self._model = model
         self._analysis = analysis
         self._choices = choices
-        self._turns: list[tuple[_Turn, int]] = []
-        self._now: _Turn | None = None
+        self._starts: list[tuple[_Start, int]] = []
+        self._now: _Start | None = None
 
     def begin(self, position: int, node: int) -> None:
         """The wiring of a node begins."""
@@ -48,7 +46,7 @@ class Turns:
         counts = len(done.model.nodes), len(done.outlets), len(done.problems), len(done.settled)
         made = len(done.model.remarks), len(done.model.conditions), done.model.symbols.mark()
         chosen = len(self._choices.trail), len(self._choices.asked)
-        self._now = _Turn(position, node, *counts, *made, *chosen)
+        self._now = _Start(position, node, *counts, *made, *chosen)
 
     def end(self, problem: TractError | None) -> int | None:
         """The wiring of the node has ended. Returns the position from which to go on, unless that is the next one.
@@ -58,14 +56,14 @@ class Turns:
         good.
         """
         now, end = self._now, len(self._choices.asked)
-        assert now is not None  # a turn that ends has begun
+        assert now is not None  # what ends has begun
         if end > now.asked:
-            self._turns.append((now, end))
-        if problem is None or not self._turns or not is_about_facts(problem):
+            self._starts.append((now, end))
+        if problem is None or not self._starts or not is_about_facts(problem):
             return None
         before = set(self._model.eval_order([OutletId(now.node)]))
-        spans = [(turn.asked, end) for turn, end in self._turns if turn.node in before]
-        asked = [one for span in spans for one in self._choices.asked_for(*span) if self._turn_of(one.at) is not None]
+        spans = [(start.asked, end) for start, end in self._starts if start.node in before]
+        asked = [one for span in spans for one in self._choices.asked_for(*span) if self._start_of(one.at) is not None]
         if left := [one.at for one in asked if one.is_open]:
             self._choices.reverse(max(left))
             return self._back_to(max(left))
@@ -75,33 +73,33 @@ class Turns:
             return self._back_to(min(astray))
         return None
 
-    def _turn_of(self, at: int) -> int | None:
-        """Which turn made the choice at a position of the trail; ``None``: a turn in the model around this one."""
-        index = bisect_right(self._turns, at, key=lambda made: made[0].choices) - 1
+    def _start_of(self, at: int) -> int | None:
+        """Which start was before the choice at a position of the trail; ``None``: one in the model around this one."""
+        index = bisect_right(self._starts, at, key=lambda made: made[0].choices) - 1
         return None if index < 0 else index
 
     def _back_to(self, at: int) -> int:
-        """Take back the turn that made the choice at a position of the trail, and those after it."""
-        index = self._turn_of(at)
+        """Take back the node that made the choice at a position of the trail, and those wired after it."""
+        index = self._start_of(at)
         assert index is not None  # others are left to the model around this one
-        turn, _ = self._turns[index]
-        del self._turns[index:]
-        self._rewind(turn)
-        return turn.position
+        start, _ = self._starts[index]
+        del self._starts[index:]
+        self._rewind(start)
+        return start.position
 
-    def _rewind(self, turn: _Turn) -> None:
+    def _rewind(self, start: _Start) -> None:
         done = self._analysis
-        self._choices.rewind(turn.choices, turn.asked)
-        done.model.rewind(turn.wired)
-        done.model.conditions.rewind(turn.conditions, done.model.symbols)
-        done.model.symbols.rewind(turn.symbols)
-        del done.model.remarks[turn.remarks :]
+        self._choices.rewind(start.choices, start.asked)
+        done.model.rewind(start.wired)
+        done.model.conditions.rewind(start.conditions, done.model.symbols)
+        done.model.symbols.rewind(start.symbols)
+        del done.model.remarks[start.remarks :]
         for name in done.fresh.keys() - set(done.model.symbols.names):
             del done.fresh[name]
         noted: list[tuple[dict[Any, Any], int]] = [
-            (done.outlets, turn.outlets),
-            (done.problems, turn.problems),
-            (done.settled, turn.settled),
+            (done.outlets, start.outlets),
+            (done.problems, start.problems),
+            (done.settled, start.settled),
         ]
         for notes, count in noted:
             for key in list(notes)[count:]:
