@@ -90,7 +90,14 @@ def what_is_wrong_with(kind: type) -> str | None:
     params = getattr(kind, "__dataclass_params__", None)
     if params is None:
         return "it is no dataclass"
-    return None if params.frozen else "it is a dataclass that can be changed"
+    if not params.frozen:
+        return "it is a dataclass that can be changed"
+    return None if "__dataclass_params__" in vars(kind) or not _has_fields(kind) else "it is no dataclass"
+
+
+def _has_fields(kind: type) -> bool:
+    """Whether a class says of itself that it has fields, which only the decorator of dataclasses makes true."""
+    return any("ClassVar" not in str(text) for text in kind.__annotations__.values())
 
 
 def check_facts(op: Op, outputs: object, home: Callable[[type], str]) -> tuple[TypedFact, ...]:

@@ -22,6 +22,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
+@dataclass(frozen=True)
 class Binary(TypedOp):
     """Base of the family: two inputs of one type and rank, one output of that type and of the common shape.
 
@@ -59,79 +60,66 @@ class Comparison(Binary):
         return DatumType.BOOL
 
 
-@dataclass(frozen=True)
 class Add(Binary):
     """a + b"""
 
     commutes: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class Sub(Binary):
     """a - b"""
 
 
-@dataclass(frozen=True)
 class SubF(Binary):
     """b - a"""
 
 
-@dataclass(frozen=True)
 class Mul(Binary):
     """a * b"""
 
     commutes: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class Div(Binary):
     """a / b; integers are divided towards zero, and by zero give zero"""
 
 
-@dataclass(frozen=True)
 class Rem(Binary):
     """The remainder of `Div`, with the sign of a."""
 
 
-@dataclass(frozen=True)
 class FloorRem(Binary):
     """The remainder of the division towards minus infinity, with the sign of b."""
 
 
-@dataclass(frozen=True)
 class Min(Binary):
     """The smaller one; not a number if either is not."""
 
     commutes: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class Max(Binary):
     """The larger one; not a number if either is not."""
 
     commutes: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class Pow(Binary):
     """a to the power b"""
 
 
-@dataclass(frozen=True)
 class ShiftLeft(Binary):
     """a times 2 to the power b"""
 
     wants: ClassVar[str] = "is_integer"
 
 
-@dataclass(frozen=True)
 class ShiftRight(Binary):
     """a divided by 2 to the power b, towards minus infinity"""
 
     wants: ClassVar[str] = "is_integer"
 
 
-@dataclass(frozen=True)
 class And(Binary):
     """Logical and"""
 
@@ -139,7 +127,6 @@ class And(Binary):
     commutes: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class Or(Binary):
     """Logical or"""
 
@@ -147,7 +134,6 @@ class Or(Binary):
     commutes: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class Xor(Binary):
     """Logical exclusive or"""
 
@@ -155,7 +141,6 @@ class Xor(Binary):
     commutes: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class BitAnd(Binary):
     """And of every bit"""
 
@@ -163,7 +148,6 @@ class BitAnd(Binary):
     commutes: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class BitOr(Binary):
     """Or of every bit"""
 
@@ -171,7 +155,6 @@ class BitOr(Binary):
     commutes: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class BitXor(Binary):
     """Exclusive or of every bit"""
 
@@ -179,7 +162,6 @@ class BitXor(Binary):
     commutes: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class Eq(Comparison):
     """a == b, for anything that compares: numbers, booleans, strings"""
 
@@ -187,7 +169,6 @@ class Eq(Comparison):
     commutes: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class Ne(Comparison):
     """a != b, for anything that compares: numbers, booleans, strings"""
 
@@ -195,22 +176,18 @@ class Ne(Comparison):
     commutes: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class Lt(Comparison):
     """a < b"""
 
 
-@dataclass(frozen=True)
 class Gt(Comparison):
     """a > b"""
 
 
-@dataclass(frozen=True)
 class Le(Comparison):
     """a <= b"""
 
 
-@dataclass(frozen=True)
 class Ge(Comparison):
     """a >= b"""
 

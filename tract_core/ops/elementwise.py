@@ -31,6 +31,15 @@ class ElementWise(TypedOp):
         return (float_type(self, x),)
 
 
+@dataclass(frozen=True)
+class Function(ElementWise):
+    """A function without parameters.
+
+    Classes derived from it are frozen dataclasses by that: to make each one anew takes longer than all the rest here.
+    """
+
+
+@dataclass(frozen=True)
 class NumericElementWise(ElementWise):
     """Those that also take integers (and complex numbers)."""
 
@@ -51,152 +60,122 @@ class FloatTest(ElementWise):
         return (float_type(self, x).with_type(DatumType.BOOL),)
 
 
-@dataclass(frozen=True)
-class Exp(ElementWise):
+class Exp(Function):
     """e to the power x"""
 
 
-@dataclass(frozen=True)
-class Ln(ElementWise):
+class Ln(Function):
     """The natural logarithm of x."""
 
 
-@dataclass(frozen=True)
-class Sqrt(ElementWise):
+class Sqrt(Function):
     """The square root of x."""
 
 
-@dataclass(frozen=True)
-class Recip(ElementWise):
+class Recip(Function):
     """1/x"""
 
 
-@dataclass(frozen=True)
-class Rsqrt(ElementWise):
+class Rsqrt(Function):
     """1/sqrt(x)"""
 
 
-@dataclass(frozen=True)
-class Ceil(ElementWise):
+class Ceil(Function):
     """The least integer that is not below x."""
 
 
-@dataclass(frozen=True)
-class Floor(ElementWise):
+class Floor(Function):
     """The greatest integer that is not above x."""
 
 
-@dataclass(frozen=True)
-class Round(ElementWise):
+class Round(Function):
     """The nearest integer, halves away from zero."""
 
 
-@dataclass(frozen=True)
-class RoundHalfToEven(ElementWise):
+class RoundHalfToEven(Function):
     """The nearest integer, halves to the even one."""
 
 
-@dataclass(frozen=True)
-class Cos(ElementWise):
+class Cos(Function):
     """cos(x)"""
 
 
-@dataclass(frozen=True)
-class Sin(ElementWise):
+class Sin(Function):
     """sin(x)"""
 
 
-@dataclass(frozen=True)
-class Tan(ElementWise):
+class Tan(Function):
     """tan(x)"""
 
 
-@dataclass(frozen=True)
-class Acos(ElementWise):
+class Acos(Function):
     """The inverse of cos."""
 
 
-@dataclass(frozen=True)
-class Asin(ElementWise):
+class Asin(Function):
     """The inverse of sin."""
 
 
-@dataclass(frozen=True)
-class Atan(ElementWise):
+class Atan(Function):
     """The inverse of tan."""
 
 
-@dataclass(frozen=True)
-class Cosh(ElementWise):
+class Cosh(Function):
     """cosh(x)"""
 
 
-@dataclass(frozen=True)
-class Sinh(ElementWise):
+class Sinh(Function):
     """sinh(x)"""
 
 
-@dataclass(frozen=True)
-class Tanh(ElementWise):
+class Tanh(Function):
     """tanh(x)"""
 
 
-@dataclass(frozen=True)
-class Acosh(ElementWise):
+class Acosh(Function):
     """The inverse of cosh."""
 
 
-@dataclass(frozen=True)
-class Asinh(ElementWise):
+class Asinh(Function):
     """The inverse of sinh."""
 
 
-@dataclass(frozen=True)
-class Atanh(ElementWise):
+class Atanh(Function):
     """The inverse of tanh."""
 
 
-@dataclass(frozen=True)
-class Erf(ElementWise):
+class Erf(Function):
     """The error function, 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x."""
 
 
-@dataclass(frozen=True)
-class Sigmoid(ElementWise):
+class Sigmoid(Function):
     """1/(1 + exp(-x))"""
 
 
-@dataclass(frozen=True)
-class HardSwish(ElementWise):
+class HardSwish(Function):
     """x * clip(x/6 + 1/2, 0, 1)"""
 
 
-@dataclass(frozen=True)
-class Silu(ElementWise):
+class Silu(Function):
     """x * sigmoid(x)"""
 
 
-@dataclass(frozen=True)
-class GeluExact(ElementWise):
+class GeluExact(Function):
     """x/2 * (1 + erf(x/sqrt(2)))"""
 
 
-@dataclass(frozen=True)
 class Abs(NumericElementWise):
     """The magnitude of x."""
 
 
-@dataclass(frozen=True)
 class Square(NumericElementWise):
     """x*x"""
 
 
-@dataclass(frozen=True)
 class Neg(NumericElementWise):
     """-x"""
 
 
-@dataclass(frozen=True)
 class Sign(NumericElementWise):
     """-1, 0 or 1"""
 
@@ -235,8 +214,7 @@ class IsInf(FloatTest):
     detect_negative: bool = True
 
 
-@dataclass(frozen=True)
-class Not(ElementWise):
+class Not(Function):
     """Logical not, of booleans."""
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
@@ -247,8 +225,7 @@ class Not(ElementWise):
         return (x.without_value(),)
 
 
-@dataclass(frozen=True)
-class BitNot(ElementWise):
+class BitNot(Function):
     """Every bit inverted, of integers."""
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:

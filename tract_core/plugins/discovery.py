@@ -72,9 +72,10 @@ def _name_of(distribution: Distribution) -> str:
 
 
 def _field(distribution: Distribution, name: str) -> str:
-    for key in distribution.metadata:
+    metadata = distribution.metadata  # parsed anew each time
+    for key in metadata:
         if key.lower() == name.lower():
-            return distribution.metadata[key]
+            return metadata[key]
     return ""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from difflib import get_close_matches
 from types import ModuleType
 from typing import Any, Final
 
@@ -52,6 +51,8 @@ def check_hooks(plugin: object) -> None:
                 )
             continue
         if name not in _HOOKS:
+            from difflib import get_close_matches
+
             near = get_close_matches(name, _HOOKS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"the hooks are {', '.join(_HOOKS)}"
             raise PluginError(f"there is no hook {name!r}", hint=hint)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Final
 
 from tract_core.errors import PluginError
@@ -58,6 +57,8 @@ def not_installed(kind: str, name: str, installed: Iterable[str]) -> PluginError
     problem = f"{kind} {name!r} is not installed; installed {kind}s: {', '.join(there) or 'none'}"
     if distributions is not None:
         return PluginError(problem, hint=how_to_get(*distributions))
+    from difflib import get_close_matches
+
     near = get_close_matches(name.lower(), there, n=1)
     return PluginError(problem, hint=f"did you mean {near[0]!r}?" if near else _OTHERWISE[kind])
 

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from tract_core.data import Constant
@@ -94,6 +93,8 @@ class Explanation:
         return json.dumps({"runtime": self.runtime, "placements": [_json(one) for one in self.placements]})
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         return f"<pre>{escape(str(self))}</pre>"
 
 

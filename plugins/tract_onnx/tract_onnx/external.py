@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from hashlib import sha1
 from mmap import ACCESS_READ, mmap
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final, Protocol
@@ -143,6 +142,8 @@ def map_file(descriptor: int, size: int) -> mmap | bytes:
 
 def _digest(content: mmap | bytes) -> str:
     """The SHA-1 digest, which the format asks for: it tells damage, and is no protection against who means harm."""
+    from hashlib import sha1
+
     digest = sha1(usedforsecurity=False)
     budget = current_budget()
     with memoryview(content) as view:

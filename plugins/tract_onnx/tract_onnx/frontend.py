@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
-from tract_core.analysis.findings import Examination
 from tract_core.analysis.inference import InferenceModel
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, TractError, VersionError
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
 from tract_core.lookalikes import HEAD, recognise
 from tract_core.plugins import Registry, default_registry
-from tract_onnx.examine import defaults, description, undefined_attributes
 from tract_onnx.external import ExternalFiles, check_size, map_file
 from tract_onnx.file import OnnxFile
 from tract_onnx.graph import GraphReader
@@ -28,6 +26,9 @@ from tract_onnx.registry import DEFAULT_DOMAIN, ML_DOMAIN, OLDEST, ONNX, OnnxOps
 from tract_onnx.tensors import TensorReader
 from tract_onnx.texts import check_texts
 from tract_onnx.wire_format import Skeleton, scan
+
+if TYPE_CHECKING:
+    from tract_core.analysis.findings import Examination
 
 NEWEST: Final = onnx.defs.onnx_opset_version()
 """The newest version of the default domain's operator set: that of the installed ``onnx`` package."""
@@ -89,6 +90,9 @@ class Onnx:
 
     def examine(self, path: str | os.PathLike[str]) -> Examination:
         """Everything that is wrong with a file, and the model in it as far as it can be read."""
+        from tract_core.analysis.findings import Examination
+        from tract_onnx.examine import defaults, description, undefined_attributes
+
         problems: list[TractError] = []
         try:
             with spending(self._limits):

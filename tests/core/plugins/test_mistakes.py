@@ -95,6 +95,10 @@ class NoDataclass(TypedOp):
         return (inputs[0],)
 
 
+class ForgottenField(Neg):
+    slope: float = 1.0
+
+
 @dataclass(frozen=True)
 class NoFacts(TypedOp):
     pass
@@ -113,6 +117,7 @@ class NoOperator:
     [
         (Changeable(), "Changeable of module .* is no operator: it is a dataclass that can be changed"),
         (NoDataclass(), "NoDataclass of module .* is no operator: it is no dataclass"),
+        (ForgottenField(), "ForgottenField of module .* is no operator: it is no dataclass"),
         (NoFacts(), "NoFacts of module .* is no operator: it has no method output_facts"),
         (NoOperator(), "NoOperator of module .* is no operator: it is not derived from tract_core.model.op.TypedOp"),
         (Neg, "Neg is no operator: it is a class, wanted an instance of it"),
