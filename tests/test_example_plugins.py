@@ -349,7 +349,7 @@ class TestConformance:
             "def pytest_addoption(parser):\n    parser.addoption('--runtime', default=None)\n"
         )
         kit = (self.KIT[0], self.KIT[1], "-p", "clash", *self.KIT[2:], "-k", "Sigmoid-extremes", "--runtime", "docker")
-        assert "6 passed" in environment.run(*kit, PYTHONPATH=str(environment.folder)).stdout
+        assert "7 passed" in environment.run(*kit, PYTHONPATH=str(environment.folder)).stdout
 
     @pytest.mark.parametrize(
         ("flags", "message"),

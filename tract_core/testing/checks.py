@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tract_core.data import Container
 from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
@@ -90,6 +91,28 @@ def frozen(case: Case, bench: Bench) -> None:
     _same(case, facts, _turn(state, case), first, " after a reset")
 
 
+def filled(case: Case, bench: Bench) -> None:
+    """The outputs are written into arrays of the caller."""
+    plan, facts = bench.prepare(case, symbolic=True)
+    if any(isinstance(fact.datum_type, Container) for fact in facts):
+        return  # no array holds it
+    shapes = [np.shape(array) for array in case.outputs()]
+    arrays = [_rubbish(shape, fact.datum_type.storage.numpy) for shape, fact in zip(shapes, facts, strict=True)]
+    found = plan.spawn().run(_given(case), out=arrays)
+    if len(found) != len(arrays) or any(one is not other for one, other in zip(found, arrays, strict=True)):
+        raise Disagreement(f"{case}: what was returned is not the arrays that were to be filled")
+    _same(case, facts, arrays, case.outputs(), " in arrays of the caller")
+
+
+def _rubbish(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """A new array, with bytes that mean nothing."""
+    if dtype.kind == "O":
+        return np.full(shape, "not filled", dtype=object)
+    array: Array = np.empty(shape, dtype)
+    array.reshape(-1).view(np.uint8)[...] = 0x5A
+    return array
+
+
 def threads(case: Case, bench: Bench) -> None:
     """Many threads use one plan, each with its own states."""
     plan, facts = bench.prepare(case, symbolic=True)
@@ -111,6 +134,7 @@ CHECKS: Final[Mapping[str, Callable[[Case, Bench], None]]] = {
     "fixed_decluttered": fixed_decluttered,
     "symbolic_decluttered": symbolic_decluttered,
     "frozen": frozen,
+    "filled": filled,
     "threads": threads,
 }
 """Every check by its name."""
@@ -127,14 +151,19 @@ def _one_turn(case: Case, plan: Plan, facts: Sequence[TypedFact]) -> None:
 
 def _turn(state: PlanState, case: Case) -> list[Array]:
     """One turn on arrays that cannot be written to, as the contract promises; the outputs must survive later turns."""
-    arrays = [np.ascontiguousarray(array).reshape(array.shape) for array in case.given()]
-    for array in arrays:
-        array.flags.writeable = False
-    found = state.run(arrays)
+    found = state.run(_given(case))
     if not all(isinstance(array, np.ndarray) for array in found):  # pyright: ignore[reportUnnecessaryIsInstance]: that is the question
         kinds = ", ".join(type(array).__name__ for array in found)
         raise Disagreement(f"{case}: the outputs are of the types {kinds}, wanted arrays")
     return [np.array(array) for array in found]
+
+
+def _given(case: Case) -> list[Array]:
+    """The inputs of a case, which nobody can write to."""
+    arrays = [np.ascontiguousarray(array).reshape(array.shape) for array in case.given()]
+    for array in arrays:
+        array.flags.writeable = False
+    return arrays
 
 
 def _same(
