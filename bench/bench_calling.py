@@ -70,7 +70,7 @@ def cases() -> dict[str, Callable[[], Any]]:
 
     from tract_core.api.runnable import Runnable
     from tract_core.api.runtime import runtime_for_name
-    from tract_core.model.spec import parse_typed_fact
+    from tract_core.model.fact_text import parse_typed_fact
     from tract_core.model.typed import TypedModel
     from tract_core.ops.elementwise import Exp
     from tract_core.runtime.plan import TypedSimplePlan

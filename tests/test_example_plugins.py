@@ -203,7 +203,7 @@ class TestOperator:
             """
             import sys, numpy as np, tract_core as tract
             from tract_core.data import Constant
-            from tract_core.model.spec import parse_typed_fact
+            from tract_core.model.fact_text import parse_typed_fact
             from tract_core.model.typed import TypedModel
             from tract_example.smooth import Smooth
             for decay in (0, 0.5):

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 import tract_core as tract_
 from tract_core.errors import FactError, InputError
-from tract_core.model.spec import parse_inference_fact
+from tract_core.model.fact_text import parse_inference_fact
 
 Call = Callable[..., Result]
 

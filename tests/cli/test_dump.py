@@ -14,9 +14,9 @@ from rich.console import Console
 
 from tract_core.cli.render import Show, describe, print_graph
 from tract_core.model import TypedModel
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
 from tract_core.model.rewriter import checks_wanted
-from tract_core.model.spec import parse_typed_fact
 from tract_core.ops.binary import Add
 
 Call = Callable[..., Result]

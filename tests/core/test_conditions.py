@@ -22,9 +22,9 @@ from tract_core.model.conditions import (
     may_stretch,
     noting,
 )
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, Reshape, RmAxis
 from tract_core.ops.binary import Add

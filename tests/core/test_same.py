@@ -16,9 +16,9 @@ from hypothesis import given
 
 from tract_core.errors import Unsupported
 from tract_core.model import OutletId, TypedFact, TypedModel
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
 from tract_core.model.same import fingerprint, outline, same_model
-from tract_core.model.spec import parse_typed_fact
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.elementwise import Exp
 from tract_core.ops.submodel import SubmodelOp

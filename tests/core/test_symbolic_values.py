@@ -8,9 +8,9 @@ import pytest
 from tract_core.data import Constant, DatumType, SymbolicArray
 from tract_core.dims import Dim, dim_max, symbol
 from tract_core.errors import DimError, FactError, RunError, UntypableModel
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity, PinConst
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, Reshape
 from tract_core.ops.binary import Add, Div, Gt, Max, Mul

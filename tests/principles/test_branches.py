@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tract_onnx.frontend import Onnx
 
 from tract_core.errors import TractError
-from tract_core.model.spec import parse_inference_fact
+from tract_core.model.fact_text import parse_inference_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.if_then_else import IfThenElse
 from tract_core.runtime.plan import TypedSimplePlan

@@ -15,7 +15,7 @@ from shipped_nodes import distance, partings
 from tract_onnx.frontend import Onnx
 
 from tract_core.data.datum_type import DatumType
-from tract_core.model.spec import parse_inference_fact
+from tract_core.model.fact_text import parse_inference_fact
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.transforms.float_precision import FloatPrecision

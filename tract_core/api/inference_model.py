@@ -14,8 +14,8 @@ from tract_core.api.interface import Interface, input_outlet, output_outlet
 from tract_core.api.model import Model
 from tract_core.errors import InputError
 from tract_core.model.fact import InferenceFact as CoreFact
+from tract_core.model.fact_text import parse_inference_fact
 from tract_core.model.graph import Graph
-from tract_core.model.spec import parse_inference_fact
 
 
 class InferenceModel(Handle[core.InferenceModel], Interface):

@@ -10,7 +10,7 @@ from tract_core.api.fact import Fact
 from tract_core.api.handle import Handle
 from tract_core.api.interface import TypedInterface
 from tract_core.errors import InputError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from tract_core.cli.values import of_type, read_bundle
 from tract_core.data import DatumType
 from tract_core.errors import InputError, TractError
 from tract_core.model.fact import TypedFact
+from tract_core.model.fact_text import parse_typed_fact, parse_values
 from tract_core.model.source import TypedSource
-from tract_core.model.spec import parse_typed_fact, parse_values
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import AXES, COST, REFERENCE, STATE
 from tract_core.testing.tolerance import Tolerance, approx_class, mismatch
@@ -112,7 +112,7 @@ class Assertions:
         return problems
 
     def _values(self, model: TypedModel, names: Sequence[str], outputs: Mapping[str, Array]) -> list[str]:
-        expected = [self._literal(names, slot, spec) for slot, spec in enumerate(self.assert_output)]
+        expected = [self._literal(names, slot, text) for slot, text in enumerate(self.assert_output)]
         if self.assert_output_bundle is not None:
             bundle = read_bundle(self.assert_output_bundle)
             self._check_names(model, names, bundle)
@@ -142,12 +142,12 @@ class Assertions:
         if not set(names) & set(bundle):
             raise InputError(f"no array in it names an output; it has {', '.join(bundle) or 'nothing'}", where=path)
 
-    def _literal(self, names: Sequence[str], slot: int, spec: str) -> tuple[str, Array]:
-        text, equals, values = spec.partition("=")
-        head, _, tail = text.rpartition(":")
+    def _literal(self, names: Sequence[str], slot: int, text: str) -> tuple[str, Array]:
+        named_fact, equals, values = text.partition("=")
+        head, _, tail = named_fact.rpartition(":")
         if not equals or (not head and slot >= len(names)) or (head and head not in names):
-            raise InputError(f"--assert-output {spec!r} is not [NAME:]FACT=VALUES", hint=f"outputs: {', '.join(names)}")
-        fact: TypedFact = parse_typed_fact(tail if head else text)
+            raise InputError(f"--assert-output {text!r} is not [NAME:]FACT=VALUES", hint=f"outputs: {', '.join(names)}")
+        fact: TypedFact = parse_typed_fact(tail if head else named_fact)
         return head or names[slot], parse_values(fact, values)
 
 

@@ -68,7 +68,7 @@ def _loading() -> list[click.Parameter]:
             "--input",
             "inputs",
             metavar="SPEC",
-            callback=readings.each(readings.input_spec),
+            callback=readings.each(readings.input_text),
             shell_complete=completion.inputs,
             help="Override an input's fact: '1,3,S,f32' (inputs in order) or 'NAME:1,3,S,f32'; or give its value: "
             "'NAME=FILE.npy'. Repeat per input.",
@@ -88,7 +88,7 @@ def _loading() -> list[click.Parameter]:
         many(
             "--override-fact",
             metavar="NAME:FACT",
-            callback=readings.each(readings.override_spec),
+            callback=readings.each(readings.override_text),
             help="Override the fact of any tensor.",
         ),
         many(
@@ -260,7 +260,7 @@ def assertion_options(function: Callable[..., Any] | None = None, *, approx: str
                 "--assert-output",
                 multiple=True,
                 metavar="SPEC",
-                callback=readings.each(readings.output_spec),
+                callback=readings.each(readings.output_text),
                 help="Expected values, as '[NAME:]2,f32=1.0,2.0'.",
             ),
             option(

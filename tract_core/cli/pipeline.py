@@ -29,8 +29,8 @@ from tract_core.cli.values import read_array, read_bundle
 from tract_core.data import Constant, DatumType
 from tract_core.errors import InputError, TractError
 from tract_core.model.fact import InferenceFact
+from tract_core.model.fact_text import parse_inference_fact
 from tract_core.model.graph import OutletId
-from tract_core.model.spec import parse_inference_fact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import default_registry
 from tract_core.plugins.keys import Array
@@ -136,15 +136,15 @@ class Pipeline:
             set_inputs(model, self.flags.input_nodes)
         if self.flags.output_nodes:
             model.set_outputs(model.outlet_named(name) for name in self.flags.output_nodes)
-        for index, spec in enumerate(spec for spec in self.flags.inputs if array_file(spec) is None):
-            name, fact = _named_fact(model, spec)
-            outlet = _input_named(model, name) if name is not None else _input_at(model, index, spec)
-            _set_input(model, outlet, fact, spec)
+        for index, text in enumerate(text for text in self.flags.inputs if array_file(text) is None):
+            name, fact = _named_fact(model, text)
+            outlet = _input_named(model, name) if name is not None else _input_at(model, index, text)
+            _set_input(model, outlet, fact, text)
         bundle = read_bundle(self.flags.facts_bundle) if self.flags.facts_bundle is not None else {}
         if self.flags.facts_bundle is not None:
             _facts_from_bundle(model, bundle, self.flags.facts_bundle)
-        for spec in self.flags.override_fact:
-            name, fact = _named_fact(model, spec)
+        for text in self.flags.override_fact:
+            name, fact = _named_fact(model, text)
             model.set_outlet_fact(model.outlet_named(name or ""), fact)
         files = dict(filter(None, map(array_file, self.flags.inputs)))
         arrays = {**bundle, **{name: read_array(files[name]) for name in self.flags.constantize if name in files}}
@@ -169,8 +169,8 @@ class Pipeline:
 
         model = _typed(model)
         self._tell(declutter_with_report(model, max_patches=self.flags.declutter_step))
-        for spec in self.flags.transforms:
-            model = self._transformed(model, transform_like(spec, default_registry()))
+        for text in self.flags.transforms:
+            model = self._transformed(model, transform_like(text, default_registry()))
         return model
 
     def _added(self, name: str, model: AnyModel) -> AnyModel:
@@ -238,17 +238,17 @@ def _symbols_of(model: TypedModel) -> set[str]:
     return set(symbols_in(model))
 
 
-def _named_fact(model: InferenceModel, spec: str) -> tuple[str | None, InferenceFact]:
+def _named_fact(model: InferenceModel, text: str) -> tuple[str | None, InferenceFact]:
     """The name, if any, and the fact of ``[NAME:]FACT`` or ``[NAME:]FACT=VALUES``."""
-    text, equals, values = spec.partition("=")
+    named_fact, equals, values = text.partition("=")
     names = {model.outlet_name(outlet) for outlet in model.inputs} | {node.name for node in model.live_nodes()}
-    head, colon, tail = text.rpartition(":")
+    head, colon, tail = named_fact.rpartition(":")
     named = bool(colon) and (head in names or "," not in head)
-    fact = parse_inference_fact((tail if named else text) + equals + values, model.symbols)
+    fact = parse_inference_fact((tail if named else named_fact) + equals + values, model.symbols)
     return (head if named else None), fact
 
 
-def _set_input(model: InferenceModel, outlet: OutletId, fact: InferenceFact, spec: str) -> None:
+def _set_input(model: InferenceModel, outlet: OutletId, fact: InferenceFact, text: str) -> None:
     """Give an input a fact; the element type stays when the fact has none."""
     if fact.datum_type is None:
         fact = replace(fact, datum_type=model.outlet_fact(outlet).datum_type)
@@ -262,9 +262,9 @@ def _input_named(model: InferenceModel, name: str) -> OutletId:
     raise InputError(f"no input {name!r}; there are: {', '.join(map(model.outlet_name, model.inputs)) or 'none'}")
 
 
-def _input_at(model: InferenceModel, index: int, spec: str) -> OutletId:
+def _input_at(model: InferenceModel, index: int, text: str) -> OutletId:
     if index >= len(model.inputs):
-        raise InputError(f"--input {spec!r} is number {index + 1}, the model has {len(model.inputs)} inputs")
+        raise InputError(f"--input {text!r} is number {index + 1}, the model has {len(model.inputs)} inputs")
     return model.inputs[index]
 
 

@@ -117,7 +117,7 @@ def assertion(text: str) -> Assertion:
         raise InputError(f"--assert {text!r}: {error.problem}", hint="as in --assert 'S>=1'") from None
 
 
-def input_spec(text: str) -> str:
+def input_text(text: str) -> str:
     """``[NAME:]FACT[=VALUES]`` or ``NAME=FILE.npy``, as it is: names are told apart when the model is there.
 
     Raises InputError where that can be no fact, however long the name is, and for a file that is not there.
@@ -130,7 +130,7 @@ def input_spec(text: str) -> str:
     return text
 
 
-def override_spec(text: str) -> str:
+def override_text(text: str) -> str:
     """``NAME:FACT``, as it is. Raises InputError where that can be none."""
     if ":" not in text:
         raise InputError(f"--override-fact {text!r} names no tensor", hint="write it as NAME:1,3,S,f32")
@@ -138,7 +138,7 @@ def override_spec(text: str) -> str:
     return text
 
 
-def output_spec(text: str) -> str:
+def output_text(text: str) -> str:
     """``[NAME:]FACT=VALUES``, as it is. Raises InputError where that can be none."""
     if "=" not in text:
         raise InputError(f"--assert-output {text!r} is not [NAME:]FACT=VALUES", hint="as in '2,f32=1.0,2.0'")
@@ -148,7 +148,7 @@ def output_spec(text: str) -> str:
 
 def output_fact(text: str) -> str:
     """A fact, as it is. Raises InputError where it is none, or lacks a size or the element type."""
-    from tract_core.model.spec import parse_inference_fact, parse_typed_fact
+    from tract_core.model.fact_text import parse_inference_fact, parse_typed_fact
 
     wrong = _problem(text, parse_inference_fact)
     if wrong is not None:
@@ -172,7 +172,7 @@ def array_file(text: str) -> tuple[str, Path] | None:
 
 def _check_fact(flag: str, text: str) -> None:
     """Refuse a text of which no part behind a colon is a fact, nor the whole."""
-    from tract_core.model.spec import parse_inference_fact
+    from tract_core.model.fact_text import parse_inference_fact
 
     parts = text.partition("=")[0].split(":")
     last = _problem(parts[-1], parse_inference_fact)
@@ -261,19 +261,19 @@ def _counted(text: str, value: float) -> int:
     return int(value)
 
 
-def transform(spec: str) -> str:
+def transform(text: str) -> str:
     """A transform as the library takes it: a name, ``NAME(key=value, ...)``, or JSON. Raises InputError."""
     import json
 
     from tract_core.plugins.parameters import parse_call
 
     try:
-        json.loads(spec) if spec.lstrip().startswith("{") else parse_call(spec)
+        json.loads(text) if text.lstrip().startswith("{") else parse_call(text)
     except json.JSONDecodeError as error:
-        raise InputError(f"--transform {spec!r}: {error.msg}", hint='as in {"name": "set_symbols", ...}') from None
+        raise InputError(f"--transform {text!r}: {error.msg}", hint='as in {"name": "set_symbols", ...}') from None
     except InputError as error:
         raise InputError(f"--transform {error.problem}", hint=error.hint) from None
-    return spec
+    return text
 
 
 def tolerance(text: str) -> Tolerance:

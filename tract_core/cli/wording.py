@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _IN_PYTHON: Final = (
     (r"\bLoadLimits\((\w+)=\.\.\.\)", r"--limit \1=N"),
     (r"\bLoadLimits\b", "--limit"),
-    (r"""\bset_input_fact\((?:\d+|["'](?P<name>[^"']*)["']), *["'](?P<fact>[^"']*)["']\)""", "-i {spec}"),
+    (r"""\bset_input_fact\((?:\d+|["'](?P<name>[^"']*)["']), *["'](?P<fact>[^"']*)["']\)""", "-i {input}"),
     (r"""\bset_input_fact\([^()]*\)""", "-i NAME:FACT"),
     (r"\bset_input_fact, or (?=-i )", ""),
     (r", or (with )?(set_input_fact\b|\w+ in Python\b)", ""),
@@ -49,7 +49,7 @@ def _filled(said: str, found: re.Match[str]) -> str:
     named = found.groupdict()
     if not named:
         return found.expand(said)
-    return said.format(spec=quote(f"{named['name']}:{named['fact']}" if named["name"] else named["fact"]))
+    return said.format(input=quote(f"{named['name']}:{named['fact']}" if named["name"] else named["fact"]))
 
 
 def _loader_flags(request: Request) -> Mapping[str, str]:

@@ -17,9 +17,9 @@ from tract_core.data import Container, DatumType, DType, SequenceType
 from tract_core.data.boxes import boxed
 from tract_core.dims import evaluate
 from tract_core.model.fact import TypedFact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.substitute import substitute_in
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.tables import TableKey

@@ -10,8 +10,8 @@ import numpy as np
 
 from tract_core.dims import evaluate
 from tract_core.model.fact import TypedFact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.registry import rows_may_raise
 from tract_core.rules import declutter

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Add, Binary, Div, Mul, Sub

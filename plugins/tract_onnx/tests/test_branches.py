@@ -12,7 +12,7 @@ from onnx_containers import assert_same, give, model_of, plan_of
 from tract_core.analysis import look_at_all
 from tract_core.analysis.findings import findings_of
 from tract_core.errors import FactError, MissingOperator, RunError
-from tract_core.model.spec import parse_inference_fact
+from tract_core.model.fact_text import parse_inference_fact
 
 W = np.random.default_rng(3).standard_normal((4, 5)).astype(np.float32)
 

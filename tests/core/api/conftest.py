@@ -14,7 +14,7 @@ import pytest
 
 from tract_core import Model
 from tract_core.model import TypedModel
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.elementwise import Tanh
 

@@ -13,7 +13,7 @@ from tract_core.analysis import inference
 from tract_core.dims import dim_max, dim_min, symbol
 from tract_core.errors import ConsumedError, DimError, FactError, InputError
 from tract_core.model.fact import TypedFact
-from tract_core.model.spec import parse_inference_fact, parse_typed_fact
+from tract_core.model.fact_text import parse_inference_fact, parse_typed_fact
 
 
 @pytest.mark.parametrize(("size", "text"), [(3, "3"), ("2*S", "2*S"), (symbol("B"), "B"), (Dim("S+P"), "S+P")], ids=str)

@@ -13,7 +13,7 @@ import pytest
 from tract_core import Model, Runnable, runtime_for_name
 from tract_core.errors import InputError, PluginError
 from tract_core.model import TypedModel
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Add
 from tract_core.ops.elementwise import Neg

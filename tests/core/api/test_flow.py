@@ -13,7 +13,7 @@ import pytest
 
 import tract_core as tract
 from tract_core.model import TypedModel
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.binary import Add
 from tract_core.ops.scan import FullOutput, OutputMapping, Scan, ScannedInput, StateInput
 

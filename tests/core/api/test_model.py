@@ -139,7 +139,7 @@ def test_representations(affine: Maker) -> None:
 
 
 def test_names_are_escaped_in_html() -> None:
-    from tract_core.model.spec import parse_typed_fact
+    from tract_core.model.fact_text import parse_typed_fact
 
     graph = TypedModel()
     graph.set_outputs([graph.add_source("<script>alert(1)</script>", parse_typed_fact("1,f32"))])
@@ -149,7 +149,7 @@ def test_names_are_escaped_in_html() -> None:
 
 
 def test_many_inputs_are_cut_short() -> None:
-    from tract_core.model.spec import parse_typed_fact
+    from tract_core.model.fact_text import parse_typed_fact
 
     graph = TypedModel()
     graph.set_outputs([graph.add_source(f"x{i}", parse_typed_fact("1,f32")) for i in range(100)])

@@ -13,7 +13,7 @@ from tract_core import DatumType, Model, Runnable, Tensor
 from tract_core.data import QuantizedType
 from tract_core.errors import InputError, TractError
 from tract_core.model import TypedFact, TypedModel
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Add
 

@@ -216,7 +216,7 @@ def test_operators_without_meaning_are_all_named(running_sum: Any) -> None:
     from dataclasses import dataclass
 
     from tract_core.model import TypedOp
-    from tract_core.model.spec import parse_typed_fact
+    from tract_core.model.fact_text import parse_typed_fact
 
     @dataclass(frozen=True)
     class Mystery(TypedOp):

@@ -15,7 +15,7 @@ import pytest
 from tract_core import FrozenState, Model, Runnable, runtime_for_name
 from tract_core.errors import InputError, TractError
 from tract_core.model import TypedModel
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 
 
 def _summing(module: ModuleType) -> Runnable:

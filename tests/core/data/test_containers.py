@@ -23,8 +23,8 @@ from tract_core.data.containers import (
 from tract_core.dims import symbol
 from tract_core.errors import FactError, InputError, TractError
 from tract_core.model.fact import TypedFact
+from tract_core.model.fact_text import parse_inference_fact, parse_typed_fact
 from tract_core.model.identity import Identity
-from tract_core.model.spec import parse_inference_fact, parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add
 from tract_core.ops.elementwise import Neg

@@ -18,8 +18,8 @@ from tract_core.drawing.ink import width_of
 from tract_core.drawing.picture import Arrow, Box, Picture
 from tract_core.model import TypedModel
 from tract_core.model.fact import InferenceFact
+from tract_core.model.fact_text import parse_inference_fact, parse_typed_fact
 from tract_core.model.graph import OutletId
-from tract_core.model.spec import parse_inference_fact, parse_typed_fact
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.if_then_else_wiring import wire_if
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tract_core.errors import FactError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis, full_reshape, moves_for
 
 Array = np.ndarray[Any, Any]

@@ -5,7 +5,7 @@ import pytest
 
 from tract_core.dims import symbol
 from tract_core.errors import FactError, RunError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.axis_dyn import DynMoveAxes, order_of, reference
 
 U, V = symbol("U"), symbol("V")

@@ -10,7 +10,7 @@ import pytest
 
 from tract_core.data import DatumType
 from tract_core.errors import FactError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.cast import Cast
 
 Array = np.ndarray[Any, Any]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tract_core.errors import FactError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.deconv import Deconv
 from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec, SameLower, SameUpper, Valid
 from tract_core.plugins import default_registry

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tract_core.errors import FactError, InputError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.downsample import Downsample
 from tract_core.runtime.plan import TypedSimplePlan

@@ -9,7 +9,7 @@ import pytest
 from tract_core.data import DatumType
 from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops import einsum
 from tract_core.ops.einsum import EinSum, accumulator, matmul_axes, wire_matmul

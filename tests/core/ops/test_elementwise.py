@@ -10,7 +10,7 @@ import pytest
 
 from tract_core.data import DatumType
 from tract_core.errors import FactError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.elementwise import Abs, BitNot, Neg, Not, Square
 

@@ -8,8 +8,8 @@ import pytest
 
 from tract_core.data import Constant
 from tract_core.errors import FactError, InputError
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops import fft
 from tract_core.ops.fft import ComplexToInnerDim, Fft, InnerDimToComplex, Stft

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tract_core.errors import FactError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.grid_sample import GridSample, PaddingMode
 from tract_core.ops.interpolate import Interpolator
 from tract_core.plugins import default_registry

@@ -8,8 +8,8 @@ import pytest
 from tract_core.data import DatumType
 from tract_core.errors import FactError, RunError
 from tract_core.model.fact import TypedFact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops import if_then_else
 from tract_core.ops.cast import Cast

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tract_core.errors import FactError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.iff import Iff
 
 Array = np.ndarray[Any, Any]

@@ -8,8 +8,8 @@ import pytest
 
 from tract_core.data import DatumType
 from tract_core.errors import FactError
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops import norm
 from tract_core.ops.norm import RmsNorm, wire_batch_norm, wire_group_norm, wire_instance_norm, wire_layer_norm

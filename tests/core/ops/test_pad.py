@@ -11,7 +11,7 @@ import pytest
 from tract_core.data import Constant
 from tract_core.dims import symbol
 from tract_core.errors import FactError, RunError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.pad import DynPad, Pad, PadConstant, PadEdge, PadReflect, PadWrap
 
 Array = np.ndarray[Any, Any]

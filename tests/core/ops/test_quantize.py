@@ -9,8 +9,8 @@ import pytest
 from tract_core.data import Constant, DatumType, QuantizedType
 from tract_core.errors import FactError
 from tract_core.model.fact import TypedFact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops import quantize
 from tract_core.ops.quantize import (

@@ -10,7 +10,7 @@ import pytest
 
 from tract_core.dims import symbol
 from tract_core.errors import FactError, RunError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.range import Range
 
 Array = np.ndarray[Any, Any]

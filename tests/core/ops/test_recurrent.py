@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tract_core.errors import FactError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.activation import Activation, parse_activations
 from tract_core.ops.recurrent import GruEpilogue, LstmEpilogue

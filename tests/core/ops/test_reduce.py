@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tract_core.errors import FactError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops import reduce
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean

@@ -10,7 +10,7 @@ import pytest
 
 from tract_core.dims import symbol
 from tract_core.errors import FactError, InputError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.resize import (

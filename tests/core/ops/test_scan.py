@@ -15,8 +15,8 @@ import pytest
 from tract_core.errors import FactError, RunError, Unsupported
 from tract_core.model.bodies import bodies_of, map_bodies
 from tract_core.model.fact import TypedFact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops import scan
 from tract_core.ops.axis import AddAxis, RmAxis

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tract_core.errors import FactError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops import softmax
 from tract_core.ops.softmax import LogSoftmax, Softmax
 

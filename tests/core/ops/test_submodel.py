@@ -5,7 +5,7 @@ import pytest
 
 from tract_core.dims import Dim, parse_dim
 from tract_core.errors import FactError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops import submodel
 from tract_core.ops.axis import MoveAxis, full_reshape

@@ -9,7 +9,7 @@ import pytest
 
 from tract_core.api.formats import find_format
 from tract_core.errors import InputError, RegistrationError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.conv import Conv
 from tract_core.ops.elementwise import ElementWise, Exp

@@ -143,7 +143,7 @@ def test_a_small_model_imports_the_modules_of_its_operators() -> None:
     code = """
 import sys
 import numpy as np
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.softmax import Softmax
 from tract_core.model.declutter import declutter

@@ -7,8 +7,8 @@ import warnings
 import pytest
 
 from tract_core.errors import InputError, PluginError
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.identity import Identity
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins import PluginRecord, PluginState, PluginWarning, Registry, TableKey

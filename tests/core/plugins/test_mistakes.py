@@ -13,10 +13,10 @@ import pytest
 
 from tract_core.data import Constant
 from tract_core.errors import FactError, GraphError, RegistrationError, RunError
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import Rule, rewrites
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.elementwise import Abs, ElementWise, Exp, Neg
 from tract_core.plugins import PluginWarning, Registry, Rows

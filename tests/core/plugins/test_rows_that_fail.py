@@ -11,9 +11,9 @@ import pytest
 
 from tract_core.dims import symbol
 from tract_core.model.axes import AxesMapping
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
 from tract_core.model.questions import node_cost
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.slice import Slice

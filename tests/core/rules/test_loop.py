@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tract_core.errors import RunError
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.elementwise import Abs, Neg
 from tract_core.ops.loop import Loop, wire_loop

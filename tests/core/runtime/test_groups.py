@@ -13,8 +13,8 @@ import pytest
 
 from tract_core import Model, Runnable, runtime_for_name
 from tract_core.errors import RunError
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add
 from tract_core.ops.elementwise import Abs, Exp, Neg, Tanh

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tract_core.model import TypedModel
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.binary import Add
 from tract_core.ops.elementwise import Neg
 from tract_core.runtime.parts import Part

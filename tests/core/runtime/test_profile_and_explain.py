@@ -14,7 +14,7 @@ from tract_core.data import DatumType
 from tract_core.dims import evaluate, parse_dim
 from tract_core.errors import InputError, Unsupported
 from tract_core.model import AxesMapping, TypedModel
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.binary import Add
 from tract_core.ops.einsum import EinSum
 from tract_core.runtime.explain import Explanation, Placement

@@ -9,7 +9,7 @@ import pytest
 
 from tract_core.data import DatumType
 from tract_core.model import AxesMapping, TypedModel
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Exp, Tanh

@@ -17,8 +17,8 @@ from tract_core.errors import InputError, RunError, TransformError
 from tract_core.limits import LoadLimits
 from tract_core.model import TypedModel
 from tract_core.model.const import Const
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
-from tract_core.model.spec import parse_typed_fact
 from tract_core.ops.binary import Add
 from tract_core.ops.cast import Cast
 from tract_core.ops.einsum import EinSum

@@ -12,7 +12,7 @@ from tract_core import Model
 from tract_core.data import DatumType
 from tract_core.errors import RunError, TransformError
 from tract_core.model import TypedModel
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.ops.binary import Add
 from tract_core.ops.cast import Cast
 from tract_core.ops.elementwise import Exp, Neg

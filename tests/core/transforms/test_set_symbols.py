@@ -13,8 +13,8 @@ from tract_core.data import DatumType
 from tract_core.dims import symbol
 from tract_core.errors import TransformError
 from tract_core.model import TypedModel
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.substitute import substitute_in_model, symbols_in
 from tract_core.ops.binary import Add, Eq
 from tract_core.ops.cast import Cast

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tract_core.dims import Dim, symbol
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.elementwise import Neg

@@ -10,8 +10,8 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.data.boxes import boxed
 from tract_core.dims import Dim, symbol
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis
 from tract_core.ops.binary import Add, Lt, Mul, Sub

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tract_core.model.axes import AxesMapping
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Max
 from tract_core.ops.einsum import EinSum, accumulator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tract_core.model.spec import parse_typed_fact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Mul
 from tract_core.ops.elementwise import Exp

@@ -10,9 +10,9 @@ import numpy as np
 
 from tract_core.dims import Dim, symbol
 from tract_core.model.fact import TypedFact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
-from tract_core.model.spec import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Add
