@@ -5,6 +5,7 @@ import pytest
 
 from tract_core.dims import Dim, parse_dim
 from tract_core.errors import FactError
+from tract_core.model.bodies import sizes_outside
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops import submodel
@@ -67,3 +68,15 @@ def test_a_name_may_stand_for_two_sizes() -> None:
 
 def shapes(*texts: str) -> list[tuple[Dim, ...]]:
     return [tuple(map(parse_dim, text.split(","))) for text in texts]
+
+
+def test_asking_what_sizes_are_outside_changes_nothing() -> None:
+    body = TypedModel()
+    for name in "ab":
+        body.set_outputs([body.add_source(name, parse_typed_fact("S,f32", body.symbols))])
+    first = sizes_outside(body, 0, parse_typed_fact("3,f32"))
+    assert first == {"S": 3}
+    assert sizes_outside(body, 1, parse_typed_fact("4,f32"), first) is None
+    assert sizes_outside(body, 1, parse_typed_fact("3,f32"), first) == {"S": 3}
+    assert sizes_outside(body, 1, parse_typed_fact("4,f32")) == {"S": 4}
+    assert first == {"S": 3}
