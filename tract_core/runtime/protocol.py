@@ -122,7 +122,8 @@ class OwningPlan(Protocol):
 
 def running_model(plan: Plan, given: TypedModel) -> TypedModel:
     """The model that a plan really runs, which was made of the one ``given``."""
-    return plan.model if isinstance(plan, OwningPlan) else given
+    owned: object = plan.model if isinstance(plan, OwningPlan) else None
+    return owned if isinstance(owned, TypedModel) else given  # a plan may call something else its model
 
 
 Observer = Callable[[Part, Mapping[OutletId, Array]], Mapping[OutletId, Array] | None]

@@ -230,6 +230,14 @@ def test_a_runtime_with_a_model_of_its_own() -> None:
     assert [node["node_name"] for node in nodes if node["secs_per_iter"] is not None] == STEPS
 
 
+def test_what_else_a_plan_calls_its_model_is_none() -> None:
+    class Compiled:
+        model = "the name of a file"
+
+    model = chained()
+    assert running_model(Compiled(), model) is model  # type: ignore[arg-type]
+
+
 def test_parts_of_models() -> None:
     model = in_bodies()
     loop = model.node_by_name("loop").id
