@@ -331,14 +331,14 @@ def forget_symbols(kind: DType, known: frozenset[str]) -> DType:
     return map_sizes(kind, lambda dim: dim if symbols_of(dim) <= known else None)
 
 
-_CONTAINER: Final = re.compile(r"\s*(sequence|optional|map)\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
+_CONTAINER: Final = r"(?is)\s*(sequence|optional|map)\s*\((.*)\)\s*"
 _ENTRY: Final = re.compile(r"(?:\((?:[^()]|\([^()]*\))*\)|[^,])+")
 _MAX_NESTING: Final = 8
 
 
 def parse_dtype(text: str, depth: int = 0) -> DType:
     """A type from its text form, as ``f32``, ``QU8(Z:5 S:0.1)`` or ``sequence(2,_,f32)``. Raises FactError."""
-    match = _CONTAINER.fullmatch(text)
+    match = re.fullmatch(_CONTAINER, text)
     if match is None:
         return parse_plain(text)
     if depth >= _MAX_NESTING:
@@ -352,7 +352,7 @@ def parse_dtype(text: str, depth: int = 0) -> DType:
 
 
 def _parse_item(content: str, text: str, depth: int) -> ItemFact:
-    if _CONTAINER.fullmatch(content):
+    if re.fullmatch(_CONTAINER, content):
         return ItemFact(parse_dtype(content, depth + 1), ())
     *sizes, last = [token.strip() for token in re.findall(_ENTRY, content)] or [""]
     if not last:

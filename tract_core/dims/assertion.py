@@ -12,7 +12,7 @@ from tract_core.dims.parse import parse_comparison
 from tract_core.dims.tdim import Dim
 from tract_core.dims.walk import substitute, symbols_of
 
-_SCENARIO = re.compile(rf"\s*(?:({IDENTIFIER})|({QUOTED}))\s*:(.*)", re.DOTALL)
+_SCENARIO = rf"(?s)\s*(?:({IDENTIFIER})|({QUOTED}))\s*:(.*)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def parse_assertion(text: str) -> Assertion:
 
     Raises DimError saying where, what was found and what was wanted.
     """
-    match = _SCENARIO.fullmatch(text)
+    match = re.fullmatch(_SCENARIO, text)
     if match is None:
         return Assertion(*parse_comparison(text))
     name, quoted, rest = match.groups()

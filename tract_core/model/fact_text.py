@@ -19,15 +19,15 @@ from tract_core.dims import Dim, SymbolScope, is_symbolic, parse_dim, symbols_of
 from tract_core.errors import FactError
 from tract_core.model.fact import InferenceFact, TypedFact
 
-_LIKE_A_TYPE: Final = re.compile(r"(float|double|half|bfloat|fp|bf|u?int|long|str)\d*|[fiu]\d+", re.IGNORECASE)
+_LIKE_A_TYPE: Final = r"(?i)(float|double|half|bfloat|fp|bf|u?int|long|str)\d*|[fiu]\d+"
 """What others call element types: as the last entry it was meant as one, and not as a symbol."""
 
-_WITH_VALUES: Final = re.compile(r'((?:i"(?:\\.|[^"\\])*"|[^"=])*)=(.*)', re.DOTALL)
+_WITH_VALUES: Final = r'(?s)((?:i"(?:\\.|[^"\\])*"|[^"=])*)=(.*)'
 _BOOLEANS: Final = {"1": True, "0": False, "true": True, "false": False}
 
 _UNKNOWN: Final = ("_", "?")
 _ANY_RANK: Final = ".."
-_PIECE: Final = re.compile(r'i"(?:\\.|[^"\\])*"|[(),]|[^(),i]+|i', re.DOTALL)
+_PIECE: Final = r'(?s)i"(?:\\.|[^"\\])*"|[(),]|[^(),i]+|i'
 """A name in quotes, a sign that matters to where entries end, or what stands between these."""
 
 
@@ -37,7 +37,7 @@ def parse_inference_fact(text: str, scope: SymbolScope | None = None) -> Inferen
     Raises FactError or DimError when an entry is neither a size nor an element type, when the last one is the name
     that others have for an element type, when a size is negative, and when the values do not fit the fact.
     """
-    with_values = _WITH_VALUES.fullmatch(text)
+    with_values = re.fullmatch(_WITH_VALUES, text)
     if with_values is not None:
         fact = parse_inference_fact(with_values[1], scope)
         return replace(fact, value=Constant(parse_values(fact.to_typed(), with_values[2])))
@@ -45,7 +45,7 @@ def parse_inference_fact(text: str, scope: SymbolScope | None = None) -> Inferen
     if not tokens:
         return InferenceFact()
     kind = _as_type(tokens[-1])
-    if kind is None and _LIKE_A_TYPE.fullmatch(tokens[-1]):
+    if kind is None and re.fullmatch(_LIKE_A_TYPE, tokens[-1]):
         raise FactError(f"{tokens[-1]!r} in {text!r} is no element type", hint="they are written f32, i64, bool, ...")
     if kind is not None or tokens[-1] == "?":
         tokens = tokens[:-1]
@@ -80,7 +80,7 @@ def _split(text: str) -> list[str]:
     if not text.strip():
         return []
     entries, depth = [""], 0
-    for piece in _PIECE.findall(text):
+    for piece in re.findall(_PIECE, text):
         depth = max(0, depth + (piece == "(") - (piece == ")"))
         if piece == "," and depth == 0:
             entries.append("")

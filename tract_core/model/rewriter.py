@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,12 @@ def rewrites(*on: type) -> Callable[[RuleFn], Rule]:
     return make
 
 
+@cache
+def _texts(op_type: type) -> frozenset[str]:
+    """The texts of a type and of its bases."""
+    return frozenset(map(key_text, op_type.__mro__))
+
+
 @dataclass(frozen=True, slots=True)
 class ListedRule:
     """A rule of a table, whose module is imported when there is an operator of a type that it looks at."""
@@ -79,7 +86,7 @@ class ListedRule:
 
     def looks_at(self, op_type: type) -> bool:
         """Whether it looks at operators of a type. Imports nothing."""
-        return not set(self.table.types(self.name)).isdisjoint(map(key_text, op_type.__mro__))
+        return not _texts(op_type).isdisjoint(self.table.types(self.name))
 
     def rule(self) -> Rule | None:
         """The rule; ``None`` where its module cannot be imported, which the registry has reported."""

@@ -84,19 +84,6 @@ PARTNERS: TableKey[str, PartnerFn] = TableKey(
 )
 
 
-@runtime_checkable
-class _RuleLike(Protocol):
-    """What the table asks of a `tract_core.model.rewriter.Rule`: its name, what it looks at, and that it is called."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def on(self) -> tuple[type, ...]: ...
-
-    def __call__(self, model: Any, node: Any) -> Any: ...
-
-
 def what_is_wrong_with_types(on: tuple[object, ...]) -> str | None:
     """Why a rule cannot look at operators of these types, or ``None``."""
     other = next((one for one in on if not isinstance(one, type)), None)
@@ -105,12 +92,13 @@ def what_is_wrong_with_types(on: tuple[object, ...]) -> str | None:
     return None if on else "is given no type of operator, so that it never looks at anything"
 
 
-def _rule_row(key: str, value: object) -> str | None:
-    if not isinstance(value, _RuleLike):
+def _rule_row(key: str, value: Any) -> str | None:
+    name, on = getattr(value, "name", None), getattr(value, "on", None)
+    if not callable(value) or name is None or on is None:
         return f"is a {type(value).__name__}, wanted a Rule (decorate it with tract_core.model.rewriter.rewrites)"
-    if value.name != key:
-        return f"is a rule named {value.name}, wanted one named {key}"
-    return what_is_wrong_with_types(value.on)
+    if name != key:
+        return f"is a rule named {name}, wanted one named {key}"
+    return what_is_wrong_with_types(on)
 
 
 DECLUTTER: TableKey[str, Any] = TableKey(

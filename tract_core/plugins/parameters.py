@@ -93,10 +93,10 @@ def texts(name: str, key: str, value: Any) -> tuple[str, ...]:
     return tuple(items)
 
 
-_CALL: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
-_PAIR: Final = re.compile(r"\s*([A-Za-z0-9_-]+)\s*[=:](.*)", re.DOTALL)
-_BARE_KEY: Final = re.compile(r"([{,]\s*)([A-Za-z_]\w*)\s*:")
-_BARE_TEXT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*")
+_CALL: Final = r"(?s)\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:\((.*)\))?\s*"
+_PAIR: Final = r"(?s)\s*([A-Za-z0-9_-]+)\s*[=:](.*)"
+_BARE_KEY: Final = r"([{,]\s*)([A-Za-z_]\w*)\s*:"
+_BARE_TEXT: Final = r"[A-Za-z_][A-Za-z0-9_.+-]*"
 
 
 def parse_call(text: str) -> tuple[str, dict[str, Any]]:
@@ -105,13 +105,13 @@ def parse_call(text: str) -> tuple[str, dict[str, Any]]:
     A value is what JSON takes for one, where keys and single words need no quotes: ``values={B: 4}``, ``to=f16``. A
     colon does for the equals sign, as in the established engine. Raises InputError, saying what cannot be read.
     """
-    call = _CALL.fullmatch(text)
+    call = re.fullmatch(_CALL, text)
     if call is None:
         missing = "the closing parenthesis is missing" if "(" in text and ")" not in text else "it is no call"
         raise InputError(f"{text!r} cannot be read: {missing}", hint=_FORM)
     given: dict[str, Any] = {}
     for part in _parts(call[2] or ""):
-        pair = _PAIR.fullmatch(part)
+        pair = re.fullmatch(_PAIR, part)
         if pair is None:
             raise InputError(f"{text!r} cannot be read: {part.strip()!r} gives no parameter a value", hint=_FORM)
         if pair[1] in given:
@@ -139,9 +139,9 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _value(text: str, value: str) -> Any:
-    if _BARE_TEXT.fullmatch(value) and value not in ("true", "false", "null", "NaN", "Infinity"):
+    if re.fullmatch(_BARE_TEXT, value) and value not in ("true", "false", "null", "NaN", "Infinity"):
         return value
     try:
-        return json.loads(_BARE_KEY.sub(r'\1"\2":', value))
+        return json.loads(re.sub(_BARE_KEY, r'\1"\2":', value))
     except ValueError as error:
         raise InputError(f"{text!r} cannot be read: {value!r} is no value: {error}", hint=_FORM) from None

@@ -224,10 +224,10 @@ class Table(Generic[K, V]):
 
     def keep(self, plugin: str, module: str, rows: Iterable[Row]) -> None:
         """Put the rows of a module in the place of what was promised for it."""
-        values = {row.key: row.value for row in rows}
-        for name, entry in self._entries.items():
-            if isinstance(entry.value, Promise) and entry.value[:2] == (plugin, module):
-                entry.value = values[name]
+        for row in rows:
+            entry = self._entries.get(row.key)
+            if entry is not None and isinstance(entry.value, Promise) and entry.value[:2] == (plugin, module):
+                entry.value = row.value
 
     def find(self, key: object) -> V | None:
         """The row for a name, for an operator type, or for the nearest base class of it that has one; else ``None``.

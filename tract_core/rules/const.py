@@ -12,21 +12,20 @@ from tract_core.data.text_bytes import text_bytes
 from tract_core.dims import is_symbolic
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import ANY_OP, rewrites
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode, evaluate_values
-from tract_core.ops.axis import AxisOp
-from tract_core.ops.slice import Slice
 from tract_core.plugins.keys import DECLUTTER
-from tract_core.plugins.tables import Rows
+from tract_core.plugins.tables import Rows, key_text
 
 ROWS = Rows()
 
 FOLD_BYTES: Final = 4 << 20
 """A folded result may always take this many bytes. A larger one may take as many as the constants that go with it."""
 
-VIEWS: Final = (AxisOp, Slice)
+VIEWS: Final = "tract_core.ops.axis:AxisOp", "tract_core.ops.slice:Slice"
 """Operators whose result mostly is a view of their input, which takes no memory."""
 
 
@@ -57,7 +56,7 @@ def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | 
             return None
         values.append(value)
     in_budget = _within_budget(model, node)
-    if not (in_budget or isinstance(op, VIEWS)) or (in_budget and not _take_budget(model, node)):
+    if not (in_budget or _gives_a_view(op)) or (in_budget and not _take_budget(model, node)):
         return None
     folded = evaluate_values(model.registry, op, values)
     fact = node.outputs[0].fact
@@ -70,6 +69,10 @@ def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | 
     if not in_budget and not np.may_share_memory(folded.array, values[0].array):
         return None
     return ModelPatch.replace_op(model, node, Const(folded), inputs=())
+
+
+def _gives_a_view(op: TypedOp) -> bool:
+    return any(key_text(base) in VIEWS for base in type(op).__mro__)
 
 
 def _of_arrays(kind: DType) -> bool:
