@@ -34,14 +34,25 @@ def test_no_function_is_longer_than_60_lines() -> None:
     assert not long
 
 
-def loaded_by(statement: str) -> set[str]:
+def loaded_by(statement: str, *arguments: str) -> set[str]:
     """The modules that a fresh interpreter holds after ``statement``."""
     code = f"import sys; {statement}; print(' '.join(sys.modules))"
-    return set(subprocess.check_output([sys.executable, "-c", code], text=True).split())
+    return set(subprocess.check_output([sys.executable, "-c", code, *arguments], text=True).split())
 
 
 def test_importing_the_core_loads_nothing_heavy() -> None:
     assert not loaded_by("import tract_core") & {"numpy", "ml_dtypes", "onnx", "rich", "click", "tract_onnx"}
+
+
+def test_loading_a_model_loads_the_modules_of_its_operators() -> None:
+    model = ROOT / "examples" / "digits" / "digits.onnx"
+    prepare = "tract.runtime_for_name('reference').prepare(tract.onnx().load(sys.argv[1]).into_model())"
+    loaded = loaded_by(f"import tract_core as tract; {prepare}", str(model))
+    rows = ("tract_core.ops.", "tract_core.rules.", "tract_onnx.ops.", "tract_onnx.onnx_only.")
+    assert "tract_core.ops.conv" in loaded
+    assert len([name for name in loaded if name.startswith(rows)]) < 60
+    others = {f"tract_core.ops.{family}" for family in ("fft", "loop", "quantize", "resize", "scan", "sequence")}
+    assert not loaded & {*others, "difflib", "html", "numpy.ma", "rich", "tract_core.analysis.findings"}
 
 
 @pytest.mark.parametrize("module", ["onnx", "rich.console", "tract_onnx.frontend", "numpy"])

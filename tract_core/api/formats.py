@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -155,6 +154,8 @@ def _similar(path: Path) -> str | None:
         there = [one.name for one in islice(path.parent.iterdir(), MOST_NAMES)]
     except (OSError, ValueError):  # ValueError: a path that no system call takes
         return f"there is no folder {str(path.parent)!r}"
+    from difflib import get_close_matches
+
     alike = get_close_matches(path.name, [name for name in there if Path(name).suffix == path.suffix], 1, ALIKE)
     near = alike or get_close_matches(path.name, there, 1, ALIKE)
     if near:
