@@ -9,7 +9,6 @@ A function takes the node and its surroundings, adds core operators, and returns
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from tract_core.model.graph import OutletId
@@ -93,6 +92,8 @@ class OnnxOps:
         self._guesses.add(op_type)
         guess = len(self._guesses) <= MOST_GUESSES
         names = {name.lower(): name for home, name in self._versions if home == domain and guess}
+        from difflib import get_close_matches
+
         if near := get_close_matches(op_type.lower(), names, n=1, cutoff=0.8):
             return f"did you mean {names[near[0]]!r}?"
         if domain == DEFAULT_DOMAIN:
