@@ -18,6 +18,7 @@ import pytest
 from onnx import TensorProto, helper
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "plugins"
+WHOLE = ("example", "fuse", "lines", "palette")
 BROKEN = ("import", "hook", "rows", "runtime")
 DECAY = [0.5, 0.9, 0.25]
 
@@ -55,7 +56,7 @@ class Environment:
 def environment(tmp_path_factory: pytest.TempPathFactory, fresh_environment: Callable[[Path], Path]) -> Environment:
     folder = tmp_path_factory.mktemp("environment")
     python = fresh_environment(folder / "venv")
-    ours = [EXAMPLES / "tract_example", EXAMPLES / "tract_fuse", *(EXAMPLES / f"broken_{name}" for name in BROKEN)]
+    ours = [EXAMPLES / name for name in (*(f"tract_{one}" for one in WHOLE), *(f"broken_{one}" for one in BROKEN))]
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "install", "--quiet"]
     subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--no-index", *ours], check=True, timeout=300)
     return Environment(python, folder)
@@ -277,6 +278,111 @@ def test_a_broken_runtime_is_an_error_of_ours_and_the_others_work(environment, m
 def test_a_broken_transform_is_an_error_of_ours(environment, model):
     refused = environment.run("-m", "tract_core", model, "-t", "broken", "dump", status=1)
     assert "apply of transform 'broken' of tract-broken-runtime failed: IndexError: no such node" in refused.stderr
+
+
+LINES = """\
+# distances
+input x: B,3
+input y: B,3,f32
+d = sub x y
+s = square d
+output s
+"""
+
+
+class TestFormat:
+    """A format that a plugin brings whole."""
+
+    def test_it_is_read_and_run(self, environment):
+        found = environment.code(
+            f"""
+            import numpy as np, tract_core as tract
+            open("m.lines", "w").write({LINES!r})
+            x, y = np.float32([[1, 2, 3]]), np.float32([[0, 4, 3]])
+            for model in (tract.load("m.lines"), tract.lines().load("m.lines"), tract.Lines().loads({LINES!r})):
+                print(model.into_runnable().run([x, y])[0].to_numpy().tolist())
+            typeless = {LINES.replace(",f32", "")!r}
+            print(tract.lines().loads(typeless, default_type="f64").output_fact(0).dump(), "lines" in dir(tract))
+            """
+        )
+        assert found.splitlines() == ["[[1.0, 4.0, 0.0]]"] * 3 + ["B,3,f64 True"]
+
+    def test_it_is_written_and_read_again(self, environment):
+        (environment.folder / "a.lines").write_text(LINES)
+        environment.tract("a.lines", "save", "b.lines", "--lines-comment", "as read")
+        written = (environment.folder / "b.lines").read_text()
+        assert written == LINES.replace("# distances", "# as read").replace("B,3\n", "B,3,f32\n")
+        environment.tract("b.lines", "save", "c.txt", "--as", "lines", "--lines-comment", "as read")
+        assert (environment.folder / "c.txt").read_text() == written
+
+    def test_flags_with_values(self, environment):
+        (environment.folder / "a.lines").write_text(LINES.replace("y: B,3,f32", "y: B,3"))
+        shown = environment.tract("a.lines", "--lines-default-type", "f16", "-s")
+        assert "output 0: s  B,3,f16" in shown
+        assert "--lines-default-type TYPE" in environment.tract("--help")
+        assert "--lines-comment TEXT" in environment.tract("save", "--help")
+
+    def test_what_it_cannot_say_is_refused_and_nothing_is_lost(self, environment, model):
+        (environment.folder / "kept.lines").write_text("as it was")
+        refused = environment.run("-m", "tract_core", model, "save", "kept.lines", status=1).stderr
+        assert "(Smooth): the format has no word for it" in refused
+        assert (environment.folder / "kept.lines").read_text() == "as it was"
+        for file, arguments, problem in (
+            ("kept.onnx", (), "no installed format writes files named *.onnx; installed: lines (.lines)"),
+            ("x.lines", ("--as", "onnx"), "the format onnx is only read; formats that are written: lines"),
+            ("x.lines", ("--as", "nnef"), "format 'nnef' is not installed"),
+        ):
+            refused = environment.run("-m", "tract_core", model, "save", file, *arguments, status=1).stderr
+            assert problem in refused
+
+    def test_the_doctor_lists_every_line_that_is_wrong(self, environment):
+        (environment.folder / "bad.lines").write_text("input x: 3\ny = sqare x\nfoo bar\n")
+        found = json.loads(environment.tract("bad.lines", "doctor", "--json", status=1))
+        assert [(one["problem"], one["places"]) for one in found["findings"]] == [
+            ("there is no operator 'sqare'", ["bad.lines: line 2"]),
+            ("'foo bar' is no line of the format", ["bad.lines: line 3"]),
+        ]
+
+
+class TestStage:
+    """A transform with a stage of the command, and a report."""
+
+    DIGITS = EXAMPLES.parent / "digits" / "digits.onnx"
+
+    def test_its_flag_turns_it_on(self, environment):
+        for flags, fewest, most in (((), 100, 100_000), (("--palette", "3"), 2, 8)):
+            environment.tract(self.DIGITS, *flags, "--pass", "palette", "dump", "-q")
+            found = environment.code(
+                """
+                import sys, numpy as np
+                from tract_core.cli.frame import app
+                from tract_core.cli.pipeline import Pipeline
+                from tract_core.cli.global_flags import GlobalFlags
+                staged = {"palette": int(sys.argv[3])} if len(sys.argv) > 3 else {}
+                flags = GlobalFlags(model=sys.argv[1], staged=staged)
+                model = Pipeline(flags, lambda text: None, lambda model: None).at("palette")
+                weights = [n.op.value.array for n in model.live_nodes() if n.op.name == "Const"]
+                print(max(len(np.unique(w)) for w in weights if w.size >= 16))
+                """,
+                self.DIGITS,
+                *flags,
+            )
+            assert fewest <= int(found) <= most
+
+    def test_it_is_listed_and_its_values_are_checked(self, environment):
+        assert "set-declutter, palette," in " ".join(environment.tract("--help").split())
+        refused = environment.run("-m", "tract_core", self.DIGITS, "--palette", "9", "-s", status=1)
+        assert "'bits' is 9, wanted 1 to 8" in refused.stderr
+        refused = environment.run("-m", "tract_core", self.DIGITS, "--palette", "few", "-s", status=2)
+        assert "Invalid value for '--palette'" in refused.stderr
+
+    def test_the_doctor_tells_what_it_would_do(self, environment):
+        found = json.loads(environment.tract(self.DIGITS, "--palette", "1", "doctor", "--json"))
+        remarks = [one for one in found["findings"] if one["kind"] == "palette"]
+        assert len(remarks) > 3
+        assert all(one["severity"] == "remark" and "with 1 bits" in one["problem"] for one in remarks)
+        found = json.loads(environment.tract(self.DIGITS, "-t", "palette(bits=8)", "doctor", "--json"))
+        assert not [one for one in found["findings"] if one["kind"] == "palette"]
 
 
 class TestConformance:

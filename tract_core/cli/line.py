@@ -174,7 +174,7 @@ class Splitter:
         found = self._command(command)
         if found is None:
             return {}
-        return _by_name([*found.params, click.Option(sorted(HELP), is_flag=True)])
+        return _by_name(found.get_params(click.Context(found, help_option_names=sorted(HELP))))
 
     def _command(self, name: str) -> click.Command | None:
         return self.commands.get_command(self.ctx, name)

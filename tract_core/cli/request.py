@@ -36,10 +36,12 @@ class Request(GlobalFlags):
     def pipeline(self) -> Pipeline:
         """The stages of loading, each computed when it is asked for."""
         from tract_core.cli.pipeline import Pipeline
+        from tract_core.cli.stages import check_places
 
         if self.model is None:
             raise InputError("no model was named", hint="write 'tract MODEL SUBCOMMAND'")
         self._check_runtime()
+        check_places(self.staged)
         return Pipeline(self, self.say, self.prepare)
 
     def _check_runtime(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ from tract_core.cli.command import Flag
 from tract_core.cli.formats import as_flag, attributes_of
 from tract_core.plugins import default_registry
 from tract_core.plugins.descriptor import Stage
-from tract_core.plugins.stages import in_order
+from tract_core.plugins.stages import in_order, what_is_wrong
 
 GROUP = "How far to take it"
 
@@ -51,6 +52,15 @@ def _starting(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 def stages() -> list[str]:
     """The names of all stages, in order."""
     return in_order(default_registry().stages())
+
+
+def check_places(staged: Iterable[str]) -> None:
+    """Refuse stages that are asked for and cannot have their place. Raises PluginError."""
+    added = default_registry().stages()
+    for name in staged:
+        error = what_is_wrong(added[name], added)
+        if error is not None:
+            raise error.at(f"plugin of {default_registry().owner('tract_stages', name)}")
 
 
 def stage_flags() -> list[StageFlag]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
@@ -46,9 +47,11 @@ def _plain(op: Any, pool: PoolSpec, shape: Any) -> Padding | None:
     if not isinstance(padding, ExplicitOnnxPool):
         return None
     explicit = Explicit(padding.before, padding.after)
-    if padding.ceil_mode and pool.plan(op, shape) != replace(pool, padding=explicit).plan(op, shape):
-        return None
-    return explicit
+    try:
+        same = not padding.ceil_mode or pool.plan(op, shape) == replace(pool, padding=explicit).plan(op, shape)
+    except FactError:  # rounded down, not a single window fits
+        same = False
+    return explicit if same else None
 
 
 for rule in (drop_unread_indices, plain_padding):

@@ -16,6 +16,7 @@ from tract_core.plugins.descriptor import CORE_PLUGIN, PluginRecord, PluginState
 from tract_core.plugins.keys import AXES, COST, REFERENCE, STATE, SYMBOLIC
 from tract_core.plugins.missing import RESERVED
 from tract_core.plugins.registry import Registry
+from tract_core.plugins.stages import what_is_wrong
 from tract_core.plugins.tables import key_text
 
 Finding = tuple[str, PluginError]
@@ -38,6 +39,7 @@ def check_up(registry: Registry) -> list[PluginRecord]:
             *_operators_without_meaning(registry, loaded),
             *_keys_that_are_no_operators(loaded),
             *_names_of_runtimes(registry, record),
+            *_places_of_stages(registry, record),
         ]
         for doing, error in findings:
             record.fail(doing, error)
@@ -119,6 +121,22 @@ def _operators_in(module: str) -> list[type]:
     found = vars(sys.modules[module]).values()
     kinds = [one for one in found if isinstance(one, type) and one.__module__ == module]
     return [one for one in kinds if TypedOp in one.__mro__ and not _has_children(one)]
+
+
+def _places_of_stages(registry: Registry, record: PluginRecord) -> Iterator[Finding]:
+    added = registry.stages()
+    for name, stage in added.items():
+        if registry.plugin_behind("tract_stages", name) is not record:
+            continue
+        wrong = what_is_wrong(stage, added)
+        if wrong is not None:
+            yield f"stage {name!r}", wrong
+        if stage.transform not in registry.transforms():
+            there = ", ".join(registry.transforms())
+            yield (
+                f"stage {name!r}",
+                PluginError(f"there is no transform {stage.transform!r}", hint=f"there are {there}"),
+            )
 
 
 def _names_of_runtimes(registry: Registry, record: PluginRecord) -> Iterator[Finding]:

@@ -122,8 +122,7 @@ class Wiring:
 
     def count(self, x: OutletId, what: str) -> int:
         """The number of elements, which must be known before the model runs. Raises Unsupported, naming ``what``."""
-        if not self.dtype(x).is_integer():
-            raise FactError(f"the {what} are given as {self.fact(x)}, wanted integers")
+        self._check_integers(x, what)
         volume = self.shape(x).volume
         if is_symbolic(volume):
             raise Unsupported(f"the number of {what} must be known when the model is loaded, found {self.fact(x)}")
@@ -133,7 +132,18 @@ class Wiring:
 
     def known_ints(self, x: OutletId, what: str) -> tuple[int, ...]:
         """The integers in an input, which must be known before the model runs. Raises Unsupported, naming ``what``."""
+        self._check_integers(x, what)
         return tuple(int(value) for value in self.known(x, what).reshape(-1).tolist())
+
+    def ints(self, x: OutletId, what: str) -> tuple[int, ...] | None:
+        """The integers in an input, where they are known and free of symbols. Raises FactError for another type."""
+        self._check_integers(x, what)
+        known = self.constant(x)
+        return None if known is None else tuple(int(value) for value in known.reshape(-1).tolist())
+
+    def _check_integers(self, x: OutletId, what: str) -> None:
+        if not self.dtype(x).is_integer():
+            raise FactError(f"{self.fact(x)} is given for the {what}, wanted integers")
 
     def axis(self, axis: int, rank: int) -> int:
         """An axis counted from the front, from one that may be negative. Raises FactError outside the rank."""

@@ -29,6 +29,7 @@ def test_indices_that_nothing_reads_are_not_computed(read: tuple[int, ...], outp
         (7, ExplicitOnnxPool((0, 0), (0, 0)), Valid()),
         (7, ExplicitOnnxPool((0, 0), (0, 0), True), Valid()),
         (8, ExplicitOnnxPool((0, 0), (0, 0), True), ExplicitOnnxPool((0, 0), (0, 0), True)),
+        (2, ExplicitOnnxPool((0, 0), (0, 0), True), ExplicitOnnxPool((0, 0), (0, 0), True)),
         (8, Explicit((0, 0), (0, 0)), Valid()),
     ],
     ids=str,

@@ -30,9 +30,9 @@ def _running(kind: type[Running], node: OnnxNode, wire: Wiring) -> OutletId:
     x = wire.input(0)
     exclusive, reverse = node.flag("exclusive"), node.flag("reverse")
     axis = wire.number(wire.input(1))
-    number = wire.constant(axis)
-    if number is not None:
-        return wire.op(kind(wire.axis(int(number), wire.rank(x)), exclusive, reverse), x)
+    known = wire.ints(axis, f"axis of {node.op_type}")
+    if known is not None:
+        return wire.op(kind(wire.axis(known[0], wire.rank(x)), exclusive, reverse), x)
     axes = wire.unsqueeze(axis, [0])
     moved = wire.through(wire_move_axes, x, axes)
     joined = wire.op(kind(wire.rank(x) - 1, exclusive, reverse), moved)

@@ -37,11 +37,10 @@ def dft_17(node: OnnxNode, wire: Wiring) -> OutletId:
 def dft_20(node: OnnxNode, wire: Wiring) -> OutletId:
     """The axis is an input"""
     x, given = wire.input(0), wire.optional(2)
-    axis = None if given is None else wire.i64(wire.number(given))
-    known = np.array(-2) if axis is None else wire.constant(axis)
-    if axis is None or known is not None:
-        return _dft(node, wire, x, -2 if known is None else int(known))
-    return _dft_computed(node, wire, x, axis)
+    known = (-2,) if given is None else wire.ints(wire.number(given), "axis of DFT")
+    if given is None or known is not None:
+        return _dft(node, wire, x, -2 if known is None else known[0])
+    return _dft_computed(node, wire, x, wire.i64(wire.number(given)))
 
 
 def _dft_computed(node: OnnxNode, wire: Wiring, x: OutletId, axis: OutletId) -> OutletId:

@@ -42,9 +42,9 @@ def pad_11(node: OnnxNode, wire: Wiring) -> OutletId:
     axes = wire.optional(3)
     if axes is None:
         return wire.through(wire_dyn_pad, x, pads, mode, value=value)
-    known, chosen = wire.dims(pads), wire.constant(axes)
+    known, chosen = wire.dims(pads), wire.ints(axes, "axes of Pad")
     if known is not None and chosen is not None:
-        pairs = _pairs(known, wire.axes([int(axis) for axis in chosen], wire.rank(x)), wire.rank(x))
+        pairs = _pairs(known, wire.axes(chosen, wire.rank(x)), wire.rank(x))
         flat = wire.const([before for before, _ in pairs] + [after for _, after in pairs])
         return wire.through(wire_dyn_pad, x, flat, mode, value=value)
     moved = wire.through(wire_move_axes, x, axes)
