@@ -85,9 +85,9 @@ class Calls:
         if len(outputs) != len(self._kinds):
             raise ValueError(f"it returned {len(outputs)} outputs, the model has {len(self._kinds)}")
         lent = [one for array in arrays for one in tensors_in(array)]
-        apart = partial(_apart, inputs=lent)
+        copied = partial(_copied, inputs=lent)
         return [
-            given_back(array, kind, apart if slot in self._lent else _array)
+            given_back(array, kind, copied if slot in self._lent else _array)
             for slot, (array, kind) in enumerate(zip(outputs, self._kinds, strict=True))
         ]
 
@@ -139,7 +139,7 @@ def _array(output: Any) -> Array:
     return np.asarray(output)
 
 
-def _apart(output: Any, inputs: Sequence[Array]) -> Array:
+def _copied(output: Any, inputs: Sequence[Array]) -> Array:
     """An output, copied where it is part of an input, which its owner may change later."""
     array = _array(output)
     return array.copy() if any(np.may_share_memory(array, one) for one in inputs) else array

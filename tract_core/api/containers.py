@@ -10,26 +10,26 @@ from tract_core.data import Container, DatumType, DType, MapType, SequenceType
 from tract_core.plugins.keys import Array
 
 
-def given_back(array: Array, kind: DType, apart: Callable[[Array], Array]) -> Any:
+def given_back(array: Array, kind: DType, copied: Callable[[Array], Array]) -> Any:
     """A `Tensor`; a list for a sequence, a value or ``None`` for an optional, a dictionary for a map.
 
-    Single values in a map are NumPy's numbers, and texts. ``apart``: copies an array that the model may not give away.
+    Single values in a map are NumPy's numbers, and texts. ``copied``: copies an array that the model may not give away.
     """
-    return _held(array.item(), kind, apart) if isinstance(kind, Container) else Tensor.around(apart(array), kind)
+    return _held(array.item(), kind, copied) if isinstance(kind, Container) else Tensor.around(copied(array), kind)
 
 
-def _held(value: Any, kind: DType, apart: Callable[[Array], Array]) -> Any:
+def _held(value: Any, kind: DType, copied: Callable[[Array], Array]) -> Any:
     if not isinstance(kind, Container):
-        return Tensor.around(apart(value), kind)
+        return Tensor.around(copied(value), kind)
     item = kind.item.datum_type
     if isinstance(kind, SequenceType):
-        return [_held(one, item, apart) for one in value]
+        return [_held(one, item, copied) for one in value]
     if isinstance(kind, MapType):
-        return {key: _value(one, item, apart) for key, one in value.items()}
-    return None if value is None else _held(value, item, apart)
+        return {key: _value(one, item, copied) for key, one in value.items()}
+    return None if value is None else _held(value, item, copied)
 
 
-def _value(value: Any, kind: DType, apart: Callable[[Array], Array]) -> Any:
+def _value(value: Any, kind: DType, copied: Callable[[Array], Array]) -> Any:
     """What is in a map: a single number or text as such, so that entries can be sorted and printed."""
     single = isinstance(kind, DatumType) and value.ndim == 0
-    return value[()] if single else _held(value, kind, apart)
+    return value[()] if single else _held(value, kind, copied)
