@@ -24,7 +24,8 @@ NUMBER = 1000
 SHAPE = (2, 64)
 
 HERE = Path(__file__).resolve().parents[1]
-CASES = ("State.run", "Runnable.run", "State.run, with every check", "binding of one symbol")
+BOUND = "types, shapes, one symbol bound"
+CASES = ("State.run", "Runnable.run", "State.run, with every check", BOUND, "of which: binding")
 
 
 class NullState:
@@ -70,13 +71,15 @@ def cases() -> dict[str, Callable[[], Any]]:
 
     from tract_core.api.runnable import Runnable
     from tract_core.api.runtime import runtime_for_name
-    from tract_core.model.fact_text import parse_typed_fact
+    from tract_core.data import DatumType
+    from tract_core.dims import symbol
+    from tract_core.model.fact import TypedFact
     from tract_core.model.typed import TypedModel
     from tract_core.ops.elementwise import Exp
     from tract_core.runtime.plan import TypedSimplePlan
 
     model = TypedModel()
-    source = model.add_source("x", parse_typed_fact("B,64,f32", model.symbols))
+    source = model.add_source("x", TypedFact.of(DatumType.F32, (symbol("B"), 64)))
     model.set_outputs(model.wire_node("y", Exp(), [source]))
     runtime = runtime_for_name("reference")
     x, y = np.ones(SHAPE, np.float32), np.zeros(SHAPE, np.float32)
@@ -87,15 +90,18 @@ def cases() -> dict[str, Callable[[], Any]]:
         "Runnable.run": _calling(runnable, x),
     }
     try:
+        from tract_core.runtime.binding_plan import BindingPlan
         from tract_core.runtime.host import Bodies, HostState, host_nodes
         from tract_core.runtime.turn import Turn
     except ImportError:  # an older version
         from tract_core.runtime.binding import bind_inputs
 
         names, facts = ["x"], [model.outlet_fact(source)]
-        return found | {"binding of one symbol": lambda: bind_inputs(names, facts, [x])}
+        return found | {BOUND: lambda: bind_inputs(names, facts, [x])}
     turn = Turn(model, host_nodes(model))
-    found["binding of one symbol"] = lambda: turn.bind([x])
+    found[BOUND] = lambda: turn.bind([x])
+    plan_of_binding, shapes = BindingPlan.of([model.outlet_fact(source)]), [SHAPE]
+    found["of which: binding"] = lambda: plan_of_binding.values(shapes)
     if hasattr(HostState, "reset"):
         plan = NullPlan(y, turn, lambda: HostState(model, Bodies(TypedSimplePlan)))
         state = Runnable(model, plan, runtime).spawn_state()
