@@ -5,12 +5,11 @@ from __future__ import annotations
 from difflib import get_close_matches
 from pathlib import Path
 
-from tract_core.model.spec import parse_inference_fact
-
 from tract_core.analysis.findings import Examination
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 from tract_core.model.fact import TypedFact
+from tract_core.model.fact_text import parse_inference_fact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.wiring import wire_one
