@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, Final, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -80,24 +79,13 @@ def check_sizes(shape: ShapeFact) -> None:
             raise LimitExceeded(f"the result would have the shape [{shape}], in which a size has more than 64 bits")
 
 
-NO_ANNOTATIONS: Final[Mapping[type, Any]] = MappingProxyType({})
-
-
-def _no_annotations() -> Mapping[type, Any]:
-    return NO_ANNOTATIONS
-
-
 @dataclass(frozen=True, slots=True)
 class TypedFact:
-    """Element type and shape of a tensor, its value where that is known, and what plugins note about it.
-
-    ``annotations`` is keyed by the type of the note; the core carries the notes and reads none of them.
-    """
+    """Element type and shape of a tensor, and its value where that is known."""
 
     datum_type: DType
     shape: ShapeFact
     value: Value | None = None
-    annotations: Mapping[type, Any] = field(default_factory=_no_annotations, compare=False, hash=False)
 
     @staticmethod
     def of(datum_type: DType, shape: Iterable[Dim]) -> TypedFact:
@@ -141,11 +129,11 @@ class TypedFact:
         return self if self.value is None else replace(self, value=None)
 
     def with_shape(self, shape: Iterable[Dim]) -> TypedFact:
-        """The same element type in another shape, value and annotations dropped."""
+        """The same element type in another shape, the value dropped."""
         return TypedFact(self.datum_type, ShapeFact(shape))
 
     def with_type(self, datum_type: DType) -> TypedFact:
-        """The same shape with another element type, value and annotations dropped."""
+        """The same shape with another element type, the value dropped."""
         return TypedFact(datum_type, self.shape)
 
     def substitute(self, values: Mapping[str, Dim]) -> TypedFact:
@@ -157,9 +145,6 @@ class TypedFact:
         if value is not None:
             value = in_type(value, self.datum_type)
         return replace(self, datum_type=substitute_in_type(self.datum_type, values), shape=shape, value=value)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _restored, (self.datum_type, self.shape, self.value, dict(self.annotations))
 
     def compatible_with(self, other: TypedFact) -> bool:
         """Whether a tensor of one may stand where the other is expected: same type, no size known to differ."""
@@ -174,11 +159,6 @@ def in_type(value: Value, kind: DType) -> Value:
     if isinstance(value, SymbolicArray) or value.datum_type == kind.storage:
         return value
     return Constant(value.array.astype(kind.numpy))
-
-
-def _restored(kind: DType, shape: ShapeFact, value: Value | None, annotations: dict[type, Any]) -> TypedFact:
-    """Pickling support: annotations are held read-only, which cannot be pickled."""
-    return TypedFact(kind, shape, value, MappingProxyType(annotations) if annotations else NO_ANNOTATIONS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,8 +164,6 @@ class ModelPatch:
             after = replace(after, value=before.value)
         if before.shape != after.shape and before.shape.is_concrete:
             after = replace(after, shape=before.shape)
-        if before.annotations and not after.annotations:
-            after = replace(after, annotations=before.annotations)
         self.target.set_outlet_fact(new, after)
         return more
 

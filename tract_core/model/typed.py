@@ -201,14 +201,14 @@ class TypedModel(Graph[TypedFact, TypedOp]):
             value = self._value_of(op, inputs, outputs[0])
             if value is not None:
                 fact = outputs[0]
-                return (TypedFact(fact.datum_type, fact.shape, value, fact.annotations),)
+                return (TypedFact(fact.datum_type, fact.shape, value),)
         return outputs
 
     def _simplify(self, fact: TypedFact, announced: frozenset[str]) -> TypedFact:
         # A symbol that the node is to bind must stay in its fact.
         settled = [self.conditions.settle(dim, but=announced) for dim in fact.shape]
         shape = ShapeFact(self.symbols.simplify(dim) if is_symbolic(dim) else dim for dim in settled)
-        return fact if shape == fact.shape else TypedFact(fact.datum_type, shape, fact.value, fact.annotations)
+        return fact if shape == fact.shape else TypedFact(fact.datum_type, shape, fact.value)
 
     def _value_of(self, op: TypedOp, inputs: Sequence[TypedFact], output: TypedFact) -> Value | None:
         if not inputs or not (output.datum_type.is_integer() or output.datum_type.is_bool()) or not op.pure:
