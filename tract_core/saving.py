@@ -7,7 +7,6 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from secrets import token_hex
 from typing import IO, Final
 
 from tract_core.errors import InputError
@@ -33,7 +32,7 @@ def whole_file(path: str | Path) -> Generator[IO[bytes]]:
     behind it), and where it cannot be written.
     """
     target = Path(path)
-    unfinished = target.parent / f".{token_hex(8)}.unfinished"
+    unfinished = target.parent / f".{os.urandom(8).hex()}.unfinished"
     try:
         mode = _mode_of(target)
         _unfinished.add(unfinished)

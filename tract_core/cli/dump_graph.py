@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from tract_core.cli.assertions import asserts_anything, check_assertions, check_outputs
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.pipeline import wired
-from tract_core.cli.profile_report import measured, print_profile, write_trace
 from tract_core.cli.render import Show, describe, print_graph
 from tract_core.errors import InputError
 from tract_core.model.graph import Graph
@@ -39,16 +38,22 @@ def dump(request: Request, flags: Flags) -> None:
 
         draw(request, model, flags, _chosen(model, flags))
     elif flags["as_json"]:
+        from tract_core.cli.profile_report import measured
+
         print_json(json.dumps(measured(request, wired(model), flags), indent=1))
     elif flags["summary"]:
         print_summary(request, model)
     elif flags["profile"] and not flags["quiet"]:
+        from tract_core.cli.profile_report import measured, print_profile
+
         running = _running(request, wired(model))
         print_profile(request, running, measured(request, running, flags), _show(request, running, flags))
     elif not flags["quiet"]:
         shown = _running(request, _typed(model)) if flags["explain"] else model
         print_graph(request.console, shown, _show(request, shown, flags))
     if flags["trace"]:
+        from tract_core.cli.profile_report import write_trace
+
         typed = wired(model)
         write_trace(request, typed, flags, inputs_for(request, typed, {**flags, "random": True}))
     if asserts_anything(flags):

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tract_core.analysis.cut import set_inputs
-from tract_core.analysis.edge_context import add_edge_context
 from tract_core.analysis.findings import Examination
 from tract_core.analysis.inference import InferenceModel
 from tract_core.api.formats import find_format
@@ -158,6 +157,8 @@ class Pipeline:
         for outlet in model.inputs:
             before, after = self.context_of(model.outlet_name(outlet))
             if before or after:
+                from tract_core.analysis.edge_context import add_edge_context
+
                 add_edge_context(model, outlet, before, after)
 
     def _analyse(self, model: AnyModel) -> AnyModel:
