@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from tract_core.api.arrays import read_only
 from tract_core.data.boxes import tensors_in
 from tract_core.errors import InputError
 from tract_core.plugins.keys import Array
@@ -33,7 +34,7 @@ def arrays_to_fill(given: Sequence[Any], names: Sequence[str]) -> list[Array]:
 
 def without_overlap(inputs: Sequence[Array], filled: Sequence[Array]) -> list[Array]:
     """The inputs, each copied that shares memory with an array that is filled, so that it is read as it was given."""
-    return [deepcopy(array) if _overlaps(array, filled) else array for array in inputs]
+    return [read_only(deepcopy(array)) if _overlaps(array, filled) else array for array in inputs]
 
 
 def _overlaps(array: Array, filled: Sequence[Array]) -> bool:

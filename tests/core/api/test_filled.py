@@ -80,6 +80,21 @@ def test_inputs_are_read_as_they_were_given(pair: Runnable) -> None:
     assert pair.run([shifted[:3], shifted[1:]], out=[shifted[:3], empty(3, 2)])[0].tolist() == wanted.tolist()
 
 
+def test_copies_of_inputs_are_read_only_too(affine: Maker) -> None:
+    class Looks:
+        def spawn(self) -> Looks:
+            return self
+
+        def run(self, inputs: Any, out: Any) -> Any:
+            assert not inputs[0].flags.writeable
+            assert not np.shares_memory(inputs[0], out[0])
+            return out
+
+    memory = np.zeros((2, 3), np.float32)
+    runnable = Runnable(affine().into_typed(), Looks(), runtime_for_name("reference"))  # pyright: ignore[reportArgumentType]: it looks on
+    assert runnable.run([memory], out=[memory])[0] is memory
+
+
 def test_outputs_that_are_views_on_inputs() -> None:
     """One output is an input, the other a transposed view on it, and both arrays lie where the input lies."""
     model = TypedModel()
