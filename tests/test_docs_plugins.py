@@ -80,15 +80,15 @@ def test_an_operator_with_importer_rule_and_case_takes_fifty_lines():
 MISTAKES = {
     "a hook": (
         PLUGIN,
-        "def tract_operators",
-        "def tract_operator",
-        "there is no hook 'tract_operator'",
-        "'tract_operators'?",
+        "def tract_rows",
+        "def tract_row",
+        "there is no hook 'tract_row'",
+        "'tract_rows'?",
     ),
     "a hook without its mark": (
         PLUGIN,
-        "@hookimpl\ndef tract_op",
-        "def tract_op",
+        "@hookimpl\ndef tract_rows",
+        "def tract_rows",
         "is not marked as a hook",
         "@hookimpl above it",
     ),

@@ -108,7 +108,7 @@ class TestListing:
         )
         example = listed["example"]
         assert (example["distribution"], example["version"]) == ("tract-example", "0.1.0")
-        assert set(example["hooks"]) >= {"tract_operators", "tract_importers", "tract_runtimes", "tract_commands"}
+        assert set(example["hooks"]) >= {"tract_rows", "tract_runtimes", "tract_commands"}
 
     def test_the_cause_of_every_failure_is_told(self, environment):
         listed = listing(environment, "--check", status=1)
@@ -430,7 +430,7 @@ class TestConformance:
                     return {{"slow": "my_registry:SlowRuntime"}}
 
                 @hookimpl
-                def tract_operators(self):
+                def tract_rows(self):
                     return {{"known_gaps": ["my_registry"]}}
 
             def registry():

@@ -115,7 +115,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
 
 
 @hookimpl
-def tract_operators() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:
+def tract_rows() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:
     """The rows of `row_modules` by the index beside this module, and the cases of all operators."""
     cases = [f"tract_core.testing.cases.{family}" for family in (*_BASICS, *_FAMILIES)]
     return {**read_index(__file__), "cases": cases}

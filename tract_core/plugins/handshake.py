@@ -53,8 +53,9 @@ def check_hooks(plugin: object) -> None:
         if name not in _HOOKS:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, _HOOKS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the hooks are {', '.join(_HOOKS)}"
+            start = f"{hookspecs.PROJECT}_"  # which they have in common
+            near = get_close_matches(name.removeprefix(start), [hook.removeprefix(start) for hook in _HOOKS], n=1)
+            hint = f"did you mean {start + near[0]!r}?" if near else f"the hooks are {', '.join(_HOOKS)}"
             raise PluginError(f"there is no hook {name!r}", hint=hint)
         argument = next(iter(inspect.signature(function).parameters), None)
         if argument is not None:

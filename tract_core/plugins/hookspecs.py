@@ -42,22 +42,17 @@ def tract_tables() -> Mapping[str, str]:  # pyright: ignore[reportReturnType]: a
 
 
 @hookspec
-def tract_operators() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:  # pyright: ignore[reportReturnType]: a specification has no body
+def tract_rows() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:  # pyright: ignore[reportReturnType]: a specification has no body
     """Which modules hold rows of which table: ``{"reference": ["my_plugin.ops.norm"], ...}``.
 
     Each module has a ``ROWS`` of type `Rows`. Asked at the first question to any table; a module is imported at the
     first question to a table that it is listed for. When one of its rows does not fit the table, none is taken; when
     somebody else was first with one, the others are. A plugin with many modules may return an index in the place of the
     list (`tract_core.plugins.index`): then a module is imported when one of its rows is needed.
-    """
 
-
-@hookspec
-def tract_importers() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:  # pyright: ignore[reportReturnType]: a specification has no body
-    """Like `tract_operators`, for the tables of frontends (as ``"onnx"``: how one operator of a file is wired).
-
-    Rows for the table of a frontend that is not installed wait and do no harm: nothing asks the table, so that their
-    modules are never imported, and may import the frontend.
+    Tables of file formats are among them (``"onnx"``: how one operator of a file is wired). Rows for a table of a
+    distribution that is not installed wait and do no harm: nothing asks the table, so that their modules are never
+    imported, and may import that distribution.
     """
 
 

@@ -74,8 +74,7 @@ def runtimes(answer: object) -> Offer:
 
 CHECKS: Final[Mapping[str, Callable[[object], Offer]]] = {
     "tract_tables": references,
-    "tract_operators": modules,
-    "tract_importers": modules,
+    "tract_rows": modules,
     "tract_formats": formats,
     "tract_stages": stages,
     "tract_transforms": references,

@@ -41,7 +41,7 @@ from tract_core.version import version
 K = TypeVar("K")
 V = TypeVar("V")
 
-_ROW_HOOKS = ("tract_operators", "tract_importers")
+_ROWS = "tract_rows"
 _NAME_HOOKS = ("tract_tables", "tract_formats", "tract_transforms", "tract_stages", "tract_runtimes", "tract_commands")
 
 
@@ -147,7 +147,7 @@ class Registry:
 
     def _listed_for(self, table: str) -> Mapping[tuple[str, str], tuple[PluginRecord, Listed]]:
         """The modules that are listed for a table, in order, by the names of plugin and module."""
-        offers = [(record, offer.get(table, ())) for hook in _ROW_HOOKS for record, offer in self._ask(hook)]
+        offers = [(record, offer.get(table, ())) for record, offer in self._ask(_ROWS)]
         return {(record.name, one.module): (record, one) for record, listed in offers for one in listed}
 
     def _rows_of(self, record: PluginRecord, module: str) -> Rows | None:
@@ -281,8 +281,7 @@ class Registry:
     def ask_everything(self) -> list[PluginRecord]:
         """Ask every hook of every plugin, so that failures show; like `plugins`, it imports only the plugin modules."""
         with self._asking():
-            for hook in _ROW_HOOKS:
-                self._ask(hook)
+            self._ask(_ROWS)
             for hook in _NAME_HOOKS:
                 self._offered(hook)
         return self.plugins()
@@ -304,11 +303,10 @@ class Registry:
         """The names of the tables that installed plugins ask."""
         return list(self._offered("tract_tables"))
 
-    def listed_modules(self, record: PluginRecord) -> Mapping[str, tuple[str, tuple[str, ...]]]:
-        """What a plugin lists as modules of rows: by table, the hook, and the modules."""
-        answers = [(hook, offer) for hook in _ROW_HOOKS for one, offer in self._ask(hook) if one is record]
-        names = {table: (hook, listed) for hook, offer in answers for table, listed in offer.items()}
-        return {table: (hook, tuple(one.module for one in listed)) for table, (hook, listed) in names.items()}
+    def listed_modules(self, record: PluginRecord) -> Mapping[str, tuple[str, ...]]:
+        """What a plugin lists as modules of rows, by table."""
+        answers = [offer for one, offer in self._ask(_ROWS) if one is record]
+        return {table: tuple(one.module for one in listed) for offer in answers for table, listed in offer.items()}
 
     def loaded_rows(self, record: PluginRecord, module: str) -> Rows | None:
         """The rows of a plugin's module, if it has been imported, and could be."""

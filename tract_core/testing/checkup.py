@@ -31,7 +31,7 @@ def check_up(registry: Registry) -> list[PluginRecord]:
         if record.name == CORE_PLUGIN or record.state in (PluginState.BLOCKED, PluginState.INCOMPATIBLE):
             continue
         listed = registry.listed_modules(record)
-        loaded = {module: registry.loaded_rows(record, module) for _, names in listed.values() for module in names}
+        loaded = {module: registry.loaded_rows(record, module) for names in listed.values() for module in names}
         record.remarks = list(_waiting(listed, tables))
         findings = [
             *_unknown_tables(listed, tables),
@@ -46,20 +46,20 @@ def check_up(registry: Registry) -> list[PluginRecord]:
     return records
 
 
-Listed = Mapping[str, tuple[str, tuple[str, ...]]]
+Listed = Mapping[str, tuple[str, ...]]
 
 
 def _unknown_tables(listed: Listed, tables: Iterable[str]) -> Iterator[Finding]:
-    for table, (hook, modules) in listed.items():
+    for table, modules in listed.items():
         near = _near(table, tables)
         if near is not None:
             problem = f"it lists {', '.join(modules)} for the table {table!r}, which nobody asks"
-            yield f"hook {hook}", PluginError(problem, hint=f"did you mean {near!r}?")
+            yield "hook tract_rows", PluginError(problem, hint=f"did you mean {near!r}?")
 
 
 def _waiting(listed: Listed, tables: Iterable[str]) -> Iterator[str]:
     """Rows for tables of plugins that are not installed, which is as it should be."""
-    for table, (_, modules) in listed.items():
+    for table, modules in listed.items():
         if table not in tables and _near(table, tables) is None:
             yield f"the rows of {', '.join(modules)} wait: no installed plugin asks the table {table!r}"
 
@@ -76,9 +76,9 @@ def _unlisted_rows(listed: Listed, loaded: Mapping[str, Any], tables: Iterable[s
         if rows is not None and not len(rows):
             yield f"rows in {module}", PluginError("ROWS is empty", hint="add rows with @ROWS.row or ROWS.add")
         for table in sorted({row.table for row in rows or ()}):
-            if table in tables and module not in listed.get(table, ("", ()))[1]:
+            if table in tables and module not in listed.get(table, ()):
                 problem = f"it has rows for the table {table!r}, for which no hook lists it: they are not used"
-                hint = f"add {module!r} to {table!r} in what tract_operators returns"
+                hint = f"add {module!r} to {table!r} in what tract_rows returns"
                 yield f"rows in {module}", PluginError(problem, hint=hint)
 
 
@@ -88,7 +88,7 @@ def _operators_without_meaning(registry: Registry, loaded: Mapping[str, Any]) ->
         for kind in _operators_in(module) if rows is not None else ():
             if registry[REFERENCE].find(kind) is None and registry[STATE].find(kind) is None:
                 problem = f"{kind.__name__} has no row in 'reference' or 'state', so that no model with it can run"
-                hint = f"add one: @ROWS.row(REFERENCE, {kind.__name__}), in a module that tract_operators lists"
+                hint = f"add one: @ROWS.row(REFERENCE, {kind.__name__}), in a module that tract_rows lists"
                 yield f"operators in {module}", PluginError(problem, hint=hint)
 
 

@@ -10,7 +10,7 @@ from tract_core.plugins import Registry, Rows, hookimpl
 
 
 def toy_plugin(**answers: Any) -> ModuleType:
-    """A plugin: its hook ``tract_operators`` returns what is given as ``operators``, and so on."""
+    """A plugin: its hook ``tract_rows`` returns what is given as ``rows``, and so on."""
     plugin: Any = ModuleType("toy_plugin")
     for name, answer in {"api_version": "1.0", **answers}.items():
         setattr(plugin, f"tract_{name}", hookimpl(_returning(answer)))

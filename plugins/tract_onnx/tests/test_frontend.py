@@ -409,7 +409,7 @@ class _Example:
 
     @staticmethod
     @hookimpl
-    def tract_importers():
+    def tract_rows():
         return {"onnx": ["test_frontend_rows"]}
 
 

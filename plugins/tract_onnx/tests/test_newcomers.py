@@ -28,7 +28,7 @@ def newcomer() -> Newcomer:
     """``newcomer(rows)``: a registry in which the plugin ``aaa``, asked before that of this distribution, has rows."""
 
     def make(rows: Rows) -> Registry:
-        plugin = toy_plugin(importers={"onnx": toy_rows("aaa_rows", rows)})
+        plugin = toy_plugin(rows={"onnx": toy_rows("aaa_rows", rows)})
         return Registry({"aaa": plugin, "onnx": own}, discover=False)
 
     return make

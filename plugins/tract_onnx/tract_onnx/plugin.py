@@ -130,7 +130,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
 
 
 @hookimpl
-def tract_operators() -> Mapping[str, Mapping[str, Any]]:
+def tract_rows() -> Mapping[str, Mapping[str, Any]]:
     """The rows of `row_modules`, by the index beside this module."""
     return read_index(__file__)
 

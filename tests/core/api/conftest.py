@@ -65,7 +65,7 @@ def tract_api_version():
 
 
 @hookimpl
-def tract_operators():
+def tract_rows():
     return {"state": ["running_sum"]}
 '''
 

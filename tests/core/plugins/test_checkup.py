@@ -30,7 +30,7 @@ def hook(name: str, answer: str) -> str:
 
 
 def operators(tables: str) -> str:
-    return hook("operators", tables)
+    return hook("rows", tables)
 
 
 def found(install, **modules: str) -> tuple[list[tuple[str, str, str]], list[str]]:
@@ -50,12 +50,12 @@ def test_an_unknown_table_is_told_with_the_nearest(install, written, meant):
     plugin = operators(f"{{'reference': ['mine_ops'], {written!r}: ['mine_more']}}")
     findings, remarks = found(install, plugin=plugin, ops=HEAD + MEANING, more="")
     problem = f"it lists mine_more for the table {written!r}, which nobody asks"
-    assert findings == [("hook tract_operators", problem, f"did you mean {meant!r}?")]
+    assert findings == [("hook tract_rows", problem, f"did you mean {meant!r}?")]
     assert not remarks
 
 
 def test_rows_for_a_format_that_is_not_installed_wait(install):
-    plugin = operators("{'reference': ['mine_ops']}") + hook("importers", "{'nnef': ['mine_more'], 'zork': ['mine_x']}")
+    plugin = operators("{'reference': ['mine_ops'], 'nnef': ['mine_more'], 'zork': ['mine_x']}")
     findings, remarks = found(install, plugin=plugin, ops=HEAD + MEANING, more="import tract_nnef")
     assert not findings
     assert remarks == [
@@ -69,7 +69,7 @@ def test_rows_that_no_hook_lists(install):
     findings, _ = found(install, plugin=operators("{'reference': ['mine_ops'], 'axes': ['mine_ops']}"), ops=rows)
     problem = "it has rows for the table 'cost', for which no hook lists it: they are not used"
     assert findings == [
-        ("rows in mine_ops", problem, "add 'mine_ops' to 'cost' in what tract_operators returns"),
+        ("rows in mine_ops", problem, "add 'mine_ops' to 'cost' in what tract_rows returns"),
     ]
 
 
@@ -174,7 +174,7 @@ def test_a_frontend_that_loads_nothing(install):
     ("plugin", "problem", "fix"),
     [
         (hook("runtime", "{}"), "there is no hook 'tract_runtime'", "did you mean 'tract_runtimes'?"),
-        (hook("operaters", "{}"), "there is no hook 'tract_operaters'", "did you mean 'tract_operators'?"),
+        (hook("rws", "{}"), "there is no hook 'tract_rws'", "did you mean 'tract_rows'?"),
         (hook("zzz", "{}"), "there is no hook 'tract_zzz'", "the hooks are tract_api_version, tract_commands,"),
         ("def tract_runtimes(): return {}", "tract_runtimes is not marked as a hook", "put @hookimpl above it"),
         (
@@ -214,13 +214,12 @@ def test_a_plugin_that_does_not_say_its_version(install, preamble, problem, fix)
 
 
 def test_the_command_shows_findings_and_remarks(install, monkeypatch):
-    install("mine", plugin=operators("{'refrence': ['mine_ops']}") + hook("importers", "{'zork': ['mine_x']}"))
+    install("mine", plugin=operators("{'refrence': ['mine_ops'], 'zork': ['mine_x']}"))
     monkeypatch.setattr("tract_core.plugins._default", [Registry(only=["mine"])])
     result = CliRunner().invoke(app, ["plugins", "--check"])
     assert result.exit_code == 1
     assert (
-        "mine (tract-mine 1.2): hook tract_operators\n  cause: it lists mine_ops for the table 'refrence'"
-        in result.output
+        "mine (tract-mine 1.2): hook tract_rows\n  cause: it lists mine_ops for the table 'refrence'" in result.output
     )
     assert "what to do: did you mean 'reference'?" in result.output
     assert "mine (tract-mine 1.2): the rows of mine_x wait: no installed plugin asks the table 'zork'" in result.output

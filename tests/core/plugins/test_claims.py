@@ -25,7 +25,7 @@ ROWS = Rows()
 COLOURS = TableKey("colours", "a colour")
 """
 PREAMBLE = "from tract_core.plugins import hookimpl\n@hookimpl\ndef tract_api_version(): return '1.0'\n"
-OPERATORS = "@hookimpl\ndef tract_operators(): "
+OPERATORS = "@hookimpl\ndef tract_rows(): "
 MY_ROWS = OPERATORS + "return {{'colours': ['{0}_ops']}}"
 RUNTIMES = "@hookimpl\ndef tract_runtimes(): "
 DECLARES = "@hookimpl\ndef tract_tables(): return {'colours': 'owner_plugin:COLOURS'}\n"

@@ -19,7 +19,7 @@ COLOURS: TableKey[str, str] = TableKey("colours", "a colour")
 
 INDEX = """
 @hookimpl
-def tract_operators():
+def tract_rows():
     return {{"colours": {}}}
 """
 PLAIN = INDEX.format('{"demo_ops": ["sky"], "demo_more": ["grass", "sea"]}')

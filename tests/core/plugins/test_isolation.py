@@ -26,7 +26,7 @@ COLOURS = TableKey("colours", "")
 GOOD = {
     "plugin": """
         @hookimpl
-        def tract_operators():
+        def tract_rows():
             return {"colours": ["good_ops"]}
 
         @hookimpl
@@ -54,7 +54,7 @@ def ask_all(registry: Registry) -> list[warnings.WarningMessage]:
     return [warning for warning in caught if issubclass(warning.category, PluginWarning)]
 
 
-OPERATORS = "@hookimpl\ndef tract_operators(): "
+OPERATORS = "@hookimpl\ndef tract_rows(): "
 RUNTIMES = "@hookimpl\ndef tract_runtimes(): "
 FRONTENDS = "@hookimpl\ndef tract_formats(): "
 MY_ROWS = OPERATORS + "return {'colours': ['worse_ops']}"
@@ -100,17 +100,17 @@ BROKEN = {
     "hook names nothing": ({"plugin": RUNTIMES + "return {'': 'a:b'}"}, "hook tract_runtimes", "wanted a name"),
     "operators return a text": (
         {"plugin": OPERATORS + "return {'colours': 'worse_ops'}"},
-        "hook tract_operators",
+        "hook tract_rows",
         "'colours' leads to 'worse_ops', wanted a list of modules",
     ),
     "operators return a list": (
         {"plugin": OPERATORS + "return ['worse_ops']"},
-        "hook tract_operators",
+        "hook tract_rows",
         "a list, wanted",
     ),
     "operators return modules": (
         {"plugin": "import json\n" + OPERATORS + "return {'colours': [json]}"},
-        "hook tract_operators",
+        "hook tract_rows",
         "wanted a module for 'colours'",
     ),
     "formats return a mapping": (
@@ -308,7 +308,7 @@ def test_rows_for_a_type_that_is_not_installed_wait(install):
 
 
 def test_rows_for_a_table_that_nobody_asks_wait(install):
-    plugin = "@hookimpl\ndef tract_importers(): return {'onyx': ['early_ops']}"
+    plugin = "@hookimpl\ndef tract_rows(): return {'onyx': ['early_ops']}"
     install("early", plugin=plugin, ops="import tract_onyx")
     registry = Registry(only=["early"])
     registry.load_everything()

@@ -18,7 +18,7 @@ ROWS.add(TableKey("colours", ""), "sky", "blue")
 
 HOOKS = """
 @hookimpl
-def tract_operators():
+def tract_rows():
     return {"colours": ["demo_ops"]}
 
 @hookimpl
@@ -47,7 +47,7 @@ def test_listing_imports_only_plugin_modules(install):
     core, demo = (record for record in registry.plugins() if record.state is not PluginState.BLOCKED)
     assert (core.name, core.distribution) == ("core", "tract-core")
     assert (demo.name, demo.distribution, demo.version, demo.target) == ("demo", "tract-demo", "1.2", "demo_plugin")
-    assert demo.hooks == ("tract_api_version", "tract_operators", "tract_runtimes")
+    assert demo.hooks == ("tract_api_version", "tract_rows", "tract_runtimes")
     assert demo.state is PluginState.AVAILABLE
     registry.ask_everything()
     assert registry.runtimes()["demo"].loader == "demo_runtime:DemoRuntime"

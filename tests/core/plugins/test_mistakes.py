@@ -172,7 +172,7 @@ def with_rule() -> Callable[..., Registry]:
     def make(function: Callable[..., Any], *on: Any) -> Registry:
         rows = Rows()
         rows.add(DECLUTTER, "mine", Rule("mine", on or (Neg,), function))
-        return toy_registry("acme", operators={"declutter": toy_rows("acme_rules", rows)})
+        return toy_registry("acme", rows={"declutter": toy_rows("acme_rules", rows)})
 
     return make
 
@@ -280,7 +280,7 @@ def test_nobody_writes_to_what_others_read(behind):
 
     rows = Rows()
     rows.add(REFERENCE, Doubles, doubled)
-    model = TypedModel(registry=toy_registry("acme", operators={"reference": toy_rows("acme_ops", rows)}))
+    model = TypedModel(registry=toy_registry("acme", rows={"reference": toy_rows("acme_ops", rows)}))
     x = model.add_source("x", parse_typed_fact("3,f32"))
     for step in range(behind):
         (x,) = model.wire_node(f"neg{step}", Neg(), [x])

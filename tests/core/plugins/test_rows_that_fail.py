@@ -43,7 +43,7 @@ def with_row() -> Callable[..., Registry]:
         rows = Rows()
         rows.add(REFERENCE, Mine, lambda _, x: x)
         rows.add(TABLES[table], Mine, row)
-        return toy_registry("acme", operators=dict.fromkeys(("reference", *TABLES), toy_rows("acme_rows", rows)))
+        return toy_registry("acme", rows=dict.fromkeys(("reference", *TABLES), toy_rows("acme_rows", rows)))
 
     return make
 

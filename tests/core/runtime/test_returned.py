@@ -89,7 +89,7 @@ def state(op: Sums, session: Session) -> _State:
     return _State()
 
 
-REGISTRY = toy_registry("acme", operators={"reference": [__name__], "state": [__name__]})
+REGISTRY = toy_registry("acme", rows={"reference": [__name__], "state": [__name__]})
 
 
 def model_of(op: TypedOp, shape: Sequence[Dim] = (symbol("B"), 3)) -> TypedModel:

@@ -59,7 +59,7 @@ def count(op: Count, session: Any) -> Counter:
 COUNT = Case("Count", Count(), ["B,3,f32"], lambda x: x, {"B": 2})
 
 
-REGISTRY = toy_registry("count", operators={"state": [__name__]})
+REGISTRY = toy_registry("count", rows={"state": [__name__]})
 
 
 def into(out: list[Any], found: list[Any]) -> list[Any]:

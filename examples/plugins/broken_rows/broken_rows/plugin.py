@@ -10,6 +10,6 @@ def tract_api_version() -> str:
 
 
 @hookimpl
-def tract_operators():
+def tract_rows():
     """One good module, one with a bad row."""
     return {"reference": ["broken_rows.clash", "broken_rows.fine"], "cost": ["broken_rows.fine"]}

@@ -14,7 +14,7 @@ def tract_api_version() -> str:
 
 
 @hookimpl
-def tract_operators() -> Mapping[str, Sequence[str]]:
+def tract_rows() -> Mapping[str, Sequence[str]]:
     """Which module holds rows of which table."""
     return {
         "state": ["tract_example.smooth"],
@@ -23,13 +23,8 @@ def tract_operators() -> Mapping[str, Sequence[str]]:
         "declutter": ["tract_example.rules"],
         "cases": ["tract_example.cases"],
         "known_gaps": ["tract_example.gaps"],
+        "onnx": ["tract_example.importer"],  # imported by who reads such files, and by nobody where nobody does
     }
-
-
-@hookimpl
-def tract_importers() -> Mapping[str, Sequence[str]]:
-    """How files spell the operator. The module is imported by who reads such files, and by nobody where nobody does."""
-    return {"onnx": ["tract_example.importer"]}
 
 
 @hookimpl
