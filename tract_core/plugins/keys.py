@@ -101,10 +101,11 @@ def _rule_row(key: str, value: Any) -> str | None:
     return what_is_wrong_with_types(on)
 
 
-DECLUTTER: TableKey[str, Any] = TableKey(
-    "declutter",
-    "how one node is rewritten, to bring a graph closer to its normal form",
-    _rule_row,
-    types=lambda rule: rule.on,
+def table_of_rules(name: str, meaning: str) -> TableKey[str, Any]:
+    """A table whose rows are `tract_core.model.rewriter.Rule`, by their names: see `tract_core.model.declutter`."""
+    return TableKey(name, meaning, _rule_row, types=lambda rule: rule.on)
+
+
+DECLUTTER: TableKey[str, Any] = table_of_rules(
+    "declutter", "how one node is rewritten, to bring a graph closer to its normal form"
 )
-"""Rows are `tract_core.model.rewriter.Rule`."""
