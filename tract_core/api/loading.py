@@ -28,28 +28,24 @@ class Loader:
         """Raises PluginError when no plugin for the format is installed."""
         self._format_name = format_name
         self._registry = registry
-        self._loader = loader_of(format_name, registry)
+        loader_of(format_name, registry)
 
     def load(self, path: str | os.PathLike[str], **options: Any) -> InferenceModel | Model:
         """The model of a file or folder: in normal form, or an `InferenceModel`, of which more can be said first.
 
-        ``options``: keywords of the format's loader; those that are false or ``None`` do not count. Raises ModelError,
+        ``options``: keywords of the format's loader, where ``None`` stands for what it does unasked. Raises ModelError,
         with the file's name, InputError for an option that the format does not have.
         """
-        return handle_of(load_with(self._made_for(options), path), str(path))
+        return handle_of(load_with(loader_of(self._format_name, self._registry, **options), path), str(path))
 
     def load_bytes(self, content: bytes, **options: Any) -> InferenceModel | Model:
         """The model in the content of a file; else like `load`. Raises ModelError, also where a format wants files."""
         if not isinstance(content, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
             raise InputError(f"load_bytes takes bytes, got {type(content).__name__}", hint=_hint_for(content))
-        loader = self._made_for(options)
+        loader = loader_of(self._format_name, self._registry, **options)
         if not hasattr(loader, "load_bytes"):
             raise InputError(f"models of the format {self._format_name} are loaded from files", hint="see load")
         return handle_of(guarded(partial(loader.load_bytes, content), "model"), "model")
-
-    def _made_for(self, options: Mapping[str, Any]) -> Any:
-        wanted = {name: value for name, value in options.items() if value}
-        return loader_of(self._format_name, self._registry, **wanted) if wanted else self._loader
 
     def __repr__(self) -> str:
         return f"the loader of the format {self._format_name}"
@@ -70,8 +66,7 @@ def load(
     or typed, InputError for an input that is not there, FactError or DimError for a text that is no fact.
     """
     name, found = find_format(checked_path(path), format_name)
-    wishes: dict[str, Any] = {} if limits is None else {"limits": limits}
-    model = handle_of(load_with(loader_of(name, **wishes), found), str(found))
+    model = handle_of(load_with(loader_of(name, limits=limits), found), str(found))
     if isinstance(model, Model):
         if inputs:
             raise InputError(
@@ -84,7 +79,7 @@ def load(
 
 
 def loader_of(format_name: str, registry: Registry | None = None, **flags: Any) -> Any:
-    """The object of the installed plugin that loads a format, made with ``flags``.
+    """The object of the installed plugin that loads a format, made with those of ``flags`` that are not ``None``.
 
     Raises PluginError when there is none, InputError for flags that the format does not have.
     """
@@ -112,16 +107,17 @@ def write_with(model: TypedModel, path: str | os.PathLike[str], format_name: str
 
 
 def _made(registry: Registry, format_name: str, part: str, known: Iterable[str], flags: Mapping[str, Any]) -> Any:
-    """The loader or the writer of a format, made with these flags. Raises PluginError, InputError."""
+    """The loader or the writer of a format, made with those flags that are set. Raises PluginError, InputError."""
     make = registry.load("tract_formats", format_name, part)
-    for name in flags:
-        if name == "limits" and name not in signature(make).parameters:
-            raise InputError(f"the format {format_name} has no limits (--limit on the command line)")
-        if name not in known:
-            there = ", ".join(one for one in known if one != "limits") or "none"
-            raise InputError(f"the {part} of the format {format_name} has no option {name!r}; it has {there}")
+    unknown = [name for name in flags if name not in known]
+    if unknown:
+        there = ", ".join(one for one in known if one != "limits") or "none"
+        raise InputError(f"the {part} of the format {format_name} has no option {unknown[0]!r}; it has {there}")
+    given = {name: value for name, value in flags.items() if value is not None}
+    if "limits" in given and "limits" not in signature(make).parameters:
+        raise InputError(f"the format {format_name} has no limits (--limit on the command line)")
     with registry.blaming("tract_formats", format_name, f"making the {part}"):
-        return make(**flags)
+        return make(**given)
 
 
 def load_with(loader: Any, path: str | os.PathLike[str]) -> Any:

@@ -83,7 +83,4 @@ def loader_with(format_name: str, given: Mapping[FormatFlag, Any], limits: LoadL
     """
     from tract_core.api.loading import loader_of
 
-    wishes = keywords_for(format_name, given)
-    if limits is not None:
-        wishes["limits"] = limits
-    return loader_of(format_name, **wishes)
+    return loader_of(format_name, **keywords_for(format_name, given), limits=limits)

@@ -26,6 +26,7 @@ from tract_core.errors import (
 from tract_core.model import TypedModel
 from tract_core.model.fact import InferenceFact
 from tract_core.plugins import Format, Registry
+from tract_core.plugins.descriptor import Option
 from tract_core.testing.toys import toy_registry
 
 
@@ -210,6 +211,26 @@ def test_an_option_that_is_misspelt(registry: Registry) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'strict'"):
         Onnx().load("model.onnx", strict=False)  # pyright: ignore
     with pytest.raises(InputError, match=r"the loader of the format onnx has no option 'strict'; it has ignore"):
-        Onnx().load_bytes(b"", strict=True)
+        Onnx().load_bytes(b"", strict=False)
     with pytest.raises(InputError, match=r"the loader of the format nnef has no option 'strict'; it has none"):
-        Loader("nnef", registry).load("model.nnef", strict=True)
+        Loader("nnef", registry).load("model.nnef", strict=None)
+
+
+class Counting:
+    """Gives a model only where it is told to count from 0."""
+
+    def __init__(self, count: int = 5) -> None:
+        self.count = count
+
+    def load(self, path: Path) -> Any:
+        return None if self.count else TypedModel()
+
+
+def test_an_option_that_is_nought_is_given_to_the_loader(tmp_path: Path) -> None:
+    counting = Format("counting", (".x",), f"{__name__}:Counting", flags={"count": Option("For a test.", int)})
+    loader = Loader("counting", toy_registry("toys", formats=[counting]))
+    (tmp_path / "any.x").touch()
+    assert isinstance(loader.load(tmp_path / "any.x", count=0), Model)
+    for options in ({}, {"count": None}, {"count": 1}):
+        with pytest.raises(ModelError, match="the loader gave a NoneType"):
+            loader.load(tmp_path / "any.x", **options)
