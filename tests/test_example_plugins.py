@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "plugins"
-WHOLE = ("example", "fuse", "lines", "palette")
+WHOLE = ("example", "fuse", "lines", "palette", "q4")
 BROKEN = ("import", "hook", "rows", "runtime")
 DECAY = [0.5, 0.9, 0.25]
 
@@ -383,6 +383,127 @@ class TestStage:
         assert all(one["severity"] == "remark" and "with 1 bits" in one["problem"] for one in remarks)
         found = json.loads(environment.tract(self.DIGITS, "-t", "palette(bits=8)", "doctor", "--json"))
         assert not [one for one in found["findings"] if one["kind"] == "palette"]
+
+
+@pytest.fixture(scope="module")
+def two_products(environment: Environment) -> Path:
+    """x: B,64,f32 -> relu(x @ v) @ w, where v has 64 rows and w 96."""
+    random = np.random.default_rng(3)
+    v, w = (random.normal(size=size).astype(np.float32) for size in ((64, 96), (96, 10)))
+    v[:, :3], v[:32, 3], v[0, 4] = 0, -7, 1000  # blocks of zeros, of one number, and with one that stands out
+    nodes = [
+        helper.make_node("MatMul", ["x", "v"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("MatMul", ["r", "w"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["B", 64])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["B", 10])
+    weights = [numpy_helper.from_array(v, "v"), numpy_helper.from_array(w, "w")]
+    path = environment.folder / "products.onnx"
+    graph = helper.make_graph(nodes, "products", [x], [y], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    np.savez(environment.folder / "products.npz", v=v, w=w, x=random.normal(size=(5, 64)).astype(np.float32))
+    return path
+
+
+class TestPackedWeights:
+    """A storage format of weights, with the operator that unpacks them, and the transform that packs."""
+
+    PACK = dedent(
+        """
+        import pickle, sys, numpy as np, tract_core as tract
+        from dataclasses import replace
+        from tract_core.data import Constant
+        from tract_core.model.same import fingerprint, same_model
+
+        def load(*transforms):
+            model = tract.load(sys.argv[1])
+            for one in transforms:
+                model.transform(one)
+            return model
+
+        PACK = "block_quant(elements=960)"
+        model = load(PACK)
+        unpacking = [node for node in model.typed.live_nodes() if node.op.unpacks]
+        """
+    )
+
+    @pytest.mark.parametrize("runtime", ["reference", "fuse"])
+    def test_runtimes_that_know_nothing_of_it_compute_with_what_the_blocks_stand_for(
+        self, environment, two_products, runtime
+    ):
+        environment.code(
+            self.PACK
+            + dedent(
+                """
+                np.savez("packed.npz", **{node.name: model.typed.constant(node.inputs[0]) for node in unpacking})
+                x = np.load("products.npz")["x"]
+                np.save("y.npy", tract.runtime_for_name(sys.argv[2]).prepare(model).run([x])[0].to_numpy())
+                """
+            ),
+            two_products,
+            runtime,
+        )
+        given, packed = (np.load(environment.folder / f"{name}.npz") for name in ("products", "packed"))
+        v, w = (_numbers_of_blocks(packed[f"{name}.unpacked"]).T for name in "vw")
+        for found, wanted in ((v, given["v"]), (w, given["w"])):
+            most = np.abs(wanted.T.reshape(-1, 32)).max(-1) / 8  # one step; the scale itself is rounded to f16
+            error = np.abs(found - wanted).T.reshape(-1, 32).max(-1)
+            assert (error <= most * 1.01).all()
+        expected = np.maximum(given["x"].astype(np.float64) @ v, 0) @ w
+        np.testing.assert_allclose(np.load(environment.folder / "y.npy"), expected, rtol=1e-4, atol=1e-3)
+
+    def test_nothing_unpacks_them_before_the_model_runs(self, environment, two_products):
+        found = environment.code(
+            self.PACK
+            + dedent(
+                """
+                for one in (load(), model, load(PACK, "f32_to_f16")):
+                    nodes = one.typed.declutter().live_nodes()
+                    held = [node.op.value.array for node in nodes if node.op.name == "Const"]
+                    print(sum(array.nbytes for array in held if array.size > 1))
+                """
+            ),
+            two_products,
+        )
+        numbers = 64 * 96 + 96 * 10
+        assert [int(line) for line in found.splitlines()] == [4 * numbers, numbers * 18 // 32, numbers * 18 // 32]
+
+    def test_they_are_compared_and_sent_as_other_constants_are(self, environment, two_products):
+        found = environment.code(
+            self.PACK
+            + dedent(
+                """
+                again = pickle.loads(pickle.dumps(model.typed))
+                other = model.typed.clone()
+                node = other.nodes[unpacking[0].inputs[0].node]
+                node.op = replace(node.op, value=Constant(node.op.value.array ^ 1))
+                print(same_model(model.typed, again), fingerprint(again) == fingerprint(model.typed))
+                print(same_model(model.typed, other), fingerprint(other) == fingerprint(model.typed))
+                """
+            ),
+            two_products,
+        )
+        assert found.splitlines() == ["True True", "False False"]
+
+    def test_the_command_knows_the_transform(self, environment, two_products):
+        shown = environment.tract(two_products, "-t", "block_quant(elements=960)", "--set", "B=2", "dump", "--cost")
+        assert "UnpackQ4" in shown
+        assert "64,96,f32" not in shown
+
+    @pytest.mark.parametrize("runtime", ["reference", "fuse"])
+    def test_the_kit_checks_it_on_any_runtime(self, environment, runtime):
+        found = environment.run(*TestConformance.KIT[:-1], runtime, "-k", "UnpackQ4").stdout
+        assert "35 passed" in found
+
+
+def _numbers_of_blocks(packed: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What blocks of Q4_0 stand for, by a structured type, in float64."""
+    one = np.dtype([("scale", "<f2"), ("codes", "u1", 16)])
+    blocks = np.ascontiguousarray(packed).view(one)[..., 0]
+    low_first = np.stack([blocks["codes"] % 16, blocks["codes"] // 16], axis=-2).astype(np.float64)
+    numbers = (low_first - 8) * blocks["scale"].astype(np.float64)[..., None, None]
+    return numbers.reshape(*packed.shape[:-2], -1)
 
 
 class TestConformance:

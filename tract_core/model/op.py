@@ -29,6 +29,9 @@ class TypedOp(Op):
     ``pure``: whether equal inputs always give equal outputs with no other effect, so that the node may be computed
     early (folded) or once for two (merged). Operators with a row in the ``state`` table are never folded either.
 
+    ``unpacks``: whether the inputs hold the same as the outputs in less memory, as weights in blocks of four bits. The
+    node is never computed early, as that would take the memory that was saved.
+
     ``announces``: names of fields that hold sizes of the outputs which only running the node tells. The meaning does
     not read them; their symbols, where nothing else gives them a value, get it from the shapes of the outputs.
 
@@ -40,6 +43,7 @@ class TypedOp(Op):
     """
 
     pure: ClassVar[bool] = True
+    unpacks: ClassVar[bool] = False
     checks: ClassVar[bool] = False
     judges: ClassVar[tuple[int, ...]] = ()
     announces: ClassVar[tuple[str, ...]] = ()

@@ -211,7 +211,9 @@ class TypedModel(Graph[TypedFact, TypedOp]):
         return fact if shape == fact.shape else TypedFact(fact.datum_type, shape, fact.value)
 
     def _value_of(self, op: TypedOp, inputs: Sequence[TypedFact], output: TypedFact) -> Value | None:
-        if not inputs or not (output.datum_type.is_integer() or output.datum_type.is_bool()) or not op.pure:
+        if not inputs or not (output.datum_type.is_integer() or output.datum_type.is_bool()):
+            return None
+        if not op.pure or op.unpacks:
             return None
         values = [fact.value for fact in inputs]
         volume = output.shape.volume

@@ -47,7 +47,9 @@ def known_value(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | Non
 @rewrites(ANY_OP)
 def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
     """A pure node that reads constants only -> `Const`, unless that takes much more memory than the constants"""
-    if not node.inputs or len(node.outputs) != 1 or not op.pure or not _of_arrays(node.outputs[0].fact.datum_type):
+    if not op.pure or op.unpacks:
+        return None
+    if not node.inputs or len(node.outputs) != 1 or not _of_arrays(node.outputs[0].fact.datum_type):
         return None
     values: list[Constant] = []
     for outlet in node.inputs:

@@ -1,10 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
+import pytest
 
 from tract_core.data import Constant, DatumType, QuantizedType
 from tract_core.dims import symbol
+from tract_core.model.axes import AxesMapping
 from tract_core.model.const import Const
+from tract_core.model.fact import TypedFact
+from tract_core.model.op import TypedOp
+from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.broadcast import MultiBroadcastTo
@@ -12,8 +21,11 @@ from tract_core.ops.cast import Cast
 from tract_core.ops.elementwise import Exp
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring import wire_one
+from tract_core.plugins import Rows
+from tract_core.plugins.keys import AXES, REFERENCE, Array
 from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.testing.declutter import checked_declutter, operators, sources
+from tract_core.testing.toys import toy_registry, toy_rows
 
 
 def test_what_depends_on_constants_only_is_computed() -> None:
@@ -48,6 +60,45 @@ def test_weights_in_another_type_are_folded_whatever_their_size() -> None:
     weights = wire_one(model, "cast", Cast(model.outlet_fact(x).datum_type), half)
     model.set_outputs([wire_one(model, "out", Add(), x, weights)])
     assert operators(checked_declutter(model)) == ["Add"]
+
+
+@dataclass(frozen=True)
+class Unpack(TypedOp):
+    """Bytes -> the two numbers of four bits in each, in ``to``."""
+
+    to: DatumType
+    unpacks: ClassVar[bool] = True
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        return (TypedFact.of(self.to, (*inputs[0].shape, 2)),)
+
+
+UNPACKED = Rows()
+
+
+@UNPACKED.row(REFERENCE, Unpack)
+def unpacked(op: Unpack, packed: Array) -> Array:
+    return np.stack([packed & 15, packed >> 4], axis=-1).astype(op.to.numpy)
+
+
+@UNPACKED.row(AXES, Unpack)
+def axes(op: Unpack, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    return AxesMapping.natural([inputs[0].rank], [outputs[0].rank])
+
+
+@pytest.mark.parametrize("to", [DatumType.F32, DatumType.I64], ids=str)
+def test_what_is_packed_stays_packed_however_small(to: DatumType) -> None:
+    rows = toy_rows("toy_unpacking", UNPACKED)
+    model = TypedModel(registry=toy_registry("unpacking", rows={"reference": rows, "axes": rows}))
+    packed = model.add_const("packed", np.arange(6, dtype=np.uint8).reshape(2, 3))
+    numbers = wire_one(model, "numbers", Unpack(to), packed)
+    assert model.constant(numbers) is None
+    model.set_outputs([wire_one(model, "row", Slice(0, 1, 2), numbers)])
+    simple = checked_declutter(model)
+    assert operators(simple) == ["Unpack"]
+    held = simple.constant(simple.node_by_name("row").inputs[0])
+    assert held is not None
+    np.testing.assert_array_equal(held, np.uint8([[3, 4, 5]]))  # of what is packed, the row that is wanted
 
 
 def test_views_of_large_constants_are_folded_without_copying() -> None:
