@@ -11,7 +11,7 @@ import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from math import inf, prod
 from pathlib import Path
@@ -19,12 +19,13 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 from tract_core.errors import LimitExceeded, RunError
+from tract_core.frozen import frozen
 
 MAX_SIZE: Final = (1 << 63) - 1
 """The greatest size of an axis: sizes are 64-bit integers wherever arrays hold them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadLimits:
     """What a model file may ask for. The defaults let every model through that a machine could run.
 

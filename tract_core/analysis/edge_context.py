@@ -7,17 +7,17 @@ before the first and after the last; with a context, a model takes the bare sign
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tract_core.analysis.inference import InferenceModel, InferenceOp
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.pad import Pad, PadEdge
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EdgeContext(InferenceOp):
     """``before`` copies of the first frame and ``after`` of the last one; frames lie along the first axis."""
 

@@ -7,7 +7,7 @@ A frontend may have a method ``examine(path)``, which reads a file as far as it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from shlex import quote
 from typing import TYPE_CHECKING, Final, Literal, cast
 
@@ -24,6 +24,7 @@ from tract_core.errors import (
     Unsupported,
     VersionError,
 )
+from tract_core.frozen import frozen
 from tract_core.model.bodies import bodies_of
 from tract_core.model.fact import InferenceFact
 from tract_core.ops.check import Refuse
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 Severity = Literal["problem", "remark"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Examination:
     """What a frontend made of a file. ``model``: as far as it could be read, ``None`` when nothing could.
 
@@ -49,7 +50,7 @@ class Examination:
     about: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One thing that the reader of a report should know. ``places``: the nodes, tensors or files concerned.
 

@@ -7,7 +7,6 @@ wiring.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from tract_core.data import Constant
 from tract_core.dims import SymbolScope
 from tract_core.errors import InputError, MissingOperator
+from tract_core.frozen import frozen
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import Graph, Node, OutletId
 from tract_core.model.op import Op
@@ -35,7 +35,7 @@ class InferenceOp(Op):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source(InferenceOp):
     """An input of the model. Its fact is that of its outlet."""
 
@@ -44,7 +44,7 @@ class Source(InferenceOp):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known(InferenceOp):
     """A constant of the file."""
 
@@ -55,7 +55,7 @@ class Known(InferenceOp):
         return (model.add_const(name, self.value),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unknown(InferenceOp):
     """An operator of the file that nothing here can wire. The analysis reports all of them at once.
 

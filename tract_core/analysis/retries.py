@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import Any
 
 from tract_core.analysis.inference import InferenceModel
 from tract_core.analysis.result import Analysis
 from tract_core.errors import TractError
+from tract_core.frozen import frozen
 from tract_core.model.choices import Choices, is_about_facts
 from tract_core.model.graph import OutletId
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Start:
     """How far things were when the wiring of a node began."""
 

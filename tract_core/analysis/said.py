@@ -8,12 +8,12 @@ where it cannot. Whatever is relied on beyond what the operators give is checked
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tract_core.data.containers import compatible_types
 from tract_core.dims import Dim, bind, is_symbolic, symbols_of
 from tract_core.errors import ContradictoryFacts, DimError
+from tract_core.frozen import frozen
 from tract_core.model.fact import InferenceFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -26,7 +26,7 @@ Sizes = tuple[Dim | None, ...]
 """For each axis a size to rely on, or ``None``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """What was said of a tensor. ``is_claim``: by the file only. ``is_output``: of an output of the model."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from tract_core.cli.show import plain
+from tract_core.frozen import frozen
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -23,7 +24,7 @@ NAME_WIDTH: Final = 36
 """Characters up to which names are filled, so that the figures behind them stand in columns."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """One tensor of the model: whether the reference has it, and how they differ, if they do.
 
@@ -42,7 +43,7 @@ class Verdict:
     apart: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reference:
     """What to compare with: a name for people, and tensors by their names."""
 

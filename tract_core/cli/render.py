@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final
@@ -16,6 +16,7 @@ from rich.text import Text
 from tract_core.cli.console import print_table
 from tract_core.data import Constant
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.const import Const
 from tract_core.model.fields import field_names, parts_of
 from tract_core.model.graph import Graph, Node, OutletId
@@ -30,7 +31,7 @@ READABLE: Final = 24
 """Characters of a further column for which the other columns make room."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Show:
     """What a listing has beside id, operator, name, inputs and facts.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ import numpy as np
 from tract_core.data.datum_type import DatumType, QuantizedType, parse_plain
 from tract_core.dims import Dim, is_symbolic, parse_dim, same_dim, substitute, symbols_of
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 
 KNOWN_ITEMS: Final = 256
 """Items of a sequence that are known one by one; of a longer one, only what all items have in common is known."""
@@ -26,7 +26,7 @@ KNOWN_ITEMS: Final = 256
 SizeFn = Callable[[Dim], "Dim | None"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ItemFact:
     """What is known of a value inside a container.
 
@@ -114,7 +114,7 @@ class Container:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SequenceType(Container):
     """Any number of values of one type, in order. Its value is a Python list.
 
@@ -136,7 +136,7 @@ class SequenceType(Container):
         return f"sequence({self.item})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptionalType(Container):
     """A value of one type, or none. Its value is that value, or ``None``. ``present``: which of them, where known."""
 
@@ -149,7 +149,7 @@ class OptionalType(Container):
         return f"optional({self.item})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapType(Container):
     """Values of one type, by keys of another. Its value is a Python dictionary."""
 

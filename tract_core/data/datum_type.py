@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from typing import Any, Final
@@ -17,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from tract_core.errors import FactError, Unsupported
+from tract_core.frozen import frozen
 
 
 class DatumType(IntEnum):
@@ -208,7 +208,7 @@ def _from_numpy(dtype: np.dtype[Any]) -> DatumType:
         raise FactError(f"no element type for NumPy's {dtype}; known: {known}") from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuantizedType:
     """Integers that stand for real numbers: ``real = (stored - zero_point) * scale``."""
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tract_core.dims.build import Comparison, comparison, comparison_difference
 from tract_core.dims.names import IDENTIFIER, QUOTED, read_quoted, write_name
 from tract_core.dims.parse import parse_comparison
 from tract_core.dims.tdim import Dim
 from tract_core.dims.walk import substitute, symbols_of
+from tract_core.frozen import frozen
 
 _SCENARIO = rf"(?s)\s*(?:({IDENTIFIER})|({QUOTED}))\s*:(.*)"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assertion:
     """``left op right`` holds: always, or where the model is used as ``scenario`` says."""
 

@@ -8,12 +8,13 @@ what they lie between, and adds in the facts that are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import itemgetter
 from typing import TypeAlias
 
 from tract_core.dims.atoms import BOOLEAN, UNORDERED, Atom, Factor, Kind, Monomial
 from tract_core.dims.tdim import Dim, TDim, make_dim
+from tract_core.frozen import frozen
 
 Interval: TypeAlias = tuple[int | None, int | None]
 """Smallest and largest value, both included; ``None`` where there is no such bound."""
@@ -25,7 +26,7 @@ _BUDGET = 96
 """Steps of one search: enough for sizes met in models, and an end for those made to keep it busy."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """What may be relied on besides that symbols are 0 or more."""
 

@@ -7,7 +7,7 @@ An equality is turned into a substitution where one of its symbols can be isolat
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd
 
 from tract_core.dims.assertion import Assertion
@@ -15,6 +15,7 @@ from tract_core.dims.bounds import SIZE, Interval, Known, at_least, at_most, int
 from tract_core.dims.tdim import Dim, TDim
 from tract_core.dims.walk import rewrite, substitute, symbols_of
 from tract_core.errors import DimError
+from tract_core.frozen import frozen
 
 _ROUNDS = 3
 """How often all facts are gone through again: bounds of one symbol can sharpen those of the next."""
@@ -27,7 +28,7 @@ class ContradictionError(Exception):
     """No values of the symbols satisfy the assertions."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Theory:
     """What is known of symbols, ready for use."""
 

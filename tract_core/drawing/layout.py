@@ -16,6 +16,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from tract_core.frozen import frozen
+
 Point = tuple[float, float]
 Edge = tuple[int, int]
 
@@ -45,7 +47,7 @@ class Cell:
     below: list[int] = field(default_factory=list[int])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Positions of the middles of the boxes, and for each edge the passages of layers: x, top and bottom of each."""
 

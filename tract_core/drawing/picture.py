@@ -7,11 +7,11 @@ branches are pictures of their own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from tract_core.analysis.inference import Known
 from tract_core.data import Constant
+from tract_core.frozen import frozen
 from tract_core.model.bodies import bodies_of
 from tract_core.model.const import Const
 from tract_core.model.fact import InferenceFact
@@ -30,7 +30,7 @@ DEEPEST: Final = 8
 """Bodies in bodies that are drawn."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """One thing to draw. ``title``: the operator, or the name of an input or output. ``notes``: its constants.
 
@@ -44,7 +44,7 @@ class Box:
     tooltip: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrow:
     """A tensor on its way between two boxes, given by their numbers. ``slot``: which of the source's outputs it is.
 
@@ -57,7 +57,7 @@ class Arrow:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Picture:
     """A graph to draw. ``bodies``: pictures of the bodies of boxes, with the numbers of the boxes."""
 

@@ -8,11 +8,11 @@ nothing can be said about where it goes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 
 LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -27,7 +27,7 @@ def letters() -> Iterable[str]:
         code += 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """One axis. ``inputs[i]`` and ``outputs[o]``: its positions in input ``i`` and output ``o``, mostly one or none."""
 
@@ -36,7 +36,7 @@ class Axis:
     outputs: tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AxesMapping:
     """For each input and output, the names of its axes in order: ``inputs=("mk", "kn")``, ``outputs=("mn",)``."""
 

@@ -7,13 +7,13 @@ have some.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final, TypeVar
 
 from tract_core.data.containers import compatible_types
 from tract_core.dims import Dim, substitute, symbol_name
+from tract_core.frozen import frozen
 from tract_core.model.conditions import may_be_of_shape
 from tract_core.model.fact import TypedFact
 from tract_core.model.fields import changed, leaves
@@ -33,7 +33,7 @@ def bodies_of(op: object) -> list[TypedModel]:
     return [leaf for leaf in leaves(op) if isinstance(leaf, TypedModel)]
 
 
-@dataclass(frozen=True)
+@frozen
 class OpWithBodies(TypedOp):
     """An operator whose fields hold models, which it runs."""
 

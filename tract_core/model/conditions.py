@@ -12,7 +12,6 @@ from collections import ChainMap
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
@@ -30,6 +29,7 @@ from tract_core.dims import (
 from tract_core.dims.names import write_name
 from tract_core.dims.scope import MAX_ASSERTIONS
 from tract_core.errors import DimError
+from tract_core.frozen import frozen
 
 Relation: TypeAlias = Literal["==", "<=", "->", "#", "0->0"]
 """Equal; at most; equal or stretched from 1; equal, or one of both stretched from 1; 0 only where the other is 0."""
@@ -37,7 +37,7 @@ Relation: TypeAlias = Literal["==", "<=", "->", "#", "0->0"]
 Compare: TypeAlias = Callable[[Dim, Dim], "bool | None"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """Two sizes, and how they must relate when the model runs."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,6 +12,7 @@ from tract_core.data import Constant, DType, SymbolicArray, Value
 from tract_core.data.containers import compatible_types, meet_types, substitute_in_type, symbols_in_type
 from tract_core.dims import Dim, is_symbolic, product, same_dim, substitute, symbols_of
 from tract_core.errors import FactError, LimitExceeded
+from tract_core.frozen import frozen
 from tract_core.limits import MAX_SIZE, limits_now
 
 
@@ -79,7 +80,7 @@ def check_sizes(shape: ShapeFact) -> None:
             raise LimitExceeded(f"the result would have the shape [{shape}], in which a size has more than 64 bits")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypedFact:
     """Element type and shape of a tensor, and its value where that is known."""
 
@@ -161,7 +162,7 @@ def in_type(value: Value, kind: DType) -> Value:
     return Constant(value.array.astype(kind.numpy))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InferenceFact:
     """What a file or a user said of a tensor. ``None`` stands for what was not said.
 

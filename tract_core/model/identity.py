@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tract_core.dims import Dim
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp, arity
@@ -16,7 +16,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Identity(TypedOp):
     """The input."""
 
@@ -26,7 +26,7 @@ class Identity(TypedOp):
         return (x,)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PinConst(TypedOp):
     """The input, whose value nothing behind it may rely on: what is computed from it is computed in every run."""
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tract_core.errors import DimError, FactError, GraphError, PluginError, RegistrationError
+from tract_core.frozen import frozen
 from tract_core.limits import count_node
 from tract_core.model.demands import demands
 from tract_core.model.forgotten import forgets
@@ -34,7 +35,7 @@ ANY_OP: type = object
 """For rules that want to see every node."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """A rewrite: its name, the operator types (or base classes) that it looks at, and the function."""
 
@@ -77,7 +78,7 @@ def _texts(op_type: type) -> frozenset[str]:
     return frozenset(map(key_text, op_type.__mro__))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedRule:
     """A rule of a table, whose module is imported when there is an operator of a type that it looks at."""
 

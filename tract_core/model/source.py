@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
+from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypedSource(TypedOp):
     """A tensor that the caller gives."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
@@ -17,7 +17,7 @@ from tract_core.ops.iff import Iff
 from tract_core.ops.wiring import wire_binary, wire_one, wire_ranks
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Activation:
     """A function of one number: its name in ONNX, in lower case, and its parameters, where it has any."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tract_core.dims import Dim, product
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping, letters
 from tract_core.model.conditions import may_be_of_shape, may_equal
 from tract_core.model.fact import TypedFact
@@ -33,7 +33,7 @@ class AxisOp(TypedOp):
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@frozen
 class AddAxis(AxisOp):
     """A new axis of size 1 at position ``axis``."""
 
@@ -45,7 +45,7 @@ class AddAxis(AxisOp):
         return (*x.shape[: self.axis], 1, *x.shape[self.axis :])
 
 
-@dataclass(frozen=True)
+@frozen
 class RmAxis(AxisOp):
     """The axis ``axis``, of size 1, removed."""
 
@@ -59,7 +59,7 @@ class RmAxis(AxisOp):
         return (*x.shape[: self.axis], *x.shape[self.axis + 1 :])
 
 
-@dataclass(frozen=True)
+@frozen
 class MoveAxis(AxisOp):
     """The axis at ``source`` taken out and put back so that it stands at ``target``."""
 
@@ -79,7 +79,7 @@ class MoveAxis(AxisOp):
         return tuple(order)
 
 
-@dataclass(frozen=True)
+@frozen
 class Reshape(AxisOp):
     """The axes from ``at`` on, of sizes ``before``, arranged as sizes ``after``; elements keep their order."""
 

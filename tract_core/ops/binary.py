@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim, comparison, dim_max, dim_min, is_one
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -22,7 +22,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True)
+@frozen
 class Binary(TypedOp):
     """Base of the family: two inputs of one type and rank, one output of that type and of the common shape.
 

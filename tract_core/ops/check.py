@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tract_core.dims import Dim, is_symbolic, symbols_of
 from tract_core.dims.names import write_name
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -20,7 +20,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckShape(TypedOp):
     """The input, in a run in which it has this shape. Any other run is refused.
 
@@ -43,7 +43,7 @@ class CheckShape(TypedOp):
         return (x.with_shape(size if wanted is None or is_symbolic(wanted) else wanted for size, wanted in pairs),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refuse(TypedOp):
     """Ends a run that comes here with a RunError: ``reason`` says why, ``hint`` what would be right.
 
@@ -65,7 +65,7 @@ class Refuse(TypedOp):
         return self.facts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RefuseState:
     """Nothing is kept: there is no turn after this one."""
 

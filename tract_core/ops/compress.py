@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
@@ -21,7 +21,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compress(TypedOp):
     """The elements of ``axis`` at which the second input, booleans of rank 1, is true. It may be shorter than the axis.
 

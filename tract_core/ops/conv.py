@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
@@ -13,6 +12,7 @@ import numpy as np
 from tract_core.data import DatumType, DType
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
@@ -121,7 +121,7 @@ class Convolution(TypedOp):
         return AxesMapping(tuple("".join(term) for term in terms), ("".join(output),))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conv(Convolution):
     """A convolution of any number of spatial axes.
 

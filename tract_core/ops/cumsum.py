@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -20,7 +20,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Running(TypedOp):
     """Base of the family: along ``axis``, what ``join`` makes of the elements up to each one.
 
@@ -41,7 +41,7 @@ class Running(TypedOp):
         return (x.without_value(),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CumSum(Running):
     """Along ``axis``, the sum of the elements up to each one."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.ops.conv import Convolution, KernelFormat, grouped, in_accumulator, per_channel, sum_type
@@ -22,7 +22,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deconv(Convolution):
     """The transpose of a convolution over its spatial axes.
 

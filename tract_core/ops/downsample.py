@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tract_core.dims import Dim, ceil_div
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
@@ -18,7 +18,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Downsample(TypedOp):
     """The elements ``modulo``, ``modulo + stride``, ... of ``axis``.
 

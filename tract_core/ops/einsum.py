@@ -7,7 +7,6 @@ of the established engine rely on it. The axes mapping of such an operator gives
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from tract_core.data import DatumType, DType
 from tract_core.dims import Dim, broadcast, is_one, product
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping, letters
 from tract_core.model.conditions import may_broadcast, may_equal
 from tract_core.model.fact import ShapeFact, TypedFact
@@ -32,7 +32,7 @@ QUANTIZED_INPUTS: Final = ("a", "b", "bias", "a0", "a_scale", "b0", "b_scale", "
 """What the inputs of the quantised form are, in order."""
 
 
-@dataclass(frozen=True)
+@frozen
 class EinSum(TypedOp):
     """The sum, over every axis that the output lacks, of the product of the inputs.
 

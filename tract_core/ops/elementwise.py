@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -31,7 +31,7 @@ class ElementWise(TypedOp):
         return (float_type(self, x),)
 
 
-@dataclass(frozen=True)
+@frozen
 class Function(ElementWise):
     """A function without parameters.
 
@@ -39,7 +39,7 @@ class Function(ElementWise):
     """
 
 
-@dataclass(frozen=True)
+@frozen
 class NumericElementWise(ElementWise):
     """Those that also take integers (and complex numbers)."""
 
@@ -180,33 +180,33 @@ class Sign(NumericElementWise):
     """-1, 0 or 1"""
 
 
-@dataclass(frozen=True)
+@frozen
 class IsNan(FloatTest):
     """Whether x is not a number."""
 
 
-@dataclass(frozen=True)
+@frozen
 class PowConst(ElementWise):
     """x to a power that is part of the model."""
 
     exponent: float
 
 
-@dataclass(frozen=True)
+@frozen
 class LeakyRelu(ElementWise):
     """x where x is positive, else ``alpha * x``."""
 
     alpha: float
 
 
-@dataclass(frozen=True)
+@frozen
 class GeluApproximate(ElementWise):
     """x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x**3))); with ``fast_impl``, the square of x instead of its cube."""
 
     fast_impl: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class IsInf(FloatTest):
     """Whether x is infinite, of the signs asked for."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tract_core.data import Constant, DatumType
 from tract_core.dims import Dim, is_symbolic, product
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_at_most, may_equal
 from tract_core.model.fact import TypedFact
@@ -25,7 +25,7 @@ _COMPLEX_OF: Final = {DatumType.F32: DatumType.COMPLEX_F32, DatumType.F64: Datum
 _REAL_OF: Final = {complex_type: real for real, complex_type in _COMPLEX_OF.items()}
 
 
-@dataclass(frozen=True)
+@frozen
 class Fft(TypedOp):
     """The discrete Fourier transform along ``axis``, or the inverse one; neither divides by the number of elements."""
 
@@ -41,7 +41,7 @@ class Fft(TypedOp):
         return (found,)
 
 
-@dataclass(frozen=True)
+@frozen
 class Stft(TypedOp):
     """The Fourier transforms of the frames of a signal: ``frame`` elements of ``axis`` each, starting every ``stride``.
 
@@ -68,7 +68,7 @@ class Stft(TypedOp):
         return (x.with_shape((*x.shape[: self.axis], frames, self.frame, *x.shape[self.axis + 1 :])),)
 
 
-@dataclass(frozen=True)
+@frozen
 class InnerDimToComplex(TypedOp):
     """Pairs of real numbers on the last axis as complex numbers, without that axis."""
 
@@ -80,7 +80,7 @@ class InnerDimToComplex(TypedOp):
         return (TypedFact.of(_COMPLEX_OF[x.datum_type.storage], x.shape[:-1]),)
 
 
-@dataclass(frozen=True)
+@frozen
 class ComplexToInnerDim(TypedOp):
     """Complex numbers as pairs of real ones on a new last axis."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tract_core.dims import Dim, is_symbolic, same_dim
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
@@ -21,7 +21,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gather(TypedOp):
     """The slices of the first input at the positions on ``axis`` that the second holds, whose axes replace that axis.
 
@@ -39,7 +39,7 @@ class Gather(TypedOp):
         return (x.with_shape((*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1 :])),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GatherElements(TypedOp):
     """One element of the first input for each position in the second: it replaces the coordinate on ``axis``.
 
@@ -61,7 +61,7 @@ class GatherElements(TypedOp):
         return (x.with_shape(indices.shape),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GatherNd(TypedOp):
     """The slices of the first input at the coordinates in the last axis of the second.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
@@ -34,7 +34,7 @@ class PaddingMode(Enum):
     REFLECTION = "reflection"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GridSample(TypedOp):
     """Interpolation of the input at the places that the grid gives.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tract_core.data.containers import forget_symbols, join_types
 from tract_core.dims import Dim, dim_max
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.bodies import OpWithBodies, body_cost, sizes_outside
 from tract_core.model.conditions import may_equal, noting
@@ -21,7 +21,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Branch:
     """A model, and for each of its inputs the position among the operator's inputs of what it reads."""
 
@@ -29,7 +29,7 @@ class Branch:
     inputs: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class IfThenElse(OpWithBodies):
     """The outputs of ``then_branch`` where the condition, input 0, holds, else those of ``else_branch``.
 

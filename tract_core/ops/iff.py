@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.binary import axes as stretching
@@ -20,7 +20,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Iff(TypedOp):
     """``if_true`` where ``condition`` holds, else ``if_false``; an axis of size 1 stretches to meet the others."""
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ from tract_core.data import Container, DType, OptionalType
 from tract_core.data.containers import compatible_types, forget_symbols, join_types
 from tract_core.dims import Dim, bind, dim_max, evaluate, same_dim, symbols_of
 from tract_core.errors import FactError, LimitExceeded, RunError
+from tract_core.frozen import frozen
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.bodies import OpWithBodies, body_cost, from_outside, own_symbols, sizes_outside
@@ -42,7 +42,7 @@ MAX_ATTEMPTS: Final = 32
 handed on to the next, every one of them takes an attempt more."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Loop(OpWithBodies):
     """Run ``body`` until its first output is false, and at most as often as input 0 says.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, exact_div, is_symbolic, product
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -33,7 +33,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True)
+@frozen
 class RmsNorm(TypedOp):
     """x / sqrt(mean(x*x) + eps), the mean taken along ``axis``."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from tract_core.data import Constant, DatumType, ItemFact, OptionalType
 from tract_core.data.boxes import boxed, from_tensor, to_tensor
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -26,7 +26,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptionalNone(TypedOp):
     """No value, where there could be one like ``item``."""
 
@@ -39,7 +39,7 @@ class OptionalNone(TypedOp):
         return (TypedFact.of(OptionalType(self.item, present=False), ()),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptionalConstruct(TypedOp):
     """The input, as an optional that holds it."""
 
@@ -51,7 +51,7 @@ class OptionalConstruct(TypedOp):
         return (TypedFact.of(OptionalType(item_of(x), present=True), ()),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptionalHasElement(TypedOp):
     """Whether an optional holds a value."""
 
@@ -64,7 +64,7 @@ class OptionalHasElement(TypedOp):
         return (TypedFact.of_value(Constant(np.array(present))),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptionalGetElement(TypedOp):
     """What an optional holds, which must not be empty.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_at_most, may_be_zero_only_with
@@ -23,28 +23,28 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PadConstant:
     """New elements are ``value``: of rank 0, and of the type of the input."""
 
     value: Constant
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PadReflect:
     """New elements mirror those inside; the one at the edge is not repeated."""
 
     numpy: ClassVar[Literal["reflect"]] = "reflect"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PadEdge:
     """New elements repeat the one at the edge."""
 
     numpy: ClassVar[Literal["edge"]] = "edge"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PadWrap:
     """New elements continue from the other end of the axis."""
 
@@ -54,7 +54,7 @@ class PadWrap:
 PadMode: TypeAlias = PadConstant | PadReflect | PadEdge | PadWrap
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pad(TypedOp):
     """``pads``: for each axis, how many elements are added before and after; not negative."""
 
@@ -77,7 +77,7 @@ class Pad(TypedOp):
         return (x.with_shape(shape),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DynPad(TypedOp):
     """Like `Pad`, with the pads as a second input: first those before every axis, then those after; negative ones cut.
 

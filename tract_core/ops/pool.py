@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import ml_dtypes
@@ -12,6 +11,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -39,7 +39,7 @@ class Pool(TypedOp):
         return x.with_shape(layout.replaced(x.shape, x.shape[layout.c_axis(x.rank)], spatial))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MaxPool(Pool):
     """The largest element of each window; padding is never the largest, nothing-a-number always is.
 
@@ -60,7 +60,7 @@ class MaxPool(Pool):
         return values, values.with_type(self.indices)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SumPool(Pool):
     """The sum of each window; the mean with ``normalize``.
 

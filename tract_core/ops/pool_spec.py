@@ -7,7 +7,6 @@ which also works for symbolic sizes; `padded` and `windows` then only follow the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from tract_core.dims import Dim, ceil_div, dim_max, dim_min
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.conditions import may_be_at_most, may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import Op
@@ -73,7 +73,7 @@ class DataFormat(Enum):
         return moved if self.has_n else moved[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """A window along one axis: ``kernel`` elements, ``dilation`` apart, moved by ``stride`` per output."""
 
@@ -87,7 +87,7 @@ class Window:
         return (self.kernel - 1) * self.dilation + 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AxisPlan:
     """One spatial axis, decided. All in elements.
 
@@ -131,7 +131,7 @@ class Padding:
         """Raises FactError when the padding is not for ``rank`` spatial axes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Valid(Padding):
     """No padding: windows stay inside the input."""
 
@@ -144,7 +144,7 @@ class Valid(Padding):
         return (size - 1) * window.stride + window.field + adjustment, 0, 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SameUpper(Padding):
     """As much as makes the output's size the input's divided by the stride, rounded up; an odd element goes after."""
 
@@ -159,7 +159,7 @@ class SameUpper(Padding):
         return size * window.stride, total // 2, total - total // 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SameLower(Padding):
     """Like `SameUpper`, an odd element going before."""
 
@@ -174,7 +174,7 @@ class SameLower(Padding):
         return size * window.stride, total - total // 2, total // 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Explicit(Padding):
     """So many elements before and after, per spatial axis."""
 
@@ -196,7 +196,7 @@ class Explicit(Padding):
         _check_ends(self, self.before, self.after, rank)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExplicitOnnxPool(Padding):
     """Like `Explicit`, with the ``ceil_mode`` of ONNX pools.
 
@@ -236,7 +236,7 @@ def _check_ends(padding: Padding, before: Sequence[Dim], after: Sequence[Dim], r
         raise FactError(f"the padding {padding} is for {len(before)} and {len(after)} axes; the kernel has {rank}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolSpec:
     """What convolutions and pools have in common.
 

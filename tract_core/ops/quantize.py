@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, cast
 
@@ -14,6 +13,7 @@ import numpy as np
 from tract_core.data import Constant, DatumType, DType, QuantizedType
 from tract_core.dims import Dim, ceil_div
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_of_shape
 from tract_core.model.fact import TypedFact
@@ -76,7 +76,7 @@ class _Linear(TypedOp):
         return repeated[(slice(None),) * self.axis + (slice(0, x.shape[self.axis]),)]
 
 
-@dataclass(frozen=True)
+@frozen
 class QuantizeLinear(_Linear):
     """round(x / scale) + zero_point in the type ``to``: halves to even, saturated. The zero point has that type.
 
@@ -98,7 +98,7 @@ class QuantizeLinear(_Linear):
         return (x.with_type(self.to),)
 
 
-@dataclass(frozen=True)
+@frozen
 class DequantizeLinear(_Linear):
     """(x - zero_point) * scale, in the float type ``to``. The zero point has the type of x."""
 
@@ -120,7 +120,7 @@ def _storable(kind: DatumType) -> bool:
     return kind.is_integer() or (kind.is_float() and kind.itemsize == 1)
 
 
-@dataclass(frozen=True)
+@frozen
 class Scale(TypedOp):
     """Integers (input 1) times real factors (input 0), rounded (halves to even) and saturated in their own type."""
 
@@ -144,7 +144,7 @@ class Ties(Enum):
     ODD = "odd"
 
 
-@dataclass(frozen=True)
+@frozen
 class QScale(TypedOp):
     """x * multiplier / 2**(31 + shift), exactly, then rounded to the nearest i32 (ties as said) and saturated."""
 
@@ -173,7 +173,7 @@ class QScale(TypedOp):
         return (x.without_value(),)
 
 
-@dataclass(frozen=True)
+@frozen
 class LookupTable(TypedOp):
     """The entry of ``table`` (256 of them) for each byte; an i8 stands for the byte with the same bits."""
 
@@ -189,7 +189,7 @@ class LookupTable(TypedOp):
         return (x.with_type(self.table.datum_type),)
 
 
-@dataclass(frozen=True)
+@frozen
 class OffsetI8asU8(TypedOp):
     """An i8 plus 128, as u8. A quantised type keeps its real values: its zero point moves along."""
 
@@ -198,7 +198,7 @@ class OffsetI8asU8(TypedOp):
         return (_moved(self, inputs, DatumType.I8, DatumType.U8, 128),)
 
 
-@dataclass(frozen=True)
+@frozen
 class OffsetU8asI8(TypedOp):
     """A u8 less 128, as i8. A quantised type keeps its real values: its zero point moves along."""
 

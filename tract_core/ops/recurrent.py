@@ -6,12 +6,12 @@ The networks themselves are loops, wired by `tract_core.ops.recurrent_wiring`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tract_core.dims import Dim, product
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_of_shape, may_equal
 from tract_core.model.fact import TypedFact
@@ -23,7 +23,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True)
+@frozen
 class LstmEpilogue(TypedOp):
     """The gates of an LSTM: inputs ``preact`` [..., 4*hidden] and ``c_prev`` [..., hidden], outputs h and c.
 
@@ -41,7 +41,7 @@ class LstmEpilogue(TypedOp):
         return (float_type(self, c_prev), float_type(self, c_prev))
 
 
-@dataclass(frozen=True)
+@frozen
 class GruEpilogue(TypedOp):
     """The gates of a GRU: inputs ``xh`` and ``rh`` [..., 3*hidden] and ``h_prev`` [..., hidden], output h.
 

@@ -8,7 +8,6 @@ operators.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
@@ -17,6 +16,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -60,7 +60,7 @@ _BACKWARD: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecurrentInputs:
     """The tensors of a recurrent network, for D directions, G gates, T steps, B items, I inputs and H hidden units.
 
@@ -79,7 +79,7 @@ class RecurrentInputs:
     peepholes: OutletId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecurrentOptions:
     """What recurrent networks have in common.
 
@@ -147,7 +147,7 @@ def wire_rnn(
     return y, h
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Step:
     """The inside of the loop: ``x`` [B, G*H], the input's part of the gates; ``full``: tensors that stay the same.
 
@@ -417,7 +417,7 @@ def _mask(model: TypedModel, name: str, lengths: OutletId | None, x: TypedFact) 
     return wire_one(model, f"{name}.column", AddAxis(2), wire_one(model, name, Lt(), time, lengths))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _OneDirection:
     """One of the networks: ``index`` is its place in the tensors' direction axis."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from math import prod
@@ -14,6 +13,7 @@ import numpy as np
 from tract_core.data import DatumType, DType
 from tract_core.dims import Dim, dim_max, dim_min, product
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import ShapeFact, TypedFact
@@ -51,7 +51,7 @@ _LOGICAL: Final = frozenset({Reducer.ALL, Reducer.ANY})
 _ORDER: Final = frozenset({Reducer.MIN, Reducer.MAX}) | _ARG
 
 
-@dataclass(frozen=True)
+@frozen
 class Reduce(TypedOp):
     """``axes`` reduced to size 1 each by ``reducer``; the other axes stay.
 

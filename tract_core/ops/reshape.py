@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 from tract_core.dims import Dim, exact_div, is_symbolic, product, same_dim
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
@@ -20,7 +20,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DynReshape(TypedOp):
     """The first input in the shape that the second holds; elements keep their order.
 

@@ -6,7 +6,7 @@ The static form knows the factors or the sizes; the dynamic twin reads them from
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from fractions import Fraction
 from math import lcm
@@ -18,6 +18,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_at_most, may_be_of_shape, may_be_zero_only_with
@@ -66,7 +67,7 @@ class AspectPolicy(Enum):
     NOT_SMALLER = "not_smaller"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sampling:
     """How the elements of the output are computed.
 
@@ -91,7 +92,7 @@ class Sampling:
         return nearby_fraction(start), nearby_fraction(end)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AxisScale:
     """One resized axis, decided: the sizes, in elements, output elements per input element, and the region resized."""
 
@@ -101,7 +102,7 @@ class AxisScale:
     region: tuple[Fraction, Fraction]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scales:
     """Sizes given by factors, one per resized axis; the output has ``floor(size * factor)`` elements.
 
@@ -119,7 +120,7 @@ class Scales:
         return tuple(map(nearby_fraction, self.values))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sizes:
     """Sizes given as such, one per resized axis; ``policy`` says how exactly they are meant."""
 
@@ -174,7 +175,7 @@ def scaled(size: Dim, factor: float) -> Dim:
     return size * ratio.numerator // ratio.denominator
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resize(TypedOp):
     """The input with ``axes`` resized as ``target`` says; all other axes stay."""
 
@@ -205,7 +206,7 @@ class TargetKind(Enum):
     SIZES = "sizes"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DynResize(TypedOp):
     """Like `Resize`, the factors (f32) or sizes (i64) coming from a second input, one per resized axis.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tract_core.dims import Dim, bind, ceil_div, evaluate
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.bodies import (
     OpWithBodies,
@@ -33,17 +34,17 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FullInput:
     """The body sees the whole tensor, the same in every iteration."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StateInput:
     """The tensor given is the value at the start; then the body sees what it gave in the iteration before."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScannedInput:
     """The body sees ``abs(chunk)`` positions of ``axis``, a new slice per iteration: the last one first if negative.
 
@@ -57,7 +58,7 @@ class ScannedInput:
 InputMapping = FullInput | StateInput | ScannedInput
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FullOutput:
     """What the iterations give, joined along ``axis``, as output ``slot`` of the loop.
 
@@ -69,7 +70,7 @@ class FullOutput:
     chunk: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputMapping:
     """What becomes of one output of the body: fed back as state, joined, given as a last value, or several of these."""
 
@@ -78,7 +79,7 @@ class OutputMapping:
     last: int | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Scan(OpWithBodies):
     """Run ``body`` once for each slice of the scanned inputs.
 
@@ -205,7 +206,7 @@ def _check_chunk(axis: int, chunk: int, fact: TypedFact, what: str) -> None:
         raise FactError(f"Scan: {what} is {fact}, which has no axis {axis} of size {abs(chunk)} to join")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FrozenScan:
     """A loop between turns: iterations done, the state (``None`` where a turn brings it), and what the body keeps."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim, is_symbolic, same_dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_at_most, may_be_of_shape, may_equal
 from tract_core.model.fact import TypedFact
@@ -27,7 +27,7 @@ Reduction: TypeAlias = Literal["none", "add", "mul", "min", "max"]
 """What happens where an element is written: it replaces what is there, or is combined with it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScatterElements(TypedOp):
     """The first input, with each element of the third written to the position on ``axis`` that the second holds.
 
@@ -54,7 +54,7 @@ class ScatterElements(TypedOp):
         return (x.without_value(),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScatterNd(TypedOp):
     """The first input, with slices of the third written to the coordinates in the last axis of the second.
 

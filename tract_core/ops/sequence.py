@@ -7,7 +7,6 @@ yield sequences are never computed early.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from tract_core.data.boxes import boxed, from_tensor, to_tensor
 from tract_core.data.containers import Container, compatible_items, compatible_types, join_items, sequence_of
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError, Unsupported
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
 from tract_core.model.fact import ShapeFact, TypedFact
@@ -31,7 +31,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SequenceConstruct(TypedOp):
     """The inputs, in order, as a sequence of values of type ``datum_type``; the empty one without inputs."""
 
@@ -48,7 +48,7 @@ class SequenceConstruct(TypedOp):
         return (TypedFact.of(sequence_of(self.datum_type, map(item_of, inputs)), ()),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SequenceInsert(TypedOp):
     """A sequence (input 0) with one more value (input 1) in front of position (input 2), else at the end.
 
@@ -74,7 +74,7 @@ class SequenceInsert(TypedOp):
         return (TypedFact.of(SequenceType(joined), ()),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SequenceErase(TypedOp):
     """A sequence (input 0) without the value at a position (input 1), else without the last one."""
 
@@ -92,7 +92,7 @@ class SequenceErase(TypedOp):
         return (TypedFact.of(sequence_of(kind.item.datum_type, [*items[:place], *items[place + 1 :]]), ()),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SequenceAt(TypedOp):
     """The value of a sequence (input 0) at a position (input 1).
 
@@ -109,7 +109,7 @@ class SequenceAt(TypedOp):
         return (announced(self, item_at(self, inputs[0], inputs[1]), self.shape),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SequenceLength(TypedOp):
     """How many values a sequence holds: i64."""
 
@@ -122,7 +122,7 @@ class SequenceLength(TypedOp):
         return (TypedFact.of_value(Constant(np.array(length, np.int64))),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SplitToSequence(TypedOp):
     """A tensor (input 0) cut along ``axis`` into a sequence; input 1 says where: the sizes, or one size for all pieces.
 
@@ -147,7 +147,7 @@ class SplitToSequence(TypedOp):
         return (TypedFact.of(SequenceType(ItemFact(x.datum_type, shape)), ()),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConcatFromSequence(TypedOp):
     """The tensors of a sequence joined along ``axis``, which is a new one with ``new_axis``.
 

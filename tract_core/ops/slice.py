@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, SymbolScope, comparison, dim_max, dim_min, is_symbolic, symbols_of
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
@@ -29,7 +29,7 @@ TO_THE_END: Final = 2**31 - 1
 """A bound at least this far from 0 stands for an end of the axis."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slice(TypedOp):
     """The elements from ``start`` up to and without ``end`` on ``axis``, where ``0 <= start <= end <= size``."""
 
@@ -50,7 +50,7 @@ class Slice(TypedOp):
         return (_with_size(x, self.axis, self.end - self.start),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DynSlice(TypedOp):
     """Like `Slice`, with start and end as inputs of rank 0. ``length``: what ``end - start`` will be."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -35,14 +35,14 @@ class SoftmaxOp(TypedOp):
         return (float_type(self, x),)
 
 
-@dataclass(frozen=True)
+@frozen
 class Softmax(SoftmaxOp):
     """exp(x) / sum(exp(x)), the sum taken over ``axes``."""
 
     axes: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class LogSoftmax(SoftmaxOp):
     """The natural logarithm of `Softmax`, without its loss of precision."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.bodies import OpWithBodies, body_cost, sizes_outside
 from tract_core.model.connections import axes_of_model
@@ -21,7 +21,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True)
+@frozen
 class SubmodelOp(OpWithBodies):
     """The outputs of ``model`` for the inputs given. What its nodes keep between turns is kept."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from tract_core.dims import Dim, is_one
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_at_most
@@ -22,7 +22,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tile(TypedOp):
     """The input repeated as a whole along each axis, as often as ``multipliers`` says."""
 
@@ -37,7 +37,7 @@ class Tile(TypedOp):
         return (x.with_shape(size * count for size, count in zip(x.shape, self.multipliers, strict=True)),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DynTile(TypedOp):
     """Like `Tile`, with the multipliers as a second input. ``sizes``: what the shape of the output will be."""
 

@@ -10,13 +10,14 @@ from enum import Enum
 from typing import Any, Final
 
 from tract_core.errors import PluginError, TractError
+from tract_core.frozen import frozen
 
 CORE: Final = "tract-core"
 """The distribution that the core is."""
 CORE_PLUGIN: Final = "core"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """A flag of the command: what it is for, the type of its value, and how the help writes that value.
 
@@ -32,7 +33,7 @@ Options = Mapping[str, "str | Option"]
 """Flags by keyword; a text is short for an `Option` without a value."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """A model format: its name, the file endings it claims, and where its reader and its writer are.
 
@@ -62,7 +63,7 @@ class Format:
     handle: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stage:
     """A place in the command's pipeline where a transform is applied, with a flag of its own: ``--NAME VALUE``.
 
@@ -77,7 +78,7 @@ class Stage:
     parameter: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuntimeOffer:
     """A runtime: where its class is, as ``"module:Class"``, and how good a default it is.
 
@@ -99,7 +100,7 @@ class PluginState(Enum):
     INCOMPATIBLE = "incompatible"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """One thing that went wrong: what was being done, the error in a sentence, what to do about it, the traceback."""
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, distributions
 
+from tract_core.frozen import frozen
 from tract_core.plugins.descriptor import PluginRecord
 
 GROUP = "tract"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """One entry point: its record, how to import the plugin, and, in its place, why its distribution cannot be read."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Final, cast
 
 from tract_core.errors import InputError, TractError, TransformError
+from tract_core.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """One parameter: a field of a dataclass. ``doc`` is taken from the field's metadata.
 

@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from tract_core.errors import RegistrationError, Unsupported
+from tract_core.frozen import frozen
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -43,7 +44,7 @@ def whole_key(key: str) -> str:
     return key
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableKey(Generic[K, V]):
     """The name of a table, in one sentence what a row of it says, and how to tell a right row from a wrong one.
 

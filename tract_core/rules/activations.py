@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import ml_dtypes
 
 from tract_core.data import Constant, DatumType
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch
@@ -43,7 +43,7 @@ from tract_core.rules.pattern import op_of, produced_by, read_by, rounds_late, u
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Product:
     """A number times some tensors."""
 
@@ -154,7 +154,7 @@ def _unit(kind: DatumType) -> float:
     return float(cast("Any", ml_dtypes.finfo(kind.numpy)).eps)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gate:
     """``gate = scale * f(x)`` where ``x * f(x)`` is what the operator ``op`` computes."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tract_core.dims import Dim
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
@@ -98,7 +98,7 @@ def _part(model: TypedModel, outlet: OutletId, axis: int) -> Slice | None:
     return op if isinstance(op, Slice) and op.axis == axis else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """The part of one input of a concatenation that a range covers."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from tract_core.errors import FactError, TractError
+from tract_core.frozen import frozen
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -70,7 +71,7 @@ def _slices(model: TypedModel, source: OutletId, axis: int) -> list[TypedNode] |
     return [reader for _, _, reader in ranges]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Carrier:
     """An input of an operator, and the place of the sliced axis in it; ``None`` when it does not have it."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tract_core.errors import TractError
+from tract_core.frozen import frozen
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
@@ -21,7 +22,7 @@ from tract_core.rules.scan import is_read, may_go_unread
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slices:
     """A tensor of the body that goes through a loop slice by slice: its outlet, and the axis of size 1 it is cut on."""
 

@@ -7,11 +7,11 @@ checked. `tract_core.runtime.binding` applies it, and explains in words what doe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tract_core.dims import Dim, bind, evaluate, is_symbolic, linear_in_one_symbol, symbols_of
 from tract_core.errors import DimError
+from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 
 
@@ -33,7 +33,7 @@ class Check(NamedTuple):
     dim: Dim
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BindingPlan:
     """What to read off the shapes of the inputs, and what to check.
 

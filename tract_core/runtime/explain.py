@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tract_core.data import Constant
+from tract_core.frozen import frozen
 from tract_core.model.const import Const
 from tract_core.model.op import TypedOp
 from tract_core.model.source import TypedSource
@@ -17,7 +17,7 @@ from tract_core.plugins.keys import STATE
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placement:
     """One node, or several that are fused. ``names``, ``ops``: theirs; names in bodies are written ``loop/sum``.
 
@@ -59,7 +59,7 @@ def by_numpy(model: TypedModel, why: str) -> Iterator[Placement]:
                 yield Placement.of(model, [node_id], "cpu", "numpy", why, body=path)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@frozen
 class Explanation:
     """Every node that a runtime executes, in order of execution; those of bodies behind those of the model around."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tract_core.data import DatumType
 from tract_core.data.text_bytes import text_bytes
 from tract_core.dims import bind
 from tract_core.errors import DimError, GraphError, RunError, TractError
+from tract_core.frozen import frozen
 from tract_core.limits import TOO_LARGE_HINT, check_run_time, check_texts
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -31,7 +31,7 @@ from tract_core.runtime.returned import Promise, Wanted, are_arrays, is_right
 from tract_core.runtime.schedule import execution_order
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostNode:
     """One node, made ready to run by its NumPy meaning, or by what runs operators with state.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tract_core.frozen import frozen
 from tract_core.model.bodies import bodies_of
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel, TypedNode
@@ -13,7 +13,7 @@ BodyPath = tuple[tuple[int, int], ...]
 """The way to a body: from the model inwards, the id of a node and the number of its body. Empty for the model."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """Nodes that run as one, by their ids, in order of execution; ``body`` says in which model those ids count."""
 

@@ -6,11 +6,11 @@ A plan is immutable and may be shared between threads; everything that changes i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tract_core.data import Constant
 from tract_core.errors import Unsupported
+from tract_core.frozen import frozen
 from tract_core.model.bodies import bodies_of
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
@@ -28,7 +28,7 @@ from tract_core.runtime.stopwatch import timed_run
 from tract_core.runtime.turn import Turn
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One node, in the order in which nodes run. ``dying``: the tensors that may be freed once it has run."""
 
@@ -168,7 +168,7 @@ class TypedSimpleState:
         self._host.thaw(frozen.states, (step.host for step in self.plan.steps))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypedFrozenSimpleState:
     """An execution state, frozen: what each stateful node kept, by node id."""
 

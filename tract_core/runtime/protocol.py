@@ -10,9 +10,9 @@ are protocols of their own, which are asked for with ``isinstance``: `LendingPla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
@@ -142,7 +142,7 @@ class ObservablePlan(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timing:
     """How long a part took in one turn, or in one iteration of the body that it is in.
 

@@ -5,14 +5,14 @@ The written meaning of a model, not a fast way to run it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from tract_core.frozen import frozen
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import TypedSimplePlan
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReferenceRuntime:
     """The plain NumPy interpreter of the core."""
 

@@ -7,7 +7,6 @@ for each run is to compare types and shapes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from tract_core.data import Container, DatumType
 from tract_core.dims import evaluate, symbols_of
 from tract_core.errors import DimError, FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 from tract_core.plugins.keys import Array
 
@@ -39,7 +39,7 @@ def are_arrays(outputs: Any) -> bool:
     return all(isinstance(one, _ARRAYS) for one in outputs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Promise:
     """What a node promises to compute. ``owner``: the distribution that brought the code."""
 

@@ -8,11 +8,11 @@ however many tensors have it. Outputs whose sizes only the operator itself finds
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tract_core.dims import evaluate
 from tract_core.errors import DimError, RunError
+from tract_core.frozen import frozen
 from tract_core.limits import MAX_SIZE, TOO_LARGE_HINT, too_large
 from tract_core.model.fact import ShapeFact, TypedFact
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tract_core.runtime.host import HostNode
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Coming:
     """A shape that a run will make. ``place``: the first node that makes it; ``itemsize``: bytes of an element."""
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from tract_core.data import Constant, DatumType, DType
 from tract_core.errors import TractError, TransformError
+from tract_core.frozen import frozen
 from tract_core.model.const import Const
 from tract_core.model.fields import changed
 from tract_core.model.graph import OutletId
@@ -33,7 +34,7 @@ _KEEP_IO = "whether the model's inputs and outputs keep their types"
 _FILTER = "the same in one text: '==a,b' converts only these nodes, '!=a,b' all others"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FloatPrecision:
     """Compute in another float type, in all nodes or in those that the filters choose; inputs and outputs too."""
 
@@ -52,7 +53,7 @@ class FloatPrecision:
         return _converted(self.name, model, (before, after), (self.include, self.exclude), self.keep_io_types)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class F32ToF16:
     """Compute in f16 where the model says f32, in its inputs and outputs too."""
 
@@ -68,7 +69,7 @@ class F32ToF16:
         return _converted(self.name, model, (DatumType.F32, DatumType.F16), filters, self.keep_io_types)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class F16ToF32:
     """Compute in f32 where the model says f16, in its inputs and outputs too."""
 

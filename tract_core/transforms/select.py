@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from tract_core.errors import GraphError, TransformError
+from tract_core.frozen import frozen
 from tract_core.model.conditions import Conditions
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
@@ -15,7 +16,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.parameters import texts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SelectOutputs:
     """Make other tensors the outputs of the model."""
 
@@ -54,7 +55,7 @@ def _symbols_needed(model: TypedModel) -> frozenset[str]:
     return model.given_symbols().union(*(fact.symbols() for node in nodes for fact in model.output_facts(node)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SelectInputs:
     """Make other tensors the inputs of the model; what computed them is cut off."""
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from tract_core.dims import Dim, TDim, parse_dim
 from tract_core.errors import DimError, TractError, TransformError
+from tract_core.frozen import frozen
 from tract_core.model.substitute import substitute_in_model, symbols_in
 from tract_core.model.typed import TypedModel
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetSymbols:
     """Replace symbols by numbers or by expressions over symbols."""
 

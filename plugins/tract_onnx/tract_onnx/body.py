@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import onnx
 
 from tract_core.analysis import into_body
 from tract_core.analysis.inference import InferenceModel
+from tract_core.frozen import frozen
 from tract_core.model.fact import InferenceFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -17,7 +17,7 @@ from tract_onnx.node import OnnxNode
 from tract_onnx.wiring import Wiring
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Body:
     """A graph as a model. ``captured``: where, in the model around it, its inputs after the graph's own come from."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import onnx
 
 from tract_core.errors import CorruptModel, LimitExceeded
+from tract_core.frozen import frozen
 from tract_core.limits import limits_now
 from tract_onnx.registry import DEFAULT_DOMAIN, OnnxFn
 
@@ -20,7 +21,7 @@ def key_of(node: onnx.NodeProto) -> Key:
     return node.domain or DEFAULT_DOMAIN, node.op_type, node.overload
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocalFunctions:
     """The functions of one file. ``calls``: what wires a call of each."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -34,7 +34,7 @@ def _bits(kind: DatumType) -> int:
     return _NARROW.get(kind, 8 * kind.itemsize)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BitCast(TypedOp):
     """The same bits in the same shape, as elements of the type ``to``, which is as wide."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -27,7 +27,7 @@ _CERTAIN: Final = 1e-7
 """Probabilities of pairs are kept this far from 0 and 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CoupleProbabilities(TypedOp):
     """Probabilities of ``classes`` classes ([rows, classes]) from those of the first of each pair ([rows, pairs]).
 

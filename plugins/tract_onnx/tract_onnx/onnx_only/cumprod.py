@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from tract_core.frozen import frozen
 from tract_core.ops.cumsum import Running
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CumProd(Running):
     """Along ``axis``, the product of the elements up to each one."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product as combinations
 from math import prod
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from tract_core.dims import Dim, product
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_of_shape, may_equal
 from tract_core.model.fact import TypedFact
@@ -23,7 +23,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeformConv(TypedOp):
     """A convolution each of whose kernel's elements reads not at its own place, but some way off it.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tract_core.dims import Dim, product
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
@@ -20,7 +20,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Det(TypedOp):
     """The determinants of the square matrices on the last two axes. f16 and bf16 are computed in f32."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from types import ModuleType
 from typing import Any, ClassVar, Final
@@ -13,6 +12,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import FactError, Unsupported
+from tract_core.frozen import frozen
 from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
@@ -30,7 +30,7 @@ FORMATS: Final = ("BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM")
 """What is decoded, as Pillow names it: what the standard lists, and no format that starts another program."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImageDecoder(TypedOp):
     """The pixels of an encoded image.
 

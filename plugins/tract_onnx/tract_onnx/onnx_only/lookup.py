@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import isnan
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import numpy as np
 from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -26,7 +26,7 @@ _NAN: Final = object()
 """What stands for all values that are not a number: they are one key, whatever their bits."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lookup(TypedOp):
     """For each element, the element of ``values`` at the place where ``keys`` has it, else ``default``.
 
@@ -51,7 +51,7 @@ class Lookup(TypedOp):
         return (x.with_type(values.datum_type),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OneHotLookup(TypedOp):
     """For each element, ones and zeros (f32) on a new last axis: a one at the place where ``keys`` has it.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -12,6 +11,7 @@ from tract_core.data import Constant, DatumType, ItemFact, MapType, SequenceType
 from tract_core.data.boxes import boxed
 from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
@@ -24,7 +24,7 @@ from tract_onnx.onnx_only.strings import as_objects, text_of
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ZipMap(TypedOp):
     """For each row of a matrix, a map from ``keys`` (one per column) to its elements; a list is one row."""
 
@@ -41,7 +41,7 @@ class ZipMap(TypedOp):
         return (TypedFact.of(SequenceType(ItemFact(kind, ())), ()),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DictVectorizer(TypedOp):
     """The values of a map (of type ``to``) as one row, each at the place where ``vocabulary`` has its key.
 
@@ -61,7 +61,7 @@ class DictVectorizer(TypedOp):
         return (TypedFact.of(self.to, (1, len(self.vocabulary.array))),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CastMap(TypedOp):
     """The values of a map as one row, in the type ``to``, in the order of their keys.
 

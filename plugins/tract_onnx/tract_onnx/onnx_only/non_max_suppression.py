@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.limits import check_run_time
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
@@ -23,7 +23,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NonMaxSuppression(TypedOp):
     """For each image and class, the best boxes, without those that overlap with a better one that is kept.
 

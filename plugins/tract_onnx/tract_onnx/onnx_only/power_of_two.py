@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -12,6 +11,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -34,7 +34,7 @@ class PowerRounding(Enum):
     NEAREST = "nearest"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToPowerOfTwo(TypedOp):
     """Every element as a power of two, of the type f8e8m0fnu, whose 8 bits are the exponent and 127.
 

@@ -7,7 +7,6 @@ which never changes. Without a seed, every run gives other ones. Nothing here is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, cast
 
@@ -16,6 +15,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -33,7 +33,7 @@ class Distribution(Enum):
     NORMAL = "normal"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RandomTensor(TypedOp):
     """Numbers of the type ``to``, in ``shape``."""
 
@@ -51,7 +51,7 @@ class RandomTensor(TypedOp):
         return (float_type(self, TypedFact.of(self.to, self.shape)),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RandomLike(TypedOp):
     """Numbers of the type ``to``, in the shape of the input."""
 
@@ -68,7 +68,7 @@ class RandomLike(TypedOp):
         return (float_type(self, x.with_type(self.to)),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Multinomial(TypedOp):
     """For each row of logarithms of weights, ``count`` places, each drawn as often as its weight says.
 
@@ -88,7 +88,7 @@ class Multinomial(TypedOp):
         return (TypedFact.of(self.to, (x.shape[0], self.count)),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dropout(TypedOp):
     """Some elements, drawn at random, become 0, and the others grow so that the mean stays.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
@@ -13,6 +12,7 @@ import re2 as _re2  # pyright: ignore[reportMissingTypeStubs, reportMissingImpor
 from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import CorruptModel, FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -29,7 +29,7 @@ MAX_BYTES: Final = 8 << 20
 """Memory that a compiled expression may take."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RegexFullMatch(TypedOp):
     """Whether the regular expression ``pattern``, in the syntax of RE2, matches the whole of each text."""
 
@@ -43,7 +43,7 @@ class RegexFullMatch(TypedOp):
         return (x.with_type(DatumType.BOOL),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tokenizer(TypedOp):
     """Each text cut into tokens, on a new last axis.
 

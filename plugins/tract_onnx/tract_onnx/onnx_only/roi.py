@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product as combinations
 
 import numpy as np
 
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
@@ -22,7 +22,7 @@ from tract_core.plugins.tables import Rows
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RoiAlign(TypedOp):
     """Each region cut into ``height`` times ``width`` cells, of each of which some points are interpolated.
 
@@ -49,7 +49,7 @@ class RoiAlign(TypedOp):
         return (_per_region(self, x, regions, 4, (self.height, self.width)),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MaxRoiPool(TypedOp):
     """The largest pixels of the ``height`` times ``width`` cells of each region.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -13,6 +12,7 @@ from tract_core.data import DatumType
 from tract_core.data.text_bytes import POINTER, text_bytes
 from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import FactError, RunError
+from tract_core.frozen import frozen
 from tract_core.limits import check_texts
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
@@ -33,7 +33,7 @@ _TURKIC: Final = frozenset({"tr", "az"})
 _LOCALE: Final = re.compile(r"(C|POSIX|[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*)(\.[A-Za-z0-9-]+)?(@[A-Za-z0-9]+)?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StringConcat(TypedOp):
     """The text of the first input followed by that of the second; an axis of size 1 stretches to meet the other."""
 
@@ -44,7 +44,7 @@ class StringConcat(TypedOp):
         return (a.with_shape(broadcast_shapes(self, [a.shape, b.shape])),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StringSplit(TypedOp):
     """Each text cut into pieces, on a new last axis, and how many pieces there are (i64, without that axis).
 
@@ -65,7 +65,7 @@ class StringSplit(TypedOp):
         return x.with_shape((*x.shape, self.width)), x.with_type(DatumType.I64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StringNormalizer(TypedOp):
     """A list of texts, or the one row of a matrix, without the ``stop_words``, its letters changed as ``case`` says.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from math import prod
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from tract_core.data import Constant, DatumType
 from tract_core.dims import Dim
 from tract_core.errors import FactError
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -32,7 +32,7 @@ class Weighting(Enum):
     TFIDF = "TFIDF"
 
 
-@dataclass(frozen=True)
+@frozen
 class TfIdfVectorizer(TypedOp):
     """For each row, one number (f32) per known n-gram.
 

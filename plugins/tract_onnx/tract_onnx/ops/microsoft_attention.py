@@ -7,12 +7,13 @@ Axes are named as in the equations: ``b`` batch, ``n`` heads (of keys), ``g`` he
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from tract_core.dims import Dim, exact_div, is_symbolic, same_dim
 from tract_core.errors import CorruptModel, FactError, Unsupported
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
@@ -33,7 +34,7 @@ from tract_onnx.wiring import Wiring
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scores:
     """What happens to the products of queries and keys.
 
@@ -263,7 +264,7 @@ def _seen(wire: Wiring, q: OutletId, k: OutletId, past: Dim) -> OutletId:
     return wire.unsqueeze(seen, [0, 1, 2])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Where things are in a sequence.
 

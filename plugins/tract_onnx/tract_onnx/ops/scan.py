@@ -7,10 +7,10 @@ over the slices inside. From version 9 on there is no batch, and any axis may be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tract_core.dims import Dim
 from tract_core.errors import CorruptModel
+from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.inline import inline_body
@@ -131,7 +131,7 @@ def scan_of_batch(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     return wire.ops(op, *inputs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cut:
     """How many states there are, in which direction each input is cut, and whether the lengths are given."""
 
