@@ -1,20 +1,22 @@
-"""Which format a file has: by its name, by what a folder holds, or as the caller says."""
+"""Which format a file has: by its name, by what a folder holds, or as the caller says; and what reads and writes it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from inspect import signature
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.api.display import size
-from tract_core.errors import InputError, MissingFile
+from tract_core.errors import InputError, MissingFile, TractError
 from tract_core.lookalikes import HEAD, recognise
-from tract_core.plugins import default_registry
+from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.missing import ENDINGS, WRITER, how_to_get, not_installed
 
 if TYPE_CHECKING:
+    from tract_core.model.typed import TypedModel
     from tract_core.plugins.descriptor import Format
 
 MOST_NAMES: Final = 10_000
@@ -63,6 +65,56 @@ def format_to_write(path: Path, formats: Mapping[str, Format], format_name: str 
         hint = "end the name as one of them does, or say which format it is to have (--as on the command line)"
         raise _no_format("writes", path, writers, hint)
     return found
+
+
+def write_as(form: Format, model: TypedModel, path: Path, **flags: Any) -> None:
+    """Write a model to a file of an installed format, as `format_to_write` finds it.
+
+    ``flags``: keywords of its writer. Raises InputError, PluginError, Unsupported for what the format cannot say.
+    """
+    registry = model.registry
+    writer = made(registry, form.name, "writer", form.writer_flags, flags)
+    try:
+        with registry.blaming("tract_formats", form.name, "writing"):
+            writer.write(model, path)
+    except TractError as error:
+        raise error.at(str(path)) from error.__cause__
+
+
+def made(registry: Registry, format_name: str, part: str, known: Iterable[str], flags: Mapping[str, Any]) -> Any:
+    """The loader or the writer of a format, made with those flags that are set. Raises PluginError, InputError."""
+    make = registry.load("tract_formats", format_name, part)
+    unknown = [name for name in flags if name not in known]
+    if unknown:
+        there = ", ".join(one for one in known if one != "limits") or "none"
+        raise InputError(f"the {part} of the format {format_name} has no option {unknown[0]!r}; it has {there}")
+    given = {name: value for name, value in flags.items() if value is not None}
+    if "limits" in given and "limits" not in signature(make).parameters:
+        raise InputError(f"the format {format_name} has no limits (--limit on the command line)")
+    with registry.blaming("tract_formats", format_name, f"making the {part}"):
+        return make(**given)
+
+
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """A path as users give it. Raises InputError for what is none, and for an empty one."""
+    try:
+        found = Path(os.fspath(path))
+    except TypeError:
+        raise InputError(
+            f"a path is a text or a pathlib.Path, got {type(path).__name__}", hint=hint_for(path)
+        ) from None
+    if not os.fspath(path):
+        raise InputError("the path is empty")
+    return found
+
+
+def hint_for(value: Any) -> str | None:
+    """What to call for something that was taken for a path, or for a file's content."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "load_bytes(bytes(...)) takes the content of a file"
+    if hasattr(value, "SerializeToString"):
+        return "a model in memory goes through load_bytes(model.SerializeToString())"
+    return "load(path) takes the path of a file" if isinstance(value, (str, os.PathLike)) else None
 
 
 def _format_of(path: Path, formats: Mapping[str, Format]) -> Format:

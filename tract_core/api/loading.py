@@ -1,17 +1,16 @@
-"""Where models come from and go to: loaders and writers of the installed formats, answered by plugins."""
+"""Where models come from: loaders of the installed formats, answered by plugins."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from tract_core.analysis.inference import InferenceModel as CoreInferenceModel
 from tract_core.api.fact import Fact, InferenceFact
-from tract_core.api.formats import find_format, format_to_write, missing_file
+from tract_core.api.formats import checked_path, find_format, hint_for, made, missing_file
 from tract_core.api.inference_model import InferenceModel
 from tract_core.api.model import Model
 from tract_core.errors import CorruptModel, InputError, ModelError, TractError
@@ -41,7 +40,7 @@ class Loader:
     def load_bytes(self, content: bytes, **options: Any) -> InferenceModel | Model:
         """The model in the content of a file; else like `load`. Raises ModelError, also where a format wants files."""
         if not isinstance(content, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
-            raise InputError(f"load_bytes takes bytes, got {type(content).__name__}", hint=_hint_for(content))
+            raise InputError(f"load_bytes takes bytes, got {type(content).__name__}", hint=hint_for(content))
         loader = loader_of(self._format_name, self._registry, **options)
         if not hasattr(loader, "load_bytes"):
             raise InputError(f"models of the format {self._format_name} are loaded from files", hint="see load")
@@ -87,56 +86,13 @@ def loader_of(format_name: str, registry: Registry | None = None, **flags: Any) 
     formats = registry.formats()
     if format_name not in formats:
         raise not_installed("format", format_name, formats)
-    return _made(registry, format_name, "loader", [*formats[format_name].flags, "limits"], flags)
-
-
-def write_with(model: TypedModel, path: str | os.PathLike[str], format_name: str | None = None, **flags: Any) -> None:
-    """Write a model as a format that is installed: by the ending of ``path``, where ``format_name`` does not say it.
-
-    ``flags``: keywords of its writer. Raises InputError, PluginError, Unsupported for what the format cannot say.
-    """
-    target = checked_path(path)
-    registry = model.registry
-    form = format_to_write(target, registry.formats(), format_name)
-    writer = _made(registry, form.name, "writer", form.writer_flags, flags)
-    try:
-        with registry.blaming("tract_formats", form.name, "writing"):
-            writer.write(model, target)
-    except TractError as error:
-        raise error.at(str(target)) from error.__cause__
-
-
-def _made(registry: Registry, format_name: str, part: str, known: Iterable[str], flags: Mapping[str, Any]) -> Any:
-    """The loader or the writer of a format, made with those flags that are set. Raises PluginError, InputError."""
-    make = registry.load("tract_formats", format_name, part)
-    unknown = [name for name in flags if name not in known]
-    if unknown:
-        there = ", ".join(one for one in known if one != "limits") or "none"
-        raise InputError(f"the {part} of the format {format_name} has no option {unknown[0]!r}; it has {there}")
-    given = {name: value for name, value in flags.items() if value is not None}
-    if "limits" in given and "limits" not in signature(make).parameters:
-        raise InputError(f"the format {format_name} has no limits (--limit on the command line)")
-    with registry.blaming("tract_formats", format_name, f"making the {part}"):
-        return make(**given)
+    return made(registry, format_name, "loader", [*formats[format_name].flags, "limits"], flags)
 
 
 def load_with(loader: Any, path: str | os.PathLike[str]) -> Any:
     """What ``loader`` makes of a file or folder. Raises ModelError, with the file's name, whatever goes wrong."""
     found = checked_path(path)
     return guarded(partial(_load, loader, found), str(found))
-
-
-def checked_path(path: str | os.PathLike[str]) -> Path:
-    """A path as users give it. Raises InputError for what is none, and for an empty one."""
-    try:
-        found = Path(os.fspath(path))
-    except TypeError:
-        raise InputError(
-            f"a path is a text or a pathlib.Path, got {type(path).__name__}", hint=_hint_for(path)
-        ) from None
-    if not os.fspath(path):
-        raise InputError("the path is empty")
-    return found
 
 
 def _load(loader: Any, path: Path) -> Any:
@@ -165,12 +121,3 @@ def handle_of(loaded: Any, where: str) -> InferenceModel | Model:
         return Model.from_typed(loaded).declutter()
     wanted = "an InferenceModel or a TypedModel"
     raise ModelError(f"the loader gave a {type(loaded).__name__}, wanted {wanted}", where=where)
-
-
-def _hint_for(value: Any) -> str | None:
-    """What to call for something that was taken for a path, or for a file's content."""
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return "load_bytes(bytes(...)) takes the content of a file"
-    if hasattr(value, "SerializeToString"):
-        return "a model in memory goes through load_bytes(model.SerializeToString())"
-    return "load(path) takes the path of a file" if isinstance(value, (str, os.PathLike)) else None

@@ -79,9 +79,10 @@ class Model(Handle[TypedModel], TypedInterface):
         ``options``: keywords of the format's writer. What was there before stays when anything fails. Raises InputError
         for a path or an option that is none, Unsupported for a model that the format cannot say.
         """
-        from tract_core.api.loading import write_with
+        from tract_core.api.formats import checked_path, format_to_write, write_as  # for who saves models
 
-        write_with(self.typed, path, format_name, **options)
+        model, target = self.typed, checked_path(path)
+        write_as(format_to_write(target, model.registry.formats(), format_name), model, target, **options)
 
     def into_runnable(self) -> Runnable:
         """The model ready to run on the default runtime. Consumes the model."""

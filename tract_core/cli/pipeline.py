@@ -199,8 +199,6 @@ class Pipeline:
                 click.echo(f"  {count:5} {rule}", err=True)
 
     def _set(self, model: AnyModel) -> AnyModel:
-        from tract_core.model.substitute import substitute_in_model
-
         if not self.flags.settings:
             return model
         values = dict(self.flags.settings)
@@ -208,7 +206,7 @@ class Pipeline:
         if unknown:
             known = ", ".join(sorted(_symbols_of(_typed(model)))) or "none"
             raise InputError(f"--set: no symbol {', '.join(sorted(unknown))} in the model; it has {known}")
-        return substitute_in_model(_typed(model), values)
+        return _typed(model).substitute(values)
 
     def _set_declutter(self, model: AnyModel) -> AnyModel:
         return _typed(model).declutter() if self.flags.settings else model

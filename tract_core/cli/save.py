@@ -31,11 +31,11 @@ class SaveCommand(ModelCommand):
 @click.pass_obj
 def command(request: Request, file: str, format_name: str | None, **flags: Any) -> None:
     """Write MODEL to FILE, as it is at the stage of --pass (default: after everything that changes it)."""
-    from tract_core.api.formats import format_to_write
-    from tract_core.api.loading import write_with
+    from tract_core.api.formats import format_to_write, write_as
 
-    form = format_to_write(Path(file), default_registry().formats(), format_name)
+    path = Path(file)
+    form = format_to_write(path, default_registry().formats(), format_name)
     given = keywords_for(form.name, given_among(writer_flags(), flags))
     model = request.typed_model()
     with request.progress("writing"):
-        write_with(model, file, form.name, **given)
+        write_as(form, model, path, **given)

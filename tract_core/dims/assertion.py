@@ -37,6 +37,10 @@ class Assertion:
         """The expression that is 0 for an equality, and 0 or more for the other comparisons."""
         return comparison_difference(self.left, self.op, self.right)
 
+    def substitute(self, values: Mapping[str, Dim]) -> Assertion:
+        """With symbols replaced. Raises DimError where a broadcast gets two different numbers."""
+        return Assertion(substitute(self.left, values), self.op, substitute(self.right, values), self.scenario)
+
     def holds(self, values: Mapping[str, int]) -> bool | None:
         """Whether it holds for these values of symbols; ``None`` where that depends on a symbol without one."""
         answer = substitute(comparison(self.left, self.op, self.right), values)

@@ -128,6 +128,27 @@ class SymbolScope:
         self._assertions[added] = None
         return added
 
+    def substitute(self, values: Mapping[str, Dim]) -> SymbolScope:
+        """With symbols replaced: a scope without them, in which what was asserted of them is asserted of their values.
+
+        Raises DimError where an assertion that always holds is false for these values.
+        """
+        after = SymbolScope(name for name in self._names if name not in values)
+        for dim in values.values():
+            for name in sorted(symbols_of(dim)):
+                after.add(name)
+        for name in self._scenarios:
+            after.add_scenario(name)
+        for assertion in self:
+            replaced = assertion.substitute(values)
+            holds = replaced.holds({})
+            if holds is None:
+                after.add_assertion(replaced)
+            elif not holds and assertion.scenario is None:
+                given = ", ".join(f"{name}={value}" for name, value in values.items() if name in assertion.symbols)
+                raise DimError(f"{assertion} does not hold for {given}", hint="choose values that the model allows")
+        return after
+
     def check(self, values: Mapping[str, int], scenario: str | None = None) -> None:
         """Raises DimError naming the assertions that do not hold for these values of symbols."""
         broken = [str(found) for found in self.assertions(scenario) if found.holds(values) is False]

@@ -18,7 +18,7 @@ from typing import NoReturn, TypeAlias, final
 
 from tract_core.dims.atoms import MAX_TERMS, Atom, Kind, Monomial, multiply_monomials, too_large
 from tract_core.dims.names import check_name
-from tract_core.dims.text import format_dim
+from tract_core.dims.text import format_sum
 from tract_core.errors import DimError
 
 _MAX_PRODUCTS = 1 << 16
@@ -147,10 +147,10 @@ class TDim:
         return self
 
     def __str__(self) -> str:
-        return format_dim(self)
+        return format_sum(self.terms, self.constant)
 
     def __repr__(self) -> str:
-        return f"TDim({format_dim(self)!r})"
+        return f"TDim({str(self)!r})"
 
 
 Dim: TypeAlias = int | TDim

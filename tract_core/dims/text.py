@@ -7,21 +7,13 @@ the constant last; the factors of a product come sorted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from tract_core.dims.atoms import Atom, Factor, Kind, Monomial
 from tract_core.dims.names import write_name
 
-if TYPE_CHECKING:
-    from tract_core.dims.tdim import Dim
 
-
-def format_dim(dim: Dim) -> str:
-    """``dim`` as text, such as ``2*S+1`` or ``(S+3)/4``."""
-    return str(dim) if isinstance(dim, int) else _sum(dim.terms, dim.constant)
-
-
-def _sum(terms: Mapping[Monomial, int], constant: int) -> str:
+def format_sum(terms: Mapping[Monomial, int], constant: int) -> str:
+    """A sum of products, each with its factor, as text, such as ``2*S+1`` or ``(S+3)/4``; empty for 0."""
     text = "".join(_signed_term(product, factor) for product, factor in terms.items())
     if constant:
         text += f"{constant:+d}"
@@ -59,16 +51,16 @@ def _factor(factor: Factor) -> str:
 def _division(atom: Atom) -> str:
     numerator, divisor = atom.args
     alone = isinstance(numerator, int) or (len(numerator.terms) == 1 and numerator.constant == 0)
-    text = format_dim(numerator)
+    text = str(numerator)
     return f"{text}/{divisor}" if alone else f"({text})/{divisor}"
 
 
 def _call(atom: Atom) -> str:
-    return f"{atom.kind}({','.join(map(format_dim, atom.args))})"
+    return f"{atom.kind}({','.join(map(str, atom.args))})"
 
 
 def _broadcast(atom: Atom) -> str:
-    return f"({'#'.join(map(format_dim, atom.args))})"
+    return f"({'#'.join(map(str, atom.args))})"
 
 
 def _comparison(atom: Atom) -> str:
@@ -76,8 +68,8 @@ def _comparison(atom: Atom) -> str:
     (difference,) = atom.args
     terms: Mapping[Monomial, int] = {} if isinstance(difference, int) else difference.terms
     constant = difference if isinstance(difference, int) else difference.constant
-    left = _sum({product: factor for product, factor in terms.items() if factor > 0}, max(constant, 0))
-    right = _sum({product: -factor for product, factor in terms.items() if factor < 0}, max(-constant, 0))
+    left = format_sum({product: factor for product, factor in terms.items() if factor > 0}, max(constant, 0))
+    right = format_sum({product: -factor for product, factor in terms.items() if factor < 0}, max(-constant, 0))
     return f"({left or 0}{atom.kind}{right or 0})"
 
 

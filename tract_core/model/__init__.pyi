@@ -26,7 +26,7 @@ from tract_core.model.traits import DatumExt as DatumExt
 from tract_core.model.traits import DatumTypeExt as DatumTypeExt
 from tract_core.model.traits import SpecialOps as SpecialOps
 from tract_core.model.typed import TypedModel as TypedModel
-from tract_core.model.typed import TypedNode as TypedNode
+from tract_core.model.typed_graph import TypedNode as TypedNode
 from tract_core.runtime.plan import RunnableModel as RunnableModel
 from tract_core.runtime.plan import TypedFrozenSimpleState as TypedFrozenSimpleState
 from tract_core.runtime.plan import TypedRunnableModel as TypedRunnableModel

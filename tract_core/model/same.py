@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Set
 from enum import Enum
 from itertools import zip_longest
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -20,17 +20,15 @@ from tract_core.data import Constant, SymbolicArray
 from tract_core.dims import TDim
 from tract_core.errors import Unsupported
 from tract_core.model.fields import parts_of
-from tract_core.model.graph import Graph, OutletId
+from tract_core.model.graph import OutletId
+from tract_core.model.typed_graph import TypedGraph, TypedNode
 from tract_core.plugins.tables import key_text
-
-if TYPE_CHECKING:
-    from tract_core.model.typed import TypedModel, TypedNode
 
 _SIMPLE: Final = (str, bytes, int, float, complex, bool, type(None), range)
 _END: Final = object()
 
 
-def same_model(a: TypedModel, b: TypedModel, *, names: bool = False) -> bool:
+def same_model(a: TypedGraph, b: TypedGraph, *, names: bool = False) -> bool:
     """Whether two models have the same inputs, operators, connections, outputs, assertions and properties.
 
     ``names``: whether inputs, outputs and nodes must have the same names too. Constants are the same when type, shape
@@ -41,7 +39,7 @@ def same_model(a: TypedModel, b: TypedModel, *, names: bool = False) -> bool:
     return all(one == other for one, other in zip_longest(_model(a, names), _model(b, names), fillvalue=_END))
 
 
-def fingerprint(model: TypedModel, *, names: bool = False) -> str:
+def fingerprint(model: TypedGraph, *, names: bool = False) -> str:
     """32 hexadecimal digits that are equal for models that are `same_model`, in every process, and else differ.
 
     Reads every constant. Raises Unsupported as `same_model` does.
@@ -63,12 +61,12 @@ def content(value: object) -> tuple[Any, ...]:
     return tuple(token.digest if isinstance(token, Constant) else token for token in _value(value, names=False))
 
 
-def outline(model: TypedModel) -> int:
+def outline(model: TypedGraph) -> int:
     """A number that is equal for models that are `same_model`; constants count by type and shape, and are not read."""
     return hash(tuple(map(hash, _model(model, names=False))))
 
 
-def _model(model: TypedModel, names: bool) -> Iterator[Any]:
+def _model(model: TypedGraph, names: bool) -> Iterator[Any]:
     order = _order(model)
     place = {node_id: index for index, node_id in enumerate(order)}
     yield "model", tuple(place[outlet.node] for outlet in model.inputs)
@@ -89,7 +87,7 @@ def _model(model: TypedModel, names: bool) -> Iterator[Any]:
         yield Constant(model.properties[name])
 
 
-def _order(model: TypedModel) -> list[int]:
+def _order(model: TypedGraph) -> list[int]:
     """The nodes that the interface needs, then those that only check something or bind a symbol.
 
     The latter have an order of their own, which depends on what they are and read.
@@ -136,8 +134,8 @@ def _leaf(value: Any, names: bool) -> Iterator[Any]:
         yield array.dtype.str, array.tobytes()
     elif isinstance(value, (type, FunctionType)) and "<" not in value.__qualname__:
         yield "code", f"{value.__module__}:{value.__qualname__}"
-    elif isinstance(value, Graph):
-        yield from _model(cast("TypedModel", value), names)
+    elif isinstance(value, TypedGraph):
+        yield from _model(value, names)
     else:
         yield from _other(value, names)
 

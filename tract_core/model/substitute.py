@@ -1,20 +1,16 @@
-"""Replace symbols inside operators, by looking at their fields, and in models: nobody writes it per operator."""
+"""Find and replace symbols inside operators, by looking at their fields: nobody writes it per operator."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from tract_core.data import SymbolicArray
-from tract_core.dims import Assertion, Dim, SymbolScope, TDim, substitute, symbols_of
-from tract_core.errors import DimError
+from tract_core.dims import Dim, TDim, substitute, symbols_of
 from tract_core.model.fact import TypedFact
 from tract_core.model.fields import changed, field_names, leaves
-from tract_core.model.graph import Graph
 from tract_core.model.op import TypedOp
-
-if TYPE_CHECKING:
-    from tract_core.model.typed import TypedModel
+from tract_core.model.typed_graph import TypedGraph
 
 T = TypeVar("T")
 
@@ -31,8 +27,8 @@ def symbols_in(value: object) -> frozenset[str]:
             found |= symbols_of(leaf)
         elif isinstance(leaf, (SymbolicArray, TypedFact)):
             found |= leaf.symbols()
-        elif isinstance(leaf, Graph):
-            found |= _symbols_in_graph(cast("TypedModel", leaf))
+        elif isinstance(leaf, TypedGraph):
+            found |= _symbols_in_graph(leaf)
     return found
 
 
@@ -48,7 +44,7 @@ def symbols_announced(op: TypedOp) -> frozenset[str]:
     return _NONE.union(*(symbols_in(getattr(op, name)) for name in op.announces))
 
 
-def _symbols_in_graph(graph: TypedModel) -> frozenset[str]:
+def _symbols_in_graph(graph: TypedGraph) -> frozenset[str]:
     found = graph.conditions.symbols
     for node in graph.live_nodes():
         found |= symbols_in(node.op)
@@ -62,43 +58,8 @@ def substitute_in(value: T, values: Mapping[str, Dim]) -> T:
     def replaced(leaf: Any) -> Any:
         if isinstance(leaf, TDim):
             return substitute(leaf, values)
-        if isinstance(leaf, (SymbolicArray, TypedFact)):
+        if isinstance(leaf, (SymbolicArray, TypedFact, TypedGraph)):
             return leaf.substitute(values)
-        if isinstance(leaf, Graph):
-            return substitute_in_model(cast("TypedModel", leaf), values)
         return leaf
 
     return changed(value, replaced, _WHOLE)
-
-
-def substitute_in_model(model: TypedModel, values: Mapping[str, Dim]) -> TypedModel:
-    """A copy of ``model`` with symbols replaced in every operator and fact; the very same model when none occurs in it.
-
-    Ids and names stay. What is asserted of the symbols is asserted of their values; raises DimError when that is false.
-    """
-    if not symbols_in(model) & values.keys():
-        return model
-    scope = _scope_after(model.symbols, values)
-    replaced = model.mapped(lambda op: substitute_in(op, values), lambda fact: fact.substitute(values), scope)
-    replaced.conditions = model.conditions.substitute(values)
-    return replaced
-
-
-def _scope_after(scope: SymbolScope, values: Mapping[str, Dim]) -> SymbolScope:
-    after = SymbolScope(name for name in scope.names if name not in values)
-    for dim in values.values():
-        for name in sorted(symbols_of(dim)):
-            after.add(name)
-    for name in scope.scenarios:
-        after.add_scenario(name)
-    for assertion in scope:
-        replaced = Assertion(
-            substitute(assertion.left, values), assertion.op, substitute(assertion.right, values), assertion.scenario
-        )
-        holds = replaced.holds({})
-        if holds is None:
-            after.add_assertion(replaced)
-        elif not holds and assertion.scenario is None:
-            given = ", ".join(f"{name}={value}" for name, value in values.items() if name in assertion.symbols)
-            raise DimError(f"{assertion} does not hold for {given}", hint="choose values that the model allows")
-    return after

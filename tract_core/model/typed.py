@@ -6,7 +6,7 @@ carried along, and what the scope of symbols knows is applied to every size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -17,18 +17,18 @@ from tract_core.data import Constant, Value, value_of
 from tract_core.dims import Dim, SymbolScope, TDim, is_symbolic
 from tract_core.errors import FactError, GraphError, TractError
 from tract_core.limits import DEFAULT_LIMITS, current_budget
-from tract_core.model.conditions import Condition, Conditions, noting, origin_or
+from tract_core.model.conditions import Condition, noting, origin_or
 from tract_core.model.fact import ShapeFact, TypedFact, check_sizes, in_type
-from tract_core.model.graph import VACANT, Graph, Node, Outlet, OutletId
+from tract_core.model.graph import VACANT, Node, Outlet, OutletId
 from tract_core.model.op import TypedOp, check_facts, check_operator
-from tract_core.model.substitute import symbols_announced, symbols_needed
+from tract_core.model.same import outline, same_model
+from tract_core.model.substitute import substitute_in, symbols_announced, symbols_in, symbols_needed
+from tract_core.model.typed_graph import TypedGraph, TypedNode
 from tract_core.plugins.descriptor import CORE
 from tract_core.plugins.keys import COST, REFERENCE, STATE, SYMBOLIC
 
 if TYPE_CHECKING:
     from tract_core.plugins.registry import Registry
-
-TypedNode = Node[TypedFact, TypedOp]
 
 _NO_SYMBOLS: Final = frozenset[str]()
 
@@ -36,29 +36,24 @@ EAGER_ELEMENTS = 4096
 """Integer tensors up to this many elements are computed while they are wired, so that shapes resolve early."""
 
 
-class TypedModel(Graph[TypedFact, TypedOp]):
+class TypedModel(TypedGraph):
     """A model with completely determined types and shapes.
 
     ``registry``: the tables that are asked about operators; the one of the installed plugins unless a test says
-    otherwise. ``conditions``: what its operators want of sizes that only a run knows; every run checks them.
+    otherwise.
     ``remarks``: what wiring noticed and what does not keep the model from running, for whoever wants a report.
     """
 
     def __init__(self, symbols: SymbolScope | None = None, registry: Registry | None = None) -> None:
         super().__init__(symbols)
-        self.conditions = Conditions()
         self._registry = registry
         self.remarks: list[TractError] = []
 
     def __eq__(self, other: object) -> bool:
         """Whether both compute the same in the same way, whatever their nodes are called: see `same_model`."""
-        from tract_core.model.same import same_model
-
         return same_model(self, other) if isinstance(other, TypedModel) else NotImplemented
 
     def __hash__(self) -> int:
-        from tract_core.model.same import outline
-
         return outline(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -109,6 +104,19 @@ class TypedModel(Graph[TypedFact, TypedOp]):
     def clone(self) -> TypedModel:
         """A copy that changes on its own. Ids and names stay, constants are shared."""
         return self.mapped(lambda op: op, lambda fact: fact, self.symbols.copy())
+
+    def substitute(self, values: Mapping[str, Dim]) -> TypedModel:
+        """A copy with symbols replaced in every operator and fact; the very same model when none of them occurs in it.
+
+        Ids and names stay. What is asserted of the symbols is asserted of their values; raises DimError when that is
+        false.
+        """
+        if not symbols_in(self) & values.keys():
+            return self
+        scope = self.symbols.substitute(values)
+        replaced = self.mapped(lambda op: substitute_in(op, values), lambda fact: fact.substitute(values), scope)
+        replaced.conditions = self.conditions.substitute(values)
+        return replaced
 
     def add_source(self, name: str, fact: TypedFact) -> OutletId:
         """Add an input to the model."""
@@ -258,10 +266,6 @@ class TypedModel(Graph[TypedFact, TypedOp]):
             order = self.order_of_edges(wanted)
         return order
 
-    def order_of_edges(self, targets: Sequence[OutletId]) -> list[int]:
-        """As for any graph: what ``targets`` need by their inputs, without the nodes that bind symbols."""
-        return super().eval_order(targets)
-
     def _unbound(self, ops: Sequence[TypedOp]) -> frozenset[str]:
         """The symbols that these operators mention and that neither they nor the inputs bind."""
         needed = self.conditions.symbols.union(*(symbols_needed(op) for op in ops))
@@ -346,7 +350,7 @@ class TypedModel(Graph[TypedFact, TypedOp]):
 
     def declutter(self) -> TypedModel:
         """Bring the model to its normal form, in place; returns it."""
-        from tract_core.model.declutter import declutter
+        from tract_core.model.declutter import declutter  # who only wires or runs models needs no rewriter
 
         return declutter(self)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from tract_core.dims import Dim, TDim, parse_dim
 from tract_core.errors import DimError, TractError, TransformError
 from tract_core.frozen import frozen
-from tract_core.model.substitute import substitute_in_model, symbols_in
+from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel
 
 
@@ -36,7 +36,7 @@ class SetSymbols:
                 f"set_symbols: the model has no symbol {', '.join(map(str, unknown))}; its symbols: {listed}"
             )
         try:
-            result = substitute_in_model(model, values)
+            result = model.substitute(values)
             if result is not model:
                 _check_conditions(result)
                 result.check_consistency()

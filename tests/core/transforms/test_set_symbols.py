@@ -15,7 +15,7 @@ from tract_core.errors import TransformError
 from tract_core.model import TypedModel
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
-from tract_core.model.substitute import substitute_in_model, symbols_in
+from tract_core.model.substitute import symbols_in
 from tract_core.ops.binary import Add, Eq
 from tract_core.ops.cast import Cast
 from tract_core.runtime.plan import TypedSimplePlan
@@ -78,8 +78,8 @@ def test_bodies_are_entered(loop: Maker) -> None:
 
 def test_the_same_model_comes_back_when_nothing_changes(network: Maker) -> None:
     model = network()
-    assert substitute_in_model(model, {"other": 3}) is model
-    assert substitute_in_model(model, {}) is model
+    assert model.substitute({"other": 3}) is model
+    assert model.substitute({}) is model
 
 
 def test_names_labels_and_properties_stay(network: Maker) -> None:
