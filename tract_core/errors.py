@@ -6,6 +6,7 @@ Every error says where it happened, what was found, what was wanted, and what to
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from tract_core.texts import printable_lines
@@ -141,3 +142,13 @@ class PluginError(TractError):
 
 class RegistrationError(PluginError):
     """Two rows claim one key, or a row does not fit its table."""
+
+
+def meant(name: str, there: Iterable[str], count: int = 1, *, alike: float = 0.6) -> list[str]:
+    """Which of the names that are there somebody may have meant by one that is not, the nearest first, for hints.
+
+    ``alike``: the share of characters in common, between 0 and 1, from which on a name is near.
+    """
+    from difflib import get_close_matches
+
+    return get_close_matches(name, list(there), count, alike)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import KW_ONLY, fields
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,8 @@ import numpy as np
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.values import of_type, read_bundle
 from tract_core.data import DatumType
-from tract_core.errors import InputError, TractError
+from tract_core.errors import InputError, TractError, meant
+from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 from tract_core.model.fact_text import parse_typed_fact, parse_values
 from tract_core.model.source import TypedSource
@@ -33,10 +33,11 @@ class AssertionFailed(TractError):
     """Something that the user asserted does not hold."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Assertions:
     """The assertion flags, under the names that `options.assertion_options` gives them."""
 
+    _: KW_ONLY
     approx: str = "close"
     approx_custom: Tolerance | None = None
     assert_output: tuple[str, ...] = ()
@@ -50,7 +51,7 @@ class Assertions:
     @staticmethod
     def of(flags: Mapping[str, Any]) -> Assertions:
         """What the flags of a subcommand assert; flags that it has not are at their defaults."""
-        return Assertions(**{name: flags[name] for name in Assertions.__dataclass_fields__ if name in flags})
+        return Assertions(**{one.name: flags[one.name] for one in fields(Assertions) if one.name in flags})
 
     def check_graph(self, model: TypedModel) -> None:
         """Raise AssertionFailed unless operators and output facts are as asserted."""
@@ -159,13 +160,13 @@ def operators(registry: Registry) -> list[str]:
 
 def nearest(name: str, there: Collection[str]) -> str:
     """What may have been meant by a name that is not there."""
-    near = get_close_matches(name, there, n=3)
+    near = meant(name, there, 3)
     return f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(sorted(there)) or 'none'}"
 
 
 def _unknown_operator(flag: str, name: str, known: Collection[str]) -> InputError:
     lowered = {one.lower(): one for one in known}
-    near = [lowered[one] for one in get_close_matches(name.lower(), lowered, n=3)]
+    near = [lowered[one] for one in meant(name.lower(), lowered, 3)]
     listed = f"did you mean {', '.join(near)}? " if near else ""
     return InputError(
         f"{flag}: no operator is named {name!r}",

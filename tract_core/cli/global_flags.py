@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, field
 from typing import TYPE_CHECKING, Any
+
+from tract_core.frozen import frozen
 
 if TYPE_CHECKING:
     from tract_core.cli.formats import FormatFlag
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from tract_core.limits import LoadLimits
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GlobalFlags:
     """The global flags, under the names that `options.global_options` gives them.
 
@@ -22,6 +24,7 @@ class GlobalFlags:
     with their values. ``staged``: the values of the flags of stages that plugins add, by stage.
     """
 
+    _: KW_ONLY
     model: str | None
     format_name: str | None = None
     inputs: tuple[str, ...] = ()

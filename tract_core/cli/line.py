@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
@@ -18,6 +17,7 @@ import click
 
 from tract_core.cli.command import ModelCommand, OptionalValue
 from tract_core.cli.options import MANNERS
+from tract_core.errors import meant
 
 DEFAULT: Final = "dump"
 HELP: Final = frozenset({"-h", "--help"})
@@ -155,7 +155,7 @@ class Splitter:
                 problem = f"{name} is a flag of {place!r}, not of {command or DEFAULT!r}"
             raise click.UsageError(f"{problem}, as in '{line_with(flags, None, place, name)}'", self.ctx)
         own = self._own(command or DEFAULT)
-        near = get_close_matches(name, [*own, *self.globals], n=1)
+        near = meant(name, [*own, *self.globals])
         if f"-{name}" in self._long_names:
             near = [f"-{name}"]
         if near:
@@ -198,14 +198,16 @@ class Splitter:
 
     def _check_spelling(self, model: str) -> None:
         """Refuse a word that was meant as a subcommand and taken for MODEL."""
-        near = get_close_matches(model, self.commands.list_commands(self.ctx), n=1)
-        if near and not Path(model).exists():
+        if Path(model).exists():
+            return
+        near = meant(model, self.commands.list_commands(self.ctx))
+        if near:
             raise click.UsageError(f"no file and no subcommand is named {model!r}, did you mean {near[0]!r}?", self.ctx)
 
 
 def no_such_command(word: str, names: list[str]) -> str:
     """What to say of a subcommand that does not exist."""
-    near = get_close_matches(word, names, n=1)
+    near = meant(word, names)
     return f"no subcommand {word!r}" + (f", did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -147,6 +146,8 @@ class PluginRecord:
         problem = error.problem if isinstance(error, TractError) else f"{type(error).__name__}: {error}"
         if any((known.doing, known.problem) == (doing, problem) for known in self.failures):
             return False
+        import traceback
+
         trace = "".join(traceback.format_exception(error))
         self.failures.append(Failure(doing, problem, self._fix(error), trace))
         return True

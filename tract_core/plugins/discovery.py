@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from importlib.metadata import Distribution, EntryPoint, distributions
+from contextlib import suppress
+from importlib.metadata import Distribution, distributions
 
 from tract_core.frozen import frozen
 from tract_core.plugins.descriptor import PluginRecord
@@ -37,46 +38,35 @@ def _place(found: Found) -> tuple[str, bool, str]:
 
 def _all(installed: Iterable[Distribution]) -> Iterator[Found]:
     seen: set[str] = set()
-    for distribution in installed:
+    for distribution in filter(_mentions_us, installed):
+        name, version = _name_and_version(distribution)
         try:
             entries = [entry for entry in distribution.entry_points if entry.group == GROUP]
-            name = normal_name(_name_of(distribution)) if entries else ""
         except Exception as error:  # whatever this one's metadata does, the others are found
-            yield from _unreadable(distribution, error)
+            yield Found(PluginRecord(name, name, "", "entry_points.txt"), lambda: None, error)
             continue
-        if name not in seen:  # a second one of the same name lies further back on the path and is hidden by the first
-            yield from (_found(distribution, entry) for entry in entries)
-        if entries:
-            seen.add(name)
+        if normal_name(name) in seen:
+            continue  # it lies further back on the path, and is hidden by the first of that name
+        for entry in entries:
+            yield Found(PluginRecord(entry.name, name, version, entry.value), entry.load)
+            seen.add(normal_name(name))
 
 
-def _found(distribution: Distribution, entry: EntryPoint) -> Found:
-    version = _field(distribution, "Version")
-    return Found(PluginRecord(entry.name, _name_of(distribution), version, entry.value), entry.load)
-
-
-def _unreadable(distribution: Distribution, error: Exception) -> Iterator[Found]:
-    """A distribution that has a plugin; nothing for one that does not mention us, as it is no business of ours."""
+def _mentions_us(distribution: Distribution) -> bool:
+    """Whether it may have a plugin. Of the many others nothing is parsed: they are no business of ours."""
     try:
-        text = distribution.read_text("entry_points.txt") or ""
-        name = _name_of(distribution)
-    except Exception:
-        return
-    if f"[{GROUP}]" in text:
-        yield Found(PluginRecord(name, name, "", "entry_points.txt"), lambda: None, error)
+        return f"[{GROUP}]" in (distribution.read_text("entry_points.txt") or "")
+    except Exception:  # one that cannot be read hides no other
+        return False
 
 
-def _name_of(distribution: Distribution) -> str:
-    """Its name; where it lies, when its metadata has none."""
-    return _field(distribution, "Name") or str(distribution.locate_file(""))
-
-
-def _field(distribution: Distribution, name: str) -> str:
-    metadata = distribution.metadata  # parsed anew each time
-    for key in metadata:
-        if key.lower() == name.lower():
-            return metadata[key]
-    return ""
+def _name_and_version(distribution: Distribution) -> tuple[str, str]:
+    """As its metadata says; in place of a name that is not there, where it lies."""
+    fields: dict[str, str] = {}
+    with suppress(Exception):  # without its metadata, its plugin can be used all the same
+        metadata = distribution.metadata
+        fields = {key.lower(): metadata[key] for key in metadata}
+    return fields.get("name") or str(distribution.locate_file("")), fields.get("version") or ""
 
 
 def normal_name(name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from shlex import quote
 
 from tract_core.data import Container, DatumType
 from tract_core.data.boxes import misfit
@@ -136,6 +135,8 @@ class _Inputs:
             fact = fact.with_shape((*fact.shape[:axis], symbol(own), *fact.shape[axis + 1 :]))
         else:
             fact = fact.substitute({shared[0]: symbol(own)})
+        from shlex import quote
+
         return (
             f"where they may differ, give one of them another name before into_model: set_input_fact({slot}, "
             f"{str(fact)!r}), or -i {quote(f'{self.names[slot]}:{fact}')} on the command line; or load the file with "

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
-from tract_core.errors import PluginError, TractError
+from tract_core.errors import PluginError, TractError, meant
 from tract_core.plugins.descriptor import CORE_PLUGIN, PluginRecord, PluginState
 from tract_core.plugins.keys import AXES, COST, REFERENCE, STATE, SYMBOLIC
 from tract_core.plugins.missing import RESERVED
@@ -67,7 +66,7 @@ def _waiting(listed: Listed, tables: Iterable[str]) -> Iterator[str]:
 def _near(table: str, tables: Iterable[str]) -> str | None:
     """The table that was meant, where that is not quite the name."""
     known = {*tables, *RESERVED["format"]}
-    near = get_close_matches(table, known, n=1, cutoff=0.7)
+    near = meant(table, known, alike=0.7)
     return near[0] if near and table not in known else None
 
 

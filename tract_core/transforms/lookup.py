@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from tract_core.errors import InputError, TransformError
+from tract_core.errors import InputError, TransformError, meant
 from tract_core.plugins.missing import RESERVED, not_installed
 from tract_core.plugins.parameters import build, parse_call
 from tract_core.plugins.registry import Registry
@@ -50,7 +49,7 @@ def transform_class(name: str, registry: Registry) -> type[Any]:
         return registry.load("tract_transforms", name)
     if name in RESERVED["transform"]:
         raise not_installed("transform", name, sorted(offered))
-    near = get_close_matches(name, offered, n=1)
+    near = meant(name, offered)
     raise TransformError(
         f"transform `{name}' could not be found; installed transforms: {', '.join(sorted(offered))}",
         hint=f"did you mean {near[0]!r}?" if near else "'tract list-transforms' shows them with their parameters",

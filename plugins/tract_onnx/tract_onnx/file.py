@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tract_core.errors import LimitExceeded, TractError
+from tract_core.frozen import frozen
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 from tract_onnx.local_functions import LocalFunctions
 from tract_onnx.registry import OnnxOps
 from tract_onnx.tensors import TensorReader
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class OnnxFile:
     """One file.
 
@@ -39,6 +40,9 @@ class OnnxFile:
     functions: LocalFunctions = field(default_factory=LocalFunctions)
     limits: LoadLimits = DEFAULT_LIMITS
     depth: int = 0
+
+    __eq__ = object.__eq__  # a file is itself alone
+    __hash__ = object.__hash__
 
     def inside(self, where: str) -> OnnxFile:
         """The file as a graph inside the one that is read sees it. Raises LimitExceeded when that is too deep."""

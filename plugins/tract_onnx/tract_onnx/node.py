@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import onnx
 
 from tract_core.data import DatumType
 from tract_core.errors import CorruptModel, Unsupported
+from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_onnx.file import OnnxFile
 from tract_onnx.long_lists import ListKind, LongList
@@ -19,7 +19,7 @@ from tract_onnx.tensors import element_type
 _KIND = onnx.AttributeProto
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class OnnxNode:
     """One node of a file. ``version``: that of its domain's operator set.
 
@@ -39,6 +39,9 @@ class OnnxNode:
     output_count: int
     attributes: Mapping[str, onnx.AttributeProto]
     file: OnnxFile
+
+    __eq__ = object.__eq__  # a node is itself alone
+    __hash__ = object.__hash__
 
     def wants_output(self, slot: int) -> bool:
         """Whether the node's output ``slot`` has a name, so that somebody may read it."""

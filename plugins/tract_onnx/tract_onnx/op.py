@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from inspect import isfunction
 from types import NoneType
 from typing import cast
 
 from tract_core.analysis.inference import InferenceOp
 from tract_core.errors import LimitExceeded, ModelError, TractError, Unsupported
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
 from tract_core.model.typed import TypedModel
@@ -19,7 +19,7 @@ from tract_onnx.registry import DEFAULT_DOMAIN, OnnxFn
 from tract_onnx.wiring import Wiring
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class OnnxOp(InferenceOp):
     """A node, and the function that wires it.
 
@@ -31,6 +31,9 @@ class OnnxOp(InferenceOp):
     function: OnnxFn
     slots: tuple[int | None, ...]
     outer: tuple[str, ...] = ()
+
+    __eq__ = object.__eq__  # a node is itself alone
+    __hash__ = object.__hash__
 
     @property
     def name(self) -> str:
