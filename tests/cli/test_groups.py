@@ -156,7 +156,7 @@ def test_a_group_that_is_wrong_is_taken_apart(tract: Call, fused: Path, monkeypa
         result = tract(fused, "-r", "fuse", "compare", "--against", "reference", *RANDOM, *flags)
         assert result.exit_code == 1
         lines = [" ".join(line.split()[:2]) for line in result.output.splitlines()]
-        agrees = [line for line in result.output.splitlines() if line.endswith("apart from its group")]
+        agrees = [line for line in result.output.splitlines() if line.endswith("outside of its group")]
         assert len(agrees) == 2
         assert all(line.startswith("agrees ") for line in agrees)
         assert "differs Abs," in lines
@@ -176,7 +176,7 @@ def test_a_node_that_is_wrong_is_found_in_its_group(
     assert result.exit_code == 1
     assert "the first is 'minus', which Neg computes" in result.output
     content = json.loads(tract(fused, "-r", "fuse", "compare", "--npz", steps, *RANDOM, "--json").stdout)
-    assert {one["name"]: one["apart"] for one in content["tensors"] if one["problem"]} == {
+    assert {one["name"]: one["unfused"] for one in content["tensors"] if one["problem"]} == {
         "minus": True,
         "e": False,
         "y": False,

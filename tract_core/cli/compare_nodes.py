@@ -187,7 +187,7 @@ def judge(
     if hidden is None or hidden:
         for name, found in _as_outputs(request, model, arrays).items():
             if hidden is None or name in hidden:
-                judged.look_at(name, ops[name], found, apart=hidden is not None)
+                judged.look_at(name, ops[name], found, unfused=hidden is not None)
     return judged.in_order()
 
 
@@ -211,17 +211,17 @@ class _Judge:
         place = {name: number for number, name in enumerate(order)}
         return sorted(self._verdicts.values(), key=lambda verdict: place.get(verdict.name, len(place)))
 
-    def look_at(self, name: str, op: str, found: Array, *, apart: bool = False) -> bool:
+    def look_at(self, name: str, op: str, found: Array, *, unfused: bool = False) -> bool:
         """Whether a tensor is not wrong, as far as is known."""
         if name in self._verdicts:
             return True
         wanted, is_output = self._reference.get(name), name in self.outputs
         if wanted is None:
-            self._verdicts[name] = Verdict(name, op, compared=False, problem=None, output=is_output, apart=apart)
+            self._verdicts[name] = Verdict(name, op, compared=False, problem=None, output=is_output, unfused=unfused)
             return True
         problem = self._assertions.difference(found, wanted)
         largest, mean = distances(np.asarray(found), of_type(wanted, found.dtype)) or (None, None)
-        self._verdicts[name] = Verdict(name, op, True, problem, largest, mean, is_output, apart)
+        self._verdicts[name] = Verdict(name, op, True, problem, largest, mean, is_output, unfused)
         return problem is None
 
     def watch(self, part: Part, outputs: Mapping[OutletId, Array]) -> None:

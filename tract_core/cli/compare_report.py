@@ -29,8 +29,8 @@ class Verdict:
     """One tensor of the model: whether the reference has it, and how they differ, if they do.
 
     ``largest``, ``mean``: of the absolute differences of the elements; ``None`` where there are none to be had.
-    ``output``: whether it is an output of the model. ``apart``: whether it was computed in another program than the one
-    that runs, as there it is inside a group of nodes that are fused.
+    ``output``: whether it is an output of the model. ``unfused``: whether it was computed in another program than the
+    one that runs, as there it is inside a group of nodes that are fused.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Verdict:
     largest: float | None = None
     mean: float | None = None
     output: bool = False
-    apart: bool = False
+    unfused: bool = False
 
 
 @frozen
@@ -69,8 +69,8 @@ def print_verdicts(
     for verdict in shown:
         state = ("agrees ", "green") if verdict.problem is None else ("differs", "red")
         name = f"{verdict.name:{name_width}}" if _figures(verdict) else verdict.name
-        apart = "  apart from its group" if verdict.apart else ""
-        console.print(Text.assemble(state, f" {verdict.op:{op_width}} ", (name, "bold"), _figures(verdict), apart))
+        place = "  outside of its group" if verdict.unfused else ""
+        console.print(Text.assemble(state, f" {verdict.op:{op_width}} ", (name, "bold"), _figures(verdict), place))
         if verdict.problem is not None:
             console.print(Text(f"        {verdict.problem}"))
     if not flags["quiet"]:

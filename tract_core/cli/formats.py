@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tract_core.cli.brought import BroughtFlag
 from tract_core.cli.command import Flag
 from tract_core.errors import InputError
 from tract_core.plugins import default_registry
@@ -14,12 +15,13 @@ if TYPE_CHECKING:
     from tract_core.limits import LoadLimits
 
 
-class FormatFlag(Flag):
+class FormatFlag(BroughtFlag):
     """A flag of a format, as ``--onnx-ignore-value-info``; its value is a keyword of the loader or the writer."""
 
     def __init__(self, format_name: str, keyword: str, option: str | Option, group: str) -> None:
         name = f"{format_name}_{keyword}"
-        super().__init__([as_flag(name), name], group=group, **attributes_of(option))
+        names = [as_flag(name), f"of_{name}"]
+        super().__init__(names, hook="tract_formats", offer=format_name, group=group, **attributes_of(option))
         self.format_name = format_name
         self.keyword = keyword
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -20,7 +21,9 @@ from tract_core.errors import CorruptModel, MissingFile, ModelError, TractError,
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from tract_core.cli.formats import FormatFlag
     from tract_core.cli.request import Request
+    from tract_core.cli.stages import StageFlag
 
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C: 128 and the number of the signal, as shells have it."""
@@ -68,12 +71,10 @@ class Frame(click.Group):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The global flags."""
-        from tract_core.cli.formats import loader_flags
-        from tract_core.cli.stages import stage_flags
-
         own = super().get_params(ctx)
+        of_loaders, of_stages = _brought(own)
         first = sum(getattr(option, "group", None) == LOADING for option in own)
-        return [*own[:first], *loader_flags(), *own[first:], *stage_flags()]
+        return [*own[:first], *of_loaders, *own[first:], *of_stages]
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The shape of a command line."""
@@ -168,16 +169,25 @@ class Frame(click.Group):
             ctx.exit(1)
 
     def _request(self, ctx: click.Context) -> Request:
-        from tract_core.cli.formats import given_among, loader_flags
+        from tract_core.cli.formats import given_among
         from tract_core.cli.request import Request
-        from tract_core.cli.stages import stage_flags
 
-        of_loaders, of_stages = loader_flags(), stage_flags()
+        of_loaders, of_stages = _brought(super().get_params(ctx))
         brought = {flag.name for flag in (*of_loaders, *of_stages)}
         own = {name: value for name, value in ctx.params.items() if name not in brought}
         of_format = given_among(of_loaders, ctx.params)
         staged = {flag.stage.name: value for flag, value in given_among(of_stages, ctx.params).items()}
         return Request(**own, of_format=of_format, staged=staged)
+
+
+def _brought(own: Sequence[click.Parameter]) -> tuple[list[FormatFlag], list[StageFlag]]:
+    """The global flags of formats and of stages that plugins bring, beside those of the core."""
+    from tract_core.cli.brought import with_free_names
+    from tract_core.cli.formats import loader_flags
+    from tract_core.cli.stages import stage_flags
+
+    of_loaders = with_free_names(loader_flags(), own)
+    return of_loaders, with_free_names(stage_flags(), [*own, *of_loaders])
 
 
 def _has_more(error: Exception) -> bool:

@@ -44,6 +44,8 @@ def command(check: bool, verbose: bool, as_json: bool) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PluginWarning)  # the listing says the same, and more
         records = check_up(registry) if check else registry.ask_everything()
+        if check:
+            _look_at_flags(click.get_current_context())
         unusable = _unusable_runtimes(registry) if check else {}
     if as_json:
         click.echo(json.dumps([_as_json(record, registry, unusable) for record in records], indent=1))
@@ -51,6 +53,16 @@ def command(check: bool, verbose: bool, as_json: bool) -> None:
         _print(records, unusable, verbose)
     if check and any(record.failures for record in records):
         click.get_current_context().exit(1)
+
+
+def _look_at_flags(ctx: click.Context) -> None:
+    """Put the flags of all subcommands together, where those whose names are taken are refused."""
+    root = ctx.find_root()
+    if isinstance(root.command, click.Group):
+        for name in root.command.list_commands(root):
+            found = root.command.get_command(root, name)
+            if found is not None:
+                found.get_params(click.Context(found, parent=root))
 
 
 def _unusable_runtimes(registry: Registry) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tract_core.cli.brought import BroughtFlag
 from tract_core.cli.command import Flag
 from tract_core.cli.formats import as_flag, attributes_of
 from tract_core.plugins import default_registry
@@ -16,12 +17,13 @@ from tract_core.plugins.stages import in_order, what_is_wrong
 GROUP = "How far to take it"
 
 
-class StageFlag(Flag):
+class StageFlag(BroughtFlag):
     """The flag of a stage that a plugin adds, as ``--pulse``."""
 
     def __init__(self, stage: Stage) -> None:
         name = f"stage_{stage.name.replace('-', '_')}"
-        super().__init__([as_flag(stage.name), name], group=GROUP, **attributes_of(stage.option))
+        names, attributes = [as_flag(stage.name), name], attributes_of(stage.option)
+        super().__init__(names, hook="tract_stages", offer=stage.name, group=GROUP, **attributes)
         self.stage = stage
 
 

@@ -417,6 +417,13 @@ class Registry:
             self._leave_out(record, f"{doing} {key_text(key)}", error)
         return True
 
+    def refuse(self, hook: str, name: str, doing: str, error: RegistrationError) -> None:
+        """Record that a part of what a plugin offers to a hook under a name is not used, and why; report it once."""
+        record = self.plugin_behind(hook, name)
+        if record is not None:
+            with self._asking():
+                self._guard(record, doing, _raise, error)
+
     @contextmanager
     def _asking(self) -> Generator[None, None, None]:
         """Hold the lock; report failures afterwards, when everything is in place, as a warning may become an error."""

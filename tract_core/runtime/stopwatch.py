@@ -40,9 +40,9 @@ class WatchedPlan(Protocol):
 
 def timed_run(plan: WatchedPlan, inputs: Sequence[Array]) -> list[Timing]:
     """One turn on a fresh state, and what each part took in it, those of bodies too, in every iteration."""
-    watch = _Stopwatch()
-    state = plan.spawn_with(watch.plan_of(plan))
-    return watch.time(plan.model, partial(state.run, inputs))[1]
+    stopwatch = _Stopwatch()
+    state = plan.spawn_with(stopwatch.plan_of(plan))
+    return stopwatch.time(plan.model, partial(state.run, inputs))[1]
 
 
 class _Stopwatch:
@@ -92,24 +92,24 @@ def _seen_from(model: TypedModel, part: Part, inside: Sequence[tuple[TypedModel,
 
 
 class _WatchedBody:
-    def __init__(self, plan: WatchedPlan, watch: _Stopwatch) -> None:
+    def __init__(self, plan: WatchedPlan, stopwatch: _Stopwatch) -> None:
         self._plan = plan
-        self._watch = watch
+        self._stopwatch = stopwatch
 
     def spawn(self) -> _WatchedState:
-        return _WatchedState(self._plan, self._watch)
+        return _WatchedState(self._plan, self._stopwatch)
 
 
 class _WatchedState:
     """The state of a body that is looked on."""
 
-    def __init__(self, plan: WatchedPlan, watch: _Stopwatch) -> None:
+    def __init__(self, plan: WatchedPlan, stopwatch: _Stopwatch) -> None:
         self._model = plan.model
-        self._watch = watch
-        self._state = plan.spawn_with(watch.plan_of(plan))
+        self._stopwatch = stopwatch
+        self._state = plan.spawn_with(stopwatch.plan_of(plan))
 
     def run(self, inputs: Sequence[Array], *, symbols: Mapping[str, int]) -> list[Array]:
-        return self._watch.look_on(self._model, partial(self._state.run, inputs, symbols=symbols))
+        return self._stopwatch.look_on(self._model, partial(self._state.run, inputs, symbols=symbols))
 
     def freeze(self) -> Any:
         return self._state.freeze()
