@@ -490,6 +490,8 @@ class TestPackedWeights:
         shown = environment.tract(two_products, "-t", "block_quant(elements=960)", "--set", "B=2", "dump", "--cost")
         assert "UnpackQ4" in shown
         assert "64,96,f32" not in shown
+        refused = environment.run("-m", "tract_core", two_products, "-t", "block_quant(elements=0)", "dump", status=1)
+        assert "'elements' is 0, wanted 1 or more" in refused.stderr
 
     @pytest.mark.parametrize("runtime", ["reference", "fuse"])
     def test_the_kit_checks_it_on_any_runtime(self, environment, runtime):

@@ -20,7 +20,7 @@ LICENCES = ("LICENSE-MIT", "LICENSE-APACHE")
 FOLDERS = [
     ROOT,
     *sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml")),
-    *(ROOT / "examples" / "plugins" / name for name in ("tract_example", "tract_fuse")),
+    *sorted(path.parent for path in ROOT.glob("examples/plugins/tract_*/pyproject.toml")),
 ]
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tract_core.data import DatumType
+from tract_core.errors import TransformError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import Rewriter
@@ -26,7 +27,12 @@ class BlockQuant:
     elements: int = field(default=1024, metadata={"doc": "weights of fewer elements stay as they are"})
 
     def apply(self, model: TypedModel) -> TypedModel:
-        """The model with packed weights, wherever the axis that is summed over is made of whole blocks."""
+        """The model with packed weights, wherever the axis that is summed over is made of whole blocks.
+
+        Bodies stay as they are. Raises TransformError for a number of elements below 1.
+        """
+        if self.elements < 1:
+            raise TransformError(f"block_quant: 'elements' is {self.elements}, wanted 1 or more")
         result = model.clone()
         Rewriter().with_rule_for(self.name, EinSum, self._pack).rewrite(result)
         return result
