@@ -38,7 +38,7 @@ WRITER: Final = "tract-nnef"
 """The distribution that brings the format for archives."""
 
 PLANNED: Final = frozenset(
-    {"tract-cpu", "tract-cuda", "tract-metal", "tract-nnef", "tract-pulse", "tract-transformers"}
+    {"tract-cuda", "tract-metal", "tract-nnef", "tract-pulse", "tract-transformers"}
 )
 """The distributions that do not exist yet: nobody is told to install them, as what bears the name may be anybody's."""
 

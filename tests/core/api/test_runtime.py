@@ -151,7 +151,7 @@ def test_an_unusable_default_is_not_replaced_in_silence() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("cpu", "it will come with tract-cpu, which is planned and cannot be installed yet"),
+        ("cuda", "it will come with tract-cuda, which is planned and cannot be installed yet"),
         ("cuda", "it will come with tract-cuda, which is planned"),
         ("metal", "it will come with tract-metal, which is planned"),
         ("gpu", "it will come with tract-cuda or tract-metal, which are planned and cannot be installed yet"),

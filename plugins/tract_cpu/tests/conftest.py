@@ -1,0 +1,61 @@
+"""What the tests of the compiler share: functions written in its language, called from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ctypes import CFUNCTYPE, c_int64
+from typing import Any
+
+import numpy as np
+import pytest
+from tract_cpu.isa import Isa, of_this_machine
+from tract_cpu.language.function import POINTER, Function
+from tract_cpu.language.types import INDEX, ElementType, element_type
+from tract_cpu.native.cache import Cache
+from tract_cpu.native.library import Library
+
+from tract_core.data import DatumType
+
+
+@pytest.fixture(params=of_this_machine(), ids=lambda isa: isa.name)
+def isa(request: pytest.FixtureRequest) -> Isa:
+    """Every instruction set that this machine has."""
+    return request.param
+
+
+class Elements:
+    """Runs functions that read one array, and write another, element by element or vector by vector."""
+
+    def __init__(self, isa: Isa) -> None:
+        self.isa = isa
+        self.library = Library(isa, Cache(None))
+        self.count = 0
+
+    def __call__(self, emit: Callable[..., Any], x: np.ndarray, to: Any, lanes: int = 0) -> np.ndarray:
+        """``emit(value)`` of every element of ``x``, as elements of type ``to``. ``x`` has whole vectors."""
+        self.count += 1
+        name = f"f{self.count}"
+        source, target = _element(x.dtype), _element(np.dtype(to))
+
+        def write(module: Any) -> None:
+            f = Function(module, name, [POINTER, POINTER, INDEX])
+            read, written = f.buffer(0, source), f.buffer(1, target)
+            with f.loop("i", f.argument(2), step=max(lanes, 1)) as i:
+                written.put(i, emit(read.vector(i, lanes)))
+            f.finish()
+
+        found = np.empty(x.shape, to)
+        call = CFUNCTYPE(None, c_int64, c_int64, c_int64)(self.library.address(name, name, write))
+        call(x.__array_interface__["data"][0], found.__array_interface__["data"][0], x.size)
+        return found
+
+
+@pytest.fixture
+def elements(isa: Isa) -> Elements:
+    return Elements(isa)
+
+
+def _element(dtype: np.dtype) -> ElementType:
+    found = element_type(DatumType.from_numpy(dtype))
+    assert found is not None
+    return found

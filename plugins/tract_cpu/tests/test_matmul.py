@@ -1,0 +1,94 @@
+"""Matrix products of every size class, on every instruction set of this machine, against NumPy in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tract_cpu.isa import ISAS
+from tract_cpu.kernels.matmul import Tile, tile_for
+from tract_cpu.language.types import F32, F64
+from tract_cpu.plan import CpuPlan
+
+from tract_core.data import DatumType
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add, Max
+from tract_core.ops.einsum import EinSum
+
+SIZES = [(0, 3, 2), (2, 0, 3), (3, 2, 0), (1, 1, 1), (1, 64, 256), (2, 5, 33), (5, 7, 31), (15, 33, 65), (113, 17, 70)]
+
+MAPPINGS = [
+    "mk,kn->mn",
+    "mk,nk->mn",
+    "mk,kn->nm",
+    "bmk,bkn->bmn",
+    "bmk,bkn->mbn",
+    "mbk,kn->mbn",
+    "bhmk,hkn->bhmn",
+    "m,n->mn",
+    "mk,k->m",
+    "k,k->",
+]
+
+
+def product(mapping: str, a: str, b: np.ndarray | str, kind: DatumType) -> TypedModel:
+    """A product; ``b`` is part of the model where it is an array."""
+    model = TypedModel()
+    left = model.add_source("a", parse_typed_fact(a, model.symbols))
+    right = model.add_const("b", b) if isinstance(b, np.ndarray) else model.add_source("b", parse_typed_fact(b))
+    model.set_outputs(model.wire_node("c", EinSum(AxesMapping.parse(mapping), kind), [left, right]))
+    return model
+
+
+def fact(shape: tuple[int, ...], dtype: str) -> str:
+    return ",".join([*map(str, shape), dtype])
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("mapping", MAPPINGS)
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_products_are_those_of_numpy(isa, mapping, size, dtype) -> None:
+    kind, sizes = DatumType[dtype.upper()], {**dict(zip("mkn", size, strict=True)), "b": 3, "h": 2}
+    shapes = [tuple(sizes[name] for name in term) for term in AxesMapping.parse(mapping).inputs]
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape).astype(kind.numpy) for shape in shapes)
+    wanted = np.einsum(mapping, a.astype("f8"), b.astype("f8"))
+    bound = np.einsum(mapping, np.abs(a), np.abs(b)) * (size[1] + 1) * np.finfo(kind.numpy).eps
+    for right, inputs in ((b, [a]), (fact(b.shape, dtype), [a, b])):
+        plan = CpuPlan(product(mapping, fact(a.shape, dtype), right, kind), isa)
+        assert all(placement.how != "numpy" for placement in plan.explain().placements)
+        (found,) = plan.spawn().run(inputs)
+        assert found.shape == wanted.shape
+        assert np.all(np.abs(found - wanted) <= bound)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 6, 13, 14, 31, 300])
+def test_one_plan_runs_any_number_of_rows_with_bias_and_activation(isa, rows) -> None:
+    rng = np.random.default_rng(rows)
+    weights, bias = rng.standard_normal((20, 37)).astype("f4"), rng.standard_normal((1, 37)).astype("f4")
+    model = product("mk,kn->mn", "B,20,f32", weights, DatumType.F32)
+    (added,) = model.wire_node("bias", Add(), [*model.outputs, model.add_const("b0", bias)])
+    model.set_outputs(model.wire_node("relu", Max(), [added, model.add_const("zero", np.zeros((1, 1), "f4"))]))
+    plan = CpuPlan(model, isa)
+    assert [placement.ops for placement in plan.explain().placements] == [("EinSum", "Add", "Max")]
+    x = rng.standard_normal((rows, 20)).astype("f4")
+    (found,) = plan.spawn().run([x])
+    wanted = np.maximum(x.astype("f8") @ weights.astype("f8") + bias, 0)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_nothing_is_hidden_by_what_pads_a_panel(isa) -> None:
+    a, b = np.array([[1, np.inf, np.nan]], "f4").T, np.array([[0.0, 1.0, -np.inf]], "f4")
+    model = product("mk,kn->mn", "3,1,f32", b, DatumType.F32)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(CpuPlan(model, isa).spawn().run([a])[0], a @ b)
+
+
+def test_tiles_fill_the_registers() -> None:
+    plans = {isa.name: tile_for(isa, F32) for isa in ISAS}
+    assert plans["avx512"] == Tile(14, 2, 16, fused=True)
+    assert plans["avx2"] == Tile(6, 2, 8, fused=True)
+    assert plans["neon"] == Tile(14, 2, 4, fused=True)
+    assert plans["sse2"] == Tile(6, 2, 4, fused=False)
+    assert tile_for(ISAS[2], F64).lanes == 8

@@ -1,0 +1,105 @@
+"""The arguments of all kernels of a program, as one array of integers, which new sizes fill in microseconds.
+
+A `Layout` is data, made once per program: which arguments are numbers, which are sizes with symbols in them, and which
+are addresses. Each size is evaluated once, however many arguments are equal to it; everything else happens in whole
+arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from tract_core.dims import Dim, evaluate
+from tract_core.plugins.keys import Array
+from tract_cpu.lower.program import HostStep, NativeStep, Program
+from tract_cpu.lower.views import Address, Kind, Storage
+from tract_cpu.memory import ArenaPlan, plan_arena
+
+ALIGNMENT: Final = 64
+"""Bytes at which every slot of the arena begins: a line of the cache, and a vector of the widest kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The arguments for certain sizes, but for what lies in the arena or is passed.
+
+    ``arguments``: with offsets, in bytes, in the places of addresses. ``slots``: where each slot of the arena begins,
+    in bytes; the last number is how large it is. ``tasks``: of each native step. ``scratch``: bytes per thread.
+    """
+
+    arguments: Array
+    slots: Array
+    tasks: Array
+    scratch: int
+
+
+class Layout:
+    """Where the arguments of the native steps of a program are, in order, and what they are."""
+
+    def __init__(self, program: Program, inputs: int) -> None:
+        """``inputs``: how many the model has."""
+        self.steps = [step for step in program.steps if isinstance(step, NativeStep)]
+        self.arena: ArenaPlan = plan_arena(program)
+        self.begins: list[int] = []
+        """For each native step, the place of its first argument."""
+        self._dims: dict[Dim, int] = {}
+        self._which: list[int] = []
+        self._fixed: list[tuple[int, int]] = []
+        self._slots: list[tuple[int, int]] = []
+        self.passed: list[tuple[int, int]] = []
+        """The places of addresses that only a run tells, and their numbers among these."""
+        self._first = {Kind.INPUT: 0, Kind.OUTPUT: inputs, Kind.HOST: inputs + len(program.outputs)}
+        hosted = sum(len(step.results) for step in program.steps if isinstance(step, HostStep))
+        self.passed_count = inputs + len(program.outputs) + hosted
+        constants = [one.__array_interface__["data"][0] for one in program.constants]
+        for step in self.steps:
+            self.begins.append(len(self._which))
+            for argument in step.arguments:
+                self._add(argument, constants)
+        self._of_tasks = [self._number(step.tasks) for step in self.steps]
+        self._of_scratch = [self._number(step.scratch) for step in self.steps]
+        self._of_slots = [[self._number(size) for size in sizes] for sizes in self.arena.slots]
+        self._gather = np.array(self._which, np.int64)
+        self._fix = _columns(self._fixed)
+        self.in_arena = _columns(self._slots)
+
+    def bind(self, symbols: Mapping[str, int]) -> Bound:
+        """The arguments for these values of the symbols. Raises DimError for a size that contradicts itself."""
+        values = np.array([evaluate(dim, symbols) for dim in self._dims], np.int64)
+        arguments = values[self._gather] if len(values) else np.zeros(0, np.int64)
+        places, addresses = self._fix
+        arguments[places] += addresses
+        sizes = [max(int(values[one]) for one in slot) for slot in self._of_slots]
+        padded = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
+        scratch = max((int(values[one]) for one in self._of_scratch), default=0)
+        return Bound(arguments, np.cumsum([0, *padded]), values[np.array(self._of_tasks, np.int64)], scratch)
+
+    def number(self, storage: Storage) -> int:
+        """The number of a storage among those whose addresses are passed: inputs, outputs, what the host gives."""
+        return self._first[storage.kind] + storage.number
+
+    def _add(self, argument: Dim | Address, constants: Sequence[int]) -> None:
+        place = len(self._which)
+        if not isinstance(argument, Address):
+            self._which.append(self._number(argument))
+            return
+        self._which.append(self._number(argument.offset))
+        storage = argument.storage
+        if storage.kind is Kind.CONSTANT:
+            self._fixed.append((place, constants[storage.number]))
+        elif storage.kind is Kind.ARENA:
+            self._slots.append((place, self.arena.slot_of[storage.number]))
+        else:
+            self.passed.append((place, self.number(storage)))
+
+    def _number(self, dim: Dim) -> int:
+        return self._dims.setdefault(dim, len(self._dims))
+
+
+def _columns(pairs: Sequence[tuple[int, int]]) -> tuple[Any, Any]:
+    both = np.array(pairs, np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]

@@ -1,0 +1,63 @@
+"""The memory and the tables with which a compiled model runs at certain sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tract_core.dims import Dim, evaluate
+from tract_core.plugins.keys import Array
+from tract_cpu.binding import ALIGNMENT, Layout
+
+
+class Execution:
+    """Used by one state at a time.
+
+    ``symbols``: the sizes. ``frame``: the address of what the executor takes. ``steps``: how many native steps there
+    are. ``passed``: the addresses that a run passes. ``arena``, ``slots``: memory, and where each slot begins in it, in
+    bytes. ``outputs``: shapes and types of the arrays that native code fills, by the numbers of the outputs.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        kernels: Sequence[int],
+        outputs: Mapping[int, tuple[Sequence[Dim], np.dtype[Any]]],
+        symbols: Mapping[str, int],
+    ) -> None:
+        """``kernels``: the address of each step's kernel."""
+        bound = layout.bind(symbols)
+        self.symbols = dict(symbols)
+        self.slots = bound.slots
+        self.steps = len(kernels)
+        sizes = {number: tuple(evaluate(dim, symbols) for dim in shape) for number, (shape, _) in outputs.items()}
+        self.outputs = {number: (sizes[number], dtype) for number, (_, dtype) in outputs.items()}
+        self.arena, base = _aligned(int(bound.slots[-1]))
+        self._scratch, scratch = _aligned(bound.scratch)
+        self._arguments = bound.arguments
+        places, slots = layout.in_arena
+        self._arguments[places] += base + bound.slots[slots]
+        begin = address_of(self._arguments)
+        rows = [kernels, [begin + 8 * one for one in layout.begins], bound.tasks]
+        self._steps = np.array(rows, np.int64).T.copy()
+        patches = [(begin + 8 * place, number, self._arguments[place]) for place, number in layout.passed]
+        self._patches = np.array(patches, np.int64).reshape(-1, 3)
+        self.passed = np.zeros(layout.passed_count, np.int64)
+        tables = (self._steps, self._patches, len(patches), self.passed, scratch)
+        self._frame = np.array([one if isinstance(one, int) else address_of(one) for one in tables], np.int64)
+        self.frame = address_of(self._frame)
+
+
+def _aligned(size: int) -> tuple[Array, int]:
+    """Memory of so many bytes, and the address of its begin, which is aligned."""
+    whole = np.empty(size + ALIGNMENT, np.uint8)
+    ahead = -address_of(whole) % ALIGNMENT
+    memory = whole[ahead : ahead + size]
+    return memory, address_of(whole) + ahead
+
+
+def address_of(array: Array) -> int:
+    """Where the elements of an array begin."""
+    return array.__array_interface__["data"][0]

@@ -1,0 +1,82 @@
+"""Instruction sets, as data: what LLVM is told, and what the plans of kernels need to know."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from tract_core.errors import Unsupported
+from tract_cpu.llvm import binding as llvm
+
+
+@dataclass(frozen=True, slots=True)
+class Isa:
+    """One instruction set.
+
+    ``architecture``: as LLVM calls it. ``processor`` and ``features``: what LLVM may use. ``needs``: features that the
+    processor must have, as LLVM names them. ``vector_bytes``: of one register; ``registers``: how many there are.
+    ``masks_bits``: the narrowest elements of which parts of a vector are read and written at the price of the whole.
+    ``fma``: whether one instruction multiplies and adds; ``half``: whether one converts half floats.
+    """
+
+    name: str
+    architecture: str
+    processor: str
+    features: str
+    needs: frozenset[str]
+    vector_bytes: int
+    registers: int
+    masks_bits: int
+    fma: bool
+    half: bool
+
+    def lanes(self, bits: int) -> int:
+        """How many elements of so many bits fit one register."""
+        return self.vector_bytes * 8 // bits
+
+
+_NEVER: Final = 1 << 10
+"""Wider than any element."""
+
+_V3: Final = frozenset({"avx2", "fma", "f16c", "bmi2"})
+_V4: Final = _V3 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
+
+ISAS: Final = (
+    Isa("sse2", "x86_64", "x86-64", "", frozenset(), 16, 16, masks_bits=_NEVER, fma=False, half=False),
+    Isa("avx2", "x86_64", "x86-64-v3", "", _V3, 32, 16, masks_bits=32, fma=True, half=True),
+    Isa("avx512", "x86_64", "x86-64-v4", "", _V4, 64, 32, masks_bits=8, fma=True, half=True),
+    Isa("neon", "aarch64", "generic", "+neon", frozenset(), 16, 32, masks_bits=_NEVER, fma=True, half=True),
+)
+"""From the plainest to the best of each architecture."""
+
+
+def usable(features: Mapping[str, bool], architecture: str) -> list[Isa]:
+    """The instruction sets that a processor with these features has, the best one last."""
+    found = [one for one in ISAS if one.architecture == architecture]
+    return [one for one in found if all(features.get(name, False) for name in one.needs)]
+
+
+@cache
+def of_this_machine() -> tuple[Isa, ...]:
+    """The instruction sets that kernels for this machine may use, the best one last; empty for an unknown processor."""
+    architecture = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    try:
+        features: dict[str, bool] = dict(llvm.get_host_cpu_features())
+    except RuntimeError:  # LLVM cannot tell on every system; what every processor of the architecture has is sure
+        features = {}
+    return tuple(usable(features, architecture))
+
+
+def chosen(name: str) -> Isa:
+    """The instruction set of a name, or the best one. Raises Unsupported where this machine lacks it."""
+    machine = of_this_machine()
+    if not machine:
+        raise Unsupported(f"there are no kernels for processors of type {platform.machine()!r}")
+    found = [one for one in machine if one.name == name] if name else machine[-1:]
+    if not found:
+        has = ", ".join(one.name for one in machine)
+        raise Unsupported(f"this machine has no instruction set {name!r}", hint=f"it has {has}")
+    return found[0]

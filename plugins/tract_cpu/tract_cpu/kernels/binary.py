@@ -1,0 +1,143 @@
+"""One element of the operators that combine two elements."""
+
+from __future__ import annotations
+
+from tract_core.ops.binary import (
+    Add,
+    And,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Div,
+    Eq,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+    Max,
+    Min,
+    Mul,
+    Ne,
+    Or,
+    Sub,
+    SubF,
+    Xor,
+)
+from tract_core.ops.iff import Iff
+from tract_core.plugins.tables import Rows
+from tract_cpu.kernels.expressions import elements
+from tract_cpu.language.function import where
+from tract_cpu.language.values import Value
+
+ROWS = Rows()
+
+
+@elements(ROWS, "fiu", Add)
+def add(op: Add, a: Value, b: Value) -> Value:
+    """The sum."""
+    return a + b
+
+
+@elements(ROWS, "fiu", Sub)
+def subtract(op: Sub, a: Value, b: Value) -> Value:
+    """The difference."""
+    return a - b
+
+
+@elements(ROWS, "fiu", SubF)
+def subtract_from(op: SubF, a: Value, b: Value) -> Value:
+    """The difference, the other way round."""
+    return b - a
+
+
+@elements(ROWS, "fiu", Mul)
+def multiply(op: Mul, a: Value, b: Value) -> Value:
+    """The product."""
+    return a * b
+
+
+@elements(ROWS, "fiu", Div)
+def divide(op: Div, a: Value, b: Value) -> Value:
+    """The quotient; integers towards zero, by zero zero; the least integer divided by -1 wraps around to itself."""
+    if a.type.kind == "f":
+        return a / b
+    none = b.equals(0)
+    if a.type.kind == "u":
+        return where(none, a.like(0), a / where(none, b.like(1), b))
+    turned = b.equals(-1)
+    return where(none, a.like(0), where(turned, -a, a / where(none | turned, b.like(1), b)))
+
+
+@elements(ROWS, "fiu", Min)
+def smaller(op: Min, a: Value, b: Value) -> Value:
+    """The smaller one; not a number if either is not."""
+    return where((a < b) | a.differs(a), a, b) if a.type.kind == "f" else where(a < b, a, b)
+
+
+@elements(ROWS, "fiu", Max)
+def larger(op: Max, a: Value, b: Value) -> Value:
+    """The larger one; not a number if either is not."""
+    return where((a > b) | a.differs(a), a, b) if a.type.kind == "f" else where(a > b, a, b)
+
+
+@elements(ROWS, "b", And)
+@elements(ROWS, "iu", BitAnd)
+def both(op: And | BitAnd, a: Value, b: Value) -> Value:
+    """Every bit that both have"""
+    return a & b
+
+
+@elements(ROWS, "b", Or)
+@elements(ROWS, "iu", BitOr)
+def either(op: Or | BitOr, a: Value, b: Value) -> Value:
+    """Every bit that one of them has"""
+    return a | b
+
+
+@elements(ROWS, "b", Xor)
+@elements(ROWS, "iu", BitXor)
+def one_of(op: Xor | BitXor, a: Value, b: Value) -> Value:
+    """Every bit that just one of them has"""
+    return a ^ b
+
+
+@elements(ROWS, "fiub", Eq)
+def equal(op: Eq, a: Value, b: Value) -> Value:
+    """Whether both are the same number."""
+    return a.equals(b)
+
+
+@elements(ROWS, "fiub", Ne)
+def not_equal(op: Ne, a: Value, b: Value) -> Value:
+    """Whether they are not the same number."""
+    return a.differs(b)
+
+
+@elements(ROWS, "fiu", Lt)
+def less(op: Lt, a: Value, b: Value) -> Value:
+    """Whether the first is smaller."""
+    return a < b
+
+
+@elements(ROWS, "fiu", Gt)
+def greater(op: Gt, a: Value, b: Value) -> Value:
+    """Whether the first is larger."""
+    return a > b
+
+
+@elements(ROWS, "fiu", Le)
+def less_or_equal(op: Le, a: Value, b: Value) -> Value:
+    """Whether the first is not larger; false for not-a-number."""
+    return a <= b
+
+
+@elements(ROWS, "fiu", Ge)
+def greater_or_equal(op: Ge, a: Value, b: Value) -> Value:
+    """Whether the first is not smaller; false for not-a-number."""
+    return a >= b
+
+
+@elements(ROWS, "fiub", Iff)
+def iff(op: Iff, condition: Value, if_true: Value, if_false: Value) -> Value:
+    """if_true where the condition holds, else if_false"""
+    return where(condition, if_true, if_false)

@@ -1,0 +1,115 @@
+"""What is computed of single elements, at any depth: the middle of element-wise kernels, the end of all others.
+
+An `Expression` is data. How an operator computes one element is a row of the table ``cpu_elements``, keyed by the
+operator's type; whatever has a row is fused into chains, and into the kernels that give its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tract_core.model.op import TypedOp
+from tract_core.plugins.registry import Registry
+from tract_core.plugins.tables import Rows, TableKey
+from tract_cpu.language.types import ElementType
+from tract_cpu.language.values import Value
+
+EmitFn = Callable[..., Value]
+"""``(op, *operands) -> result``: numbers or vectors, in the types in which they are computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """How an operator computes one element of its output. ``kinds``: the kinds of types that its operands may have."""
+
+    emit: EmitFn
+    kinds: str
+
+
+def _element_row(key: str, value: object) -> str | None:
+    return None if isinstance(value, Element) else f"is a {type(value).__name__}, wanted an Element"
+
+
+ELEMENTS: TableKey[type, Element] = TableKey(
+    "cpu_elements", "how native code computes one element of the output", _element_row
+)
+
+
+def elements(rows: Rows, kinds: str, *types: type[TypedOp]) -> Callable[[EmitFn], EmitFn]:
+    """Decorator: the function computes one element for operators of these types, of operands of these kinds."""
+
+    def offer(emit: EmitFn) -> EmitFn:
+        for one in types:
+            rows.add(ELEMENTS, one, Element(emit, kinds))
+        return emit
+
+    return offer
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """One operator, applied to values by their numbers: the inputs first, then the results of what came before."""
+
+    op: TypedOp
+    operands: tuple[int, ...]
+    result: ElementType
+    emit: EmitFn
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Operators on elements. ``inputs``: the types of the operands. The last value is the result."""
+
+    inputs: tuple[ElementType, ...]
+    steps: tuple[Apply, ...] = ()
+
+    @property
+    def result(self) -> ElementType:
+        """The type of the result."""
+        return self.steps[-1].result if self.steps else self.inputs[-1]
+
+    @property
+    def types(self) -> tuple[ElementType, ...]:
+        """The types of all values."""
+        return (*self.inputs, *(step.result for step in self.steps))
+
+    def compute(self, operands: Sequence[Value]) -> Value:
+        """The result. Floats narrower than f32 are rounded after every operator, as a model with such types says."""
+        values = list(operands)
+        for step in self.steps:
+            found = step.emit(step.op, *(values[number] for number in step.operands))
+            values.append(rounded(found, step.result))
+        return values[-1]
+
+    def text(self) -> str:
+        """All that it says, in a text that is equal for equal expressions only."""
+        steps = (f"{_text(one.op)}{one.operands}{one.result.name}@{_where(one.emit)}" for one in self.steps)
+        return f"{[one.name for one in self.inputs]} {'; '.join(steps)}"
+
+
+def widest_bits(types: Sequence[ElementType]) -> int:
+    """How wide the widest type is in which elements of these types are computed; booleans do not count."""
+    return max((one.computed.bits for one in types if one.kind != "b"), default=8)
+
+
+def rounded(value: Value, type_: ElementType) -> Value:
+    """A value in the type in which elements of ``type_`` are computed, with no more digits than these hold."""
+    if type_.computed is type_:
+        return value.function.convert(value, type_)
+    return value.function.convert(value.function.convert(value, type_), type_.computed)
+
+
+def element_of(registry: Registry, op: TypedOp, operands: Sequence[ElementType]) -> Element | None:
+    """How native code computes one element of an operator on operands of these types, where it can."""
+    found = registry[ELEMENTS].find(type(op))
+    return found if found is not None and all(one.kind in found.kinds for one in operands) else None
+
+
+def _text(op: TypedOp) -> str:
+    return f"{type(op).__module__}:{op!r}"
+
+
+def _where(emit: Any) -> str:
+    return f"{emit.__module__}:{emit.__qualname__}"

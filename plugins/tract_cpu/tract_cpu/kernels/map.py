@@ -1,0 +1,98 @@
+"""Element-wise kernels: for every position, an expression of the elements of the operands there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tract_cpu.kernels.expressions import Expression
+from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.language.buffers import Buffer
+from tract_cpu.language.values import Value
+
+CHUNK: Final = 8192
+"""How many elements of a single long loop are one task."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapPlan:
+    """Loops over positions; the last operand is the result.
+
+    ``rank``: how many loops there are. ``moves``: how each operand moves along the innermost one, ``"stays"``,
+    ``"next"`` to the next element, or ``"far"`` by a stride. ``lanes``: how many positions are computed at once, 0 for
+    one. ``masked``: whether the rest of a loop is computed under a mask.
+    """
+
+    expression: Expression
+    rank: int
+    moves: tuple[str, ...]
+    lanes: int
+    masked: bool
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "map"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"map {self.expression.text()} {self.rank} {self.moves} {self.lanes} {self.masked}"
+
+    def emit(self, k: Kernel) -> None:
+        """result[i, j, ...] = expression(a[i, j, ...], b[i, j, ...], ...)"""
+        sizes = [k.size() for _ in range(self.rank)]
+        types = [*self.expression.inputs, self.expression.result]
+        places = [k.memory(one) for one in types]
+        strides = [[k.size() for _ in types] for _ in range(self.rank)]
+        if self.rank == 1:
+            with k.loop("task", k.end, k.begin) as task:
+                begin = task * CHUNK
+                left = k.smaller(sizes[0] - begin, CHUNK)
+                self._innermost(k, _moved(places, begin, strides[0]), strides[0], left)
+            return
+        with k.loop("axis0", k.end, k.begin) as position:
+            self._nested(k, _moved(places, position, strides[0]), strides, sizes, 1)
+
+    def _nested(
+        self, k: Kernel, places: Sequence[Buffer], strides: Sequence[Sequence[Value]], sizes: Sequence[Value], axis: int
+    ) -> None:
+        if axis == self.rank - 1:
+            self._innermost(k, places, strides[axis], sizes[axis])
+            return
+        with k.loop(f"axis{axis}", sizes[axis]) as position:
+            self._nested(k, _moved(places, position, strides[axis]), strides, sizes, axis + 1)
+
+    def _innermost(self, k: Kernel, places: Sequence[Buffer], strides: Sequence[Value], size: Value) -> None:
+        if not self.lanes:
+            with k.loop("element", size) as place:
+                self._compute(places, strides, place, 0, None)
+            return
+        whole = size - size % self.lanes
+        with k.loop("vector", whole, step=self.lanes) as place:
+            self._compute(places, strides, place, self.lanes, None)
+        if self.masked:
+            with k.when(whole < size):
+                self._compute(places, strides, whole, self.lanes, k.mask(size - whole, self.lanes))
+        else:
+            with k.loop("rest", size, whole) as place:
+                self._compute(places, strides, place, 0, None)
+
+    def _compute(
+        self, places: Sequence[Buffer], strides: Sequence[Value], place: Value, lanes: int, mask: Value | None
+    ) -> None:
+        operands: list[Value] = []
+        for buffer, move, stride in zip(places[:-1], self.moves[:-1], strides[:-1], strict=True):
+            if move == "stays":
+                operands.append(buffer[0].splat(lanes))
+            elif move == "next":
+                operands.append(buffer.vector(place, lanes, mask))
+            else:
+                operands.append(buffer[place * stride])
+        result = self.expression.compute(operands).splat(lanes)
+        where = place if self.moves[-1] == "next" else place * strides[-1]
+        places[-1].put(where, result, mask)
+
+
+def _moved(places: Sequence[Buffer], position: Value, strides: Sequence[Value]) -> list[Buffer]:
+    return [place.at(position * stride) for place, stride in zip(places, strides, strict=True)]

@@ -1,0 +1,252 @@
+"""Matrix products: tiles of the result are summed in registers, and go through an expression before they are written.
+
+The right matrix is packed into panels of as many columns as a tile has, a panel after the other, and in each the rows
+from top to bottom; the columns that the last one lacks are zeros. Of the left matrix, blocks of rows are packed into
+scratch memory, tile by tile, where there are enough rows for a whole tile; the rows that are left over are read where
+they are, in smaller tiles. Sums go along the inner axis from begin to end, so that they do not depend on how work is
+shared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tract_cpu.isa import Isa
+from tract_cpu.kernels.expressions import Expression
+from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.language.buffers import Buffer
+from tract_cpu.language.function import Variable
+from tract_cpu.language.types import ElementType
+from tract_cpu.language.values import Value
+
+SMALL_TILES: Final = (6, 3, 1)
+"""How many rows the tiles have that compute what whole tiles leave over."""
+
+TILES_PER_BLOCK: Final = 8
+"""How many tiles of rows are packed together, and one task computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """How a product is cut.
+
+    ``rows``: of a whole tile; ``vectors``: of ``lanes`` columns each, side by side. ``fused``: whether products are
+    added without being rounded before.
+    """
+
+    rows: int
+    vectors: int
+    lanes: int
+    fused: bool
+
+    @property
+    def columns(self) -> int:
+        """Of a tile, and of a panel."""
+        return self.vectors * self.lanes
+
+    @property
+    def block(self) -> int:
+        """How many rows one task computes at most."""
+        return self.rows * TILES_PER_BLOCK
+
+
+def tile_for(isa: Isa, element: ElementType) -> Tile:
+    """The tile with the most sums that fit the registers, beside a row of the panel and one element of the left."""
+    vectors = 2
+    rows = (isa.registers - vectors - 1) // vectors
+    return Tile(rows, vectors, isa.lanes(element.computed.bits), isa.fma)
+
+
+@dataclass(frozen=True, slots=True)
+class MatMulPlan:
+    """``expression``: what becomes of a sum, which is its first operand, before it is written.
+
+    ``along_columns``: of each further operand, whether it moves along the columns of the result (else, one element is
+    for all columns). ``batch``: how many loops there are over pairs of matrices. ``left``, ``right``: the types of the
+    factors.
+    """
+
+    tile: Tile
+    left: ElementType
+    right: ElementType
+    expression: Expression
+    along_columns: tuple[bool, ...]
+    batch: int
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "matmul"
+
+    def text(self) -> str:
+        """All that it says."""
+        types = f"{self.left.name} {self.right.name}"
+        return f"matmul {self.tile} {types} {self.expression.text()} {self.along_columns} {self.batch}"
+
+    def emit(self, k: Kernel) -> None:
+        """result[i, j] = expression(sum over d of left[i, d] * right[d, j], ...), for every pair of matrices.
+
+        Task by task: a block of rows, and a panel of columns, of a pair.
+        """
+        product = _Product(self, k)
+        with k.loop("task", k.end, k.begin) as task:
+            product.task(task)
+
+
+class _Product:
+    """The product while it is written. Sizes: of the result, and of the inner axis."""
+
+    def __init__(self, plan: MatMulPlan, k: Kernel) -> None:
+        self.plan, self.k = plan, k
+        self.rows, self.columns, self.depth = k.size(), k.size(), k.size()
+        self._left, self._left_row, self._left_step = k.memory(plan.left), k.size(), k.size()
+        self._right = k.memory(plan.right)
+        further = plan.expression.inputs[1:]
+        self._further = [(k.memory(one), k.size()) for one in further]
+        self._result, self._result_row = k.memory(plan.expression.result), k.size()
+        # For each loop over pairs: its size, and how far left, right, further operands and result move.
+        self._batch = [[k.size() for _ in range(4 + len(further))] for _ in range(plan.batch)]
+        self._packed = k.variable(k.index(-1))
+        self._blocks = (self.rows + (plan.tile.block - 1)) // plan.tile.block
+        self._panels = (self.columns + (plan.tile.columns - 1)) // plan.tile.columns
+
+    def task(self, task: Value) -> None:
+        """One block of rows and one panel of columns, of one pair of matrices."""
+        k, tile = self.k, self.plan.tile
+        block, first = task // self._panels, (task % self._panels) * tile.columns
+        begin = (block % self._blocks) * tile.block
+        at = self._of_pair(block // self._blocks).at(begin, self._left_row, first, first * self.depth)
+        rows = k.smaller(self.rows - begin, tile.block)
+        whole = rows - rows % tile.rows
+        packed = k.scratch(self.plan.left.computed)
+        with k.when(self._packed.value.differs(block)):
+            self._pack(at.left, whole, packed)
+            self._packed.value = block
+        with k.loop("tile", whole, step=tile.rows) as row:
+            self._tile(tile.rows, packed.at(row * self.depth), None, at.below(row))
+        done: Value = whole
+        for height in SMALL_TILES:
+            limit = rows - (rows - done) % height
+            with k.loop(f"rest{height}", limit, done, height) as row:
+                self._tile(height, at.left.at(row * self._left_row), self._left_row, at.below(row))
+            done = limit
+
+    def _of_pair(self, number: Value) -> _Place:
+        """The matrices of a pair."""
+        places = [self._left, self._right, *(buffer for buffer, _ in self._further), self._result]
+        for size, *strides in reversed(self._batch):
+            position = number % size
+            number = number // size
+            places = [place.at(position * stride) for place, stride in zip(places, strides, strict=True)]
+        zero = self.k.index(0)
+        return _Place(zero, zero, places[0], places[1], tuple(places[2:-1]), places[-1])
+
+    def _pack(self, left: Buffer, rows: Value, packed: Buffer) -> None:
+        """packed[tile, d, row of the tile] = left[row, d]"""
+        k, tile = self.k, self.plan.tile
+        with k.loop("pack.tile", rows, step=tile.rows) as row:
+            target = packed.at(row * self.depth)
+            with k.loop("pack.depth", self.depth) as d:
+                for one in range(tile.rows):
+                    target[d * tile.rows + one] = left[(row + one) * self._left_row + d * self._left_step]
+
+    def _tile(self, height: int, left: Buffer, left_row: Value | None, at: _Place) -> None:
+        """One tile. ``left``: its factors; ``left_row``: how far apart its rows are, ``None`` if packed."""
+        k, plan, tile = self.k, self.plan, self.plan.tile
+        zero = k.constant(0.0, plan.left.computed, tile.lanes)
+        sums = [[k.variable(zero) for _ in range(tile.vectors)] for _ in range(height)]
+        rows = [left.at(left_row * one) for one in range(height)] if left_row is not None else []
+        with k.loop("depth", self.depth) as d:
+            columns = [at.right.vector(d * tile.columns + v * tile.lanes, tile.lanes) for v in range(tile.vectors)]
+            for one in range(height):
+                factor = (rows[one][d * self._left_step] if rows else left[d * tile.rows + one]).splat(tile.lanes)
+                for v in range(tile.vectors):
+                    sums[one][v].value = k.multiply_add(factor, columns[v], sums[one][v].value, fused=tile.fused)
+        whole = self.columns - at.column >= tile.columns
+        with k.either(whole) as (then, otherwise):
+            with then:
+                self._write(sums, at, masked=False)
+            with otherwise:
+                self._write(sums, at, masked=True)
+
+    def _write(self, sums: list[list[Variable]], at: _Place, *, masked: bool) -> None:
+        """Send the sums through the expression, and write them."""
+        k, plan, tile = self.k, self.plan, self.plan.tile
+        for one, line in enumerate(sums):
+            row = at.row + one
+            target = at.result.at(row * self._result_row + at.column)
+            for v, total in enumerate(line):
+                column = v * tile.lanes
+                mask = k.mask(self.columns - at.column - column, tile.lanes) if masked else None
+                operands = [total.value]
+                for (_, stride), source, along in zip(self._further, at.further, plan.along_columns, strict=True):
+                    if along:
+                        operands.append(source.vector(row * stride + at.column + column, tile.lanes, mask))
+                    else:
+                        operands.append(source[row * stride].splat(tile.lanes))
+                target.put(column, plan.expression.compute(operands), mask)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Place:
+    """A place in the result, and the matrices: the left one from its row on, the right one from its column on."""
+
+    row: Value
+    column: Value
+    left: Buffer
+    right: Buffer
+    further: tuple[Buffer, ...]
+    result: Buffer
+
+    def at(self, row: Value, left_row: Value, column: Value, panel: Value) -> _Place:
+        """From a row and a column on. ``left_row``: how far apart left rows are; ``panel``: where it begins."""
+        return _Place(row, column, self.left.at(row * left_row), self.right.at(panel), self.further, self.result)
+
+    def below(self, rows: Value) -> _Place:
+        """The place so many rows further down."""
+        return replace(self, row=self.row + rows)
+
+
+@dataclass(frozen=True, slots=True)
+class PackPlan:
+    """Packs a right matrix into panels. ``across``: whether neighbours in a row lie beside each other in memory."""
+
+    tile: Tile
+    element: ElementType
+    across: bool
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "pack"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"pack {self.tile} {self.element.name} {self.across}"
+
+    def emit(self, k: Kernel) -> None:
+        """packed[pair, panel, d, column of the panel] = right[pair, d, column], zero where there is no such column."""
+        columns, depth = k.size(), k.size()
+        source, down, across, pair_stride = k.memory(self.element), k.size(), k.size(), k.size()
+        packed = k.memory(self.element)
+        width = self.tile.columns
+        panels = (columns + (width - 1)) // width
+        with k.loop("task", k.end, k.begin) as task:
+            first = (task % panels) * width
+            target = packed.at(task * width * depth)
+            begin = source.at((task // panels) * pair_stride + first * across)
+            left = columns - first
+            with k.loop("depth", depth) as d:
+                for v in range(0, width, self.tile.lanes):
+                    mask = k.mask(left - v, self.tile.lanes)
+                    line = begin.at(d * down)
+                    if self.across:
+                        target.put(d * width + v, line.vector(v, self.tile.lanes, mask))
+                        continue
+                    for lane in range(v, v + self.tile.lanes):
+                        zero = k.constant(0, self.element.computed)
+                        kept = k.variable(zero)
+                        with k.when(left > lane):
+                            kept.value = line[across * lane]
+                        target[d * width + lane] = kept.value

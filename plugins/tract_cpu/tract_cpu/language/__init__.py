@@ -1,0 +1,1 @@
+"""The language that kernels are written in: numbers, vectors, buffers and loops over llvmlite."""

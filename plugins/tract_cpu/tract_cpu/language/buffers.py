@@ -1,0 +1,92 @@
+"""Memory as kernels see it: elements of one type, read and written by their positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tract_cpu.language.convert import converted
+from tract_cpu.language.types import BOOL, U8, U16, ElementType, ir_type
+from tract_cpu.language.values import Value, mangled
+from tract_cpu.llvm import ir
+
+if TYPE_CHECKING:
+    from tract_cpu.language.function import Function
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer:
+    """Elements of one type, from an address on. Elements are read in the type that they are computed in."""
+
+    function: Function
+    ir: Any
+    element: ElementType
+
+    def __getitem__(self, place: Value | int) -> Value:
+        """The element there."""
+        return self.vector(place, 0)
+
+    def __setitem__(self, place: Value | int, value: Value) -> None:
+        self.put(place, value)
+
+    def vector(self, place: Value | int, lanes: int, mask: Value | None = None) -> Value:
+        """``lanes`` elements from a place on. What ``mask`` leaves out is not touched, and read as 0."""
+        builder, stored = self.function.builder, _stored(self.element)
+        address, kind = self.address(place), ir_type(stored, lanes)
+        if mask is None:
+            found = builder.load(address, align=self.element.bytes, typ=kind)
+        else:
+            nothing = Value(self.function, ir.Constant(kind, None), stored, lanes)
+            found = self._masked("load", mangled(nothing), kind, [address, self._alignment, mask.ir, nothing.ir])
+        return _read(Value(self.function, found, stored, lanes), self.element)
+
+    def put(self, place: Value | int, value: Value, mask: Value | None = None) -> None:
+        """Write a number, or the lanes of a vector that ``mask`` does not leave out, from a place on."""
+        stored = _written(value, self.element)
+        address = self.address(place)
+        if mask is None:
+            self.function.builder.store(stored.ir, address, align=self.element.bytes)
+        else:
+            arguments = [stored.ir, address, self._alignment, mask.ir]
+            self._masked("store", mangled(stored), ir.VoidType(), arguments)
+
+    def at(self, place: Value | int) -> Buffer:
+        """The elements from a place on."""
+        return Buffer(self.function, self.address(place), self.element)
+
+    def of(self, element: ElementType) -> Buffer:
+        """The same memory, taken for elements of another type."""
+        return Buffer(self.function, self.ir, element)
+
+    def address(self, place: Value | int) -> Any:
+        """Where an element is."""
+        index = self.function.index(place)
+        return self.function.builder.gep(self.ir, [index.ir], source_etype=ir_type(_stored(self.element)))
+
+    @property
+    def _alignment(self) -> Any:
+        return ir.Constant(ir.IntType(32), self.element.bytes)
+
+    def _masked(self, what: str, vector: str, result: Any, arguments: list[Any]) -> Any:
+        callee = self.function.declared(f"llvm.masked.{what}.{vector}.p0", result, [one.type for one in arguments])
+        return self.function.builder.call(callee, arguments)
+
+
+def _stored(element: ElementType) -> ElementType:
+    """What stands for an element in memory: a byte for a boolean, 16 bits for a bf16."""
+    return {"bool": U8, "bf16": U16}.get(element.name, element)
+
+
+def _read(value: Value, element: ElementType) -> Value:
+    if element is BOOL:
+        return value.differs(0)
+    if element.name == "bf16":
+        value = Value(value.function, value.ir, element, value.lanes)
+    return converted(value, element.computed)
+
+
+def _written(value: Value, element: ElementType) -> Value:
+    found = converted(value, element)
+    if element is BOOL:
+        return converted(found, U8)
+    return Value(found.function, found.ir, U16, found.lanes) if element.name == "bf16" else found

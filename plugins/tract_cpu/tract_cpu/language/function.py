@@ -1,0 +1,197 @@
+"""Native functions, written in Python so that they read like the loops that they become.
+
+    with k.loop("i", rows) as i:
+        total = k.variable(k.constant(0.0, F32))
+        with k.loop("j", columns) as j:
+            total.value = total.value + x[i * columns + j]
+        sums[i] = total.value
+
+Blocks, phis and addresses of LLVM appear in this package only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from tract_cpu.language.buffers import Buffer
+from tract_cpu.language.convert import converted
+from tract_cpu.language.types import INDEX, ElementType, ir_type
+from tract_cpu.language.values import Value, mangled, matched
+from tract_cpu.llvm import ir
+
+POINTER: Final = ir.PointerType()
+
+
+class Function:
+    """One function of a module, while it is written.
+
+    ``arguments``: one per parameter, each a type of numbers, or `POINTER` for an address. It returns nothing, or a
+    number of type ``returns``.
+    """
+
+    def __init__(self, module: Any, name: str, arguments: Sequence[Any], returns: ElementType | None = None) -> None:
+        types = [one if one is POINTER else ir_type(one) for one in arguments]
+        kind = ir.FunctionType(ir_type(returns) if returns else ir.VoidType(), types)
+        self.function: Any = ir.Function(module, kind, name)
+        self.function.attributes.add("nounwind")
+        self.name = name
+        self.module = module
+        self.builder: Any = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self._variables = self.builder.append_basic_block("body")
+        self.builder.position_at_end(self._variables)
+        self._arguments = list(zip(self.function.args, arguments, strict=True))
+
+    def argument(self, place: int) -> Value:
+        """The number that was passed there."""
+        argument, kind = self._arguments[place]
+        return Value(self, argument, kind)
+
+    def buffer(self, place: int, element: ElementType) -> Buffer:
+        """The memory whose address was passed there, taken for elements of a type."""
+        return Buffer(self, self._arguments[place][0], element)
+
+    # ---- numbers
+
+    def constant(self, number: float, type_: ElementType, lanes: int = 0) -> Value:
+        """A number that is known now."""
+        value: Any = float(number) if type_.kind == "f" else int(number)
+        if lanes:
+            value = [value] * lanes
+        return Value(self, ir.Constant(ir_type(type_, lanes), value), type_, lanes)
+
+    def index(self, number: int | Value) -> Value:
+        """A size or a position."""
+        return number if isinstance(number, Value) else self.constant(number, INDEX)
+
+    def lanes(self, count: int, type_: ElementType = INDEX) -> Value:
+        """The vector 0, 1, 2, ..."""
+        return Value(self, ir.Constant(ir_type(type_, count), list(range(count))), type_, count)
+
+    def mask(self, count: Value, lanes: int) -> Value:
+        """Which of so many lanes come before ``count``."""
+        return self.lanes(lanes) < count
+
+    def select(self, condition: Value, then: Value, otherwise: Value | float) -> Value:
+        """One of two numbers, or lane by lane."""
+        then, other = matched(then, otherwise)
+        lanes = then.lanes or condition.lanes
+        then, other, condition = then.splat(lanes), other.splat(lanes), condition.splat(lanes)
+        return Value(self, self.builder.select(condition.ir, then.ir, other.ir), then.type, lanes)
+
+    def fma(self, a: Value, b: Value, c: Value) -> Value:
+        """The product of two numbers plus a third, rounded once."""
+        a, b = matched(a, b)
+        a, c = matched(a, c)
+        return self.intrinsic("fma", a, b.splat(a.lanes), c)
+
+    def multiply_add(self, a: Value, b: Value, c: Value, *, fused: bool) -> Value:
+        """The product of two numbers plus a third, rounded once where ``fused``, else twice."""
+        return self.fma(a, b, c) if fused else a * b + c
+
+    def smaller(self, a: Value, b: Value | float) -> Value:
+        """The smaller one of two integers, or of two floats of which ``b`` is a number."""
+        a, other = matched(a, b)
+        return self.select(a < other, a, other)
+
+    def convert(self, value: Value, type_: ElementType) -> Value:
+        """The number in another type: floats are rounded to the nearest, integers wrap around."""
+        return converted(value, type_)
+
+    def intrinsic(self, name: str, *values: Value) -> Value:
+        """What an intrinsic of LLVM on numbers of one type gives, as ``sqrt``."""
+        first = values[0]
+        kind = ir_type(first.type, first.lanes)
+        callee = self.declared(f"llvm.{name}.{mangled(first)}", kind, [kind] * len(values))
+        return Value(self, self.builder.call(callee, [value.ir for value in values]), first.type, first.lanes)
+
+    def declared(self, name: str, result: Any, arguments: Sequence[Any]) -> Any:
+        """An intrinsic of LLVM, by its whole name, with the types of its result and of its arguments."""
+        found = self.module.globals.get(name)
+        return found or ir.Function(self.module, ir.FunctionType(result, arguments), name)
+
+    def call_at(self, address: Value, arguments: Sequence[Value]) -> None:
+        """Call the function at an address, which takes numbers and returns nothing."""
+        kind = ir.FunctionType(ir.VoidType(), [one.ir.type for one in arguments])
+        callee = self.builder.inttoptr(address.ir, kind.as_pointer())
+        self.builder.call(callee, [one.ir for one in arguments])
+
+    # ---- control
+
+    @contextmanager
+    def loop(self, name: str, stop: int | Value, start: int | Value = 0, step: int | Value = 1) -> Generator[Value]:
+        """Goes round for every position from ``start``, in steps, as long as it is below ``stop``."""
+        builder, begin, end = self.builder, self.index(start), self.index(stop)
+        before = builder.block
+        head, body, done = (builder.append_basic_block(f"{name}.{part}") for part in ("head", "body", "exit"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        counter = builder.phi(ir_type(INDEX), name)
+        counter.add_incoming(begin.ir, before)
+        builder.cbranch(builder.icmp_signed("<", counter, end.ir), body, done)
+        builder.position_at_end(body)
+        yield Value(self, counter, INDEX)
+        counter.add_incoming(builder.add(counter, self.index(step).ir), builder.block)
+        builder.branch(head)
+        builder.position_at_end(done)
+
+    @contextmanager
+    def when(self, condition: Value) -> Generator[None]:
+        """What follows is done where a condition holds."""
+        with self.builder.if_then(condition.ir):
+            yield
+
+    @contextmanager
+    def either(self, condition: Value) -> Generator[tuple[Any, Any]]:
+        """Two context managers: for what is done where a condition holds, and for what is done where it does not."""
+        with self.builder.if_else(condition.ir) as branches:
+            yield branches
+
+    def variable(self, start: Value) -> Variable:
+        """A number that changes, as loops go round."""
+        return Variable(self, start)
+
+    def place(self, type_: Any) -> Any:
+        """Memory of the function's own, for one value."""
+        with self.builder.goto_entry_block():
+            return self.builder.alloca(type_)
+
+    def finish(self, result: Value | None = None) -> None:
+        """The end of the function."""
+        if result is None:
+            self.builder.ret_void()
+        else:
+            self.builder.ret(result.ir)
+        entry = self.function.blocks[0]
+        if not entry.is_terminated:
+            self.builder.position_at_end(entry)
+            self.builder.branch(self._variables)
+
+
+class Variable:
+    """A number that changes: read and set ``value``."""
+
+    def __init__(self, function: Function, start: Value) -> None:
+        self._function = function
+        self._type, self._lanes = start.type, start.lanes
+        self._place = function.place(ir_type(start.type, start.lanes))
+        self.value = start
+
+    @property
+    def value(self) -> Value:
+        """The number now."""
+        builder = self._function.builder
+        found = builder.load(self._place, typ=ir_type(self._type, self._lanes))
+        return Value(self._function, found, self._type, self._lanes)
+
+    @value.setter
+    def value(self, value: Value) -> None:
+        if value.type != self._type or value.lanes != self._lanes:
+            raise TypeError(f"a {self._type.name} x {self._lanes} is set to a {value.type.name} x {value.lanes}")
+        self._function.builder.store(value.ir, self._place)
+
+
+def where(condition: Value, then: Value, otherwise: Value | float) -> Value:
+    """`Function.select`, of the function in which the values are."""
+    return condition.function.select(condition, then, otherwise)

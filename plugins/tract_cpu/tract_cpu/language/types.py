@@ -1,0 +1,55 @@
+"""The element types that kernels read, compute with, and write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tract_core.data import DatumType
+from tract_cpu.llvm import ir
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """A type of elements in memory. ``kind``: ``f`` float, ``i`` signed, ``u`` unsigned integer, ``b`` boolean."""
+
+    name: str
+    kind: str
+    bits: int
+
+    @property
+    def bytes(self) -> int:
+        """What one element takes in memory."""
+        return (self.bits + 7) // 8
+
+    @property
+    def computed(self) -> ElementType:
+        """The type in which kernels compute with such elements: f32 for narrower floats, else the type itself."""
+        return F32 if self.kind == "f" and self.bits < 32 else self
+
+
+BOOL: Final = ElementType("bool", "b", 1)
+U8, U16, U32, U64 = (ElementType(f"u{bits}", "u", bits) for bits in (8, 16, 32, 64))
+I8, I16, I32, I64 = (ElementType(f"i{bits}", "i", bits) for bits in (8, 16, 32, 64))
+F16: Final = ElementType("f16", "f", 16)
+BF16: Final = ElementType("bf16", "f", 16)
+F32: Final = ElementType("f32", "f", 32)
+F64: Final = ElementType("f64", "f", 64)
+INDEX: Final = I64
+"""Sizes, strides and positions."""
+
+_BY_NAME: Final = {one.name: one for one in (BOOL, U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64)}
+
+
+def element_type(kind: object) -> ElementType | None:
+    """The element type for one of the core (`DatumType`, or a quantised type), ``None`` where kernels know none."""
+    return _BY_NAME.get(kind.short) if isinstance(kind, DatumType) else None
+
+
+def ir_type(element: ElementType, lanes: int = 0) -> Any:
+    """The type of LLVM for a number that is computed with, or for a vector of ``lanes`` of them."""
+    single = _FLOATS.get(element.name) or ir.IntType(element.bits)
+    return ir.VectorType(single, lanes) if lanes else single
+
+
+_FLOATS: Final[dict[str, Any]] = {"f16": ir.HalfType(), "f32": ir.FloatType(), "f64": ir.DoubleType()}

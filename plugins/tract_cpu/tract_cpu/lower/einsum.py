@@ -1,0 +1,238 @@
+"""Sums of products as matrix products: which axes are rows, columns and inner ones, and where the matrices lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tract_core.dims import Dim, ceil_div, is_one, product
+from tract_core.model.fact import TypedFact
+from tract_core.ops.einsum import EinSum
+from tract_core.plugins.keys import Array
+from tract_core.plugins.tables import Rows
+from tract_cpu.kernels.matmul import MatMulPlan, PackPlan, Tile, tile_for
+from tract_cpu.lower.fusion import Chain, chain_after
+from tract_cpu.lower.loops import Loop, collapsed
+from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.program import Argument, NativeStep
+from tract_cpu.lower.views import Address, View
+
+ROWS = Rows()
+
+
+@ROWS.row(CPU, EinSum)
+def lower_einsum(op: EinSum, site: Site) -> str | None:
+    """A product of two matrices, or of many pairs of them."""
+    views = site.inputs()
+    why = _unfit(op, site.facts(), views)
+    if why is not None or views is None:
+        return why
+    groups = _groups(op, views)
+    if isinstance(groups, str):
+        return groups
+    outlet = site.outlet
+    result = site.lowering.model.outlet_fact(outlet)
+    chain = chain_after(site.lowering, outlet, views[0].element, [site.node.node])
+    shape = dict(zip(op.axes.outputs[0], result.shape, strict=True))
+    product_of = _Product(site, op, groups, chain, shape)
+    return product_of.lower(views)
+
+
+def _unfit(op: EinSum, facts: Sequence[TypedFact], views: Sequence[View] | None) -> str | None:
+    if op.q_output is not None:
+        return "there is no native code for quantised products yet"
+    if views is None or len(views) != 2:
+        return "native code takes products of two factors"
+    sizes = op.sizes(facts)
+    for term, view in zip(op.axes.inputs, views, strict=True):
+        if any(size != sizes[name] and not is_one(size) for name, size in zip(term, view.shape, strict=True)):
+            return "a symbolic size may have to stretch"
+    if any(view.element.kind != "f" for view in views) or op.acc.itemsize > views[0].element.computed.bytes:
+        return f"there is no native code for sums in {op.acc.short} yet"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """The axes by what they are: in both factors and the result, in the left one only, the right one only, summed.
+
+    ``left``, ``right``: which input is which.
+    """
+
+    pairs: str
+    rows: str
+    columns: str
+    inner: str
+    left: int
+    right: int
+
+
+def _groups(op: EinSum, views: Sequence[View]) -> _Groups | str:
+    terms, (output,) = op.axes.inputs, op.axes.outputs
+    if any(len(set(term)) < len(term) for term in terms):
+        return "there is no native code for diagonals yet"
+    a, b = (
+        {name for name, size in zip(term, view.shape, strict=True) if not is_one(size)}
+        for term, view in zip(terms, views, strict=True)
+    )
+    if (a ^ b) - set(output):
+        return "there is no native code for sums over an axis of one factor yet"
+    pairs = "".join(name for name in output if name in a and name in b)
+    only = ["".join(name for name in output if name in own and name not in other) for own, other in ((a, b), (b, a))]
+    inner = "".join(name for name in terms[0] if name in a and name in b and name not in output)
+    last = next((name for name in reversed(output) if name in a or name in b), "")
+    left = 1 if last and last in only[0] else 0
+    return _Groups(pairs, only[left], only[1 - left], inner, left, 1 - left)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The loops of a product. Their strides are those of the factors, of further operands, and of the result."""
+
+    rows: list[Loop]
+    columns: list[Loop]
+    pairs: list[Loop]
+    depth: Loop
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """One product that is about to become steps. ``shape``: the sizes of the axes of the result."""
+
+    site: Site
+    op: EinSum
+    groups: _Groups
+    chain: Chain
+    shape: dict[str, Dim]
+
+    def lower(self, views: Sequence[View]) -> str | None:
+        """Add the steps, or say why there are none."""
+        groups, lowering = self.groups, self.site.lowering
+        left, right = views[groups.left], views[groups.right]
+        tile = tile_for(self.site.isa, left.element)
+        output = self.op.axes.outputs[0]
+        sizes = {
+            **self.shape,
+            **{n: s for n, s in zip(self.op.axes.inputs[0], views[0].shape, strict=True) if n in groups.inner},
+        }
+        left_at, right_at = self._strides(left, groups.left), self._strides(right, groups.right)
+        inner = collapsed(
+            [sizes[n] for n in groups.inner], [[at[n] for n in groups.inner] for at in (left_at, right_at)]
+        )
+        if len(inner) > 1:
+            return "the summed axes do not lie beside each other in both factors"
+        depth = inner[0] if inner else Loop(1, (1, 1))
+        result = View.contiguous(
+            lowering.new(self.chain.outlet).storage, left.element, tuple(self.shape[n] for n in output)
+        )
+        operands = [dict(zip(output, view.strides, strict=True)) for view in self.chain.operands]
+        result_at = dict(zip(output, result.strides, strict=True))
+        places = [left_at, right_at, *operands, result_at]
+        columns = self._loops(groups.columns, places)
+        rows = self._loops(groups.rows, places)
+        if len(columns) > 1 or (columns and columns[0].strides[-1] != 1):
+            return "the columns of the result do not lie beside each other"
+        cut = _Cut(rows, columns, self._loops(groups.pairs, places), depth)
+        return self._add(tile, (left, right, result), cut)
+
+    def _strides(self, view: View, slot: int) -> dict[str, Dim]:
+        found: dict[str, Dim] = dict.fromkeys(self.op.axes.outputs[0], 0)
+        term = zip(self.op.axes.inputs[slot], view.shape, view.strides, strict=True)
+        return found | {name: 0 if is_one(size) else stride for name, size, stride in term}
+
+    def _loops(self, names: str, places: Sequence[dict[str, Dim]]) -> list[Loop]:
+        return collapsed([self.shape[n] for n in names], [[at[n] for n in names] for at in places])
+
+    def _add(self, tile: Tile, views: tuple[View, View, View], cut: _Cut) -> str | None:
+        (left, right, result), depth, columns = views, cut.depth, cut.columns
+        count = 3 + len(self.chain.operands)
+        nothing = Loop(1, (0,) * count)
+        row, column = cut.rows[-1] if cut.rows else nothing, columns[0] if columns else nothing
+        loops = [*cut.pairs, *cut.rows[:-1]]
+        repeated = [loop for loop in loops if loop.strides[1] != 0]
+        pair = collapsed([loop.size for loop in repeated], [[loop.strides[1] for loop in repeated]])
+        if len(pair) > 1:
+            return "the right factors of the pairs do not follow each other in memory"
+        along = tuple(stride != 0 for stride in column.strides[2:-1])
+        if any(stride not in {0, 1} for stride in column.strides[2:-1]):
+            return "an operand behind the product does not lie along the columns"
+        packed, panel_stride = self._packed(tile, right, column, depth, pair[0] if pair else Loop(1, (0,)))
+        plan = MatMulPlan(tile, left.element, right.element, self.chain.expression, along, len(loops))
+        arguments: list[Argument] = [
+            row.size,
+            column.size,
+            depth.size,
+            left.address,
+            row.strides[0],
+            depth.strides[0],
+            packed,
+        ]
+        for view, stride in zip(self.chain.operands, row.strides[2:-1], strict=True):
+            arguments += [view.address, stride]
+        arguments += [result.address, row.strides[-1]]
+        for loop, at in zip(loops, self._panel_strides(loops, panel_stride), strict=True):
+            arguments += [loop.size, loop.strides[0], at, *loop.strides[2:]]
+        tasks = (
+            product([loop.size for loop in loops])
+            * ceil_div(row.size, tile.block)
+            * ceil_div(column.size, tile.columns)
+        )
+        scratch = tile.block * depth.size * left.element.computed.bytes
+        self.site.add(NativeStep(plan, tuple(arguments), tasks, self.chain.nodes, (result.storage,), scratch))
+        return None
+
+    def _packed(self, tile: Tile, right: View, column: Loop, depth: Loop, pair: Loop) -> tuple[Address, Dim]:
+        """Where the packed right matrices are, and how many elements each takes. Packs constants now."""
+        each = ceil_div(column.size, tile.columns) * tile.columns * depth.size
+        count = pair.size
+        array = self.site.array(self.groups.right)
+        if array is not None and all(isinstance(one, int) for one in (each, count)):
+            names = [*self.groups.pairs, *self.groups.inner, *self.groups.columns]
+            term = self.op.axes.inputs[self.groups.right]
+            kept = [name for name in names if name in term]
+            squeezed = array.transpose([term.index(n) for n in kept] + [i for i, n in enumerate(term) if n not in kept])
+            matrices = np.reshape(squeezed, (count, depth.size, column.size))
+            view = self.site.lowering.constant(_panels(matrices, tile.columns))
+            assert view is not None  # the type was that of the weights
+            return view.address, each
+        storage = self.site.lowering.room(count * each * right.element.bytes)
+        plan = PackPlan(tile, right.element, column.strides[1] == 1)
+        arguments: list[Argument] = [
+            column.size,
+            depth.size,
+            right.address,
+            depth.strides[1],
+            column.strides[1],
+            pair.strides[0],
+        ]
+        arguments += [Address(storage)]
+        tasks = count * ceil_div(column.size, tile.columns)
+        self.site.lowering.steps.append(NativeStep(plan, tuple(arguments), tasks, (self.site.node.node,), (storage,)))
+        return Address(storage), each
+
+    def _panel_strides(self, loops: Sequence[Loop], each: Dim) -> list[Dim]:
+        """How far apart the packed matrices are along each loop; 0 where it goes over one and the same."""
+        found: list[Dim] = []
+        step: Dim = each
+        for loop in reversed(loops):
+            repeats = loop.strides[1] == 0
+            found.append(0 if repeats else step)
+            if not repeats:
+                step = step * loop.size
+        return found[::-1]
+
+
+def _panels(matrices: Array, width: int) -> Array:
+    """Matrices [count, depth, columns] as panels [count, panels, depth, width], zeros where columns are missing."""
+    count, depth, columns = matrices.shape
+    panels = -(-columns // width)
+    packed: Any = np.zeros((count, panels, depth, width), matrices.dtype)
+    whole = columns // width
+    cut = matrices[:, :, : whole * width].reshape(count, depth, whole, width)
+    packed[:, :whole] = cut.transpose(0, 2, 1, 3)
+    if whole < panels:
+        packed[:, whole, :, : columns - whole * width] = matrices[:, :, whole * width :]
+    return packed

@@ -1,0 +1,119 @@
+"""Chains of element-wise operators that are computed while their elements are at hand.
+
+From a tensor on, the chain goes through operators that have a row in ``cpu_elements``, each the only reader of what is
+before it, as long as the shape stays the same and the other operands are there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedNode
+from tract_cpu.kernels.expressions import Apply, Expression, element_of
+from tract_cpu.language.types import ElementType
+from tract_cpu.lower.lowering import Lowering
+from tract_cpu.lower.views import View
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What is computed of the elements of tensors of one shape.
+
+    ``operands``: the tensors that the inputs of the expression come from, stretched to that shape; those that a kernel
+    computes itself come before them and are not among them. ``outlet``: what comes out. ``nodes``: what is fused.
+    """
+
+    expression: Expression
+    operands: tuple[View, ...]
+    outlet: OutletId
+    nodes: tuple[int, ...]
+
+
+def chain_after(lowering: Lowering, outlet: OutletId, element: ElementType, nodes: Sequence[int]) -> Chain:
+    """The chain behind a tensor that a kernel computes, as the first operand of the expression.
+
+    ``element``: its type; ``nodes``: those that compute it.
+    """
+    return _extended(lowering, Chain(Expression((element,)), (), outlet, tuple(nodes)))
+
+
+def chain_from(lowering: Lowering, node: int) -> Chain | None:
+    """The chain that begins with an element-wise node; ``None`` where native code cannot compute that node."""
+    typed = lowering.model.nodes[node]
+    shape = lowering.model.outlet_fact(OutletId(node)).shape
+    operands = [_operand(lowering, outlet, tuple(shape)) for outlet in typed.inputs]
+    views = [one for one in operands if one is not None]
+    if len(views) < len(operands):
+        return None
+    kinds = tuple(view.element for view in views)
+    step = _applied(lowering, typed, kinds, tuple(range(len(kinds))))
+    if step is None:
+        return None
+    return _extended(lowering, Chain(Expression(kinds, (step,)), tuple(views), OutletId(node), (node,)))
+
+
+def _extended(lowering: Lowering, chain: Chain) -> Chain:
+    while True:
+        longer = _one_more(lowering, chain)
+        if longer is None:
+            return chain
+        chain = longer
+
+
+def _one_more(lowering: Lowering, chain: Chain) -> Chain | None:
+    """The chain with the node behind it, where that is the only reader, and can be computed along."""
+    model = lowering.model
+    readers = model.outlet(chain.outlet).successors
+    if chain.outlet in model.outputs or len({reader.node for reader in readers}) != 1:
+        return None
+    node = model.nodes[next(iter(readers)).node]
+    shape = tuple(model.outlet_fact(chain.outlet).shape)
+    if len(node.outlets()) != 1 or tuple(model.outlet_fact(OutletId(node.id)).shape) != shape:
+        return None
+    others = list(dict.fromkeys(outlet for outlet in node.inputs if outlet != chain.outlet))
+    views = [_operand(lowering, outlet, shape) if lowering.has(outlet) else None for outlet in others]
+    found = [one for one in views if one is not None]
+    if len(found) < len(others):
+        return None
+    return _with(lowering, chain, node, others, found)
+
+
+def _with(
+    lowering: Lowering, chain: Chain, node: TypedNode, others: Sequence[OutletId], views: Sequence[View]
+) -> Chain | None:
+    """The chain with one more node. New operands come behind the others, so that numbers of steps move up."""
+    before = chain.expression
+    inputs, added = len(before.inputs), len(views)
+    number = {outlet: inputs + place for place, outlet in enumerate(others)}
+    last = inputs + added + len(before.steps) - 1 if before.steps else inputs - 1
+    moved = tuple(
+        Apply(one.op, tuple(n + added if n >= inputs else n for n in one.operands), one.result, one.emit)
+        for one in before.steps
+    )
+    operands = tuple(last if outlet == chain.outlet else number[outlet] for outlet in node.inputs)
+    kinds = (*before.inputs, *(view.element for view in views))
+    types = (*kinds, *(one.result for one in moved))
+    step = _applied(lowering, node, [types[n] for n in operands], operands)
+    if step is None:
+        return None
+    return Chain(
+        Expression(kinds, (*moved, step)), (*chain.operands, *views), OutletId(node.id), (*chain.nodes, node.id)
+    )
+
+
+def _applied(
+    lowering: Lowering, node: TypedNode, kinds: Sequence[ElementType], operands: tuple[int, ...]
+) -> Apply | None:
+    facts = [lowering.model.outlet_fact(outlet) for outlet in [*node.inputs, OutletId(node.id)]]
+    if any(fact.datum_type.is_quantized() for fact in facts):
+        return None  # what is stored is not what is meant
+    element = element_of(lowering.model.registry, node.op, kinds)
+    result = lowering.element(facts[-1].datum_type)
+    return Apply(node.op, operands, result, element.emit) if element is not None and result is not None else None
+
+
+def _operand(lowering: Lowering, outlet: OutletId, shape: tuple[object, ...]) -> View | None:
+    view = lowering.view(outlet)
+    return view.stretched(shape) if view is not None else None  # pyright: ignore[reportArgumentType]: sizes

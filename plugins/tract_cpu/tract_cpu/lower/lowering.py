@@ -1,0 +1,171 @@
+"""Decide how each node of a model is computed: by a kernel, with others, as a view, or by the node executor.
+
+The table ``cpu`` says, for a type of operators, how one is lowered: a function ``(op, site)`` that adds steps to the
+program, and returns ``None``, or that adds nothing and returns why there is no native code. What has no row is left to
+the node executor. Nodes are visited in order of execution; a row may take nodes that come later into its kernel
+(`tract_cpu.lower.fusion`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tract_core.data import Constant, DatumType
+from tract_core.dims import Dim, product
+from tract_core.model.const import Const
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import Array
+from tract_core.plugins.tables import TableKey, function_row
+from tract_core.runtime.host import HostNode
+from tract_cpu.isa import Isa
+from tract_cpu.language.types import F16, ElementType, element_type
+from tract_cpu.lower.map import copy_step
+from tract_cpu.lower.program import HostStep, NativeStep, Program, Step
+from tract_cpu.lower.views import Kind, Storage, View
+
+LowerFn = Callable[[Any, "Site"], str | None]
+
+CPU: TableKey[type, LowerFn] = TableKey("cpu", "how native code computes an operator", function_row)
+
+
+class Lowering:
+    """A program while it is made. ``taken``: nodes that were computed together with one before them."""
+
+    def __init__(self, model: TypedModel, isa: Isa) -> None:
+        self.model = model
+        self.isa = isa
+        self.steps: list[Step] = []
+        self.taken: set[int] = set()
+        self._views: dict[OutletId, View | None] = {}
+        self._constants: list[Array] = []
+        self._arena: list[Dim] = []
+        self._hosted = 0
+        self._outputs = {outlet: number for number, outlet in reversed(list(enumerate(model.outputs)))}
+        for number, outlet in enumerate(model.inputs):
+            fact = model.outlet_fact(outlet)
+            element = self.element(fact.datum_type.storage)
+            storage = Storage(Kind.INPUT, number)
+            self._views[outlet] = element and View.contiguous(storage, element, tuple(fact.shape))
+
+    def element(self, kind: object) -> ElementType | None:
+        """The type of elements of the core as kernels know it; ``None`` where they do not, or not on this machine."""
+        found = element_type(kind)
+        return None if found is F16 and not self.isa.half else found
+
+    def has(self, outlet: OutletId) -> bool:
+        """Whether a tensor is there already."""
+        return outlet in self._views or self._is_constant(outlet)
+
+    def view(self, outlet: OutletId) -> View | None:
+        """Where a tensor is; ``None`` where only the host can hold it."""
+        if outlet not in self._views and self._is_constant(outlet):
+            self._views[outlet] = self.constant(self.constant_array(outlet))
+        return self._views[outlet]
+
+    def constant_array(self, outlet: OutletId) -> Array | None:
+        """The elements of a tensor that is part of the model; ``None`` for any other."""
+        op = self.model.nodes[outlet.node].op
+        return op.value.array if isinstance(op, Const) and isinstance(op.value, Constant) else None
+
+    def constant(self, array: Array | None) -> View | None:
+        """An array that is part of the program; ``None`` where native code cannot read its elements."""
+        assert array is not None  # the callers asked
+        element = self.element(DatumType.from_numpy(array.dtype))
+        if element is None:
+            return None
+        self._constants.append(np.require(array, requirements=["C", "A"]))
+        return View.contiguous(Storage(Kind.CONSTANT, len(self._constants) - 1), element, array.shape)
+
+    def new(self, outlet: OutletId) -> View:
+        """Memory for a tensor that a kernel is about to write: that of the output where it is one."""
+        fact = self.model.outlet_fact(outlet)
+        element = self.element(fact.datum_type.storage)
+        assert element is not None  # who writes it knows its type
+        number = self._outputs.get(outlet)
+        storage = self.room(product(fact.shape) * element.bytes) if number is None else Storage(Kind.OUTPUT, number)
+        found = View.contiguous(storage, element, tuple(fact.shape))
+        self._views[outlet] = found
+        return found
+
+    def room(self, size: Dim) -> Storage:
+        """Memory of the arena, of so many bytes."""
+        self._arena.append(size)
+        return Storage(Kind.ARENA, len(self._arena) - 1)
+
+    def place(self, outlet: OutletId, view: View) -> None:
+        """A tensor is a view on another one."""
+        self._views[outlet] = view
+
+    def host(self, node: HostNode, why: str) -> None:
+        """Leave a node to the node executor."""
+        inputs = tuple(self.view(outlet) for outlet in node.inputs)
+        results: list[Storage] = []
+        for outlet, fact in zip(self.model.nodes[node.node].outlets(), node.facts, strict=True):
+            storage = Storage(Kind.HOST, self._hosted)
+            self._hosted += 1
+            results.append(storage)
+            element = self.element(fact.datum_type.storage)
+            self._views[outlet] = element and View.contiguous(storage, element, tuple(fact.shape))
+        self.steps.append(HostStep(node, why, inputs, tuple(results)))
+
+    def program(self) -> Program:
+        """The program, when all nodes were visited: outputs that are not where they belong are copied there."""
+        outputs: list[View | None] = []
+        for number, outlet in enumerate(self.model.outputs):
+            view = self.view(outlet)
+            home = Storage(Kind.OUTPUT, number)
+            if view is not None and view.storage != home and view.storage.kind is not Kind.HOST:
+                target = View.contiguous(home, view.element, view.shape)
+                self.steps.append(copy_step(view, target, self.isa, ()))
+                view = target
+            outputs.append(view)
+        return Program(tuple(self.steps), tuple(self._constants), tuple(self._arena), tuple(outputs), self._views)
+
+    def _is_constant(self, outlet: OutletId) -> bool:
+        return self.constant_array(outlet) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One node that is about to be lowered."""
+
+    lowering: Lowering
+    node: HostNode
+
+    @property
+    def outlet(self) -> OutletId:
+        """Its first output."""
+        return OutletId(self.node.node)
+
+    @property
+    def isa(self) -> Isa:
+        """The instruction set."""
+        return self.lowering.isa
+
+    def facts(self) -> list[TypedFact]:
+        """The facts of the inputs."""
+        return [self.lowering.model.outlet_fact(outlet) for outlet in self.node.inputs]
+
+    def inputs(self) -> list[View] | None:
+        """Where the inputs are; ``None`` where only the host can hold one of them."""
+        found = [self.lowering.view(outlet) for outlet in self.node.inputs]
+        return None if None in found else [one for one in found if one is not None]
+
+    def array(self, slot: int) -> Array | None:
+        """An input that is part of the model; ``None`` for any other."""
+        return self.lowering.constant_array(self.node.inputs[slot])
+
+    def result(self) -> ElementType | None:
+        """The type of the first output, where kernels know it."""
+        return element_type(self.node.facts[0].datum_type.storage)
+
+    def add(self, step: NativeStep) -> None:
+        """Add a call of a kernel to the program. Its nodes are computed by it."""
+        self.lowering.taken.update(step.nodes)
+        self.lowering.steps.append(step)

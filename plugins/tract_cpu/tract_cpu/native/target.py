@@ -1,0 +1,45 @@
+"""LLVM for one instruction set: modules become object code."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from tract_cpu.isa import Isa
+from tract_cpu.llvm import binding as llvm
+
+_TRIPLES: Final = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
+
+
+@cache
+def machine(isa: Isa) -> Any:
+    """What writes code for an instruction set, in the object format of this system where it is native."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    own = llvm.get_process_triple()
+    native = own.split("-")[0] in {isa.architecture, {"aarch64": "arm64"}.get(isa.architecture)}
+    target = llvm.Target.from_triple(own if native else _TRIPLES[isa.architecture])
+    return target.create_target_machine(
+        cpu=isa.processor, features=isa.features, opt=3, reloc="pic", codemodel="small", jit=True
+    )
+
+
+def optimised(text: str, isa: Isa) -> Any:
+    """A module of LLVM from its text, as the optimiser leaves it. Kernels say themselves what is a vector."""
+    module = llvm.parse_assembly(text)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine(isa), options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def object_code(text: str, isa: Isa) -> bytes:
+    """The object file of a module."""
+    return bytes(machine(isa).emit_object(optimised(text, isa)))
+
+
+def assembly(text: str, isa: Isa) -> str:
+    """What the processor is told, to be read."""
+    return str(machine(isa).emit_assembly(optimised(text, isa)))

@@ -1,0 +1,168 @@
+"""A compiled model, and what its executions keep.
+
+The program of a model is cut where a node is left to the host; each piece between is one native call. A state owns its
+arena, so that several states run at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from math import inf
+from pathlib import Path
+from typing import Any, Final
+
+from tract_core.data import Constant
+from tract_core.dims import Dim
+from tract_core.model.const import Const
+from tract_core.model.graph import OutletId
+from tract_core.model.session import BodyPlan
+from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import STATE, Array
+from tract_core.runtime.explain import Explanation, Placement
+from tract_core.runtime.host import Bodies, host_nodes
+from tract_core.runtime.parts import BodyPath, Part, bodies_within
+from tract_core.runtime.protocol import Observer, Timing
+from tract_core.runtime.stopwatch import timed_run
+from tract_core.runtime.turn import Turn
+from tract_cpu.binding import Layout
+from tract_cpu.execution import Execution
+from tract_cpu.isa import Isa
+from tract_cpu.kernels.kernel import Kernel, KernelPlan
+from tract_cpu.lower.program import HostStep, NativeStep, Program, Step
+from tract_cpu.lower.select import lower
+from tract_cpu.lower.views import Kind, View
+from tract_cpu.native.cache import digest_of_sources, key_of
+from tract_cpu.native.executor import MOST_ARRAYS, executor
+from tract_cpu.native.library import library_of
+from tract_cpu.state import CpuState
+
+MOST_IDLE: Final = 4
+"""How many executions a plan keeps for states to come."""
+
+_HERE: Final = Path(__file__).parent
+
+
+class CpuPlan:
+    """A model, compiled. Immutable: many threads may spawn states from it."""
+
+    def __init__(self, model: TypedModel, isa: Isa) -> None:
+        self.model = model
+        self.isa = isa
+        self.nodes = host_nodes(model)
+        self.turn = Turn(model, self.nodes)
+        self.program: Program = lower(model, self.nodes, isa)
+        self.views = self.program.views
+        self.layout = Layout(self.program, len(model.inputs))
+        self.bodies = Bodies(lambda body: CpuPlan(body, isa))
+        self._library, self._sources = library_of(isa), digest_of_sources(_HERE)
+        self.kernels = [self._address(step.kernel) for step in self.layout.steps]
+        self.pieces = list(_pieces(self.program))
+        self.arrays = len(model.inputs) + len(model.outputs)
+        native = all(isinstance(piece, range) for piece in self.pieces) and self.arrays <= MOST_ARRAYS
+        self.runs_in_one_call = native and model.limits.run_deadline_s == inf and not self.lent
+        self.call = executor(self._library, self._sources, self.arrays if self.runs_in_one_call else 0)
+        self.call_steps = executor(self._library, self._sources, 0)
+        self.constants: dict[OutletId, Array] = {
+            OutletId(node.node): node.op.value.array
+            for node in self.nodes
+            if isinstance(node.op, Const) and isinstance(node.op.value, Constant)
+        }
+        self.filled = {
+            number: self._shape_of(number) for number in range(len(model.outputs)) if number not in self.lent
+        }
+        self._idle: list[Execution] = []
+
+    @property
+    def lent(self) -> Sequence[int]:
+        """Outputs that come from the host may be inputs, or views on them; native code gives none."""
+        views = enumerate(self.program.outputs)
+        return [number for number, view in views if view is None or view.storage.kind is Kind.HOST]
+
+    def spawn(self) -> CpuState:
+        """A fresh state."""
+        return CpuState(self, self.bodies)
+
+    def spawn_with(self, plan_of: Callable[[TypedModel], BodyPlan]) -> CpuState:
+        """A fresh state, whose operators ask ``plan_of`` who runs their bodies."""
+        return CpuState(self, plan_of)
+
+    def observed_run(self, inputs: Sequence[Array], observe: Observer) -> list[Array]:
+        """One turn on a fresh state, in which ``observe`` sees what leaves every step, and may exchange it."""
+        return self.spawn().run(inputs, observe=observe)
+
+    def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
+        """One turn on a fresh state, and what each step took in it, those of bodies too."""
+        return timed_run(self, inputs)
+
+    def explain(self) -> Explanation:
+        """Which kernel computes which nodes, and why a node is left to the host, in bodies too."""
+        found: list[Placement] = []
+        for path, body in bodies_within(self.model):
+            program = self.program if body is self.model else lower(body, host_nodes(body), self.isa)
+            found += _placements(self.model, program, path)
+        return Explanation("cpu", tuple(found))
+
+    def execution(self, symbols: Mapping[str, int]) -> Execution:
+        """Memory and tables for these sizes, which nobody else uses until they are given back."""
+        while self._idle:
+            with suppress(IndexError):  # another thread was faster
+                found = self._idle.pop()
+                if found.symbols == symbols:
+                    return found
+        return Execution(self.layout, self.kernels, self.filled, symbols)
+
+    def give_back(self, execution: Execution) -> None:
+        """Whoever asks next for the same sizes may have it."""
+        if len(self._idle) < MOST_IDLE:
+            self._idle.append(execution)
+
+    def results_of(self, step: Step) -> tuple[Part, dict[OutletId, View | None]]:
+        """The nodes of a step, and the tensors that leave it, with where they are."""
+        nodes = step.nodes if isinstance(step, NativeStep) else (step.node.node,)
+        part = Part(nodes)
+        views = self.views
+        return part, {outlet: views.get(outlet) for outlet in part.results(self.model)}
+
+    def _shape_of(self, output: int) -> tuple[tuple[Dim, ...], Any]:
+        fact = self.model.outlet_fact(self.model.outputs[output])
+        return tuple(fact.shape), fact.datum_type.storage.numpy
+
+    def _address(self, kernel: KernelPlan) -> int:
+        text = kernel.text()
+        key = key_of(text, self.isa, self._sources)
+        name = f"{kernel.name}_{key[:8]}"
+
+        def emit(module: Any) -> None:
+            k = Kernel(module, name)
+            kernel.emit(k)
+            k.finish()
+
+        return self._library.address(key, name, emit)
+
+
+def _pieces(program: Program) -> list[range | HostStep]:
+    """What runs in one go: native steps, by their numbers among these, and single host steps."""
+    pieces: list[range | HostStep] = []
+    count = 0
+    for step in program.steps:
+        if isinstance(step, HostStep):
+            pieces.append(step)
+            continue
+        last = pieces.pop() if pieces and isinstance(pieces[-1], range) else range(count, count)
+        assert isinstance(last, range)  # it was asked for
+        count += 1
+        pieces.append(range(last.start, count))
+    return pieces
+
+
+def _placements(model: TypedModel, program: Program, path: BodyPath) -> list[Placement]:
+    found: list[Placement] = []
+    for step in program.steps:
+        if isinstance(step, HostStep):
+            stateful = model.registry[STATE].find(type(step.node.op)) is not None
+            how = "state" if stateful else "numpy"
+            found.append(Placement.of(model, [step.node.node], "cpu", how, step.why, body=path))
+        elif step.nodes:
+            found.append(Placement.of(model, step.nodes, "cpu", step.kernel.name, "native code", body=path))
+    return found

@@ -1,0 +1,42 @@
+"""What this distribution brings: the runtime ``cpu``, the tables that say what it compiles, and its rows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tract_core.plugins.descriptor import RuntimeOffer
+from tract_core.plugins.hookspecs import hookimpl
+
+_ELEMENTS: Final = ("elementwise", "binary")
+"""Modules of `tract_cpu.kernels` that say how single elements are computed."""
+
+_LOWERED: Final = ("einsum",)
+"""Modules of `tract_cpu.lower` that say which kernels compute an operator, one per family."""
+
+
+@hookimpl
+def tract_api_version() -> str:
+    """The version of the plugin seam that this was written for."""
+    return "1.0"
+
+
+@hookimpl
+def tract_runtimes() -> Mapping[str, RuntimeOffer]:
+    """The compiling runtime."""
+    return {"cpu": RuntimeOffer("tract_cpu.runtime:CpuRuntime", rank=None)}
+
+
+@hookimpl
+def tract_tables() -> Mapping[str, str]:
+    """What the compiler asks about operators."""
+    return {"cpu": "tract_cpu.lower.lowering:CPU", "cpu_elements": "tract_cpu.kernels.expressions:ELEMENTS"}
+
+
+@hookimpl
+def tract_rows() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:
+    """How the compiler computes the operators of the core."""
+    return {
+        "cpu": [f"tract_cpu.lower.{family}" for family in _LOWERED],
+        "cpu_elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],
+    }

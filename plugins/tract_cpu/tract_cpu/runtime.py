@@ -1,0 +1,39 @@
+"""The runtime ``cpu``: what can be chosen, and how a model is made ready."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tract_core.errors import Unsupported
+from tract_core.model.typed import TypedModel
+from tract_core.runtime.plan import refuse_missing
+from tract_cpu.isa import ISAS, chosen
+from tract_cpu.plan import CpuPlan
+
+
+@dataclass(frozen=True, slots=True)
+class CpuRuntime:
+    """Compiles models for the processor of this machine."""
+
+    name: ClassVar[str] = "cpu"
+    isa: str = field(
+        default="", metadata={"doc": f"the instruction set ({', '.join(one.name for one in ISAS)}); empty for the best"}
+    )
+
+    def __post_init__(self) -> None:
+        if self.isa and self.isa not in {one.name for one in ISAS}:
+            raise ValueError(f"isa is {self.isa!r}, wanted one of {', '.join(one.name for one in ISAS)}, or none")
+
+    def why_unusable(self) -> str | None:
+        """``None`` when there are kernels for this processor, else why not."""
+        try:
+            chosen(self.isa)
+        except Unsupported as error:
+            return str(error)
+        return None
+
+    def prepare(self, model: TypedModel) -> CpuPlan:
+        """Compile a model. Raises Unsupported, naming every operator that has neither native code nor NumPy meaning."""
+        refuse_missing(model)
+        return CpuPlan(model, chosen(self.isa))

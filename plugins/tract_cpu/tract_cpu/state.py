@@ -1,0 +1,211 @@
+"""One execution of a compiled model: its arena, the arguments of its kernels, and what its nodes keep between turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tract_core.data import Container
+from tract_core.dims import evaluate
+from tract_core.limits import check_run_time
+from tract_core.model.graph import OutletId
+from tract_core.model.session import BodyPlan
+from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import Array
+from tract_core.runtime.host import HostState
+from tract_core.runtime.protocol import Observer
+from tract_cpu.execution import Execution, address_of
+from tract_cpu.lower.program import HostStep, Step
+from tract_cpu.lower.views import Kind, Storage, View
+
+if TYPE_CHECKING:
+    from tract_cpu.plan import CpuPlan
+
+
+class CpuState:
+    """Used by one thread at a time."""
+
+    def __init__(self, plan: CpuPlan, plan_of: Callable[[TypedModel], BodyPlan]) -> None:
+        """``plan_of``: who runs the bodies of operators that are left to the host."""
+        self.plan = plan
+        self.host = HostState(plan.model, plan_of)
+        self._execution: Execution | None = None
+
+    def run(
+        self,
+        inputs: Sequence[Array],
+        out: Sequence[Array] | None = None,
+        *,
+        symbols: Mapping[str, int] | None = None,
+        observe: Observer | None = None,
+    ) -> list[Array]:
+        """One turn. ``out``: arrays to fill. ``symbols``: the values of the symbols of the models around this one.
+
+        Raises InputError when the arrays do not fit, RunError, with the node's name, when a node fails.
+        """
+        plan = self.plan
+        if symbols is not None:  # operators give their bodies parts of arrays
+            inputs = [_readable(array) for array in inputs]
+        bound = plan.turn.begin(self.host, inputs, out, symbols)
+        execution = self._execution
+        if execution is None or execution.symbols != bound:
+            execution = self._execution = plan.execution(bound)
+        if observe is None and plan.runs_in_one_call:
+            outputs = (
+                [np.empty(shape, dtype) for shape, dtype in execution.outputs.values()] if out is None else list(out)
+            )
+            plan.call(execution.frame, 0, execution.steps, *map(id, inputs), *map(id, outputs))
+            return outputs
+        with plan.turn.going():
+            outputs = _Turn(self, execution, inputs, out, observe).run()
+        return outputs if out is None else plan.turn.outputs.fill(out, outputs)
+
+    def reset(self) -> None:
+        """Back to a fresh state."""
+        self.host.reset()
+
+    def freeze(self) -> dict[int, Any]:
+        """What each node keeps: a snapshot that can be pickled, sent elsewhere, and thawed any number of times."""
+        return self.host.freeze()
+
+    def thaw(self, frozen: dict[int, Any]) -> None:
+        """Go back to a snapshot of a state of the same model."""
+        self.host.thaw(frozen, self.plan.nodes)
+
+    def __del__(self) -> None:
+        if self._execution is not None:
+            self.plan.give_back(self._execution)
+
+
+class _Turn:
+    """One turn that is not one native call: host steps are in it, or somebody looks on."""
+
+    def __init__(
+        self,
+        state: CpuState,
+        execution: Execution,
+        inputs: Sequence[Array],
+        out: Sequence[Array] | None,
+        observe: Observer | None,
+    ) -> None:
+        self.state = state
+        self.execution = execution
+        self.plan = state.plan
+        self.observe = observe
+        self.symbols = state.host.session.symbols
+        self.inputs = inputs
+        self.hosted: dict[OutletId, Array] = {
+            **self.plan.constants,
+            **dict(zip(self.plan.model.inputs, inputs, strict=True)),
+        }
+        """Constants, inputs, and what the host gave, by outlet."""
+        self.arrays: dict[tuple[Kind, int], Array] = {(Kind.INPUT, n): one for n, one in enumerate(inputs)}
+        for number, (shape, dtype) in execution.outputs.items():
+            self.arrays[Kind.OUTPUT, number] = np.empty(shape, dtype) if out is None else out[number]
+        for (kind, number), array in self.arrays.items():
+            self._pass(Storage(kind, number), array)
+
+    def run(self) -> list[Array]:
+        """The outputs."""
+        one_by_one = self.observe is not None or self.plan.model.limits.run_deadline_s < inf
+        for piece in self.plan.pieces:
+            check_run_time()
+            if isinstance(piece, HostStep):
+                self._host(piece)
+            elif one_by_one:
+                for step in piece:
+                    check_run_time()
+                    self.plan.call_steps(self.execution.frame, step, step + 1)
+                    for outlet, array in self._show(self.plan.layout.steps[step]).items():
+                        self.array(outlet, self.plan.views[outlet])[...] = array
+            else:
+                self.plan.call_steps(self.execution.frame, piece.start, piece.stop)
+        return [
+            self._output(outlet, view)
+            for outlet, view in zip(self.plan.model.outputs, self.plan.program.outputs, strict=True)
+        ]
+
+    def _host(self, step: HostStep) -> None:
+        node, host = step.node, self.state.host
+        keeps = node.state is not None or any(isinstance(fact.datum_type, Container) for fact in node.facts)
+        inputs = [self._input(outlet, view, keeps=keeps) for outlet, view in zip(node.inputs, step.inputs, strict=True)]
+        outputs = node.run(host, inputs)
+        if node.binds:
+            self.plan.turn.check_after(node, host.session.symbols)
+        outlets = self.plan.model.nodes[node.node].outlets()
+        for outlet, storage, array in zip(outlets, step.results, outputs, strict=True):
+            self._hold(outlet, storage, array)
+        for outlet, array in self._show(step).items():
+            self._hold(outlet, step.results[outlet.slot], array)
+
+    def _hold(self, outlet: OutletId, storage: Storage, array: Any) -> None:
+        """What the host gave is there for those that read it."""
+        self.hosted[outlet] = kept = self._kept(array)
+        self.arrays[storage.kind, storage.number] = kept
+        self._pass(storage, kept)
+
+    def _kept(self, array: Any) -> Array:
+        """What an operator gave, as native code can read it, and outside of the arena, whose content changes."""
+        found: Any = _readable(array)
+        if found.__class__ is not np.ndarray:
+            return found
+        return found.copy() if np.may_share_memory(found, self.execution.arena) else found
+
+    def _input(self, outlet: OutletId, view: View | None, *, keeps: bool) -> Array:
+        if outlet in self.hosted:
+            return self.hosted[outlet]
+        array = self.array(outlet, view)
+        if not keeps or view is None or view.storage.kind is not Kind.ARENA:
+            return array
+        copy: Array = array.copy()
+        return copy
+
+    def array(self, outlet: OutletId, view: View | None) -> Array:
+        """A tensor, as a view on the memory where it is."""
+        assert view is not None  # what no view shows came from the host
+        dtype = self.plan.model.outlet_fact(outlet).datum_type.storage.numpy
+        shape = [evaluate(dim, self.symbols) for dim in view.shape]
+        strides = [evaluate(dim, self.symbols) * dtype.itemsize for dim in view.strides]
+        offset = evaluate(view.offset, self.symbols) * dtype.itemsize
+        storage = view.storage
+        if storage.kind is Kind.ARENA:
+            slot = self.plan.layout.arena.slot_of[storage.number]
+            memory: Any = self.execution.arena
+            offset += int(self.execution.slots[slot])
+        elif storage.kind is Kind.CONSTANT:
+            memory = self.plan.program.constants[storage.number]
+        else:
+            memory = self.arrays[storage.kind, storage.number]
+        if 0 in shape:
+            return np.empty(shape, dtype)
+        flat: Any = memory.reshape(-1).view(np.uint8)
+        found: Array = np.ndarray(shape, dtype, flat, offset, strides)
+        return found
+
+    def _pass(self, storage: Storage, array: Any) -> None:
+        if array.__class__ is np.ndarray:
+            self.execution.passed[self.plan.layout.number(storage)] = address_of(array)
+
+    def _output(self, outlet: OutletId, view: View | None) -> Array:
+        if view is not None and view.storage.kind is Kind.OUTPUT:
+            return self.arrays[Kind.OUTPUT, view.storage.number]
+        return self.hosted[outlet] if outlet in self.hosted else self.array(outlet, view)
+
+    def _show(self, step: Step) -> Mapping[OutletId, Array]:
+        """Let the observer see what leaves a step. Returns what it gives instead."""
+        part, views = self.plan.results_of(step)
+        if self.observe is None or not part.nodes:
+            return {}
+        hosted = self.hosted
+        shown = {outlet: hosted[outlet] if outlet in hosted else self.array(outlet, views[outlet]) for outlet in views}
+        return self.observe(part, {outlet: array.copy() for outlet, array in shown.items()}) or {}
+
+
+def _readable(array: Any) -> Any:
+    """An array as native code can read it; what only the host can hold, as it is."""
+    if array.__class__ is not np.ndarray or array.dtype.kind == "O":
+        return array
+    return np.require(array, requirements=["C", "A"])
