@@ -13,6 +13,7 @@ from click.testing import Result
 from rich.console import Console
 
 from tract_core.cli.render import Show, describe, print_graph
+from tract_core.cli.terminal import Terminal
 from tract_core.model import TypedModel
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
@@ -147,7 +148,7 @@ def test_figures_stay_whole_on_a_terminal_of_80_columns() -> None:
     graph.set_outputs([outlet])
     cost = {((), node.id): "FMA(F32)=1234567*B*S\nDIV(F32)=678*B*S" for node in graph.nodes}
     written = StringIO()
-    print_graph(Console(file=written, width=80, force_terminal=True), graph, Show(columns={"cost": cost}))
+    print_graph(Terminal(Console(file=written, width=80, force_terminal=True)), graph, Show(columns={"cost": cost}))
     assert written.getvalue().count("FMA(F32)=1234567*B*S") == 4
     assert "\u2026" not in written.getvalue()
 

@@ -48,14 +48,15 @@ def _print(request: Request, figures: dict[str, Any], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(figures))
         return
-    request.console.print(
-        f"[bold]{figures['median_ms']:.3f} ms[/bold] a turn (median of {figures['iterations']}; "
-        f"fastest {figures['fastest_ms']:.3f}, slowest {figures['slowest_ms']:.3f}) on {figures['runtime']}"
+    request.console.line(
+        (f"{figures['median_ms']:.3f} ms", "bold"),
+        f" a turn (median of {figures['iterations']}; "
+        f"fastest {figures['fastest_ms']:.3f}, slowest {figures['slowest_ms']:.3f}) on {figures['runtime']}",
     )
     shares = ", ".join(f"{share} % {value:.3f}" for share, value in figures["percentiles_ms"].items())
-    request.console.print(f"percentiles, in ms: {shares}")
+    request.console.line(f"percentiles, in ms: {shares}")
     if figures["turns_per_s"] is not None:
-        request.console.print(f"{figures['turns_per_s']:.4g} turns a second")
+        request.console.line(f"{figures['turns_per_s']:.4g} turns a second")
     warning = doubt(figures, figures["runtime"])
     if warning is not None:
         tell(warning)

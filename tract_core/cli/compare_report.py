@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 import numpy as np
-from rich.markup import escape
-from rich.text import Text
 
 from tract_core.cli.show import plain
 from tract_core.frozen import frozen
@@ -70,15 +68,15 @@ def print_verdicts(
         state = ("agrees ", "green") if verdict.problem is None else ("differs", "red")
         name = f"{verdict.name:{name_width}}" if _figures(verdict) else verdict.name
         place = "  outside of its group" if verdict.unfused else ""
-        console.print(Text.assemble(state, f" {verdict.op:{op_width}} ", (name, "bold"), _figures(verdict), place))
+        console.line(state, f" {verdict.op:{op_width}} ", (name, "bold"), _figures(verdict), place)
         if verdict.problem is not None:
-            console.print(Text(f"        {verdict.problem}"))
+            console.line(f"        {verdict.problem}")
     if not flags["quiet"]:
         for verdict in verdicts:
             if verdict.output and verdict.compared:
-                console.print(Text.assemble("output ", (verdict.name, "bold"), _figures(verdict)))
+                console.line("output ", (verdict.name, "bold"), _figures(verdict))
         told = f"{compared} of {len(verdicts)} tensors, whose names both have"
-        console.print(f"compared with {escape(reference.title)}: {told}")
+        console.line(f"compared with {reference.title}: {told}")
 
 
 def _figures(verdict: Verdict) -> str:

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from tract_core.analysis.findings import Finding
 from tract_core.api.display import size
-from tract_core.cli.console import print_table
+from tract_core.cli.console import Console
 from tract_core.cli.diagnosis import LARGEST, Diagnosis
+from tract_core.cli.printed import Column, Styled, Table
 from tract_core.texts import printable
 
 _TITLES: Final = {
@@ -52,26 +49,24 @@ def as_text(diagnosis: Diagnosis) -> str:
 
 def print_report(console: Console, diagnosis: Diagnosis) -> None:
     """The verdict, what the model is, then problems and remarks."""
-    console.print(_verdict(diagnosis))
-    print_table(console, _facts(diagnosis))
+    console.line(*_verdict(diagnosis))
+    console.table(_facts(diagnosis))
     remarks = [finding for finding in diagnosis.findings if finding.severity == "remark"]
     _print_findings(console, "problem", diagnosis.problems, "red")
     _print_findings(console, "remark", remarks, "yellow")
 
 
-def _verdict(diagnosis: Diagnosis) -> Text:
-    verdict = Text(f"{diagnosis.model}: ", style="bold")
+def _verdict(diagnosis: Diagnosis) -> tuple[Styled, Styled]:
+    model = f"{diagnosis.model}: ", "bold"
     if not diagnosis.problems:
-        return verdict.append(f"loads, and would run on {diagnosis.runtime!r}", style="green")
+        return model, (f"loads, and would run on {diagnosis.runtime!r}", "bold green")
     count = f"{len(diagnosis.problems)} problem{'s' if len(diagnosis.problems) > 1 else ''}"
     what = f"loads, and would not run on {diagnosis.runtime!r}" if diagnosis.loads else "does not load"
-    return verdict.append(f"{what}: {count}", style="red")
+    return model, (f"{what}: {count}", "bold red")
 
 
 def _facts(diagnosis: Diagnosis) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    table = Table((Column(whole=True, style="dim"), Column()))
     rows: list[tuple[str, str]] = list(diagnosis.about.items())
     if diagnosis.operators:
         counts = ", ".join(f"{op} {count}" for op, count in diagnosis.operators.most_common())
@@ -84,24 +79,22 @@ def _facts(diagnosis: Diagnosis) -> Table:
     rows += [(f"output {slot}", f"{name}  {fact}") for slot, (name, fact) in enumerate(diagnosis.outputs.items())]
     rows += [(f"symbol {name}", f"from {origin}") for name, origin in diagnosis.symbols.items()]
     for title, content in rows:
-        table.add_row(Text(f"  {title}"), Text(printable(content)))
+        table.add(f"  {title}", printable(content))
     return table
 
 
 def _print_findings(console: Console, title: str, findings: Sequence[Finding], colour: str) -> None:
     if not findings:
         return
-    console.print(Text(f"\n{len(findings)} {title}{'s' if len(findings) > 1 else ''}", style=f"bold {colour}"))
+    console.line((f"\n{len(findings)} {title}{'s' if len(findings) > 1 else ''}", f"bold {colour}"))
     for number, finding in enumerate(findings, 1):
-        table = Table(box=None, pad_edge=False, show_header=False)
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="fold")
+        table = Table((Column(whole=True), Column()))
         title = _TITLES.get(finding.kind, f"{finding.kind}: ")
-        table.add_row(f"{number:2}.", Text.assemble((title, colour), finding.problem))
+        table.add(f"{number:2}.", [(title, colour), finding.problem])
         for place in finding.places[:PLACES]:
-            table.add_row("", Text(f"at {place}"))
+            table.add("", f"at {place}")
         if len(finding.places) > PLACES:
-            table.add_row("", f"and {len(finding.places) - PLACES} more (--json names all)")
+            table.add("", f"and {len(finding.places) - PLACES} more (--json names all)")
         if finding.hint:
-            table.add_row("", Text(f"to do: {finding.hint}", style="cyan"))
-        print_table(console, table)
+            table.add("", (f"to do: {finding.hint}", "cyan"))
+        console.table(table)

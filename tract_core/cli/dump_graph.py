@@ -105,12 +105,12 @@ def print_summary(request: Request, model: Graph[Any, Any]) -> None:
     console = request.console
     for name, array in sorted(model.properties.items()):
         text = printable(" ".join(map(str, array.reshape(-1).tolist())))
-        console.print(f"property {printable(name)}: {text}", markup=False)
+        console.line(f"property {printable(name)}: {text}")
     for title, outlets in (("input", model.inputs), ("output", model.outputs)):
         for slot, outlet in enumerate(outlets):
-            console.print(f"{title} {slot}: {model.outlet_name(outlet)}  {model.outlet_fact(outlet)}", markup=False)
+            console.line(f"{title} {slot}: {model.outlet_name(outlet)}  {model.outlet_fact(outlet)}")
     count = sum(1 for _ in model.live_nodes())
-    console.print(f"{count} nodes")
+    console.line(f"{count} nodes")
 
 
 def _typed(model: Graph[Any, Any]) -> TypedModel:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
+    from tract_core.cli.console import Console
+    from tract_core.cli.printed import Table
     from tract_core.plugins import PluginRecord, Registry
 
 _STYLE = {"available": "cyan", "loaded": "green", "failed": "red", "blocked": "dim", "incompatible": "yellow"}
@@ -98,40 +97,34 @@ def _as_json(record: PluginRecord, registry: Registry, unusable: dict[str, str])
 
 
 def _print(records: Iterable[PluginRecord], unusable: dict[str, str], verbose: bool) -> None:
-    from tract_core.cli.console import make_console, print_table
+    from tract_core.cli.console import make_console
 
     console = make_console()
-    print_table(console, _table(records))
+    console.table(_table(records))
     for record in records:
         _print_failures(console, record, verbose)
     for name, reason in unusable.items():
-        console.print(f"\nruntime {name!r}: {reason}", style="yellow", markup=False)
+        console.line((f"\nruntime {name!r}: {reason}", "yellow"))
 
 
 def _table(records: Iterable[PluginRecord]) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
+    from tract_core.cli.printed import Column, Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("plugin", "distribution", "version", "state"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("hooks", overflow="fold")
+    titles = ("plugin", "distribution", "version", "state")
+    table = Table((*(Column(title, whole=True) for title in titles), Column("hooks")))
     for record in records:
         hooks = ", ".join(hook.removeprefix("tract_") for hook in record.hooks if hook != "tract_api_version")
-        state = f"[{_STYLE[record.state.value]}]{record.state.value}[/]"
-        named = map(escape, (record.name, record.distribution, record.version or "?"))
-        table.add_row(*named, state, escape(hooks) or "-")
+        state = record.state.value
+        table.add(record.name, record.distribution, record.version or "?", (state, _STYLE[state]), hooks or "-")
     return table
 
 
 def _print_failures(console: Console, record: PluginRecord, verbose: bool) -> None:
     for remark in record.remarks:
-        console.print(f"\n{record.name} ({record.distribution} {record.version}): {remark}", markup=False)
+        console.line(f"\n{record.name} ({record.distribution} {record.version}): {remark}")
     for failure in record.failures:
-        console.print(
-            f"\n{record.name} ({record.distribution} {record.version}): {failure.doing}", style="red", markup=False
-        )
-        console.print(f"  cause: {failure.problem}", markup=False)
-        console.print(f"  what to do: {failure.fix}", markup=False)
+        console.line((f"\n{record.name} ({record.distribution} {record.version}): {failure.doing}", "red"))
+        console.line(f"  cause: {failure.problem}")
+        console.line(f"  what to do: {failure.fix}")
         if verbose:
-            console.print(failure.trace, style="dim", markup=False)
+            console.line((failure.trace, "dim"))

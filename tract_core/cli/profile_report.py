@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-from rich.table import Table
-from rich.text import Text
 
-from tract_core.cli.console import print_table
 from tract_core.cli.inputs import inputs_for
+from tract_core.cli.printed import Column, Table
 from tract_core.cli.turns import warm_up
 from tract_core.runtime.parts import Part, body_at
 from tract_core.runtime.profile import chrome_trace, profile
@@ -106,12 +104,12 @@ def print_profile(request: Request, model: TypedModel, timed: Mapping[str, Any],
     turns = f"mean of {info['iterations']} turn{'s' if info['iterations'] > 1 else ''}"
     runtime = request.chosen_runtime.name
     if not operators:
-        console.print(f"{_time(info['secs_per_iter'])} a turn on {runtime} ({turns}), which does not time single nodes")
+        console.line(f"{_time(info['secs_per_iter'])} a turn on {runtime} ({turns}), which does not time single nodes")
         return
-    print_table(console, _node_table(model, timed, show))
-    console.print()
-    print_table(console, _sums(timed))
-    console.print(f"\n{_time(info['secs_per_iter'])} a turn on {runtime} ({turns})")
+    console.table(_node_table(model, timed, show))
+    console.line()
+    console.table(_sums(timed))
+    console.line(f"\n{_time(info['secs_per_iter'])} a turn on {runtime} ({turns})")
 
 
 def _node_table(model: TypedModel, timed: Mapping[str, Any], show: Show) -> Table:
@@ -128,9 +126,7 @@ def _node_table(model: TypedModel, timed: Mapping[str, Any], show: Show) -> Tabl
                 "\n".join(filter(None, (cells.get((part.body, node)) for node in part.nodes)))
                 for cells in columns.values()
             )
-            table.add_row(
-                *_timing(entry), _id_text(part), Text(shown[0], style="green"), *map(Text, (*shown[1:], *more))
-            )
+            table.add(*_timing(entry), _id_text(part), (shown[0], "green"), *shown[1:], *more)
     return table
 
 
@@ -142,19 +138,15 @@ def _id_text(part: Part) -> str:
 def _sums(timed: Mapping[str, Any]) -> Table:
     table = _table("nodes", "operator")
     for entry in timed["operators"]:
-        table.add_row(*_timing(entry), str(entry["nodes"]), Text(entry["op_name"], style="green"))
+        table.add(*_timing(entry), str(entry["nodes"]), (entry["op_name"], "green"))
     count = sum(entry["nodes"] for entry in timed["operators"])
-    table.add_row(_time(timed["profiling_info"]["secs_in_nodes"]), "100.0 %", str(count), "all nodes")
+    table.add(_time(timed["profiling_info"]["secs_in_nodes"]), "100.0 %", str(count), "all nodes")
     return table
 
 
 def _table(number: str, *titles: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("time", "share", number):
-        table.add_column(title, justify="right", no_wrap=True)
-    for title in titles:
-        table.add_column(title, overflow="fold")
-    return table
+    figures = (Column(title, right=True, whole=True) for title in ("time", "share", number))
+    return Table((*figures, *map(Column, titles)))
 
 
 def _timing(entry: Mapping[str, Any]) -> tuple[str, str]:

@@ -64,8 +64,8 @@ class Progress:
         from rich.progress import Progress as Bar
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        from tract_core.cli.console import make_console
         from tract_core.cli.guard import unguarded
+        from tract_core.cli.terminal import SafeConsole
 
         encoding: str = getattr(unguarded(sys.stderr), "encoding", "")
         spinner = "dots" if "utf" in encoding.lower() else "line"
@@ -75,7 +75,7 @@ class Progress:
                 # What is printed goes to standard output, which may be a file.
                 bar = Bar(
                     *columns,
-                    console=make_console(stderr=True),
+                    console=SafeConsole(highlight=False, emoji=False, stderr=True),
                     transient=True,
                     redirect_stdout=False,
                     redirect_stderr=False,

@@ -8,12 +8,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
-from tract_core.cli.console import print_table
+from tract_core.cli.console import Console
+from tract_core.cli.printed import Column, Table
 from tract_core.data import Constant
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
@@ -56,42 +52,37 @@ def print_graph(console: Console, model: Graph[Any, Any], show: Show, *, indent:
     order = model.eval_order([*model.inputs, *model.outputs])
     chosen = [model.nodes[n] for n in order if show.only is None or n in show.only]
     shown = [node for node in chosen if show.constants or not isinstance(node.op, Const)]
-    console.print(indent + f"[bold]{len(order)} nodes[/bold]" + _hidden(chosen, show))
+    console.line(indent, (f"{len(order)} nodes", "bold"), _hidden(chosen, show))
     if show.info:
         for node in shown:
             _print_block(console, model, node, show)
     else:
-        print_table(console, _node_table(model, shown, show))
+        console.table(_node_table(model, shown, show))
     for slot, outlet in enumerate(model.outputs):
-        text = Text.assemble(
-            "output ", str(slot), ": ", (model.outlet_name(outlet), "bold"), f"  {_fact(model, outlet)}"
-        )
-        console.print(text)
+        console.line(f"output {slot}: ", (model.outlet_name(outlet), "bold"), f"  {_fact(model, outlet)}")
     if not show.folded:
         _print_bodies(console, chosen, show, indent)
 
 
 def _node_table(model: Graph[Any, Any], nodes: Sequence[Node[Any, Any]], show: Show) -> Table:
     """A row for each node."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("id", justify="right", no_wrap=True)
-    for title in ("operator", "name", "inputs", "facts"):
-        table.add_column(title, overflow="fold")
+    columns = [Column("id", right=True, whole=True), *map(Column, ("operator", "name", "inputs", "facts"))]
     for title, cells in (show.columns or {}).items():
         longest = max((len(line) for cell in cells.values() for line in cell.split("\n")), default=0)
-        table.add_column(title, justify="right", overflow="fold", no_wrap=longest <= READABLE)
+        columns.append(Column(title, right=True, whole=longest <= READABLE))
+    table = Table(tuple(columns))
     for node in nodes:
         extra = [cells.get((show.body, node.id), "") for cells in (show.columns or {}).values()]
-        name = Text("\n".join([node.name, *_labels(model, node, show)]))
-        row = str(node.id), Text(node.op.name, style="green"), name
-        cells = map(Text, (_inputs(model, node, show), _facts(model, node), *extra))
-        table.add_row(*row, *cells, style=CONSTANT_COLOUR if isinstance(node.op, Const) else None)
+        name = "\n".join([node.name, *_labels(model, node, show)])
+        colour = CONSTANT_COLOUR if isinstance(node.op, Const) else ""
+        cells = _inputs(model, node, show), _facts(model, node), *extra
+        table.add(str(node.id), (node.op.name, "green"), name, *cells, style=colour)
     return table
 
 
 def _print_block(console: Console, model: Graph[Any, Any], node: Node[Any, Any], show: Show) -> None:
     """Some lines for one node: what does not fit beside the others in a table."""
-    console.print(Text.assemble(f"{node.id:3}  ", (node.op.name, "green"), f"  {node.name}"))
+    console.line(f"{node.id:3}  ", (node.op.name, "green"), f"  {node.name}")
     lines = {
         "attributes": describe(node.op),
         "inputs": _inputs(model, node, show),
@@ -101,8 +92,7 @@ def _print_block(console: Console, model: Graph[Any, Any], node: Node[Any, Any],
     }
     for title, content in lines.items():
         if content:
-            line = Text.assemble((f"{title:10}  ", "dim"), content)
-            console.print(Padding(line, (0, 0, 0, 5), expand=False))
+            console.line((f"{title:10}  ", "dim"), content, indent=5)
 
 
 def _print_bodies(console: Console, nodes: Sequence[Node[Any, Any]], show: Show, indent: str) -> None:
@@ -111,7 +101,7 @@ def _print_bodies(console: Console, nodes: Sequence[Node[Any, Any]], show: Show,
     for node in nodes:
         for number, body in enumerate(bodies_of(node.op)):
             inner = replace(show, only=None, body=(*show.body, (node.id, number)))
-            console.print(Text.assemble(f"\n{indent}", (f"body {number}", "bold"), f" of node {node.id} {node.name}"))
+            console.line(f"\n{indent}", (f"body {number}", "bold"), f" of node {node.id} {node.name}")
             print_graph(console, body, inner, indent=indent)
 
 

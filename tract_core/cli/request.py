@@ -17,9 +17,8 @@ from tract_core.errors import InputError
 from tract_core.saving import discard_unfinished
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from tract_core.api import runtime as api
+    from tract_core.cli.console import Console
     from tract_core.cli.pipeline import Pipeline
     from tract_core.model.typed import TypedModel
     from tract_core.runtime.protocol import Plan, Runtime

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 import numpy as np
-from rich.text import Text
 
 from tract_core.cli.assertions import AssertionFailed, Assertions, check_assertions
 from tract_core.cli.inputs import inputs_for
@@ -78,7 +77,7 @@ class Watch:
         for outlet, array in outputs.items():
             name = self.model.outlet_name(outlet)
             if self.print:
-                self.request.console.print(Text.assemble((ops, "green"), " ", (name, "bold"), f" {summary(array)}"))
+                self.request.console.line((ops, "green"), " ", (name, "bold"), f" {summary(array)}")
             if self.keep:
                 self.tensors |= _savable({name: np.array(array)})
             if self.sane:
@@ -118,6 +117,6 @@ def _report(request: Request, outputs: Mapping[str, Array], flags: Mapping[str, 
         click.echo(json.dumps(content))
         return
     for name, array in outputs.items():
-        request.console.print(Text.assemble("output ", (name, "bold"), f" {summary(array)}"))
+        request.console.line("output ", (name, "bold"), f" {summary(array)}")
         if flags["show"] and holds_arrays_only(array):
-            request.console.print(np.array2string(array, threshold=PRINTED), markup=False)
+            request.console.line(np.array2string(array, threshold=PRINTED))
