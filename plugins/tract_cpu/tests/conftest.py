@@ -38,7 +38,7 @@ class Elements:
         source, target = _element(x.dtype), _element(np.dtype(to))
 
         def write(module: Any) -> None:
-            f = Function(module, name, [POINTER, POINTER, INDEX])
+            f = Function(module, name, self.isa, [POINTER, POINTER, INDEX])
             read, written = f.buffer(0, source), f.buffer(1, target)
             with f.loop("i", f.argument(2), step=max(lanes, 1)) as i:
                 written.put(i, emit(read.vector(i, lanes)))

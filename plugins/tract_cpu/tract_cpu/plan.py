@@ -134,7 +134,7 @@ class CpuPlan:
         name = f"{kernel.name}_{key[:8]}"
 
         def emit(module: Any) -> None:
-            k = Kernel(module, name)
+            k = Kernel(module, name, self.isa)
             kernel.emit(k)
             k.finish()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from tract_cpu.isa import Isa
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.function import POINTER, Function
 from tract_cpu.language.types import INDEX, ElementType
@@ -19,8 +20,8 @@ from tract_cpu.language.values import Value
 class Kernel(Function):
     """The native function of one kernel, while it is written."""
 
-    def __init__(self, module: Any, name: str) -> None:
-        super().__init__(module, name, [POINTER, INDEX, INDEX, POINTER])
+    def __init__(self, module: Any, name: str, isa: Isa) -> None:
+        super().__init__(module, name, isa, [POINTER, INDEX, INDEX, POINTER])
         self.begin, self.end = self.argument(1), self.argument(2)
         self._passed = self.buffer(0, INDEX)
         self._next = 0

@@ -15,6 +15,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from tract_cpu.isa import Isa
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.convert import converted
 from tract_cpu.language.types import INDEX, ElementType, ir_type
@@ -27,16 +28,19 @@ POINTER: Final = ir.PointerType()
 class Function:
     """One function of a module, while it is written.
 
-    ``arguments``: one per parameter, each a type of numbers, or `POINTER` for an address. It returns nothing, or a
-    number of type ``returns``.
+    ``isa``: the instruction set that it is written for. ``arguments``: one per parameter, each a type of numbers, or
+    `POINTER` for an address. It returns nothing, or a number of type ``returns``.
     """
 
-    def __init__(self, module: Any, name: str, arguments: Sequence[Any], returns: ElementType | None = None) -> None:
+    def __init__(
+        self, module: Any, name: str, isa: Isa, arguments: Sequence[Any], returns: ElementType | None = None
+    ) -> None:
         types = [one if one is POINTER else ir_type(one) for one in arguments]
         kind = ir.FunctionType(ir_type(returns) if returns else ir.VoidType(), types)
         self.function: Any = ir.Function(module, kind, name)
         self.function.attributes.add("nounwind")
         self.name = name
+        self.isa = isa
         self.module = module
         self.builder: Any = ir.IRBuilder(self.function.append_basic_block("entry"))
         self._variables = self.builder.append_basic_block("body")
@@ -94,6 +98,14 @@ class Function:
         """The smaller one of two integers, or of two floats of which ``b`` is a number."""
         a, other = matched(a, b)
         return self.select(a < other, a, other)
+
+    def largest(self, value: Value) -> Value:
+        """The largest lane of a vector of signed integers; a single number as it is."""
+        if not value.lanes:
+            return value
+        name = f"llvm.vector.reduce.smax.{mangled(value)}"
+        callee = self.declared(name, ir_type(value.type), [ir_type(value.type, value.lanes)])
+        return Value(self, self.builder.call(callee, [value.ir]), value.type)
 
     def convert(self, value: Value, type_: ElementType) -> Value:
         """The number in another type: floats are rounded to the nearest, integers wrap around."""

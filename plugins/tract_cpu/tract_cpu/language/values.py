@@ -87,6 +87,11 @@ class Value:
         """With copies of the sign coming in, for signed integers."""
         return self._combined("shr", other)
 
+    def times_plus(self, factor: Value | float, term: Value | float) -> Value:
+        """The product with a number plus another, rounded once where the instruction set does both at once."""
+        times, plus = matched(self, factor)[1], matched(self, term)[1]
+        return self.function.multiply_add(self, times, plus, fused=self.function.isa.fma)
+
     def __neg__(self) -> Value:
         if self.type.kind == "f":
             return self._made(self.function.builder.fneg(self.ir))

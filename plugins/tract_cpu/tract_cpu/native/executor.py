@@ -15,6 +15,7 @@ from ctypes import CFUNCTYPE, c_int64, c_void_p
 from functools import cache
 from typing import Any, Final
 
+from tract_cpu.isa import Isa
 from tract_cpu.language.function import POINTER, Function
 from tract_cpu.language.types import INDEX
 from tract_cpu.language.values import Value
@@ -31,12 +32,12 @@ DATA_OFFSET: Final = object.__basicsize__
 """Where in an object of type ``numpy.ndarray`` the address of its elements is, in bytes: the first field of its own."""
 
 
-def write_executor(module: Any, name: str, arrays: int) -> None:
+def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
     """``name(frame, first, last, array, ...)`` runs the steps from ``first`` to before ``last``.
 
     ``array``: the arrays of NumPy, by the addresses of the objects, whose elements are passed, in order.
     """
-    f = Function(module, name, [POINTER, INDEX, INDEX, *[INDEX] * arrays])
+    f = Function(module, name, isa, [POINTER, INDEX, INDEX, *[INDEX] * arrays])
     frame = f.buffer(0, INDEX)
     steps, patches, count, passed, scratch = (frame[number] for number in range(len(FRAME)))
     table = _at(f, passed)
@@ -64,6 +65,6 @@ def executor(library: Library, sources: str, arrays: int) -> Callable[..., None]
     """The executor that takes so many arrays, which can be called from Python. It gives up the interpreter's lock."""
     name = f"run_{arrays}"
     key = key_of(f"executor {arrays} {DATA_OFFSET}", library.isa, sources)
-    address = library.address(key, name, lambda module: write_executor(module, name, arrays))
+    address = library.address(key, name, lambda module: write_executor(module, name, library.isa, arrays))
     kind: Any = CFUNCTYPE(None, c_void_p, c_int64, c_int64, *[c_void_p] * arrays)
     return kind(address)
