@@ -13,9 +13,10 @@ from typing import Final
 
 _MARKS: Final = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
 """Line separators, and marks that turn the writing direction."""
-_STEERING: Final = re.compile(f"[\x00-\x1f\x7f-\x9f{_MARKS}\ud800-\udfff]")
-"""Control characters and marks; halves of characters, which no terminal can be sent, too."""
-_STEERING_IN_LINES: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MARKS}\ud800-\udfff]")
+_STEERING: Final = f"[\x00-\x1f\x7f-\x9f{_MARKS}\ud800-\udfff]"
+"""Control characters and marks; halves of characters, which no terminal can be sent, too. Few runs meet any, so the
+pattern is compiled by the first that does."""
+_STEERING_IN_LINES: Final = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MARKS}\ud800-\udfff]"
 """The same without the tabulator and the end of a line."""
 
 _LETTERS: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
@@ -23,17 +24,17 @@ _LETTERS: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 def steers(text: str) -> bool:
     """Whether a character of ``text`` does something else than to be shown."""
-    return not text.isprintable() and _STEERING.search(text) is not None
+    return not text.isprintable() and re.search(_STEERING, text) is not None
 
 
 def printable(text: str) -> str:
     r"""``text`` in one line, with the characters that steer escaped as JSON has it, as in ``\n`` and ``\u001b``."""
-    return text if text.isprintable() else _STEERING.sub(_escaped, text)
+    return text if text.isprintable() else re.sub(_STEERING, _escaped, text)
 
 
 def printable_lines(text: str) -> str:
     """The same for a text of several lines, whose ends and tabulators stay."""
-    return text if text.isprintable() else _STEERING_IN_LINES.sub(_escaped, text)
+    return text if text.isprintable() else re.sub(_STEERING_IN_LINES, _escaped, text)
 
 
 def _escaped(found: re.Match[str]) -> str:

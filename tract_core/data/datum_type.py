@@ -281,12 +281,12 @@ class QuantizedType:
 PlainType = DatumType | QuantizedType
 """The type of a number, a text, or another value that holds no others."""
 
-_QUANTIZED: Final = re.compile(r"\s*Q([UI]\d+)\(Z:(-?\d+)\s+S:([^)\s]+)\)\s*", re.IGNORECASE)
+_QUANTIZED: Final = r"\s*Q([UI]\d+)\(Z:(-?\d+)\s+S:([^)\s]+)\)\s*"
 
 
 def parse_plain(text: str) -> PlainType:
     """A plain or quantised type from its text form, as ``f32`` or ``QU8(Z:5 S:0.1)``. Raises FactError."""
-    match = _QUANTIZED.fullmatch(text)
+    match = re.fullmatch(_QUANTIZED, text, re.IGNORECASE)
     if match is None:
         return DatumType.parse(text)
     try:
