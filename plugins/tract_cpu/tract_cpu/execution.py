@@ -33,7 +33,9 @@ class Execution:
         self.slots = bound.slots
         self.steps = len(kernels)
         sizes = {number: tuple(evaluate(dim, symbols) for dim in shape) for number, (shape, _) in outputs.items()}
+        self.shapes: list[tuple[int, ...]] = []
         self.outputs = {number: (sizes[number], dtype) for number, (_, dtype) in outputs.items()}
+        self.filled = list(self.outputs.values())
         self.arena, base = _aligned(int(bound.slots[-1]))
         self._scratch, scratch = _aligned(bound.scratch)
         self._arguments = bound.arguments

@@ -7,7 +7,6 @@ arena, so that several states run at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from math import inf
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +34,7 @@ from tract_cpu.lower.views import Kind, View
 from tract_cpu.native.cache import digest_of_sources, key_of
 from tract_cpu.native.executor import MOST_ARRAYS, executor
 from tract_cpu.native.library import library_of
-from tract_cpu.state import CpuState
+from tract_cpu.state import CpuState, NativeState
 
 MOST_IDLE: Final = 4
 """How many executions a plan keeps for states to come."""
@@ -71,6 +70,9 @@ class CpuPlan:
         self.filled = {
             number: self._shape_of(number) for number in range(len(model.outputs)) if number not in self.lent
         }
+        self.input_types = (
+            [model.outlet_fact(outlet).datum_type.storage.numpy for outlet in model.inputs] if native else []
+        )
         self._idle: list[Execution] = []
 
     @property
@@ -79,9 +81,9 @@ class CpuPlan:
         views = enumerate(self.program.outputs)
         return [number for number, view in views if view is None or view.storage.kind is Kind.HOST]
 
-    def spawn(self) -> CpuState:
+    def spawn(self) -> CpuState | NativeState:
         """A fresh state."""
-        return CpuState(self, self.bodies)
+        return NativeState(self) if self.runs_in_one_call else CpuState(self, self.bodies)
 
     def spawn_with(self, plan_of: Callable[[TypedModel], BodyPlan]) -> CpuState:
         """A fresh state, whose operators ask ``plan_of`` who runs their bodies."""
@@ -89,7 +91,7 @@ class CpuPlan:
 
     def observed_run(self, inputs: Sequence[Array], observe: Observer) -> list[Array]:
         """One turn on a fresh state, in which ``observe`` sees what leaves every step, and may exchange it."""
-        return self.spawn().run(inputs, observe=observe)
+        return self.spawn_with(self.bodies).run(inputs, observe=observe)
 
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
         """One turn on a fresh state, and what each step took in it, those of bodies too."""
@@ -103,14 +105,16 @@ class CpuPlan:
             found += _placements(self.model, program, path)
         return Explanation("cpu", tuple(found))
 
-    def execution(self, symbols: Mapping[str, int]) -> Execution:
-        """Memory and tables for these sizes, which nobody else uses until they are given back."""
-        while self._idle:
-            with suppress(IndexError):  # another thread was faster
-                found = self._idle.pop()
-                if found.symbols == symbols:
-                    return found
+    def new_execution(self, symbols: Mapping[str, int]) -> Execution:
+        """Memory and tables for these sizes."""
         return Execution(self.layout, self.kernels, self.filled, symbols)
+
+    def idle_execution(self) -> Execution | None:
+        """Memory and tables that nobody uses now, for the sizes that they say; if there are any."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
 
     def give_back(self, execution: Execution) -> None:
         """Whoever asks next for the same sizes may have it."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from tract_core.data import Container
 from tract_core.dims import evaluate
+from tract_core.errors import GraphError
 from tract_core.limits import check_run_time
 from tract_core.model.graph import OutletId
 from tract_core.model.session import BodyPlan
@@ -25,8 +26,72 @@ if TYPE_CHECKING:
     from tract_cpu.plan import CpuPlan
 
 
+class NativeState:
+    """The state of a model that is one native call: nothing is kept from one turn to the next but memory."""
+
+    __slots__ = ("_execution", "_plan")
+
+    def __init__(self, plan: CpuPlan) -> None:
+        self._plan = plan
+        self._execution: Execution | None = None
+
+    def run(
+        self,
+        inputs: Sequence[Array],
+        out: Sequence[Array] | None = None,
+        *,
+        symbols: Mapping[str, int] | None = None,
+    ) -> list[Array]:
+        """One turn. ``out``: arrays to fill. ``symbols``: the values of the symbols of the models around this one.
+
+        What was checked for arrays of the same types and shapes is not checked again. Raises InputError when the arrays
+        do not fit, RunError when a tensor would be too large.
+        """
+        plan = self._plan
+        execution = self._execution or plan.idle_execution()
+        shapes = [array.shape for array in inputs]
+        known = execution is not None and symbols is None and shapes == execution.shapes
+        if execution is None or not known or [array.dtype for array in inputs] != plan.input_types:
+            if symbols is not None:  # operators give their bodies parts of arrays
+                inputs = [_readable(array) for array in inputs]
+            execution = _fitting(plan, execution, plan.turn.bind(inputs, symbols))
+            execution.shapes = shapes
+        self._execution = execution
+        if out is None:
+            outputs = [np.empty(shape, dtype) for shape, dtype in execution.filled]
+        else:
+            plan.turn.outputs.check(out, execution.symbols)
+            outputs = list(out)
+        plan.call(execution.frame, 0, execution.steps, *map(id, inputs), *map(id, outputs))
+        return outputs
+
+    def reset(self) -> None:
+        """There is nothing to forget."""
+
+    def freeze(self) -> dict[int, Any]:
+        """Nothing is kept."""
+        return {}
+
+    def thaw(self, frozen: dict[int, Any]) -> None:
+        """There is nothing to go back to. Raises GraphError where the snapshot has something to keep."""
+        if frozen:
+            raise GraphError("the frozen state belongs to another model")
+
+    def __del__(self) -> None:
+        if self._execution is not None:
+            self._plan.give_back(self._execution)
+
+
+def _fitting(plan: CpuPlan, execution: Execution | None, bound: Mapping[str, int]) -> Execution:
+    """An execution for these values of the symbols: the one that there is, or a new one, once they were checked."""
+    if execution is not None and execution.symbols == bound:
+        return execution
+    plan.turn.check(bound)
+    return plan.new_execution(bound)
+
+
 class CpuState:
-    """Used by one thread at a time."""
+    """The state of a model of which some nodes are left to the host, or at which somebody looks node by node."""
 
     def __init__(self, plan: CpuPlan, plan_of: Callable[[TypedModel], BodyPlan]) -> None:
         """``plan_of``: who runs the bodies of operators that are left to the host."""
@@ -50,15 +115,10 @@ class CpuState:
         if symbols is not None:  # operators give their bodies parts of arrays
             inputs = [_readable(array) for array in inputs]
         bound = plan.turn.begin(self.host, inputs, out, symbols)
-        execution = self._execution
+        execution = self._execution or plan.idle_execution()
         if execution is None or execution.symbols != bound:
-            execution = self._execution = plan.execution(bound)
-        if observe is None and plan.runs_in_one_call:
-            outputs = (
-                [np.empty(shape, dtype) for shape, dtype in execution.outputs.values()] if out is None else list(out)
-            )
-            plan.call(execution.frame, 0, execution.steps, *map(id, inputs), *map(id, outputs))
-            return outputs
+            execution = plan.new_execution(bound)
+        self._execution = execution
         with plan.turn.going():
             outputs = _Turn(self, execution, inputs, out, observe).run()
         return outputs if out is None else plan.turn.outputs.fill(out, outputs)

@@ -9,6 +9,7 @@ shared.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,12 +17,14 @@ from tract_cpu.isa import Isa
 from tract_cpu.kernels.expressions import Expression
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import Variable
 from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
 
 SMALL_TILES: Final = (6, 3, 1)
 """How many rows the tiles have that compute what whole tiles leave over."""
+
+SUMS_IN_FLIGHT: Final = 8
+"""How many additions a processor has under way at once, about: two units, and four cycles for each."""
 
 TILES_PER_BLOCK: Final = 8
 """How many tiles of rows are packed together, and one task computes."""
@@ -154,38 +157,79 @@ class _Product:
     def _tile(self, height: int, left: Buffer, left_row: Value | None, at: _Place) -> None:
         """One tile. ``left``: its factors; ``left_row``: how far apart its rows are, ``None`` if packed."""
         k, plan, tile = self.k, self.plan, self.plan.tile
-        zero = k.constant(0.0, plan.left.computed, tile.lanes)
-        sums = [[k.variable(zero) for _ in range(tile.vectors)] for _ in range(height)]
+        sums = _Sums(k, tile, height, plan.left.computed)
         rows = [left.at(left_row * one) for one in range(height)] if left_row is not None else []
-        with k.loop("depth", self.depth) as d:
+
+        def add(d: Value, to: int) -> None:
             columns = [at.right.vector(d * tile.columns + v * tile.lanes, tile.lanes) for v in range(tile.vectors)]
             for one in range(height):
-                factor = (rows[one][d * self._left_step] if rows else left[d * tile.rows + one]).splat(tile.lanes)
-                for v in range(tile.vectors):
-                    sums[one][v].value = k.multiply_add(factor, columns[v], sums[one][v].value, fused=tile.fused)
+                factor = rows[one][d * self._left_step] if rows else left[d * tile.rows + one]
+                sums.add(to, one, factor.splat(tile.lanes), columns)
+
+        whole = self.depth - self.depth % sums.chains
+        with k.loop("depth", whole, step=sums.chains) as d:
+            for chain in range(sums.chains):
+                add(d + chain, chain)
+        if sums.chains > 1:
+            with k.loop("depth.rest", self.depth, whole) as d:
+                add(d, 0)
+        totals = sums.totals()
         whole = self.columns - at.column >= tile.columns
         with k.either(whole) as (then, otherwise):
             with then:
-                self._write(sums, at, masked=False)
+                self._write(totals, at, masked=False)
             with otherwise:
-                self._write(sums, at, masked=True)
+                self._write(totals, at, masked=True)
 
-    def _write(self, sums: list[list[Variable]], at: _Place, *, masked: bool) -> None:
+    def _write(self, totals: list[list[Value]], at: _Place, *, masked: bool) -> None:
         """Send the sums through the expression, and write them."""
         k, plan, tile = self.k, self.plan, self.plan.tile
-        for one, line in enumerate(sums):
+        for one, line in enumerate(totals):
             row = at.row + one
             target = at.result.at(row * self._result_row + at.column)
             for v, total in enumerate(line):
                 column = v * tile.lanes
                 mask = k.mask(self.columns - at.column - column, tile.lanes) if masked else None
-                operands = [total.value]
+                operands = [total]
                 for (_, stride), source, along in zip(self._further, at.further, plan.along_columns, strict=True):
                     if along:
                         operands.append(source.vector(row * stride + at.column + column, tile.lanes, mask))
                     else:
                         operands.append(source[row * stride].splat(tile.lanes))
                 target.put(column, plan.expression.compute(operands), mask)
+
+
+class _Sums:
+    """The sums of one tile. A small tile has several chains of them, as one has to wait for each addition to end."""
+
+    def __init__(self, k: Kernel, tile: Tile, height: int, element: ElementType) -> None:
+        self._k, self._tile = k, tile
+        self.chains = _power_of_two(SUMS_IN_FLIGHT // (height * tile.vectors))
+        zero = k.constant(0.0, element, tile.lanes)
+        self._sums = [
+            [[k.variable(zero) for _ in range(tile.vectors)] for _ in range(height)] for _ in range(self.chains)
+        ]
+
+    def add(self, chain: int, row: int, factor: Value, columns: Sequence[Value]) -> None:
+        """Add the products of a factor with the elements of some columns to the sums of a row."""
+        for total, column in zip(self._sums[chain][row], columns, strict=True):
+            total.value = self._k.multiply_add(factor, column, total.value, fused=self._tile.fused)
+
+    def totals(self) -> list[list[Value]]:
+        """The sums of all chains, by rows and vectors."""
+        values = [[[total.value for total in row] for row in chain] for chain in self._sums]
+        while len(values) > 1:
+            values = [_added(a, b) for a, b in zip(values[::2], values[1::2], strict=True)]
+        return values[0]
+
+
+def _power_of_two(number: int) -> int:
+    """The largest one that is not above a number, or 1."""
+    return 1 << max(number.bit_length() - 1, 0)
+
+
+def _added(a: list[list[Value]], b: list[list[Value]]) -> list[list[Value]]:
+    return [[one + other for one, other in zip(row, below, strict=True)] for row, below in zip(a, b, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
