@@ -29,12 +29,14 @@ class Bound:
 
     ``arguments``: with offsets, in bytes, in the places of addresses. ``slots``: where each slot of the arena begins,
     in bytes; the last number is how large it is. ``tasks``: of each native step. ``scratch``: bytes per thread.
+    ``work``: of all steps.
     """
 
     arguments: Array
     slots: Array
     tasks: Array
     scratch: int
+    work: int
 
 
 class Layout:
@@ -62,6 +64,7 @@ class Layout:
                 self._add(argument, constants)
         self._of_tasks = [self._number(step.tasks) for step in self.steps]
         self._of_scratch = [self._number(step.scratch) for step in self.steps]
+        self._of_work = [self._number(step.work) for step in self.steps]
         self._of_slots = [[self._number(size) for size in sizes] for sizes in self.arena.slots]
         self._gather = np.array(self._which, np.int64)
         self._fix = _columns(self._fixed)
@@ -76,7 +79,8 @@ class Layout:
         sizes = [max(int(values[one]) for one in slot) for slot in self._of_slots]
         padded = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
         scratch = max((int(values[one]) for one in self._of_scratch), default=0)
-        return Bound(arguments, np.cumsum([0, *padded]), values[np.array(self._of_tasks, np.int64)], scratch)
+        work = sum(int(values[one]) for one in self._of_work)
+        return Bound(arguments, np.cumsum([0, *padded]), values[np.array(self._of_tasks, np.int64)], scratch, work)
 
     def number(self, storage: Storage) -> int:
         """The number of a storage among those whose addresses are passed: inputs, outputs, what the host gives."""

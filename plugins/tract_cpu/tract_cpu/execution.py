@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from tract_core.dims import Dim, evaluate
 from tract_core.plugins.keys import Array
 from tract_cpu.binding import ALIGNMENT, Layout
+from tract_cpu.native.executor import LINE
+
+WORK_FOR_THREADS: Final = 1 << 20
+"""From how much work on a run is shared with other threads: to wake one takes as long as some million products."""
+
+MEETING: Final = 3 * LINE
+"""Integers of the place where threads meet, in lines of the cache that nothing else is in."""
 
 
 class Execution:
@@ -26,8 +33,9 @@ class Execution:
         kernels: Sequence[int],
         outputs: Mapping[int, tuple[Sequence[Dim], np.dtype[Any]]],
         symbols: Mapping[str, int],
+        threads: int,
     ) -> None:
-        """``kernels``: the address of each step's kernel."""
+        """``kernels``: the address of each step's kernel. ``threads``: how many there may be."""
         bound = layout.bind(symbols)
         self.symbols = dict(symbols)
         self.slots = bound.slots
@@ -37,7 +45,10 @@ class Execution:
         self.outputs = {number: (sizes[number], dtype) for number, (_, dtype) in outputs.items()}
         self.filled = list(self.outputs.values())
         self.arena, base = _aligned(int(bound.slots[-1]))
-        self._scratch, scratch = _aligned(bound.scratch)
+        self.threads = threads if bound.work >= WORK_FOR_THREADS else 1
+        each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
+        self._scratch, scratch = _aligned(each * self.threads)
+        self._meeting = np.zeros(MEETING, np.int64)
         self._arguments = bound.arguments
         places, slots = layout.in_arena
         self._arguments[places] += base + bound.slots[slots]
@@ -47,7 +58,7 @@ class Execution:
         patches = [(begin + 8 * place, number, self._arguments[place]) for place, number in layout.passed]
         self._patches = np.array(patches, np.int64).reshape(-1, 3)
         self.passed = np.zeros(layout.passed_count, np.int64)
-        tables = (self._steps, self._patches, len(patches), self.passed, scratch)
+        tables = (self._steps, self._patches, len(patches), self.passed, scratch, each, self._meeting)
         self._frame = np.array([one if isinstance(one, int) else address_of(one) for one in tables], np.int64)
         self.frame = address_of(self._frame)
 

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from tract_core.errors import Unsupported
 from tract_cpu.llvm import binding as llvm
@@ -20,6 +20,8 @@ class Isa:
     processor must have, as LLVM names them. ``vector_bytes``: of one register; ``registers``: how many there are.
     ``masks_bits``: the narrowest elements of which parts of a vector are read and written at the price of the whole.
     ``fma``: whether one instruction multiplies and adds; ``half``: whether one converts half floats.
+    ``pause``: the intrinsic of LLVM, with its
+    arguments, that tells the processor that a thread waits for another.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Isa:
     masks_bits: int
     fma: bool
     half: bool
+    pause: tuple[Any, ...]
 
     def lanes(self, bits: int) -> int:
         """How many elements of so many bits fit one register."""
@@ -41,14 +44,30 @@ class Isa:
 _NEVER: Final = 1 << 10
 """Wider than any element."""
 
+_X86_PAUSE: Final = ("x86.sse2.pause",)
+
 _V3: Final = frozenset({"avx2", "fma", "f16c", "bmi2"})
 _V4: Final = _V3 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
 
 ISAS: Final = (
-    Isa("sse2", "x86_64", "x86-64", "", frozenset(), 16, 16, masks_bits=_NEVER, fma=False, half=False),
-    Isa("avx2", "x86_64", "x86-64-v3", "", _V3, 32, 16, masks_bits=32, fma=True, half=True),
-    Isa("avx512", "x86_64", "x86-64-v4", "", _V4, 64, 32, masks_bits=8, fma=True, half=True),
-    Isa("neon", "aarch64", "generic", "+neon", frozenset(), 16, 32, masks_bits=_NEVER, fma=True, half=True),
+    Isa(
+        "sse2", "x86_64", "x86-64", "", frozenset(), 16, 16, masks_bits=_NEVER, fma=False, half=False, pause=_X86_PAUSE
+    ),
+    Isa("avx2", "x86_64", "x86-64-v3", "", _V3, 32, 16, masks_bits=32, fma=True, half=True, pause=_X86_PAUSE),
+    Isa("avx512", "x86_64", "x86-64-v4", "", _V4, 64, 32, masks_bits=8, fma=True, half=True, pause=_X86_PAUSE),
+    Isa(
+        "neon",
+        "aarch64",
+        "generic",
+        "+neon",
+        frozenset(),
+        16,
+        32,
+        masks_bits=_NEVER,
+        fma=True,
+        half=True,
+        pause=("aarch64.hint", 1),
+    ),
 )
 """From the plainest to the best of each architecture."""
 

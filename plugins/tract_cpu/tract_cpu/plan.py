@@ -34,6 +34,7 @@ from tract_cpu.lower.views import Kind, View
 from tract_cpu.native.cache import digest_of_sources, key_of
 from tract_cpu.native.executor import MOST_ARRAYS, executor
 from tract_cpu.native.library import library_of
+from tract_cpu.native.pool import pool
 from tract_cpu.state import CpuState, NativeState
 
 MOST_IDLE: Final = 4
@@ -45,15 +46,16 @@ _HERE: Final = Path(__file__).parent
 class CpuPlan:
     """A model, compiled. Immutable: many threads may spawn states from it."""
 
-    def __init__(self, model: TypedModel, isa: Isa) -> None:
+    def __init__(self, model: TypedModel, isa: Isa, threads: int = 1) -> None:
         self.model = model
         self.isa = isa
+        self.threads = threads
         self.nodes = host_nodes(model)
         self.turn = Turn(model, self.nodes)
         self.program: Program = lower(model, self.nodes, isa)
         self.views = self.program.views
         self.layout = Layout(self.program, len(model.inputs))
-        self.bodies = Bodies(lambda body: CpuPlan(body, isa))
+        self.bodies = Bodies(lambda body: CpuPlan(body, isa, threads))
         self._library, self._sources = library_of(isa), digest_of_sources(_HERE)
         self.kernels = [self._address(step.kernel) for step in self.layout.steps]
         self.pieces = list(_pieces(self.program))
@@ -61,7 +63,7 @@ class CpuPlan:
         native = all(isinstance(piece, range) for piece in self.pieces) and self.arrays <= MOST_ARRAYS
         self.runs_in_one_call = native and model.limits.run_deadline_s == inf and not self.lent
         self.call = executor(self._library, self._sources, self.arrays if self.runs_in_one_call else 0)
-        self.call_steps = executor(self._library, self._sources, 0)
+        self._steps = executor(self._library, self._sources, 0)
         self.constants: dict[OutletId, Array] = {
             OutletId(node.node): node.op.value.array
             for node in self.nodes
@@ -107,7 +109,7 @@ class CpuPlan:
 
     def new_execution(self, symbols: Mapping[str, int]) -> Execution:
         """Memory and tables for these sizes."""
-        return Execution(self.layout, self.kernels, self.filled, symbols)
+        return Execution(self.layout, self.kernels, self.filled, symbols, self.threads)
 
     def idle_execution(self) -> Execution | None:
         """Memory and tables that nobody uses now, for the sizes that they say; if there are any."""
@@ -115,6 +117,22 @@ class CpuPlan:
             return self._idle.pop()
         except IndexError:
             return None
+
+    def call_steps(self, execution: Execution, first: int, last: int) -> None:
+        """Run native steps, by their numbers, on what was passed."""
+
+        def work(thread: int, threads: int) -> None:
+            self._steps(execution.frame, first, last, thread, threads)
+
+        pool().run(execution.threads, work)
+
+    def call_all(self, execution: Execution, arrays: Sequence[Array]) -> None:
+        """Run all steps. ``arrays``: inputs and outputs, in order; they are kept until all threads are done."""
+
+        def work(thread: int, threads: int) -> None:
+            self.call(execution.frame, 0, execution.steps, thread, threads, *map(id, arrays))
+
+        pool().run(execution.threads, work)
 
     def give_back(self, execution: Execution) -> None:
         """Whoever asks next for the same sizes may have it."""

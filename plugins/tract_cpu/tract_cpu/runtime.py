@@ -9,6 +9,7 @@ from tract_core.errors import Unsupported
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import refuse_missing
 from tract_cpu.isa import ISAS, chosen
+from tract_cpu.native.pool import threads_here
 from tract_cpu.plan import CpuPlan
 
 
@@ -17,11 +18,17 @@ class CpuRuntime:
     """Compiles models for the processor of this machine."""
 
     name: ClassVar[str] = "cpu"
+    threads: int = field(
+        default=0,
+        metadata={"doc": "threads that a run may use; 0 for TRACT_THREADS, or one for each core"},
+    )
     isa: str = field(
         default="", metadata={"doc": f"the instruction set ({', '.join(one.name for one in ISAS)}); empty for the best"}
     )
 
     def __post_init__(self) -> None:
+        if self.threads < 0:
+            raise ValueError(f"threads is {self.threads}, wanted 1 or more, or 0 for as many as there are cores")
         if self.isa and self.isa not in {one.name for one in ISAS}:
             raise ValueError(f"isa is {self.isa!r}, wanted one of {', '.join(one.name for one in ISAS)}, or none")
 
@@ -36,4 +43,4 @@ class CpuRuntime:
     def prepare(self, model: TypedModel) -> CpuPlan:
         """Compile a model. Raises Unsupported, naming every operator that has neither native code nor NumPy meaning."""
         refuse_missing(model)
-        return CpuPlan(model, chosen(self.isa))
+        return CpuPlan(model, chosen(self.isa), self.threads or threads_here())

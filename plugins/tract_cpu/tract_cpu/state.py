@@ -62,7 +62,10 @@ class NativeState:
         else:
             plan.turn.outputs.check(out, execution.symbols)
             outputs = list(out)
-        plan.call(execution.frame, 0, execution.steps, *map(id, inputs), *map(id, outputs))
+        if execution.threads == 1:
+            plan.call(execution.frame, 0, execution.steps, 0, 1, *map(id, inputs), *map(id, outputs))
+        else:
+            plan.call_all(execution, [*inputs, *outputs])
         return outputs
 
     def reset(self) -> None:
@@ -178,11 +181,11 @@ class _Turn:
             elif one_by_one:
                 for step in piece:
                     check_run_time()
-                    self.plan.call_steps(self.execution.frame, step, step + 1)
+                    self.plan.call_steps(self.execution, step, step + 1)
                     for outlet, array in self._show(self.plan.layout.steps[step]).items():
                         self.array(outlet, self.plan.views[outlet])[...] = array
             else:
-                self.plan.call_steps(self.execution.frame, piece.start, piece.stop)
+                self.plan.call_steps(self.execution, piece.start, piece.stop)
         return [
             self._output(outlet, view)
             for outlet, view in zip(self.plan.model.outputs, self.plan.program.outputs, strict=True)

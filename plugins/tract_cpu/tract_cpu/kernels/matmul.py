@@ -112,15 +112,17 @@ class _Product:
         self._batch = [[k.size() for _ in range(4 + len(further))] for _ in range(plan.batch)]
         self._packed = k.variable(k.index(-1))
         self._blocks = (self.rows + (plan.tile.block - 1)) // plan.tile.block
+        each = (self.rows + (self._blocks - 1)) // self._blocks
+        self._block = (each + (plan.tile.rows - 1)) // plan.tile.rows * plan.tile.rows
         self._panels = (self.columns + (plan.tile.columns - 1)) // plan.tile.columns
 
     def task(self, task: Value) -> None:
         """One block of rows and one panel of columns, of one pair of matrices."""
         k, tile = self.k, self.plan.tile
         block, first = task // self._panels, (task % self._panels) * tile.columns
-        begin = (block % self._blocks) * tile.block
+        begin = (block % self._blocks) * self._block
         at = self._of_pair(block // self._blocks).at(begin, self._left_row, first, first * self.depth)
-        rows = k.smaller(self.rows - begin, tile.block)
+        rows = k.smaller(self.rows - begin, self._block)
         whole = rows - rows % tile.rows
         packed = k.scratch(self.plan.left.computed)
         with k.when(self._packed.value.differs(block)):

@@ -50,6 +50,20 @@ class Buffer:
             arguments = [stored.ir, address, self._alignment, mask.ir]
             self._masked("store", mangled(stored), ir.VoidType(), arguments)
 
+    def read_shared(self) -> Value:
+        """The first element, which other threads write: what they wrote before it is seen too."""
+        found = self.function.builder.load_atomic(self.ir, "acquire", self.element.bytes, typ=ir_type(self.element))
+        return Value(self.function, found, self.element)
+
+    def write_shared(self, value: Value) -> None:
+        """Write the first element, for other threads to read: they see what was written before it too."""
+        self.function.builder.atomic_rmw("xchg", self.ir, value.ir, "release")  # llvmlite's store wants typed pointers
+
+    def add_shared(self, value: Value) -> Value:
+        """Add to the first element, to which other threads add too. Returns what it was before."""
+        found = self.function.builder.atomic_rmw("add", self.ir, value.ir, "acq_rel")
+        return Value(self.function, found, self.element)
+
     def at(self, place: Value | int) -> Buffer:
         """The elements from a place on."""
         return Buffer(self.function, self.address(place), self.element)

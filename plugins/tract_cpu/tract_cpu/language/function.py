@@ -11,7 +11,7 @@ Blocks, phis and addresses of LLVM appear in this package only.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -57,6 +57,10 @@ class Function:
         return Buffer(self, self._arguments[place][0], element)
 
     # ---- numbers
+
+    def at(self, address: Value) -> Buffer:
+        """The integers at an address."""
+        return Buffer(self, self.builder.inttoptr(address.ir, POINTER), INDEX)
 
     def constant(self, number: float, type_: ElementType, lanes: int = 0) -> Value:
         """A number that is known now."""
@@ -129,6 +133,15 @@ class Function:
         callee = self.builder.inttoptr(address.ir, kind.as_pointer())
         self.builder.call(callee, [one.ir for one in arguments])
 
+    def call_library(self, name: str) -> None:
+        """Call a function of the C library that takes nothing, for what it does."""
+        self.builder.call(self.declared(name, ir.IntType(32), []), [])
+
+    def pause(self, name: str, *numbers: int) -> None:
+        """The instruction that tells the processor that this thread waits for another: an intrinsic of LLVM."""
+        values = [ir.Constant(ir.IntType(32), number) for number in numbers]
+        self.builder.call(self.declared(f"llvm.{name}", ir.VoidType(), [one.type for one in values]), values)
+
     # ---- control
 
     @contextmanager
@@ -145,6 +158,19 @@ class Function:
         builder.position_at_end(body)
         yield Value(self, counter, INDEX)
         counter.add_incoming(builder.add(counter, self.index(step).ir), builder.block)
+        builder.branch(head)
+        builder.position_at_end(done)
+
+    @contextmanager
+    def loop_while(self, name: str, condition: Callable[[], Value]) -> Generator[None]:
+        """Goes round as long as a condition holds, which is computed before every round."""
+        builder = self.builder
+        head, body, done = (builder.append_basic_block(f"{name}.{part}") for part in ("head", "body", "exit"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        builder.cbranch(condition().ir, body, done)
+        builder.position_at_end(body)
+        yield
         builder.branch(head)
         builder.position_at_end(done)
 

@@ -180,8 +180,9 @@ class _Product:
             * ceil_div(row.size, tile.block)
             * ceil_div(column.size, tile.columns)
         )
+        work = product([loop.size for loop in (*loops, row, column, depth)])
         scratch = tile.block * depth.size * left.element.computed.bytes
-        self.site.add(NativeStep(plan, tuple(arguments), tasks, self.chain.nodes, (result.storage,), scratch))
+        self.site.add(NativeStep(plan, tuple(arguments), tasks, self.chain.nodes, (result.storage,), scratch, work))
         return None
 
     def _packed(self, tile: Tile, right: View, column: Loop, depth: Loop, pair: Loop) -> tuple[Address, Dim]:

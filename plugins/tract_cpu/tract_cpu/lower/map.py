@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tract_core.dims import Dim, ceil_div
+from tract_core.dims import Dim, ceil_div, product
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.expressions import Expression, widest_bits
 from tract_cpu.kernels.map import CHUNK, MapPlan
@@ -27,7 +27,7 @@ def map_step(
     arguments += [view.address for view in views]
     arguments += [stride for loop in loops for stride in loop.strides]
     tasks: Dim = loops[0].size if len(loops) > 1 else ceil_div(loops[0].size, CHUNK)
-    return NativeStep(plan, tuple(arguments), tasks, tuple(nodes), (result.storage,))
+    return NativeStep(plan, tuple(arguments), tasks, tuple(nodes), (result.storage,), work=product(result.shape))
 
 
 def copy_step(source: View, target: View, isa: Isa, nodes: Sequence[int]) -> NativeStep:

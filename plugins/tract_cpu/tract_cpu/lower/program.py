@@ -19,7 +19,8 @@ Argument = Dim | Address
 class NativeStep:
     """A call of a kernel. ``tasks``: into how many independent parts the work is cut; ``scratch``: bytes per thread.
 
-    ``nodes``: those of the model that it computes, in order. ``results``: the tensors that it writes.
+    ``nodes``: those of the model that it computes, in order. ``results``: the tensors that it writes. ``work``: about
+    how many elements are computed, or products summed.
     """
 
     kernel: KernelPlan
@@ -28,6 +29,7 @@ class NativeStep:
     nodes: tuple[int, ...]
     results: tuple[Storage, ...]
     scratch: Dim = 0
+    work: Dim = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,23 @@ where in the arguments it belongs, which of the passed addresses it is, and the 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_int64, c_void_p
 from functools import cache
 from typing import Any, Final
 
 from tract_cpu.isa import Isa
+from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.function import POINTER, Function
 from tract_cpu.language.types import INDEX
 from tract_cpu.language.values import Value
 from tract_cpu.native.cache import key_of
 from tract_cpu.native.library import Library
 
-FRAME: Final = ("steps", "patches", "patch_count", "passed", "scratch")
-"""What a frame holds, an array of integers: addresses of the tables, how many rows the second has, and of memory."""
+FRAME: Final = ("steps", "patches", "patch_count", "passed", "scratch", "scratch_bytes", "meeting")
+"""What a frame holds, an array of integers: addresses of the tables, how many rows the second has, memory for each
+thread, how many bytes that is, and where threads meet."""
 
 MOST_ARRAYS: Final = 8
 """With up to so many arrays, their addresses are found by native code."""
@@ -31,33 +34,74 @@ MOST_ARRAYS: Final = 8
 DATA_OFFSET: Final = object.__basicsize__
 """Where in an object of type ``numpy.ndarray`` the address of its elements is, in bytes: the first field of its own."""
 
+LINE: Final = 8
+"""Integers that a line of the cache holds. What one thread writes and others read lies in a line of its own."""
+
+SPINS: Final = 4096
+"""How often a thread looks whether the others are there before it lets the system run somebody else."""
+
 
 def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
-    """``name(frame, first, last, array, ...)`` runs the steps from ``first`` to before ``last``.
+    """``name(frame, first, last, thread, threads, array, ...)`` runs the steps from ``first`` to before ``last``.
 
-    ``array``: the arrays of NumPy, by the addresses of the objects, whose elements are passed, in order.
+    Each of ``threads`` threads calls it, with its number; they meet after every step. ``array``: the arrays of NumPy,
+    by the addresses of the objects, whose elements are passed, in order; only thread 0 looks at them.
     """
-    f = Function(module, name, isa, [POINTER, INDEX, INDEX, *[INDEX] * arrays])
+    f = Function(module, name, isa, [POINTER, INDEX, INDEX, INDEX, INDEX, *[INDEX] * arrays])
     frame = f.buffer(0, INDEX)
-    steps, patches, count, passed, scratch = (frame[number] for number in range(len(FRAME)))
-    table = _at(f, passed)
-    for number in range(arrays):
-        table[number] = _at(f, f.argument(3 + number) + DATA_OFFSET)[0]
-    rows = _at(f, patches)
-    with f.loop("patch", count) as row:
-        target, which, offset = (rows[row * 3 + column] for column in range(3))
-        _at(f, target)[0] = table[which] + offset
-    kernels = _at(f, steps)
-    with f.loop("step", f.argument(2), f.argument(1)) as step:
+    first, last, thread, threads = (f.argument(place) for place in range(1, 5))
+    steps, patches, count, passed, scratch, scratch_bytes, meeting = (frame[number] for number in range(len(FRAME)))
+    barrier = _Barrier(f, f.at(meeting), threads, isa.pause)
+    with f.when(thread.equals(0)):
+        table = f.at(passed)
+        for number in range(arrays):
+            table[number] = f.at(f.argument(5 + number) + DATA_OFFSET)[0]
+        rows = f.at(patches)
+        with f.loop("patch", count) as row:
+            target, which, offset = (rows[row * 3 + column] for column in range(3))
+            f.at(target)[0] = table[which] + offset
+    barrier.meet()
+    kernels = f.at(steps)
+    own = scratch + thread * scratch_bytes
+    with f.loop("step", last, first) as step:
         kernel, arguments, tasks = (kernels[step * 3 + column] for column in range(3))
-        f.call_at(kernel, [arguments, f.index(0), tasks, scratch])
+        begin, end = tasks * thread // threads, tasks * (thread + 1) // threads
+        with f.when(begin < end):
+            f.call_at(kernel, [arguments, begin, end, own])
+        barrier.meet()
     f.finish()
 
 
-def _at(f: Function, address: Value) -> Any:
-    from tract_cpu.language.buffers import Buffer
+class _Barrier:
+    """Where threads wait for each other: the last one to come ends the round, which the others see.
 
-    return Buffer(f, f.builder.inttoptr(address.ir, POINTER), INDEX)
+    The two integers, how many are there and which round it is, lie in lines of their own.
+    """
+
+    def __init__(self, f: Function, place: Buffer, threads: Value, pause: tuple[Any, ...]) -> None:
+        self._f, self._threads, self._pause = f, threads, pause
+        self._arrived, self._round = place, place.at(LINE)
+        self._current = f.variable(self._round.read_shared())
+
+    def meet(self) -> None:
+        """Wait for the others."""
+        f = self._f
+        with f.when(self._threads > 1):
+            current = self._current.value
+            here = self._arrived.add_shared(f.index(1)) + 1
+            with f.either(here >= self._threads) as (last, others):
+                with last:
+                    self._arrived.write_shared(f.index(0))
+                    self._round.write_shared(current + 1)
+                with others:
+                    spins = f.variable(f.index(0))
+                    with f.loop_while("wait", lambda: self._round.read_shared().equals(current)):
+                        f.pause(*self._pause)
+                        spins.value = spins.value + 1
+                        if sys.platform != "win32":  # whose C library has no such function
+                            with f.when((spins.value % SPINS).equals(0)):
+                                f.call_library("sched_yield")
+            self._current.value = current + 1
 
 
 @cache
@@ -66,5 +110,5 @@ def executor(library: Library, sources: str, arrays: int) -> Callable[..., None]
     name = f"run_{arrays}"
     key = key_of(f"executor {arrays} {DATA_OFFSET}", library.isa, sources)
     address = library.address(key, name, lambda module: write_executor(module, name, library.isa, arrays))
-    kind: Any = CFUNCTYPE(None, c_void_p, c_int64, c_int64, *[c_void_p] * arrays)
+    kind: Any = CFUNCTYPE(None, c_void_p, c_int64, c_int64, c_int64, c_int64, *[c_void_p] * arrays)
     return kind(address)

@@ -1,0 +1,115 @@
+"""Threads: as many as there may be, the same results for any number of them, and many uses at once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+from tract_cpu.isa import chosen
+from tract_cpu.native import pool
+from tract_cpu.plan import CpuPlan
+
+from tract_core.data import DatumType
+from tract_core.errors import TractError
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add
+from tract_core.ops.einsum import EinSum
+
+
+def model(rows: str = "M") -> TypedModel:
+    """Two products one after the other, with enough work for several threads."""
+    rng = np.random.default_rng(0)
+    found = TypedModel()
+    x = found.add_source("x", parse_typed_fact(f"{rows},200,f32", found.symbols))
+    for number in range(2):
+        weights = found.add_const(f"w{number}", rng.standard_normal((200, 200)).astype("f4"))
+        (x,) = found.wire_node(f"p{number}", EinSum(AxesMapping.parse("mk,kn->mn"), DatumType.F32), [x, weights])
+        (x,) = found.wire_node(f"a{number}", Add(), [x, found.add_const(f"b{number}", np.ones((1, 1), "f4"))])
+    found.set_outputs([x])
+    return found
+
+
+def rows(count: int) -> np.ndarray:
+    return np.random.default_rng(count).standard_normal((count, 200)).astype("f4")
+
+
+@pytest.mark.parametrize("count", [1, 40, 113, 300])
+def test_results_are_the_same_to_the_bit_for_any_number_of_threads(count: int) -> None:
+    x = rows(count)
+    (alone,) = CpuPlan(model(), chosen(""), 1).spawn().run([x])
+    for threads in (2, 3, 7):
+        (found,) = CpuPlan(model(), chosen(""), threads).spawn().run([x])
+        np.testing.assert_array_equal(found.view("u4"), alone.view("u4"))
+
+
+def test_many_threads_share_one_plan() -> None:
+    plan = CpuPlan(model(), chosen(""), 2)
+    inputs = [rows(30 + 5 * number) for number in range(8)]
+    wanted = [CpuPlan(model(), chosen(""), 1).spawn().run([x])[0] for x in inputs]
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        state = plan.spawn()
+        runs = (state.run([inputs[number]])[0] for _ in range(20))
+        wrong.extend(number for found in runs if not np.array_equal(found, wanted[number]))
+
+    threads = [Thread(target=work, args=(number,)) for number in range(len(inputs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert wrong == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_runs_what_its_parent_prepared() -> None:
+    plan, x = CpuPlan(model(), chosen(""), 2), rows(100)
+    (wanted,) = plan.spawn().run([x])
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(plan.spawn().run([x])[0], wanted) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_the_environment_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACT_THREADS", "3")
+    assert pool.threads_here() == 3
+
+
+@pytest.mark.parametrize("named", ["0", "-1", "two", "1.5"])
+def test_what_is_no_number_of_threads_is_refused(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    monkeypatch.setenv("TRACT_THREADS", named)
+    with pytest.raises(TractError, match=rf"TRACT_THREADS is '{named}', wanted a number of threads, 1 or more"):
+        pool.threads_here()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system has no affinities")
+def test_only_processors_that_may_be_used_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRACT_THREADS", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    assert pool.threads_here() == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "count"),
+    [
+        ({"cpu.max": "150000 100000"}, 2),
+        ({"cpu.max": "max 100000"}, 1 << 20),
+        ({"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 1 << 20),
+        ({}, 1 << 20),
+        ({"cpu.max": "nonsense"}, 1 << 20),
+    ],
+)
+def test_the_share_of_a_container_counts(tmp_path: Path, files: dict[str, str], count: int) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    assert pool.quota(tmp_path) == count
