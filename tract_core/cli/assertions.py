@@ -20,11 +20,11 @@ from tract_core.model.fact_text import parse_typed_fact, parse_values
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import AXES, COST, REFERENCE, STATE
-from tract_core.testing.tolerance import Tolerance, approx_class, mismatch
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
     from tract_core.plugins import Registry
+    from tract_core.testing.tolerance import Tolerance
 
 Array = np.ndarray[Any, Any]
 
@@ -69,10 +69,14 @@ class Assertions:
 
     def tolerance(self, kind: DatumType) -> Tolerance:
         """How close values of an element type must be."""
+        from tract_core.testing.tolerance import approx_class
+
         return self.approx_custom or approx_class(self.approx, kind)
 
     def difference(self, found: Array, wanted: Array) -> str | None:
         """How a value differs from the one that is wanted; ``None`` where they agree."""
+        from tract_core.testing.tolerance import mismatch
+
         wanted = of_type(wanted, found.dtype)
         if found.dtype != wanted.dtype:
             return f"element type is {found.dtype}, wanted {wanted.dtype}"
