@@ -14,6 +14,9 @@ _ELEMENTS: Final = ("elementwise", "binary")
 _LOWERED: Final = ("einsum",)
 """Modules of `tract_cpu.lower` that say which kernels compute an operator, one per family."""
 
+_NESTS: Final = ("norm", "reduce", "softmax")
+"""Modules of `tract_cpu.lower` that say what operators that reduce are made of."""
+
 
 @hookimpl
 def tract_api_version() -> str:
@@ -30,7 +33,11 @@ def tract_runtimes() -> Mapping[str, RuntimeOffer]:
 @hookimpl
 def tract_tables() -> Mapping[str, str]:
     """What the compiler asks about operators."""
-    return {"cpu": "tract_cpu.lower.lowering:CPU", "cpu_elements": "tract_cpu.kernels.expressions:ELEMENTS"}
+    return {
+        "cpu": "tract_cpu.lower.lowering:CPU",
+        "cpu_elements": "tract_cpu.kernels.expressions:ELEMENTS",
+        "cpu_nests": "tract_cpu.lower.nest:NESTS",
+    }
 
 
 @hookimpl
@@ -38,5 +45,6 @@ def tract_rows() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:
     """How the compiler computes the operators of the core."""
     return {
         "cpu": [f"tract_cpu.lower.{family}" for family in _LOWERED],
+        "cpu_nests": [f"tract_cpu.lower.{family}" for family in _NESTS],
         "cpu_elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],
     }

@@ -85,8 +85,12 @@ class Expression:
 
     def text(self) -> str:
         """All that it says, in a text that is equal for equal expressions only."""
-        steps = (f"{_text(one.op)}{one.operands}{one.result.name}@{_where(one.emit)}" for one in self.steps)
-        return f"{[one.name for one in self.inputs]} {'; '.join(steps)}"
+        return f"{[one.name for one in self.inputs]} {'; '.join(map(step_text, self.steps))}"
+
+
+def step_text(step: Apply) -> str:
+    """All that one step says, in a text that is equal for equal steps only."""
+    return f"{_text(step.op)}{step.operands}{step.result.name}@{_where(step.emit)}"
 
 
 def widest_bits(types: Sequence[ElementType]) -> int:

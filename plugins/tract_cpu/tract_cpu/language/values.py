@@ -141,6 +141,23 @@ class Value:
         spread = builder.shuffle_vector(single, ir.Constant(type_, ir.Undefined), zeros)
         return Value(self.function, spread, self.type, lanes)
 
+    def lane(self, number: int) -> Value:
+        """One number of a vector."""
+        found = self.function.builder.extract_element(self.ir, ir.Constant(ir.IntType(32), number))
+        return Value(self.function, found, self.type)
+
+    def halves(self) -> tuple[Value, Value]:
+        """The first and the last half of the lanes of a vector with an even number of them, at least 2."""
+        half, kind = self.lanes // 2, ir_type(self.type, self.lanes)
+        if half == 1:
+            return self.lane(0), self.lane(1)
+        found: list[Value] = []
+        for first in (0, half):
+            order = ir.Constant(ir.VectorType(ir.IntType(32), half), list(range(first, first + half)))
+            part = self.function.builder.shuffle_vector(self.ir, ir.Constant(kind, ir.Undefined), order)
+            found.append(Value(self.function, part, self.type, half))
+        return found[0], found[1]
+
     def bits(self, type_: ElementType) -> Value:
         """The same bits, taken for another type of the same width."""
         return self._made(self.function.builder.bitcast(self.ir, ir_type(type_, self.lanes)), type_)

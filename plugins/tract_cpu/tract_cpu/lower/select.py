@@ -11,8 +11,9 @@ from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.host import HostNode
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.expressions import ELEMENTS
-from tract_cpu.lower.elementwise import lower_element
+from tract_cpu.lower.elementwise import lower_element, lower_nest
 from tract_cpu.lower.lowering import CPU, Lowering, Site
+from tract_cpu.lower.nest import NESTS
 from tract_cpu.lower.program import Program
 
 NO_ROW: Final = "there is no native code for this operator yet"
@@ -27,6 +28,8 @@ def lower(model: TypedModel, nodes: Sequence[HostNode], isa: Isa) -> Program:
         if node.node in lowering.taken or lowering.constant_array(OutletId(node.node)) is not None:
             continue
         row = table.find(type(node.op))
+        if row is None and model.registry[NESTS].find(type(node.op)) is not None:
+            row = lower_nest
         if row is None and model.registry[ELEMENTS].find(type(node.op)) is not None:
             row = lower_element
         why = NO_ROW if row is None else _unfit(node, lowering, given) or row(node.op, Site(lowering, node))

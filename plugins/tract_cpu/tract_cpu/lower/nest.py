@@ -1,0 +1,124 @@
+"""What is computed along some axes of tensors of one shape: element by element, and reduced to one per row.
+
+A row is all positions that differ in the reduced axes only. The table ``cpu_nests`` says, for a type of operators that
+reduce, along which axes, and what it is in terms of loads, single operators on elements, and reductions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tract_core.dims import Dim, is_one
+from tract_core.model.op import TypedOp
+from tract_core.ops.reduce import Reducer
+from tract_core.plugins.tables import Rows, TableKey
+from tract_cpu.kernels.expressions import Apply, element_of
+from tract_cpu.kernels.rows import Fold, Load, RowStep
+from tract_cpu.language.types import ElementType
+from tract_cpu.lower.lowering import Lowering
+from tract_cpu.lower.views import View
+
+NestFn = Callable[[Any, "Nest", int, ElementType], int]
+"""``(op, nest, x, result) -> y``: numbers of values, and the type of the result. Raises `Unknown`."""
+
+AxesFn = Callable[[Any], Sequence[int]]
+
+
+class Unknown(Exception):
+    """Native code cannot compute an operator on these types."""
+
+
+@dataclass(frozen=True, slots=True)
+class NestRow:
+    """``axes``: along which ones an operator reduces; ``write``: adds it to a nest."""
+
+    axes: AxesFn
+    write: NestFn
+
+
+def _nest_row(key: str, value: object) -> str | None:
+    return None if isinstance(value, NestRow) else f"is a {type(value).__name__}, wanted a NestRow"
+
+
+NESTS: TableKey[type, NestRow] = TableKey("cpu_nests", "what an operator that reduces is made of", _nest_row)
+
+
+def nests(rows: Rows, axes: AxesFn, *types: type[TypedOp]) -> Callable[[NestFn], NestFn]:
+    """Decorator: the function adds operators of these types to a nest; they reduce along ``axes(op)``."""
+
+    def offer(write: NestFn) -> NestFn:
+        for one in types:
+            rows.add(NESTS, one, NestRow(axes, write))
+        return write
+
+    return offer
+
+
+class Nest:
+    """A program for rows while it is made. ``shape``: of the tensors; ``axes``: the reduced ones, once they are known.
+
+    ``steps``: how each value comes about, by numbers. ``tensors``: what is loaded.
+    """
+
+    def __init__(self, lowering: Lowering, shape: tuple[Dim, ...]) -> None:
+        self.lowering = lowering
+        self.shape = shape
+        self.axes: frozenset[int] | None = None
+        self.steps: list[RowStep] = []
+        self.tensors: list[View] = []
+
+    def type_of(self, value: int) -> ElementType:
+        """The type of a value."""
+        return self.steps[value].result
+
+    @property
+    def row_shape(self) -> tuple[Dim, ...]:
+        """The shape of what there is one of per row."""
+        return tuple(1 if axis in (self.axes or ()) else size for axis, size in enumerate(self.shape))
+
+    def along(self, axes: Sequence[int]) -> bool:
+        """Whether the nest reduces along these axes, or may from now on. Axes of size 1 count for nothing."""
+        wanted = frozenset(axis for axis in axes if not is_one(self.shape[axis]))
+        if self.axes is None:
+            self.axes = wanted
+        return self.axes == wanted
+
+    def load(self, view: View) -> int:
+        """The elements of a tensor that was stretched to the shape of the nest, or to one element per row."""
+        if view not in self.tensors:
+            self.tensors.append(view)
+        return self._added(Load(self.tensors.index(view), view.element))
+
+    def constant(self, number: float, type_: ElementType) -> int:
+        """One number, of a type of floats that NumPy has."""
+        view = self.lowering.constant(np.full((1,) * len(self.shape), number, f"f{type_.bytes}"))
+        found = view.stretched(self.shape) if view is not None else None
+        if found is None:
+            raise Unknown
+        return self.load(found)
+
+    def apply(self, op: TypedOp, *operands: int, result: ElementType | None = None) -> int:
+        """An operator on elements. ``result``: the type of what comes out, that of the first operand by default."""
+        kinds = [self.type_of(one) for one in operands]
+        element = element_of(self.lowering.model.registry, op, kinds)
+        if element is None:
+            raise Unknown
+        return self._added(Apply(op, tuple(operands), result or kinds[0], element.emit))
+
+    def fold(self, reducer: Reducer, operand: int, result: ElementType | None = None) -> int:
+        """All values of a row, reduced to one."""
+        return self._added(Fold(reducer, operand, result or self.type_of(operand)))
+
+    def _added(self, step: RowStep) -> int:
+        if step in self.steps:
+            return self.steps.index(step)
+        self.steps.append(step)
+        return len(self.steps) - 1
+
+    def cut(self, steps: int, tensors: int) -> None:
+        """Forget all but the first ones."""
+        del self.steps[steps:], self.tensors[tensors:]

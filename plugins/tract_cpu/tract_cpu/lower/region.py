@@ -1,0 +1,115 @@
+"""Neighbouring nodes that are one program for rows: they reduce along the same axes, or compute elements.
+
+From a node on, nodes join that read what those before them give, as long as all else that they read is there already:
+so all of them can be computed where the first one stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tract_core.dims import Dim
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedNode
+from tract_cpu.lower.lowering import Lowering
+from tract_cpu.lower.nest import NESTS, Nest, Unknown
+
+MOST_STEPS: Final = 128
+"""How many values a program for rows may have, so that no function grows without bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """``values``: the numbers of the values of the nest that are outlets of nodes."""
+
+    nest: Nest
+    values: dict[OutletId, int]
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The nodes, in the order in which they joined."""
+        return tuple(outlet.node for outlet in self.values)
+
+
+def region_from(lowering: Lowering, first: int) -> Region | None:
+    """The program for rows that begins with a node; ``None`` where there is none, or where nothing is reduced."""
+    model = lowering.model
+    node = model.nodes[first]
+    reduces = model.registry[NESTS].find(type(node.op)) is not None
+    shape = model.outlet_fact(node.inputs[0] if reduces else OutletId(first)).shape
+    growing = _Growing(lowering, Region(Nest(lowering, tuple(shape)), {}))
+    if not growing.join(node):
+        return None
+    growing.grow()
+    return growing.region if growing.region.nest.axes is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Growing:
+    """A region that nodes join."""
+
+    lowering: Lowering
+    region: Region
+
+    def grow(self) -> None:
+        """Have every node join that can."""
+        joined = True
+        while joined:
+            joined = False
+            for outlet in list(self.region.values):
+                readers = {reader.node for reader in self.lowering.model.outlet(outlet).successors}
+                for number in sorted(readers - set(self.region.nodes)):
+                    joined = self.join(self.lowering.model.nodes[number]) or joined
+
+    def join(self, node: TypedNode) -> bool:
+        """Add a node, where it fits."""
+        nest = self.region.nest
+        before = len(nest.steps), len(nest.tensors), nest.axes
+        try:
+            value = self._value(node) if len(nest.steps) < MOST_STEPS else None
+        except Unknown:
+            value = None
+        if value is None:
+            nest.cut(*before[:2])
+            nest.axes = before[2]
+            return False
+        self.region.values[OutletId(node.id)] = value
+        return True
+
+    def _value(self, node: TypedNode) -> int | None:
+        """The value that a node gives; ``None`` where it is none of this region. May raise Unknown."""
+        lowering, nest = self.lowering, self.region.nest
+        model = lowering.model
+        outlets = [*node.inputs, *node.outlets()]
+        facts = [model.outlet_fact(outlet) for outlet in outlets]
+        if len(node.outlets()) != 1 or any(fact.datum_type.is_quantized() for fact in facts):
+            return None  # of a quantised type, what is stored is not what is meant
+        result = lowering.element(facts[-1].datum_type)
+        if result is None:
+            return None
+        row = model.registry[NESTS].find(type(node.op))
+        if row is not None:
+            if tuple(facts[0].shape) != nest.shape or not nest.along(row.axes(node.op)):
+                return None
+            operands = self._operands(node, nest.shape)
+            return row.write(node.op, nest, operands[0], result) if operands else None
+        shape = tuple(facts[-1].shape)
+        if shape not in (nest.shape, nest.row_shape):
+            return None
+        operands = self._operands(node, shape)
+        return nest.apply(node.op, *operands, result=result) if operands else None
+
+    def _operands(self, node: TypedNode, shape: Sequence[Dim]) -> list[int] | None:
+        found: list[int] = []
+        for outlet in node.inputs:
+            number = self.region.values.get(outlet)
+            if number is None:
+                view = self.lowering.view(outlet) if self.lowering.has(outlet) else None
+                view = view.stretched(shape) if view is not None else None
+                if view is None:
+                    return None
+                number = self.region.nest.load(view)
+            found.append(number)
+        return found
