@@ -15,7 +15,7 @@ import numpy as np
 
 from tract_core.dims import Dim, evaluate
 from tract_core.plugins.keys import Array
-from tract_cpu.lower.program import HostStep, NativeStep, Program
+from tract_cpu.lower.program import STATUS, HostStep, NativeStep, Program
 from tract_cpu.lower.views import Address, Kind, Storage
 from tract_cpu.memory import ArenaPlan, plan_arena
 
@@ -56,7 +56,10 @@ class Layout:
         """The places of addresses that only a run tells, and their numbers among these."""
         self._first = {Kind.INPUT: 0, Kind.OUTPUT: inputs, Kind.HOST: inputs + len(program.outputs)}
         hosted = sum(len(step.results) for step in program.steps if isinstance(step, HostStep))
-        self.passed_count = inputs + len(program.outputs) + hosted
+        self._first[Kind.STATUS] = inputs + len(program.outputs) + hosted
+        self.passed_count = self._first[Kind.STATUS] + 1
+        """How many addresses are passed. The last one is that of the status."""
+        self.may_refuse = [STATUS in step.arguments for step in self.steps]
         constants = [one.__array_interface__["data"][0] for one in program.constants]
         for step in self.steps:
             self.begins.append(len(self._which))

@@ -58,9 +58,19 @@ class Execution:
         patches = [(begin + 8 * place, number, self._arguments[place]) for place, number in layout.passed]
         self._patches = np.array(patches, np.int64).reshape(-1, 3)
         self.passed = np.zeros(layout.passed_count, np.int64)
-        tables = (self._steps, self._patches, len(patches), self.passed, scratch, each, self._meeting)
+        status = np.zeros(2, np.int64)
+        self.passed[-1] = address_of(status)
+        self._status = memoryview(status.data)
+        tables = (self._steps, self._patches, len(patches), self.passed, scratch, each, self._meeting, status)
         self._frame = np.array([one if isinstance(one, int) else address_of(one) for one in tables], np.int64)
         self.frame = address_of(self._frame)
+
+    def refused(self) -> int | None:
+        """The step that could not do its work in the last call, so that those after it did not run. Told once."""
+        if not self._status[0]:
+            return None
+        self._status[0] = 0
+        return self._status[1]
 
 
 def _aligned(size: int) -> tuple[Array, int]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tract_core.dims import Dim, is_symbolic
-from tract_cpu.lower.program import NativeStep, Program, Step
+from tract_cpu.lower.program import HostStep, NativeStep, Program, Step
 from tract_cpu.lower.views import Address, Kind, Storage
 
 
@@ -74,6 +74,6 @@ def touched(step: Step) -> Iterator[Storage]:
     """The storages that a step reads or writes."""
     if isinstance(step, NativeStep):
         yield from (one.storage for one in step.arguments if isinstance(one, Address))
-    else:
+    elif isinstance(step, HostStep):
         yield from (one.storage for one in step.inputs if one is not None)
     yield from step.results

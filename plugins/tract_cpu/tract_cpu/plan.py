@@ -28,7 +28,7 @@ from tract_cpu.binding import Layout
 from tract_cpu.execution import Execution
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.kernel import Kernel, KernelPlan
-from tract_cpu.lower.program import HostStep, NativeStep, Program, Step
+from tract_cpu.lower.program import HostStep, NativeStep, Program, Step, ViewStep
 from tract_cpu.lower.select import lower
 from tract_cpu.lower.views import Kind, View
 from tract_cpu.native.cache import digest_of_sources, key_of
@@ -59,6 +59,8 @@ class CpuPlan:
         self._library, self._sources = library_of(isa), digest_of_sources(_HERE)
         self.kernels = [self._address(step.kernel) for step in self.layout.steps]
         self.pieces = list(_pieces(self.program))
+        self.by_number = {node.node: node for node in self.nodes}
+        self.may_refuse = any(self.layout.may_refuse)
         self.arrays = len(model.inputs) + len(model.outputs)
         native = all(isinstance(piece, range) for piece in self.pieces) and self.arrays <= MOST_ARRAYS
         self.runs_in_one_call = native and model.limits.run_deadline_s == inf and not self.lent
@@ -141,8 +143,7 @@ class CpuPlan:
 
     def results_of(self, step: Step) -> tuple[Part, dict[OutletId, View | None]]:
         """The nodes of a step, and the tensors that leave it, with where they are."""
-        nodes = step.nodes if isinstance(step, NativeStep) else (step.node.node,)
-        part = Part(nodes)
+        part = Part((step.node.node,) if isinstance(step, HostStep) else step.nodes)
         views = self.views
         return part, {outlet: views.get(outlet) for outlet in part.results(self.model)}
 
@@ -170,6 +171,7 @@ def _pieces(program: Program) -> list[range | HostStep]:
     for step in program.steps:
         if isinstance(step, HostStep):
             pieces.append(step)
+        if not isinstance(step, NativeStep):
             continue
         last = pieces.pop() if pieces and isinstance(pieces[-1], range) else range(count, count)
         assert isinstance(last, range)  # it was asked for
@@ -185,6 +187,8 @@ def _placements(model: TypedModel, program: Program, path: BodyPath) -> list[Pla
             stateful = model.registry[STATE].find(type(step.node.op)) is not None
             how = "state" if stateful else "numpy"
             found.append(Placement.of(model, [step.node.node], "cpu", how, step.why, body=path))
+        elif isinstance(step, ViewStep):
+            found.append(Placement.of(model, step.nodes, "cpu", "view", "a view on another tensor", body=path))
         elif step.nodes:
             found.append(Placement.of(model, step.nodes, "cpu", step.kernel.name, "native code", body=path))
     return found

@@ -11,7 +11,7 @@ from tract_core.plugins.hookspecs import hookimpl
 _ELEMENTS: Final = ("elementwise", "binary")
 """Modules of `tract_cpu.kernels` that say how single elements are computed."""
 
-_LOWERED: Final = ("einsum",)
+_LOWERED: Final = ("axis", "broadcast", "downsample", "einsum", "slice")
 """Modules of `tract_cpu.lower` that say which kernels compute an operator, one per family."""
 
 _NESTS: Final = ("norm", "reduce", "softmax")

@@ -10,7 +10,7 @@ import numpy as np
 
 from tract_core.data import Container
 from tract_core.dims import evaluate
-from tract_core.errors import GraphError
+from tract_core.errors import GraphError, RunError
 from tract_core.limits import check_run_time
 from tract_core.model.graph import OutletId
 from tract_core.model.session import BodyPlan
@@ -19,7 +19,7 @@ from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostState
 from tract_core.runtime.protocol import Observer
 from tract_cpu.execution import Execution, address_of
-from tract_cpu.lower.program import HostStep, Step
+from tract_cpu.lower.program import HostStep, NativeStep, Step
 from tract_cpu.lower.views import Kind, Storage, View
 
 if TYPE_CHECKING:
@@ -66,7 +66,15 @@ class NativeState:
             plan.call(execution.frame, 0, execution.steps, 0, 1, *map(id, inputs), *map(id, outputs))
         else:
             plan.call_all(execution, [*inputs, *outputs])
+        if plan.may_refuse and (refused := execution.refused()) is not None:
+            self._go_on(execution, inputs, outputs, refused)
         return outputs
+
+    def _go_on(self, execution: Execution, inputs: Sequence[Array], outputs: Sequence[Array], refused: int) -> None:
+        state = CpuState(self._plan, self._plan.bodies)
+        state.host.begin(execution.symbols)
+        with self._plan.turn.going():
+            _Turn(state, execution, inputs, outputs, None).go_on_after(refused, execution.steps)
 
     def reset(self) -> None:
         """There is nothing to forget."""
@@ -173,23 +181,62 @@ class _Turn:
 
     def run(self) -> list[Array]:
         """The outputs."""
-        one_by_one = self.observe is not None or self.plan.model.limits.run_deadline_s < inf
-        for piece in self.plan.pieces:
-            check_run_time()
-            if isinstance(piece, HostStep):
-                self._host(piece)
-            elif one_by_one:
-                for step in piece:
-                    check_run_time()
-                    self.plan.call_steps(self.execution, step, step + 1)
-                    for outlet, array in self._show(self.plan.layout.steps[step]).items():
-                        self.array(outlet, self.plan.views[outlet])[...] = array
-            else:
-                self.plan.call_steps(self.execution, piece.start, piece.stop)
+        if self.observe is not None or self.plan.model.limits.run_deadline_s < inf:
+            self._one_by_one()
+        else:
+            for piece in self.plan.pieces:
+                check_run_time()
+                if isinstance(piece, HostStep):
+                    self._host(piece)
+                else:
+                    self._native(piece.start, piece.stop)
         return [
             self._output(outlet, view)
             for outlet, view in zip(self.plan.model.outputs, self.plan.program.outputs, strict=True)
         ]
+
+    def go_on_after(self, refused: int, last: int) -> None:
+        """Leave to the host what a kernel refused, then run the native steps behind it up to ``last``.
+
+        Raises what the node executor raises.
+        """
+        step = self.plan.layout.steps[refused]
+        for number in step.nodes:
+            node = self.plan.by_number[number]
+            inputs = [self._input(outlet, self.plan.views.get(outlet), keeps=False) for outlet in node.inputs]
+            self.hosted[OutletId(number)] = node.run(self.state.host, inputs)[0]
+        result = OutletId(step.nodes[-1])
+        self.array(result, self.plan.views[result])[...] = self.hosted[result]
+        for number in step.nodes:
+            del self.hosted[OutletId(number)]
+        self._native(refused + 1, last)
+
+    def _native(self, first: int, last: int) -> None:
+        self.plan.call_steps(self.execution, first, last)
+        refused = self.execution.refused()
+        if refused is not None:
+            self.go_on_after(refused, last)
+
+    def _one_by_one(self) -> None:
+        count = 0
+        for step in self.plan.program.steps:
+            check_run_time()
+            if isinstance(step, HostStep):
+                self._host(step)
+                continue
+            if isinstance(step, NativeStep):
+                self._native(count, count + 1)
+                count += 1
+            for outlet, array in self._show(step).items():
+                self._exchange(outlet, array)
+
+    def _exchange(self, outlet: OutletId, array: Array) -> None:
+        view = self.plan.views[outlet]
+        if view is None or view.storage.kind not in {Kind.ARENA, Kind.OUTPUT}:
+            where = f"node {self.plan.model.nodes[outlet.node].name!r}"
+            hint = "exchange what comes before it, or use the runtime 'reference'"
+            raise RunError("its result cannot be exchanged: it is a view on another tensor", where=where, hint=hint)
+        self.array(outlet, view)[...] = array
 
     def _host(self, step: HostStep) -> None:
         node, host = step.node, self.state.host

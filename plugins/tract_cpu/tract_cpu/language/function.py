@@ -88,6 +88,19 @@ class Function:
         then, other, condition = then.splat(lanes), other.splat(lanes), condition.splat(lanes)
         return Value(self, self.builder.select(condition.ir, then.ir, other.ir), then.type, lanes)
 
+    def shuffled(self, a: Value, b: Value, places: Sequence[int]) -> Value:
+        """The lanes of two vectors at these places, those of ``b`` counted on behind those of ``a``."""
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places))
+        return Value(self, self.builder.shuffle_vector(a.ir, b.ir, mask), a.type, len(places))
+
+    def joined(self, parts: Sequence[Value]) -> Value:
+        """Vectors of one length, a power of two of them, one behind the other."""
+        found = list(parts)
+        while len(found) > 1:
+            places = range(2 * found[0].lanes)
+            found = [self.shuffled(a, b, places) for a, b in zip(found[::2], found[1::2], strict=True)]
+        return found[0]
+
     def fma(self, a: Value, b: Value, c: Value) -> Value:
         """The product of two numbers plus a third, rounded once."""
         a, b = matched(a, b)

@@ -38,6 +38,12 @@ F64: Final = ElementType("f64", "f", 64)
 INDEX: Final = I64
 """Sizes, strides and positions."""
 
+
+def bits_of(element: ElementType) -> ElementType:
+    """The integer of the same width: what is moved only is not interpreted."""
+    return {8: U8, 16: U16, 32: U32, 64: U64}[element.bytes * 8]
+
+
 _BY_NAME: Final = {one.name: one for one in (BOOL, U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64)}
 
 

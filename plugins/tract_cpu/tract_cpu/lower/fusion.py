@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
 from tract_cpu.kernels.expressions import Apply, Expression, element_of
@@ -114,6 +115,6 @@ def _applied(
     return Apply(node.op, operands, result, element.emit) if element is not None and result is not None else None
 
 
-def _operand(lowering: Lowering, outlet: OutletId, shape: tuple[object, ...]) -> View | None:
+def _operand(lowering: Lowering, outlet: OutletId, shape: tuple[Dim, ...]) -> View | None:
     view = lowering.view(outlet)
-    return view.stretched(shape) if view is not None else None  # pyright: ignore[reportArgumentType]: sizes
+    return view.stretched(shape) if view is not None else None

@@ -8,7 +8,7 @@ the node executor. Nodes are visited in order of execution; a row may take nodes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,8 @@ from tract_core.plugins.tables import TableKey, function_row
 from tract_core.runtime.host import HostNode
 from tract_cpu.isa import Isa
 from tract_cpu.language.types import F16, ElementType, element_type
-from tract_cpu.lower.map import copy_step
-from tract_cpu.lower.program import HostStep, NativeStep, Program, Step
+from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.program import HostStep, NativeStep, Program, Step, ViewStep
 from tract_cpu.lower.views import Kind, Storage, View
 
 LowerFn = Callable[[Any, "Site"], str | None]
@@ -114,6 +114,14 @@ class Lowering:
             self._views[outlet] = element and View.contiguous(storage, element, tuple(fact.shape))
         self.steps.append(HostStep(node, why, inputs, tuple(results)))
 
+    def contiguous(self, view: View) -> View:
+        """The same tensor without gaps: a copy where it may have some."""
+        if view.is_contiguous:
+            return view
+        target = View.contiguous(self.room(product(view.shape) * view.element.bytes), view.element, view.shape)
+        self.steps.append(copy_step(view, target, self.isa, ()))
+        return target
+
     def program(self) -> Program:
         """The program, when all nodes were visited: outputs that are not where they belong are copied there."""
         outputs: list[View | None] = []
@@ -157,6 +165,12 @@ class Site:
         found = [self.lowering.view(outlet) for outlet in self.node.inputs]
         return None if None in found else [one for one in found if one is not None]
 
+    def known_inputs(self) -> list[View]:
+        """Where the inputs are. Only for operators all of whose inputs have types that kernels know."""
+        found = self.inputs()
+        assert found is not None  # nodes with other inputs are left to the host before
+        return found
+
     def array(self, slot: int) -> Array | None:
         """An input that is part of the model; ``None`` for any other."""
         return self.lowering.constant_array(self.node.inputs[slot])
@@ -164,6 +178,21 @@ class Site:
     def result(self) -> ElementType | None:
         """The type of the first output, where kernels know it."""
         return element_type(self.node.facts[0].datum_type.storage)
+
+    def place(self, view: View) -> None:
+        """The first output is a view on another tensor."""
+        self.lowering.place(self.outlet, view)
+        self.lowering.steps.append(ViewStep((self.node.node,), (view.storage,)))
+
+    def result_in(self, shape: Sequence[Dim]) -> View:
+        """Memory for the first output, looked at in another shape of as many elements."""
+        found = self.lowering.new(self.outlet).shaped(shape)
+        assert found is not None  # new memory has no gaps
+        return found
+
+    def copy_into(self, source: View, target: View) -> None:
+        """Add the call that copies a tensor into the first output, or into a part of it."""
+        self.add(copy_step(source, target, self.isa, (self.node.node,)))
 
     def add(self, step: NativeStep) -> None:
         """Add a call of a kernel to the program. Its nodes are computed by it."""

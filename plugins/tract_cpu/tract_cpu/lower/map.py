@@ -28,8 +28,3 @@ def map_step(
     arguments += [stride for loop in loops for stride in loop.strides]
     tasks: Dim = loops[0].size if len(loops) > 1 else ceil_div(loops[0].size, CHUNK)
     return NativeStep(plan, tuple(arguments), tasks, tuple(nodes), (result.storage,), work=product(result.shape))
-
-
-def copy_step(source: View, target: View, isa: Isa, nodes: Sequence[int]) -> NativeStep:
-    """The call that copies one tensor into another of the same shape."""
-    return map_step(Expression((source.element,)), [source], target, isa, nodes)

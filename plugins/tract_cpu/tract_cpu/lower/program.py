@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostNode
 from tract_cpu.kernels.kernel import KernelPlan
-from tract_cpu.lower.views import Address, Storage, View
+from tract_cpu.lower.views import Address, Kind, Storage, View
 
 Argument = Dim | Address
+
+STATUS: Final = Address(Storage(Kind.STATUS, 0))
+"""The argument of kernels that may refuse: where they write a 1 when they cannot do their work.
+
+No step after that one runs, and its nodes are left to the node executor, which gives their results, or the error. Such
+a kernel touches no memory beyond what it was given, and its step has the nodes that it computes, in order.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,18 @@ class HostStep:
     results: tuple[Storage, ...]
 
 
-Step = NativeStep | HostStep
+@dataclass(frozen=True, slots=True)
+class ViewStep:
+    """A node whose result is a view on a tensor that is there: nothing is done for it.
+
+    ``results``: the memory where it lies.
+    """
+
+    nodes: tuple[int, ...]
+    results: tuple[Storage, ...]
+
+
+Step = NativeStep | HostStep | ViewStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from tract_core.dims import Dim, is_one
-from tract_cpu.language.types import ElementType
+from tract_core.dims import Dim, comparison, is_one, product
+from tract_cpu.language.types import ElementType, bits_of
+from tract_cpu.lower.loops import collapsed
 
 
 class Kind(Enum):
@@ -23,6 +24,8 @@ class Kind(Enum):
     """A part of the arena of a state, used again once nobody reads it any more."""
     HOST = "host"
     """An array that an operator gave which the node executor of the core runs."""
+    STATUS = "status"
+    """Two numbers: in the first, a kernel says that it cannot do its work; in the second is the step that ran last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +73,16 @@ class View:
 
     def shaped(self, shape: Sequence[Dim]) -> View | None:
         """The same elements in another shape, where that needs no copy for sure."""
-        if not self.is_contiguous:
-            return None
-        return replace(self, shape=tuple(shape), strides=contiguous_strides(shape))
+        if self.is_contiguous:
+            return replace(self, shape=tuple(shape), strides=contiguous_strides(shape))
+        strides: list[Dim] = []
+        for before, after in _groups(self.shape, shape):
+            run = collapsed(self.shape[before], [self.strides[before]])
+            if len(run) > 1:
+                return None
+            step = run[0].strides[0] if run else 1
+            strides += [one * step for one in contiguous_strides(shape[after])]
+        return replace(self, shape=tuple(shape), strides=tuple(strides))
 
     def transposed(self, order: Sequence[int]) -> View:
         """With its axes in another order."""
@@ -80,14 +90,28 @@ class View:
             self, shape=tuple(self.shape[one] for one in order), strides=tuple(self.strides[one] for one in order)
         )
 
-    def stretched(self, shape: Sequence[Dim]) -> View | None:
-        """Seen in a larger shape of the same rank; ``None`` where a size may or may not have to stretch."""
-        strides: list[Dim] = []
-        for size, stride, wanted in zip(self.shape, self.strides, shape, strict=True):
-            if size != wanted and not is_one(size):
-                return None
-            strides.append(0 if is_one(size) else stride)
+    def stretched(self, shape: Sequence[Dim]) -> View:
+        """Seen in a larger shape: axes of size 1 are repeated, and there may be more axes in front.
+
+        A symbolic size may be 1 or not: then the stride tells, once it has its value.
+        """
+        added = len(shape) - len(self.shape)
+        strides: list[Dim] = [0] * added
+        for size, stride, wanted in zip(self.shape, self.strides, shape[added:], strict=True):
+            stays = 0 if is_one(size) else 1 if size == wanted else comparison(size, ">", 1)
+            strides.append(stride * stays)
         return replace(self, shape=tuple(shape), strides=tuple(strides))
+
+    def part(self, axis: int, start: Dim, size: Dim, step: int = 1) -> View:
+        """``size`` positions of an axis, from ``start`` on, in steps that may be negative."""
+        shape, strides = list(self.shape), list(self.strides)
+        offset = self.offset + start * strides[axis]
+        shape[axis], strides[axis] = size, strides[axis] * step
+        return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset)
+
+    def as_bits(self) -> View:
+        """The same elements as integers of their width, which nothing interprets."""
+        return replace(self, element=bits_of(self.element))
 
 
 def contiguous_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
@@ -98,3 +122,16 @@ def contiguous_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
         strides.append(step)
         step = step * size
     return tuple(reversed(strides))
+
+
+def _groups(before: Sequence[Dim], after: Sequence[Dim]) -> list[tuple[slice, slice]]:
+    """Axes of two shapes, group by group, where each group has as many elements in both; as many groups as are sure."""
+    groups: list[tuple[slice, slice]] = []
+    i = j = 0
+    while i < len(before) or j < len(after):
+        ends = [(k, m) for k in range(i + 1, len(before) + 1) for m in range(j + 1, len(after) + 1)]
+        same = ((k, m) for k, m in ends if product(before[i:k]) == product(after[j:m]))
+        k, m = next(same, (len(before), len(after)))
+        groups.append((slice(i, k), slice(j, m)))
+        i, j = k, m
+    return groups

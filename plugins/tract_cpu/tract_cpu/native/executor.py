@@ -24,9 +24,9 @@ from tract_cpu.language.values import Value
 from tract_cpu.native.cache import key_of
 from tract_cpu.native.library import Library
 
-FRAME: Final = ("steps", "patches", "patch_count", "passed", "scratch", "scratch_bytes", "meeting")
+FRAME: Final = ("steps", "patches", "patch_count", "passed", "scratch", "scratch_bytes", "meeting", "status")
 """What a frame holds, an array of integers: addresses of the tables, how many rows the second has, memory for each
-thread, how many bytes that is, and where threads meet."""
+thread, how many bytes that is, where threads meet, and where kernels say that they cannot do their work."""
 
 MOST_ARRAYS: Final = 8
 """With up to so many arrays, their addresses are found by native code."""
@@ -44,13 +44,16 @@ SPINS: Final = 4096
 def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
     """``name(frame, first, last, thread, threads, array, ...)`` runs the steps from ``first`` to before ``last``.
 
-    Each of ``threads`` threads calls it, with its number; they meet after every step. ``array``: the arrays of NumPy,
-    by the addresses of the objects, whose elements are passed, in order; only thread 0 looks at them.
+    Each of ``threads`` threads calls it, with its number; they meet after every step. Behind one that refuses, nothing
+    is done. ``array``: the arrays of NumPy, by the addresses of the objects, whose elements are passed, in order; only
+    thread 0 looks at them.
     """
     f = Function(module, name, isa, [POINTER, INDEX, INDEX, INDEX, INDEX, *[INDEX] * arrays])
     frame = f.buffer(0, INDEX)
     first, last, thread, threads = (f.argument(place) for place in range(1, 5))
-    steps, patches, count, passed, scratch, scratch_bytes, meeting = (frame[number] for number in range(len(FRAME)))
+    steps, patches, count, passed, scratch, scratch_bytes, meeting, told = (
+        frame[number] for number in range(len(FRAME))
+    )
     barrier = _Barrier(f, f.at(meeting), threads, isa.pause)
     with f.when(thread.equals(0)):
         table = f.at(passed)
@@ -61,12 +64,13 @@ def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
             target, which, offset = (rows[row * 3 + column] for column in range(3))
             f.at(target)[0] = table[which] + offset
     barrier.meet()
-    kernels = f.at(steps)
+    kernels, status = f.at(steps), f.at(told)
     own = scratch + thread * scratch_bytes
     with f.loop("step", last, first) as step:
         kernel, arguments, tasks = (kernels[step * 3 + column] for column in range(3))
         begin, end = tasks * thread // threads, tasks * (thread + 1) // threads
-        with f.when(begin < end):
+        with f.when((begin < end) & status[0].equals(0)):
+            status[1] = step
             f.call_at(kernel, [arguments, begin, end, own])
         barrier.meet()
     f.finish()

@@ -1,0 +1,131 @@
+"""What moves data: views, copies and transpositions, on every instruction set, bit by bit against NumPy."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from tract_cpu.kernels.transpose import TransposePlan
+from tract_cpu.language.types import F32, U32
+from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.views import Kind, Storage, View
+from tract_cpu.plan import CpuPlan
+
+from tract_core.dims import evaluate, symbol
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.op import TypedOp
+from tract_core.model.typed import TypedModel
+from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis
+from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_core.ops.downsample import Downsample
+from tract_core.ops.slice import Slice
+
+KINDS = ["bool", "u8", "i8", "i16", "f16", "bf16", "i32", "f32", "i64", "f64"]
+
+
+def model_of(facts: list[str], *ops: TypedOp) -> TypedModel:
+    """A chain of operators; the first one has all inputs."""
+    model = TypedModel()
+    outlets = [model.add_source(f"x{slot}", parse_typed_fact(fact, model.symbols)) for slot, fact in enumerate(facts)]
+    for place, op in enumerate(ops):
+        outlets = model.wire_node(f"op{place}", op, outlets)
+    model.set_outputs(outlets)
+    return model
+
+
+def bits(shape: tuple[int, ...], kind: str) -> np.ndarray:
+    """Elements with all bits at random: not-a-number of every kind among the floats."""
+    dtype = parse_typed_fact(f"1,{kind}").datum_type.storage.numpy
+    if dtype == np.bool_:
+        return np.random.default_rng(1).integers(0, 2, shape).astype(np.bool_)
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return np.frombuffer(np.random.default_rng(1).bytes(size), dtype).reshape(shape)
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == np.ascontiguousarray(b).tobytes()
+
+
+def moved(shape: tuple[int, ...], kind: str, isa, *ops: TypedOp) -> np.ndarray:
+    plan = CpuPlan(model_of([",".join([*map(str, shape), kind])], *ops), isa)
+    if kind != "f16" or isa.half:
+        assert all(one.how != "numpy" for one in plan.explain().placements)
+    return plan.spawn().run([bits(shape, kind)])[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (2, 3), (7, 130), (64, 64), (129, 67), (33, 16), (3, 200)], ids=str)
+def test_matrices_are_turned_bit_by_bit(isa, shape, kind) -> None:
+    assert same_bits(moved(shape, kind, isa, MoveAxis(0, 1)), bits(shape, kind).T)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))), ids=str)
+def test_axes_in_any_order(isa, order) -> None:
+    shape, rest, ops = (3, 17, 5, 34), list(range(4)), []
+    for target, axis in enumerate(order):
+        ops.append(MoveAxis(rest.index(axis), target))
+        rest.insert(target, rest.pop(rest.index(axis)))
+    assert same_bits(moved(shape, "f32", isa, *ops), bits(shape, "f32").transpose(order))
+
+
+def test_a_chain_of_views_is_one_copy(isa) -> None:
+    ops = [Slice(0, 2, 9), Downsample(0, -2), AddAxis(1), MoveAxis(2, 0), RmAxis(2), MultiBroadcastTo((2, 5, 4))]
+    shape = (11, 5)
+    plan = CpuPlan(model_of(["11,5,f32"], *ops), isa)
+    assert [one.how for one in plan.explain().placements] == ["view"] * len(ops)
+    wanted = np.broadcast_to(bits(shape, "f32")[2:9][::-2].T, (2, 5, 4))
+    assert same_bits(plan.spawn().run([bits(shape, "f32")])[0], wanted)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7])
+def test_one_plan_turns_any_size_around(isa, size) -> None:
+    plan = CpuPlan(model_of(["N,3,f32"], Downsample(0, -1), MoveAxis(0, 1)), isa)
+    x = bits((size, 3), "f32")
+    assert same_bits(plan.spawn().run([x])[0], x[::-1].T)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)], ids=str)
+def test_a_reshape_is_a_copy_only_where_it_must_be(isa, order) -> None:
+    rest, ops = list(range(3)), []
+    for target, axis in enumerate(order):
+        ops.append(MoveAxis(rest.index(axis), target))
+        rest.insert(target, rest.pop(rest.index(axis)))
+    shape = tuple((4, 6, 10)[axis] for axis in order)
+    reshape = Reshape(1, shape[1:], (shape[1] * shape[2],))
+    x = bits((4, 6, 10), "i16")
+    plan = CpuPlan(model_of(["4,6,10,i16"], *ops, reshape), isa)
+    how = {one.ops[0]: one.how for one in plan.explain().placements}
+    assert (how["Reshape"] == "view") == (order == (0, 1, 2))
+    assert same_bits(plan.spawn().run([x])[0], x.transpose(order).reshape(shape[0], -1))
+
+
+def view(shape: tuple, strides: tuple) -> View:
+    return View(Storage(Kind.ARENA, 0), F32, shape, strides)
+
+
+def test_shapes_that_need_no_copy() -> None:
+    size = symbol("S")
+    assert view((4, 6), (12, 1)).shaped((2, 2, 6)) == view((2, 2, 6), (24, 12, 1))
+    assert view((4, 6), (12, 1)).shaped((2, 2, 2, 3)) == view((2, 2, 2, 3), (24, 12, 3, 1))
+    assert view((4, 6), (12, 1)).shaped((24,)) is None
+    assert view((6, 4), (1, 6)).shaped((6, 2, 2)) == view((6, 2, 2), (1, 12, 6))
+    assert view((4, size), (2 * size, 1)).shaped((2, 2, size, 1)) == view((2, 2, size, 1), (4 * size, 2 * size, 1, 1))
+    assert view((1, 5), (9, 2)).shaped((5,)) == view((5,), (2,))
+
+
+def test_a_size_that_may_be_1_stretches_when_it_is() -> None:
+    size, other = symbol("S"), symbol("T")
+    stretched = view((size, 3), (3, 1)).stretched((2, other, 3))
+    assert [[evaluate(one, {"S": number, "T": 5}) for one in stretched.strides] for number in (1, 5)] == [
+        [0, 0, 1],
+        [0, 3, 1],
+    ]
+
+
+def test_copies_say_which_kernel_they_need(isa) -> None:
+    turned, straight = view((5, 7, 9), (63, 1, 7)), view((5, 7, 9), (63, 9, 1))
+    step = copy_step(turned, straight, isa, ())
+    assert step.kernel == TransposePlan(U32, isa.lanes(32), 1)
+    assert (step.arguments[:2], step.tasks) == ((7, 9), 5)
+    assert copy_step(straight, straight, isa, ()).kernel.name == "map"

@@ -1,0 +1,104 @@
+"""Transpositions: blocks that fit the nearest cache, made of tiles that are turned around in registers.
+
+A tile is as many positions long as a vector has lanes, and as many wide as 16 bytes hold. It is read in pieces of 16
+bytes, which stand in each other's place after rounds of interleaving within 16 bytes, which are cheap on every
+processor, and is written in whole vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.language.buffers import Buffer
+from tract_cpu.language.types import ElementType
+from tract_cpu.language.values import Value
+
+BLOCK: Final = 64
+"""How many positions a block has on both axes. One task turns one block around."""
+
+_PIECE_BITS: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class TransposePlan:
+    """``element``: an integer of the width of what is moved. ``lanes``: of a vector. ``outer``: loops around."""
+
+    element: ElementType
+    lanes: int
+    outer: int
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "transpose"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"transpose {self.element.name} {self.lanes} {self.outer}"
+
+    def emit(self, k: Kernel) -> None:
+        """target[..., i, j] = source[..., j, i], where the last axis of both is the one without gaps."""
+        down, along = k.size(), k.size()
+        source, target = (_Matrix(k.memory(self.element), k.size()) for _ in range(2))
+        outer = [(k.size(), k.size(), k.size()) for _ in range(self.outer)]
+        wide, high = ((size + (BLOCK - 1)) // BLOCK for size in (along, down))
+        with k.loop("task", k.end, k.begin) as task:
+            i, j = (task // wide % high) * BLOCK, (task % wide) * BLOCK
+            number, read, written = task // wide // high, source.at(j, i), target.at(i, j)
+            for size, source_step, target_step in reversed(outer):
+                position = number % size
+                number = number // size
+                read, written = read.moved(position * source_step), written.moved(position * target_step)
+            self._block(k, read, written, (k.smaller(down - i, BLOCK), k.smaller(along - j, BLOCK)))
+
+    def _block(self, k: Kernel, source: _Matrix, target: _Matrix, sizes: tuple[Value, Value]) -> None:
+        down, along = sizes
+        width = _PIECE_BITS // self.element.bits
+        long, wide = along - along % self.lanes, down - down % width
+        with k.loop("tile.j", long, step=self.lanes) as j, k.loop("tile.i", wide, step=width) as i:
+            self._tile(k, source.at(j, i), target.at(i, j))
+        for begin_i, end_i, begin_j in ((k.index(0), wide, long), (wide, down, k.index(0))):
+            with k.loop("rest.i", end_i, begin_i) as i, k.loop("rest.j", along, begin_j) as j:
+                target.at(i, j).memory[0] = source.at(j, i).memory[0]
+
+    def _tile(self, k: Kernel, source: _Matrix, target: _Matrix) -> None:
+        width = _PIECE_BITS // self.element.bits
+        rows: list[Value] = []
+        for one in range(width):
+            pieces = [
+                source.at(k.index(one + first), 0).memory.vector(0, width) for first in range(0, self.lanes, width)
+            ]
+            rows.append(k.joined(pieces))
+        for turned, row in enumerate(_turned(k, rows, width)):
+            target.at(k.index(turned), 0).memory.put(0, row)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Matrix:
+    """Rows in memory, and how far apart they are."""
+
+    memory: Buffer
+    row: Value
+
+    def at(self, row: Value, column: Value | int) -> _Matrix:
+        """The part from a row and a column on."""
+        return self.moved(row * self.row + column)
+
+    def moved(self, by: Value) -> _Matrix:
+        """The one so many elements further on."""
+        return _Matrix(self.memory.at(by), self.row)
+
+
+def _turned(k: Kernel, rows: list[Value], width: int) -> list[Value]:
+    """Squares of ``width`` rows and columns, side by side, with rows and columns exchanged in each."""
+    half, lanes = width // 2, rows[0].lanes
+    low = [base + place // 2 + place % 2 * lanes for base in range(0, lanes, width) for place in range(width)]
+    high = [place + half for place in low]
+    size = width
+    while size > 1:
+        pairs = [(rows[place], rows[place + half]) for place in range(half)]
+        rows = [k.shuffled(a, b, places) for a, b in pairs for places in (low, high)]
+        size //= 2
+    return rows

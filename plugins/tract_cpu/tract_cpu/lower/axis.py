@@ -1,0 +1,36 @@
+"""Axes added, removed, moved and reshaped: the same memory, looked at in another way."""
+
+from __future__ import annotations
+
+from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, RmAxis
+from tract_core.plugins.tables import Rows
+from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.views import View
+
+ROWS = Rows()
+
+
+@ROWS.row(CPU, AxisOp)
+def lower_axes(op: AxisOp, site: Site) -> str | None:
+    """A view; a copy where the elements do not lie as the new shape would have them."""
+    (x,) = site.known_inputs()
+    if isinstance(op, MoveAxis):
+        site.place(x.transposed(op.permutation(len(x.shape))))
+        return None
+    shape = tuple(site.node.facts[0].shape)
+    found = _with_ones(op, x) if isinstance(op, AddAxis | RmAxis) else x.shaped(shape)
+    if found is not None:
+        site.place(found)
+    else:
+        site.copy_into(x, site.result_in(x.shape))
+    return None
+
+
+def _with_ones(op: AddAxis | RmAxis, x: View) -> View:
+    shape, strides = list(x.shape), list(x.strides)
+    if isinstance(op, AddAxis):
+        shape.insert(op.axis, 1)
+        strides.insert(op.axis, 0)
+    else:
+        del shape[op.axis], strides[op.axis]
+    return View(x.storage, x.element, tuple(shape), tuple(strides), x.offset)

@@ -1,0 +1,36 @@
+"""Tensors copied from one place to another, whatever their strides. What is moved is not interpreted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tract_core.dims import ceil_div, product
+from tract_cpu.isa import Isa
+from tract_cpu.kernels.expressions import Expression
+from tract_cpu.kernels.transpose import BLOCK, TransposePlan
+from tract_cpu.lower.loops import collapsed
+from tract_cpu.lower.map import map_step
+from tract_cpu.lower.program import Argument, NativeStep
+from tract_cpu.lower.views import View
+
+
+def copy_step(source: View, target: View, isa: Isa, nodes: Sequence[int]) -> NativeStep:
+    """The call that copies one tensor into another of the same shape.
+
+    Where the source goes on along another axis than the target, blocks are turned around.
+    """
+    source, target = source.as_bits(), target.as_bits()
+    loops = collapsed(target.shape, [source.strides, target.strides])
+    across = next((place for place, loop in enumerate(loops) if loop.strides[0] == 1), None)
+    if across is None or across == len(loops) - 1 or loops[-1].strides[1] != 1 or loops[-1].strides[0] == 0:
+        return map_step(Expression((source.element,)), [source], target, isa, nodes)
+    outer = [loop for place, loop in enumerate(loops) if place not in {across, len(loops) - 1}]
+    down, along = loops[across], loops[-1]
+    plan = TransposePlan(source.element, isa.lanes(source.element.bits), len(outer))
+    arguments: list[Argument] = [down.size, along.size]
+    arguments += [source.address, along.strides[0], target.address, down.strides[1]]
+    for loop in outer:
+        arguments += [loop.size, *loop.strides]
+    blocks = ceil_div(down.size, BLOCK) * ceil_div(along.size, BLOCK)
+    tasks = product([loop.size for loop in outer]) * blocks
+    return NativeStep(plan, tuple(arguments), tasks, tuple(nodes), (target.storage,), work=product(target.shape))
