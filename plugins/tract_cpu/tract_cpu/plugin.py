@@ -11,7 +11,20 @@ from tract_core.plugins.hookspecs import hookimpl
 _ELEMENTS: Final = ("elementwise", "binary")
 """Modules of `tract_cpu.kernels` that say how single elements are computed."""
 
-_LOWERED: Final = ("axis", "broadcast", "downsample", "einsum", "slice")
+_LOWERED: Final = (
+    "axis",
+    "broadcast",
+    "concat",
+    "downsample",
+    "einsum",
+    "gather",
+    "one_hot",
+    "pad",
+    "scatter",
+    "slice",
+    "tile",
+    "trilu",
+)
 """Modules of `tract_cpu.lower` that say which kernels compute an operator, one per family."""
 
 _NESTS: Final = ("norm", "reduce", "softmax")

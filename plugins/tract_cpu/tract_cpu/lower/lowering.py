@@ -9,7 +9,7 @@ the node executor. Nodes are visited in order of execution; a row may take nodes
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -193,6 +193,11 @@ class Site:
     def copy_into(self, source: View, target: View) -> None:
         """Add the call that copies a tensor into the first output, or into a part of it."""
         self.add(copy_step(source, target, self.isa, (self.node.node,)))
+
+    def add_all(self, steps: Sequence[NativeStep]) -> None:
+        """Add several calls that compute this node together: it is done with the last one."""
+        self.lowering.steps += steps[:-1]
+        self.add(replace(steps[-1], nodes=(self.node.node,)))
 
     def add(self, step: NativeStep) -> None:
         """Add a call of a kernel to the program. Its nodes are computed by it."""

@@ -1,0 +1,37 @@
+"""How many of the core's cases run without the host, family by family, with fixed and with symbolic sizes."""
+
+from __future__ import annotations
+
+import pytest
+from tract_cpu.isa import of_this_machine
+from tract_cpu.plan import CpuPlan
+
+from tract_core.plugins import default_registry
+from tract_core.testing.case import CASES
+
+AT_LEAST = {
+    "axis": 24,
+    "broadcast": 8,
+    "concat": 10,
+    "downsample": 10,
+    "gather": 21,
+    "one_hot": 7,
+    "pad": 12,
+    "scatter": 27,
+    "slice": 7,
+    "tile": 7,
+    "trilu": 14,
+}
+"""What is missing are texts and complex numbers, operators whose sizes are inputs, and sums of half floats."""
+
+
+@pytest.mark.parametrize("symbolic", [False, True], ids=["fixed", "symbolic"])
+@pytest.mark.parametrize("family", AT_LEAST)
+def test_so_many_cases_have_no_host_operator(family, symbolic) -> None:
+    registry = default_registry()
+    plans = [
+        CpuPlan(case.model(symbolic=symbolic, registry=registry), of_this_machine()[-1])
+        for case in registry[CASES].find(family) or ()
+    ]
+    native = [plan for plan in plans if all(one.how not in {"numpy", "state"} for one in plan.explain().placements)]
+    assert len(native) >= AT_LEAST[family]

@@ -1,0 +1,50 @@
+"""The part of matrices above or below a diagonal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.runs import Run
+from tract_cpu.language.types import INDEX, ElementType
+from tract_cpu.language.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class TriluPlan:
+    """``element``: an integer of the width of what is moved; ``diagonal``: the type of the number of the diagonal."""
+
+    element: ElementType
+    diagonal: ElementType
+    upper: bool
+    run: Run
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "trilu"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"trilu {self!r}"
+
+    def emit(self, k: Kernel) -> None:
+        """Row by row: a part is copied, the other one is 0. A task is a row."""
+        rows, columns = k.size(), k.size()
+        source, diagonal, target = k.memory(self.element), k.memory(self.diagonal), k.memory(self.element)
+        last = _between(k, k.convert(diagonal[0], INDEX), -rows, columns)
+        zero = k.constant(0, self.element)
+        with k.loop("task", k.end, k.begin) as task:
+            read, written = source.at(task * columns), target.at(task * columns)
+            first_kept = task % rows + last + (0 if self.upper else 1)
+            cut = _between(k, first_kept, k.index(0), columns)
+            if self.upper:
+                self.run.fill(k, zero, written, cut)
+                self.run.copy(k, read.at(cut), written.at(cut), columns - cut)
+            else:
+                self.run.copy(k, read, written, cut)
+                self.run.fill(k, zero, written.at(cut), columns - cut)
+
+
+def _between(k: Kernel, number: Value, low: Value, high: Value) -> Value:
+    return k.smaller(k.select(number < low, low, number), high)

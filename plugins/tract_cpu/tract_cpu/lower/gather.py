@@ -1,0 +1,138 @@
+"""Elements picked by their positions: runs of them are copied from places that are only known in the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tract_core.dims import Dim, ceil_div, product
+from tract_core.ops.gather import Gather, GatherElements, GatherNd
+from tract_core.plugins.tables import Rows
+from tract_cpu.isa import Isa
+from tract_cpu.kernels.gather import PLACES, IndexedPlan
+from tract_cpu.kernels.runs import Run
+from tract_cpu.lower.loops import Loop, collapsed
+from tract_cpu.lower.lowering import CPU, Lowering, Site
+from tract_cpu.lower.program import STATUS, Argument, NativeStep
+from tract_cpu.lower.views import View
+
+ROWS = Rows()
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """Three tensors seen in one shape, that of all places, as far as loops go over it.
+
+    ``x``: the one with numbered places, its strides 0 along axes of which numbers say the place; ``numbers``, with
+    ``step`` from one coordinate to the next; ``other``. ``limits``: for each coordinate, how many places there are, and
+    how far apart. ``run``: how many elements are in a place, which are side by side; ``None`` where it is one.
+    """
+
+    x: View
+    numbers: View
+    other: View
+    step: Dim
+    limits: tuple[tuple[Dim, Dim], ...]
+    run: Dim | None
+
+    def reading(self, isa: Isa) -> NativeStep:
+        """The call that copies from the places."""
+        loops = self._loops()
+        tasks = loops[0].size if len(loops) > 1 else ceil_div(loops[0].size, PLACES)
+        return self._step(isa, loops, tasks)
+
+    def writing(self, isa: Isa, combine: str = "none", *, refuses: bool = True) -> NativeStep:
+        """The call that copies to the places, one after the other, so that the last of several writes holds."""
+        loops = [Loop(1, (0, 0, 0)), *self._loops()]
+        return self._step(isa, loops, 1, writes=True, combine=combine, refuses=refuses)
+
+    def _loops(self) -> list[Loop]:
+        strides = [self.x.strides, self.numbers.strides, self.other.strides]
+        return collapsed(self.numbers.shape, strides) or [Loop(1, (0, 0, 0))]
+
+    def _step(
+        self,
+        isa: Isa,
+        loops: Sequence[Loop],
+        tasks: Dim,
+        *,
+        writes: bool = False,
+        combine: str = "none",
+        refuses: bool = True,
+    ) -> NativeStep:
+        x, other = (one if combine != "none" else one.as_bits() for one in (self.x, self.other))
+        run = None if self.run is None else Run.of(isa, x.element)
+        plan = IndexedPlan(x.element, self.numbers.element, len(loops), len(self.limits), run, writes, combine, refuses)
+        arguments: list[Argument] = [loop.size for loop in loops]
+        arguments += [1 if self.run is None else self.run, x.address, self.numbers.address, other.address, self.step]
+        arguments += [one for limit in self.limits for one in limit]
+        arguments += [stride for loop in loops for stride in loop.strides]
+        arguments += [STATUS] if refuses else []
+        written = x if writes else other
+        work = product(self.numbers.shape) * (1 if self.run is None else self.run)
+        return NativeStep(plan, tuple(arguments), tasks, (), (written.storage,), work=work)
+
+
+def without(view: View, axes: Sequence[int], shape: Sequence[Dim]) -> View:
+    """A tensor in a shape of the same rank that does not move along some axes."""
+    strides = tuple(0 if axis in axes else stride for axis, stride in enumerate(view.strides))
+    return replace(view, shape=tuple(shape), strides=strides)
+
+
+def with_run(lowering: Lowering, x: View, first: int) -> tuple[View, Dim | None]:
+    """The tensor with its axes from ``first`` on without gaps, and how many elements they have; ``None`` for one."""
+    inner = collapsed(x.shape[first:], [x.strides[first:]])
+    if len(inner) > 1 or (inner and inner[0].strides[0] != 1):
+        x = lowering.contiguous(x)
+        inner = collapsed(x.shape[first:], [x.strides[first:]])
+    return x, inner[0].size if inner else None
+
+
+@ROWS.row(CPU, Gather)
+def lower_gather(op: Gather, site: Site) -> str | None:
+    """A copy for every index; a view where there is one index, which is known."""
+    x, numbers = site.known_inputs()
+    array = site.array(1)
+    if array is not None and array.size == 1:
+        place = int(array.item())
+        part = x.part(op.axis, place if place >= 0 else x.shape[op.axis] + place, 1)
+        shape = (*x.shape[: op.axis], *(1,) * array.ndim, *x.shape[op.axis + 1 :])
+        strides = (*x.strides[: op.axis], *(0,) * array.ndim, *x.strides[op.axis + 1 :])
+        site.place(replace(part, shape=shape, strides=strides))
+        return None
+    x, run = with_run(site.lowering, x, op.axis + 1)
+    result = site.lowering.new(site.outlet)
+    added, outer = len(numbers.shape), x.strides[: op.axis]
+    shape = (*x.shape[: op.axis], *numbers.shape)
+    source = replace(x, shape=shape, strides=(*outer, *(0,) * added))
+    places = replace(numbers, shape=shape, strides=(*(0,) * op.axis, *numbers.strides))
+    target = replace(result, shape=shape, strides=result.strides[: op.axis + added])
+    limits = ((x.shape[op.axis], x.strides[op.axis]),)
+    site.add_all([Indexed(source, places, target, 0, limits, run).reading(site.isa)])
+    return None
+
+
+@ROWS.row(CPU, GatherElements)
+def lower_gather_elements(op: GatherElements, site: Site) -> str | None:
+    """A copy for every element."""
+    x, numbers = site.known_inputs()
+    result = site.lowering.new(site.outlet)
+    source, limits = without(x, [op.axis], numbers.shape), ((x.shape[op.axis], x.strides[op.axis]),)
+    site.add_all([Indexed(source, numbers, result, 0, limits, None).reading(site.isa)])
+    return None
+
+
+@ROWS.row(CPU, GatherNd)
+def lower_gather_nd(op: GatherNd, site: Site) -> str | None:
+    """A copy for every place."""
+    x, numbers = site.known_inputs()
+    batch, depth = op.batch_dims, int(numbers.shape[-1])
+    x, run = with_run(site.lowering, x, batch + depth)
+    result = site.lowering.new(site.outlet)
+    shape = numbers.shape[:-1]
+    source = replace(x, shape=shape, strides=(*x.strides[:batch], *(0,) * (len(shape) - batch)))
+    places = replace(numbers, shape=shape, strides=numbers.strides[:-1])
+    target = replace(result, shape=shape, strides=result.strides[: len(shape)])
+    limits = tuple((x.shape[axis], x.strides[axis]) for axis in range(batch, batch + depth))
+    site.add_all([Indexed(source, places, target, numbers.strides[-1], limits, run).reading(site.isa)])
+    return None

@@ -1,0 +1,30 @@
+"""Integers as vectors with one element that differs: a tensor is filled, then written to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tract_core.ops.one_hot import OneHot
+from tract_core.plugins.tables import Rows
+from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.gather import Indexed
+from tract_cpu.lower.lowering import CPU, Site
+
+ROWS = Rows()
+
+
+@ROWS.row(CPU, OneHot)
+def lower_one_hot(op: OneHot, site: Site) -> str | None:
+    """A number outside is no place at all."""
+    (numbers,) = site.known_inputs()
+    off, on = site.lowering.constant(op.off.array), site.lowering.constant(op.on.array)
+    if off is None or on is None:
+        return f"native code does not know {op.off.datum_type.short}"
+    result = site.lowering.new(site.outlet)
+    strides = tuple(stride for axis, stride in enumerate(result.strides) if axis != op.axis)
+    target = replace(result, shape=numbers.shape, strides=strides)
+    limits = ((op.dim, result.strides[op.axis]),)
+    written = Indexed(target, numbers, on.stretched(numbers.shape), 0, limits, None)
+    filled = copy_step(off.stretched(result.shape), result, site.isa, ())
+    site.add_all([filled, written.writing(site.isa, refuses=False)])
+    return None

@@ -1,0 +1,26 @@
+"""Repeated tensors: one copy, of a tensor that repeats as its strides are 0."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tract_core.dims import is_one
+from tract_core.ops.tile import Tile
+from tract_core.plugins.tables import Rows
+from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.lowering import CPU, Site
+
+ROWS = Rows()
+
+
+@ROWS.row(CPU, Tile)
+def lower_tile(op: Tile, site: Site) -> str | None:
+    """A view where nothing is repeated but axes of size 1."""
+    (x,) = site.known_inputs()
+    if all(is_one(count) or is_one(size) for count, size in zip(op.multipliers, x.shape, strict=True)):
+        site.place(x.stretched(tuple(site.node.facts[0].shape)))
+        return None
+    shape = tuple(one for pair in zip(op.multipliers, x.shape, strict=True) for one in pair)
+    repeated = replace(x, shape=shape, strides=tuple(one for stride in x.strides for one in (0, stride)))
+    site.add_all([copy_step(repeated, site.result_in(shape), site.isa, ())])
+    return None

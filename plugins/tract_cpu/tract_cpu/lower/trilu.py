@@ -1,0 +1,29 @@
+"""The part of matrices above or below a diagonal."""
+
+from __future__ import annotations
+
+from tract_core.dims import product
+from tract_core.ops.trilu import Trilu
+from tract_core.plugins.tables import Rows
+from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.trilu import TriluPlan
+from tract_cpu.language.types import U64
+from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.program import NativeStep
+
+ROWS = Rows()
+
+
+@ROWS.row(CPU, Trilu)
+def lower_trilu(op: Trilu, site: Site) -> str | None:
+    """A kernel that goes over rows."""
+    x, diagonal = site.known_inputs()
+    if diagonal.element == U64:
+        return "native code counts diagonals with signed integers"
+    x, result = site.lowering.contiguous(x).as_bits(), site.lowering.new(site.outlet)
+    plan = TriluPlan(x.element, diagonal.element, op.upper, Run.of(site.isa, x.element))
+    rows, columns = x.shape[-2:]
+    arguments = (rows, columns, x.address, diagonal.address, result.address)
+    tasks = product(x.shape[:-1])
+    site.add_all([NativeStep(plan, arguments, tasks, (), (result.storage,), work=product(x.shape))])
+    return None
