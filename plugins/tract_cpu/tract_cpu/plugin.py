@@ -20,6 +20,7 @@ _LOWERED: Final = (
     "gather",
     "one_hot",
     "pad",
+    "pool",
     "scatter",
     "slice",
     "tile",

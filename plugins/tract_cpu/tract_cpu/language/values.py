@@ -158,6 +158,11 @@ class Value:
             found.append(Value(self.function, part, self.type, half))
         return found[0], found[1]
 
+    def every_other(self, following: Value) -> Value:
+        """Of a vector and the one behind it, every other lane from the first on."""
+        order = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), list(range(0, 2 * self.lanes, 2)))
+        return self._made(self.function.builder.shuffle_vector(self.ir, following.ir, order))
+
     def bits(self, type_: ElementType) -> Value:
         """The same bits, taken for another type of the same width."""
         return self._made(self.function.builder.bitcast(self.ir, ir_type(type_, self.lanes)), type_)

@@ -96,10 +96,9 @@ class Nest:
     def constant(self, number: float, type_: ElementType) -> int:
         """One number, of a type of floats that NumPy has."""
         view = self.lowering.constant(np.full((1,) * len(self.shape), number, f"f{type_.bytes}"))
-        found = view.stretched(self.shape) if view is not None else None
-        if found is None:
+        if view is None:
             raise Unknown
-        return self.load(found)
+        return self.load(view.stretched(self.shape))
 
     def apply(self, op: TypedOp, *operands: int, result: ElementType | None = None) -> int:
         """An operator on elements. ``result``: the type of what comes out, that of the first operand by default."""

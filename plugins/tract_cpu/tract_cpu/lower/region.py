@@ -107,9 +107,8 @@ class _Growing:
             number = self.region.values.get(outlet)
             if number is None:
                 view = self.lowering.view(outlet) if self.lowering.has(outlet) else None
-                view = view.stretched(shape) if view is not None else None
                 if view is None:
                     return None
-                number = self.region.nest.load(view)
+                number = self.region.nest.load(view.stretched(shape))
             found.append(number)
         return found

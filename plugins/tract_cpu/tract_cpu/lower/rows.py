@@ -219,7 +219,8 @@ class _Loops:
             room = room + ceil_div(product(sizes) * (apart * one.bytes), _ALIGNED) * _ALIGNED
         arguments += [stride for loop in (*outer, *inner) for stride in loop.strides]
         results = tuple(view.storage for _, view in self.written)
-        return NativeStep(plan, tuple(arguments), _tasks(outer, lanes), nodes, results, room)
+        work = product(self.nest.shape) * len(plan.passes)
+        return NativeStep(plan, tuple(arguments), _tasks(outer, lanes), nodes, results, room, work)
 
     def _loops(self, axes: Sequence[int], strides: Sequence[Sequence[Dim]]) -> list[Loop]:
         return collapsed([self.nest.shape[axis] for axis in axes], strides)

@@ -1,0 +1,248 @@
+"""Pools: the largest element of each window, or the sum or mean, a line of the output at a time.
+
+A line goes along the last spatial axis; channels behind it are part of the line. First, all that the windows of a line
+read on the axes before becomes one line in scratch memory, with what changes nothing where padding is. Then each window
+is gone through along the last axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tract_core.ops.pool_spec import Window
+from tract_core.ops.reduce import Reducer
+from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.reducers import REDUCTIONS
+from tract_cpu.language.buffers import Buffer
+from tract_cpu.language.function import where
+from tract_cpu.language.types import ElementType
+from tract_cpu.language.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """``reducer``: `MAX` or `SUM`. ``windows``: along each spatial axis. ``outer``: how many loops stand before these.
+
+    ``mean``: whether sums are divided by how many elements count. ``grouped``: whether channels are part of a line.
+    ``lanes``: of a vector. ``masked``: whether what is left over of a line is read and written under a mask.
+    """
+
+    element: ElementType
+    reducer: Reducer
+    windows: tuple[Window, ...]
+    outer: int
+    mean: bool
+    grouped: bool
+    lanes: int
+    masked: bool
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "pool"
+
+    def text(self) -> str:
+        """All that it says."""
+        flags = f"{self.mean} {self.grouped} {self.lanes} {self.masked}"
+        return f"pool {self.element.name} {self.reducer.value} {self.windows} {self.outer} {flags}"
+
+    def emit(self, k: Kernel) -> None:
+        """Task by task, one line of the output."""
+        pool = _Pool(self, k)
+        with k.loop("task", k.end, k.begin) as task:
+            pool.line(task)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Axis:
+    """One spatial axis. ``low``, ``high``: which positions count, padding is below 0 and from ``size`` on.
+
+    ``stride``: of the input, in elements.
+    """
+
+    window: Window
+    size: Value
+    output: Value
+    before: Value
+    low: Value
+    high: Value
+    stride: Value
+
+    def begin(self, position: Value) -> Value:
+        """The first position in the input of the window of an output position; below 0 in the padding."""
+        return position * self.window.stride - self.before
+
+    def within(self, begin: Value, low: Value, high: Value) -> tuple[Value, Value]:
+        """The first position in the kernel that reads from ``low`` on, and the one behind the last below ``high``."""
+        return self._first(low - begin), self._first(high - begin)
+
+    def counted(self, begin: Value) -> Value:
+        """How many elements of a window count."""
+        first, stop = self.within(begin, self.low, self.high)
+        return where(first < stop, stop - first, 0)
+
+    def _first(self, distance: Value) -> Value:
+        """The first position in the kernel that is so far from its begin or further, ``kernel`` if there is none."""
+        found = (distance + (self.window.dilation - 1)) // self.window.dilation
+        found = where(distance > 0, found, 0)
+        return where(found < self.window.kernel, found, self.window.kernel)
+
+
+class _Pool:
+    """The pool while it is written. ``_channels``: how many elements of a line stand side by side at each position."""
+
+    def __init__(self, plan: PoolPlan, k: Kernel) -> None:
+        self.plan, self.k = plan, k
+        self._how, self._type = REDUCTIONS[plan.reducer], plan.element.computed
+        self._source, self._target, self._channels = k.memory(plan.element), k.memory(plan.element), k.size()
+        self._axes = [_Axis(one, *(k.size() for _ in range(6))) for one in plan.windows]
+        # For each loop before the spatial axes: its size, and how far the input moves.
+        self._outer = [(k.size(), k.size()) for _ in range(plan.outer)]
+        self._length, ones = k.size(), k.size()
+        self._line, self._ones = k.scratch(self._type), k.scratch(self._type).at(ones)
+
+    def line(self, task: Value) -> None:
+        """One line of the output."""
+        last = self._axes[-1]
+        source, number = self._source, task
+        target = self._target.at(task * (last.output * self._channels))
+        begins: list[Value] = []
+        for axis in reversed(self._axes[:-1]):
+            begins.insert(0, axis.begin(number % axis.output))
+            number = number // axis.output
+        for size, stride in reversed(self._outer):
+            source, number = source.at(number % size * stride), number // size
+        for axis, begin in zip(self._axes[:-1], begins, strict=True):
+            source = source.at(begin * axis.stride)
+        self._gather(source, begins)
+        count = self.k.index(1)
+        for axis, begin in zip(self._axes[:-1], begins, strict=True):
+            count = count * axis.counted(begin)
+        self._windows(target, self.k.convert(count, self._type) if self.plan.mean else None)
+
+    # ---- the axes before the last one
+
+    def _gather(self, source: Buffer, begins: list[Value]) -> None:
+        """The line: what the windows read on the axes before becomes one, with what changes nothing around it."""
+        k, last, channels = self.k, self._axes[-1], self._channels
+        first, size = last.before * channels, last.size * channels
+        neutral = self._how.start(k, self._type, self.plan.lanes)[0]
+        self._fill(self._line, k.index(0), first, neutral)
+        self._fill(self._line, first + size, self._length * channels, neutral)
+        ranges = [axis.within(b, k.index(0), axis.size) for axis, b in zip(self._axes, begins, strict=False)]
+        inside = self._line.at(first)
+
+        def column(place: Value, lanes: int, mask: Value | None) -> None:
+            total = k.variable(self._how.start(k, self._type, lanes)[0])
+
+            def add(at: Buffer) -> None:
+                total.value = self._added(total.value, at.vector(place, lanes, mask))
+
+            self._every(source, ranges, 0, add)
+            inside.put(place, total.value, mask)
+
+        self._vectors(size, column)
+
+    def _every(
+        self, source: Buffer, ranges: list[tuple[Value, Value]], axis: int, visit: Callable[[Buffer], None]
+    ) -> None:
+        """Visit every position in the kernel on the axes from ``axis`` to before the last, where it reads the input."""
+        if axis == len(ranges):
+            visit(source)
+            return
+        (first, stop), one = ranges[axis], self._axes[axis]
+        with self.k.loop(f"kernel{axis}", stop, first) as position:
+            at = source.at(position * one.window.dilation * one.stride)
+            self._every(at, ranges, axis + 1, visit)
+
+    def _added(self, total: Value, element: Value) -> Value:
+        return self._how.add((total,), element, self.k.index(0))[0]
+
+    # ---- the last axis
+
+    def _windows(self, target: Buffer, count: Value | None) -> None:
+        if self.plan.grouped:
+            with self.k.loop("output", self._axes[-1].output) as position:
+                self._window_of_channels(target, position, count)
+            return
+        if count is not None:
+            self._fill_ones()
+        window = self._axes[-1].window
+
+        def outputs(place: Value, lanes: int, mask: Value | None) -> None:
+            first = place * window.stride
+            found = self._window(self._line, first, 1, lanes)
+            if count is not None:
+                found = found / (self._window(self._ones, first, 1, lanes, Reducer.SUM) * count)
+            target.put(place, found, mask)
+
+        if window.stride <= 2:  # lanes are windows
+            self._vectors(self._axes[-1].output, outputs)
+            return
+        with self.k.loop("output", self._axes[-1].output) as place:
+            outputs(place, 0, None)
+
+    def _window_of_channels(self, target: Buffer, position: Value, count: Value | None) -> None:
+        last, channels = self._axes[-1], self._channels
+        line, result = self._line.at(position * last.window.stride * channels), target.at(position * channels)
+        counted = last.counted(last.begin(position))
+        if count is not None:
+            count = count * self.k.convert(counted, self._type)
+
+        def some(place: Value, lanes: int, mask: Value | None) -> None:
+            found = self._window(line, place, channels, lanes, side_by_side=True)
+            result.put(place, found if count is None else found / count, mask)
+
+        self._vectors(channels, some)
+
+    def _window(
+        self,
+        line: Buffer,
+        first: Value,
+        apart: Value | int,
+        lanes: int,
+        reducer: Reducer | None = None,
+        *,
+        side_by_side: bool = False,
+    ) -> Value:
+        """What a window, or one for each lane, reads of a line. ``apart``: how far positions are, in elements."""
+        window, how = self._axes[-1].window, REDUCTIONS[reducer or self.plan.reducer]
+        total = self.k.variable(how.start(self.k, self._type, lanes)[0])
+        with self.k.loop("window", window.kernel) as position:
+            place = first + position * window.dilation * apart
+            if lanes and window.stride == 2 and not side_by_side:
+                element = line.vector(place, lanes).every_other(line.vector(place + lanes, lanes))
+            else:
+                element = line.vector(place, lanes)
+            total.value = how.add((total.value,), element, position)[0]
+        return total.value
+
+    def _fill_ones(self) -> None:
+        """The line of ones, at the positions that count, and zeros elsewhere."""
+        k, last = self.k, self._axes[-1]
+        low, high = last.low + last.before, k.smaller(last.high + last.before, self._length)
+        zero, one = (k.constant(number, self._type, self.plan.lanes) for number in (0, 1))
+        self._fill(self._ones, k.index(0), low, zero)
+        self._fill(self._ones, low, high, one)
+        self._fill(self._ones, high, self._length, zero)
+
+    # ---- lines
+
+    def _fill(self, line: Buffer, begin: Value, end: Value, vector: Value) -> None:
+        """Fill from a place to another. What is behind may be overwritten too, so it is written later."""
+        with self.k.loop("fill", end, begin, self.plan.lanes) as place:
+            line.put(place, vector)
+
+    def _vectors(self, size: Value, compute: Callable[[Value, int, Value | None], None]) -> None:
+        """Go through a line: whole vectors, then what is left."""
+        k, lanes = self.k, self.plan.lanes
+        whole = size - size % lanes
+        with k.loop("vector", whole, step=lanes) as place:
+            compute(place, lanes, None)
+        if self.plan.masked:
+            with k.when(whole < size):
+                compute(whole, lanes, k.mask(size - whole, lanes))
+        else:
+            with k.loop("rest", size, whole) as place:
+                compute(place, 0, None)
