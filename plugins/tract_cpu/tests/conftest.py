@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_int64
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from tract_cpu.native.cache import Cache
 from tract_cpu.native.library import Library
 
 from tract_core.data import DatumType
+
+sys.path.insert(0, str(Path(__file__).parent))  # modules that tests share
 
 
 @pytest.fixture(params=of_this_machine(), ids=lambda isa: isa.name)
@@ -31,22 +35,26 @@ class Elements:
         self.library = Library(isa, Cache(None))
         self.count = 0
 
-    def __call__(self, emit: Callable[..., Any], x: np.ndarray, to: Any, lanes: int = 0) -> np.ndarray:
-        """``emit(value)`` of every element of ``x``, as elements of type ``to``. ``x`` has whole vectors."""
+    def __call__(
+        self, emit: Callable[..., Any], x: np.ndarray | tuple[np.ndarray, ...], to: Any, lanes: int = 0
+    ) -> np.ndarray:
+        """``emit(value, ...)`` of the elements of ``x``, or of several arrays, as ``to``. There are whole vectors."""
         self.count += 1
         name = f"f{self.count}"
-        source, target = _element(x.dtype), _element(np.dtype(to))
+        operands = x if isinstance(x, tuple) else (x,)
+        sources, target = [_element(one.dtype) for one in operands], _element(np.dtype(to))
 
         def write(module: Any) -> None:
-            f = Function(module, name, self.isa, [POINTER, POINTER, INDEX])
-            read, written = f.buffer(0, source), f.buffer(1, target)
-            with f.loop("i", f.argument(2), step=max(lanes, 1)) as i:
-                written.put(i, emit(read.vector(i, lanes)))
+            f = Function(module, name, self.isa, [*[POINTER] * (len(operands) + 1), INDEX])
+            read = [f.buffer(number, source) for number, source in enumerate(sources)]
+            written = f.buffer(len(read), target)
+            with f.loop("i", f.argument(len(read) + 1), step=max(lanes, 1)) as i:
+                written.put(i, emit(*(one.vector(i, lanes) for one in read)))
             f.finish()
 
-        found = np.empty(x.shape, to)
-        call = CFUNCTYPE(None, c_int64, c_int64, c_int64)(self.library.address(name, name, write))
-        call(x.__array_interface__["data"][0], found.__array_interface__["data"][0], x.size)
+        found = np.empty(operands[0].shape, to)
+        call = CFUNCTYPE(None, *[c_int64] * (len(operands) + 2))(self.library.address(name, name, write))
+        call(*(one.__array_interface__["data"][0] for one in (*operands, found)), found.size)
         return found
 
 

@@ -19,6 +19,8 @@ from tract_core.ops.binary import (
     Mul,
     Ne,
     Or,
+    ShiftLeft,
+    ShiftRight,
     Sub,
     SubF,
     Xor,
@@ -99,6 +101,28 @@ def either(op: Or | BitOr, a: Value, b: Value) -> Value:
 def one_of(op: Xor | BitXor, a: Value, b: Value) -> Value:
     """Every bit that just one of them has"""
     return a ^ b
+
+
+@elements(ROWS, "iu", ShiftLeft)
+def shift_left(op: ShiftLeft, a: Value, b: Value) -> Value:
+    """A times 2 to the power b; by more bits than there are, and by less than none, 0."""
+    inside = _is_shift(b)
+    return where(inside, a << where(inside, b, b.like(0)), a.like(0))
+
+
+@elements(ROWS, "iu", ShiftRight)
+def shift_right(op: ShiftRight, a: Value, b: Value) -> Value:
+    """A divided by 2 to the power b; by more bits than there are, and by less than none, only the sign is left."""
+    inside = _is_shift(b)
+    return (
+        a >> where(inside, b, b.like(b.type.bits - 1))
+        if a.type.kind == "i"
+        else where(inside, a >> where(inside, b, b.like(0)), a.like(0))
+    )
+
+
+def _is_shift(b: Value) -> Value:
+    return b < b.type.bits if b.type.kind == "u" else (b >= 0) & (b < b.type.bits)
 
 
 @elements(ROWS, "fiub", Eq)

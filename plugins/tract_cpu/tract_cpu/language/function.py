@@ -73,6 +73,14 @@ class Function:
         """A size or a position."""
         return number if isinstance(number, Value) else self.constant(number, INDEX)
 
+    def table(self, numbers: Sequence[float], element: ElementType) -> Buffer:
+        """Numbers that are known now, in memory that is part of the code."""
+        content = ir.Constant(ir.ArrayType(ir_type(element), len(numbers)), list(numbers))
+        name = self.module.get_unique_name(f"{self.name}.table")
+        held: Any = ir.GlobalVariable(self.module, content.type, name)
+        held.global_constant, held.linkage, held.initializer = True, "internal", content
+        return Buffer(self, held, element)
+
     def lanes(self, count: int, type_: ElementType = INDEX) -> Value:
         """The vector 0, 1, 2, ..."""
         return Value(self, ir.Constant(ir_type(type_, count), list(range(count))), type_, count)

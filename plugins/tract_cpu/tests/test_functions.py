@@ -1,0 +1,88 @@
+"""Functions of real numbers, against NumPy with more digits, and against mpmath."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from tract_cpu.kernels.functions import (
+    erf,
+    exponential,
+    hyperbolic,
+    inverse,
+    logarithm,
+    trigonometric,
+)
+from ulps import in_parts, numbers, ulps, with_many_digits
+
+Function = Callable[..., Any]
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + mpmath.exp(-x))
+
+
+FUNCTIONS: dict[str, tuple[Function, Function, Function, float]] = {
+    "exp": (exponential.exp, np.exp, mpmath.exp, 1),
+    "log": (logarithm.log, np.log, mpmath.log, 1),
+    "sigmoid": (exponential.sigmoid, lambda x: 1 / (1 + np.exp(-x)), _sigmoid, 3),
+    "tanh": (exponential.tanh, np.tanh, mpmath.tanh, 3),
+    "erf": (erf.erf, lambda x: _erf(x).astype(np.float64), mpmath.erf, 2),
+    "sin": (trigonometric.sin, np.sin, mpmath.sin, 2),
+    "cos": (trigonometric.cos, np.cos, mpmath.cos, 2),
+    "tan": (trigonometric.tan, np.tan, mpmath.tan, 3),
+    "asin": (inverse.asin, np.arcsin, mpmath.asin, 2),
+    "acos": (inverse.acos, np.arccos, mpmath.acos, 2),
+    "atan": (inverse.atan, np.arctan, mpmath.atan, 2),
+    "sinh": (hyperbolic.sinh, np.sinh, mpmath.sinh, 2),
+    "cosh": (hyperbolic.cosh, np.cosh, mpmath.cosh, 2),
+    "asinh": (hyperbolic.asinh, np.arcsinh, mpmath.asinh, 2),
+    "acosh": (hyperbolic.acosh, np.arccosh, mpmath.acosh, 3),
+    "atanh": (hyperbolic.atanh, np.arctanh, mpmath.atanh, 2),
+}
+"""What is tested, what NumPy and mpmath have for it, and how many units of the last place it may be off."""
+
+
+@cache
+def of_f32(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    x = numbers(np.float32)
+    with np.errstate(all="ignore"):
+        return x, *in_parts(FUNCTIONS[name][1](x.astype(np.float64)), np.float32)
+
+
+@cache
+def of_f64(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Fewer numbers, as mpmath takes its time; NumPy where the result is none."""
+    x = numbers(np.float64, 7)
+    x = np.concatenate([x[::5], x[-4096:]])
+    x = x[: x.size // 64 * 64]
+    with np.errstate(all="ignore"):
+        high, low = FUNCTIONS[name][1](x), np.zeros_like(x)
+    real = np.isfinite(x) & ~np.isnan(high) & (x != 0)
+    high[real], low[real] = with_many_digits(FUNCTIONS[name][2], x[real])
+    return x, high, low
+
+
+@pytest.mark.parametrize("lanes", [0, 16])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_f32_is_as_near_as_it_says(elements, name, lanes) -> None:
+    x, wanted, missing = of_f32(name)
+    off = ulps(elements(FUNCTIONS[name][0], x, "f4", lanes), wanted, missing)
+    worst = off.argmax()
+    assert off[worst] <= FUNCTIONS[name][3], f"{name}({x[worst]!r}) is {off[worst]} units off {wanted[worst]!r}"
+
+
+@pytest.mark.parametrize("lanes", [0, 8])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_f64_is_as_near_as_it_says(elements, name, lanes) -> None:
+    x, wanted, missing = of_f64(name)
+    off = ulps(elements(FUNCTIONS[name][0], x, "f8", lanes), wanted, missing)
+    worst = off.argmax()
+    assert off[worst] <= FUNCTIONS[name][3], f"{name}({x[worst]!r}) is {off[worst]} units off {wanted[worst]!r}"

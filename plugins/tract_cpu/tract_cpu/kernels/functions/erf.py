@@ -1,0 +1,26 @@
+"""The error function."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tract_cpu.kernels.functions.coefficients import ERF, ERFC
+from tract_cpu.kernels.functions.exponential import less_one
+from tract_cpu.kernels.functions.floats import at_most, magnitude, polynomial, power_of_two, signed_as
+from tract_cpu.language.function import where
+from tract_cpu.language.types import F32, F64
+from tract_cpu.language.values import Value
+
+_IS_ONE: Final = {F32: 4.0, F64: 6.0}
+"""From here on, erf is 1."""
+
+
+def erf(x: Value) -> Value:
+    """Up to 1 a polynomial; behind that 1 - exp(-x * polynomial(x))."""
+    size = magnitude(x)
+    z = x * x
+    near = size.times_plus(polynomial(z, ERF[x.type]), size)
+    far = at_most(size, _IS_ONE[x.type])
+    p, n = less_one(-(far * polynomial(far, ERFC[x.type])))
+    power = power_of_two(n, x.type)
+    return signed_as(where(size < 1, near, 1.0 - power.times_plus(p, power)), x)
