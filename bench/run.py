@@ -9,7 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPTS = ("bench_start.py", "bench_dims.py", "bench_declutter.py", "bench_trees.py", "bench_calling.py")
+SCRIPTS = (
+    "bench_start.py",
+    "bench_dims.py",
+    "bench_declutter.py",
+    "bench_trees.py",
+    "bench_calling.py",
+    "bench_moves.py",
+)
 DIGITS = Path(__file__).parents[1] / "examples" / "digits" / "digits.onnx"
 
 

@@ -1,4 +1,4 @@
-"""Tensors one after the other: each is copied to its place."""
+"""Tensors one after the other: each is copied to its place, if it was not written there at once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ ROWS = Rows()
 
 @ROWS.row(CPU, TypedConcat)
 def lower_concat(op: TypedConcat, site: Site) -> str | None:
-    """A copy for every input."""
+    """A copy for every input that lies elsewhere."""
     inputs = site.known_inputs()
     result = site.lowering.new(site.outlet)
     start: Dim = 0
     steps: list[NativeStep] = []
     for x in inputs:
         size = x.shape[op.axis]
-        steps.append(copy_step(x, result.part(op.axis, start, size), site.isa, ()))
+        if not site.lowering.homes.is_part(x):
+            steps.append(copy_step(x, result.part(op.axis, start, size), site.isa, ()))
         start = start + size
-    site.add_all(steps)
+    if steps:
+        site.add_all(steps)
+    else:
+        site.place(result)
     return None

@@ -22,10 +22,12 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import TableKey, function_row
+from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.host import HostNode
 from tract_cpu.isa import Isa
 from tract_cpu.language.types import F16, ElementType, element_type
 from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.homes import Homes
 from tract_cpu.lower.program import HostStep, NativeStep, Program, Step, ViewStep
 from tract_cpu.lower.views import Kind, Storage, View
 
@@ -46,7 +48,8 @@ class Lowering:
         self._constants: list[Array] = []
         self._arena: list[Dim] = []
         self._hosted = 0
-        self._outputs = {outlet: number for number, outlet in reversed(list(enumerate(model.outputs)))}
+        self._given = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs]).symbols
+        self.homes = Homes(self)
         for number, outlet in enumerate(model.inputs):
             fact = model.outlet_fact(outlet)
             element = self.element(fact.datum_type.storage)
@@ -57,6 +60,16 @@ class Lowering:
         """The type of elements of the core as kernels know it; ``None`` where they do not, or not on this machine."""
         found = element_type(kind)
         return None if found is F16 and not self.isa.half else found
+
+    def why_unfit(self, node: int) -> str | None:
+        """Why native code cannot compute a node whose operator has some, as its types or sizes are beyond it."""
+        typed = self.model.nodes[node]
+        for fact in (self.model.outlet_fact(outlet) for outlet in [*typed.outlets(), *typed.inputs]):
+            if not fact.shape.symbols() <= self._given:
+                return "sizes are only known in the middle of the run"
+            if self.element(fact.datum_type.storage) is None:
+                return f"native code does not know {fact.datum_type.short}"
+        return None
 
     def has(self, outlet: OutletId) -> bool:
         """Whether a tensor is there already."""
@@ -83,13 +96,11 @@ class Lowering:
         return View.contiguous(Storage(Kind.CONSTANT, len(self._constants) - 1), element, array.shape)
 
     def new(self, outlet: OutletId) -> View:
-        """Memory for a tensor that a kernel is about to write: that of the output where it is one."""
+        """Memory for a tensor that a kernel is about to write: where it need not be copied from, as `Homes` says."""
         fact = self.model.outlet_fact(outlet)
         element = self.element(fact.datum_type.storage)
         assert element is not None  # who writes it knows its type
-        number = self._outputs.get(outlet)
-        storage = self.room(product(fact.shape) * element.bytes) if number is None else Storage(Kind.OUTPUT, number)
-        found = View.contiguous(storage, element, tuple(fact.shape))
+        found = View.contiguous(self.homes.of(outlet), element, tuple(fact.shape))
         self._views[outlet] = found
         return found
 
@@ -132,8 +143,10 @@ class Lowering:
                 target = View.contiguous(home, view.element, view.shape)
                 self.steps.append(copy_step(view, target, self.isa, ()))
                 view = target
-            outputs.append(view)
-        return Program(tuple(self.steps), tuple(self._constants), tuple(self._arena), tuple(outputs), self._views)
+            outputs.append(self.homes.view(view))
+        steps = tuple(self.homes.step(step) for step in self.steps)
+        views = self.homes.views(self._views)
+        return Program(steps, tuple(self._constants), tuple(self._arena), tuple(outputs), views)
 
     def _is_constant(self, outlet: OutletId) -> bool:
         return self.constant_array(outlet) is not None

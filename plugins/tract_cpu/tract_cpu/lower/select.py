@@ -7,7 +7,6 @@ from typing import Final
 
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.host import HostNode
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.expressions import ELEMENTS
@@ -22,7 +21,6 @@ NO_ROW: Final = "there is no native code for this operator yet"
 def lower(model: TypedModel, nodes: Sequence[HostNode], isa: Isa) -> Program:
     """The program of a model. ``nodes``: in order of execution."""
     lowering = Lowering(model, isa)
-    given = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs]).symbols
     table = model.registry[CPU]
     for node in nodes:
         if node.node in lowering.taken or lowering.constant_array(OutletId(node.node)) is not None:
@@ -32,18 +30,7 @@ def lower(model: TypedModel, nodes: Sequence[HostNode], isa: Isa) -> Program:
             row = lower_nest
         if row is None and model.registry[ELEMENTS].find(type(node.op)) is not None:
             row = lower_element
-        why = NO_ROW if row is None else _unfit(node, lowering, given) or row(node.op, Site(lowering, node))
+        why = NO_ROW if row is None else lowering.why_unfit(node.node) or row(node.op, Site(lowering, node))
         if why is not None:
             lowering.host(node, why)
     return lowering.program()
-
-
-def _unfit(node: HostNode, lowering: Lowering, given: frozenset[str]) -> str | None:
-    """Why native code cannot compute a node whose operator has some, as its types or sizes are beyond it."""
-    facts = [*node.facts, *(lowering.model.outlet_fact(outlet) for outlet in node.inputs)]
-    for fact in facts:
-        if not fact.shape.symbols() <= given:
-            return "sizes are only known in the middle of the run"
-        if lowering.element(fact.datum_type.storage) is None:
-            return f"native code does not know {fact.datum_type.short}"
-    return None
