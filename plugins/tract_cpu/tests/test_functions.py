@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from tract_cpu.kernels.expressions import ELEMENTS
 from tract_cpu.kernels.functions import (
     erf,
     exponential,
@@ -18,7 +20,12 @@ from tract_cpu.kernels.functions import (
     logarithm,
     trigonometric,
 )
+from tract_cpu.native.target import assembly
 from ulps import in_parts, numbers, ulps, with_many_digits
+
+from tract_core.ops.binary import FloorRem, Pow, Rem
+from tract_core.ops.elementwise import Ceil, Floor, Round, RoundHalfToEven
+from tract_core.plugins import default_registry
 
 Function = Callable[..., Any]
 
@@ -86,3 +93,18 @@ def test_f64_is_as_near_as_it_says(elements, name, lanes) -> None:
     off = ulps(elements(FUNCTIONS[name][0], x, "f8", lanes), wanted, missing)
     worst = off.argmax()
     assert off[worst] <= FUNCTIONS[name][3], f"{name}({x[worst]!r}) is {off[worst]} units off {wanted[worst]!r}"
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_nothing_is_called(elements, dtype) -> None:
+    """Vectors of whatever cannot be done by instructions would be taken apart, and given to the C library."""
+    rows = default_registry()[ELEMENTS]
+    x, lanes = np.ones(64, dtype), elements.isa.lanes(np.dtype(dtype).itemsize * 8)
+    functions = {name: lambda *x, emit=entry[0]: emit(*x) for name, entry in FUNCTIONS.items()}
+    for op in [Pow(), Rem(), FloorRem(), Floor(), Ceil(), Round(), RoundHalfToEven()]:
+        functions[op.name] = lambda *x, op=op: rows.find(type(op)).emit(op, *x)
+    for name, emit in functions.items():
+        count = 2 if name in {"Pow", "Rem", "FloorRem"} else 1
+        elements(emit, (x,) * count, dtype, lanes)
+        code = assembly(elements.text, elements.isa)
+        assert not re.search(r"^\s(callq?|bl)\s", code, re.MULTILINE), f"{name} calls something"

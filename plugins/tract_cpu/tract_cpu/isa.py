@@ -19,9 +19,9 @@ class Isa:
     ``architecture``: as LLVM calls it. ``processor`` and ``features``: what LLVM may use. ``needs``: features that the
     processor must have, as LLVM names them. ``vector_bytes``: of one register; ``registers``: how many there are.
     ``masks_bits``: the narrowest elements of which parts of a vector are read and written at the price of the whole.
-    ``fma``: whether one instruction multiplies and adds; ``half``: whether one converts half floats.
-    ``pause``: the intrinsic of LLVM, with its
-    arguments, that tells the processor that a thread waits for another.
+    ``fma``: whether one instruction multiplies and adds; ``half``: whether one converts half floats;
+    ``rounds``: whether one rounds floats to integers. ``pause``: the intrinsic of LLVM, with its arguments, that tells
+    the processor that a thread waits for another.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Isa:
     masks_bits: int
     fma: bool
     half: bool
+    rounds: bool
     pause: tuple[Any, ...]
 
     def lanes(self, bits: int) -> int:
@@ -51,10 +52,47 @@ _V4: Final = _V3 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
 
 ISAS: Final = (
     Isa(
-        "sse2", "x86_64", "x86-64", "", frozenset(), 16, 16, masks_bits=_NEVER, fma=False, half=False, pause=_X86_PAUSE
+        "sse2",
+        "x86_64",
+        "x86-64",
+        "",
+        frozenset(),
+        16,
+        16,
+        masks_bits=_NEVER,
+        fma=False,
+        half=False,
+        rounds=False,
+        pause=_X86_PAUSE,
     ),
-    Isa("avx2", "x86_64", "x86-64-v3", "", _V3, 32, 16, masks_bits=32, fma=True, half=True, pause=_X86_PAUSE),
-    Isa("avx512", "x86_64", "x86-64-v4", "", _V4, 64, 32, masks_bits=8, fma=True, half=True, pause=_X86_PAUSE),
+    Isa(
+        "avx2",
+        "x86_64",
+        "x86-64-v3",
+        "",
+        _V3,
+        32,
+        16,
+        masks_bits=32,
+        fma=True,
+        half=True,
+        rounds=True,
+        pause=_X86_PAUSE,
+    ),
+    Isa(
+        "avx512",
+        "x86_64",
+        "x86-64-v4",
+        "",
+        _V4,
+        64,
+        32,
+        masks_bits=8,
+        fma=True,
+        half=True,
+        rounds=True,
+        pause=_X86_PAUSE,
+    ),
     Isa(
         "neon",
         "aarch64",
@@ -66,6 +104,7 @@ ISAS: Final = (
         masks_bits=_NEVER,
         fma=True,
         half=True,
+        rounds=True,
         pause=("aarch64.hint", 1),
     ),
 )

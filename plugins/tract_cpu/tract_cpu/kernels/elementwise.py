@@ -24,6 +24,7 @@ from tract_core.ops.elementwise import (
 )
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.expressions import elements
+from tract_cpu.kernels.functions import rounding
 from tract_cpu.language.function import where
 from tract_cpu.language.values import Value
 
@@ -76,20 +77,20 @@ def reciprocal_square_root(op: Rsqrt, x: Value) -> Value:
 @elements(ROWS, "f", Floor)
 def floor(op: Floor, x: Value) -> Value:
     """The greatest integer that is not above x."""
-    return x.function.intrinsic("floor", x)
+    return rounding.floor(x)
 
 
 @elements(ROWS, "f", Ceil)
 def ceil(op: Ceil, x: Value) -> Value:
     """The least integer that is not below x."""
-    return x.function.intrinsic("ceil", x)
+    return rounding.ceil(x)
 
 
 @elements(ROWS, "f", Round)
 def round_half_away(op: Round, x: Value) -> Value:
     """The nearest integer, halves away from zero."""
     function = x.function
-    whole = function.intrinsic("trunc", x)
+    whole = rounding.trunc(x)
     far = function.intrinsic("fabs", x - whole) >= 0.5
     return where(far, whole + function.intrinsic("copysign", x.like(1), x), whole)
 
@@ -97,7 +98,7 @@ def round_half_away(op: Round, x: Value) -> Value:
 @elements(ROWS, "f", RoundHalfToEven)
 def round_half_to_even(op: RoundHalfToEven, x: Value) -> Value:
     """The nearest integer, halves to the even one."""
-    return x.function.intrinsic("rint", x)
+    return rounding.whole(x)
 
 
 @elements(ROWS, "f", LeakyRelu)

@@ -92,12 +92,6 @@ def nearest(x: Value, factor: float = 1.0) -> tuple[Value, Value]:
     return moved - kind.magic, moved.bits(kind.whole) - kind.magic_bits
 
 
-def whole(x: Value) -> Value:
-    """The nearest integer, halves to the even one, of any number."""
-    size, end = magnitude(x), 2.0 ** format_of(x).digits
-    return where(size < end, signed_as((size + end) - end, x), x)
-
-
 def power_of_two(exponent: Value, type_: ElementType) -> Value:
     """2**exponent, where it is a normal number."""
     kind = _FORMATS[type_]

@@ -9,7 +9,8 @@ from typing import Final
 from tract_cpu.kernels.functions.coefficients import LN2, LOG, LOG_FIFTH, THIRDS
 from tract_cpu.kernels.functions.double import Double, exact_product, exact_sum, ordered_sum
 from tract_cpu.kernels.functions.exponential import less_one
-from tract_cpu.kernels.functions.floats import at_least, at_most, decomposed, magnitude, polynomial, root, scaled, whole
+from tract_cpu.kernels.functions.floats import at_least, at_most, decomposed, magnitude, polynomial, root, scaled
+from tract_cpu.kernels.functions.rounding import whole
 from tract_cpu.language.function import where
 from tract_cpu.language.types import F32, F64
 from tract_cpu.language.values import Value

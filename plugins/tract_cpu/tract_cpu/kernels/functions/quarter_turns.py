@@ -12,7 +12,8 @@ from typing import Final
 
 from tract_cpu.kernels.functions.coefficients import DIGITS, DIGITS_SCALE, HALF_PI, QUARTER_TURN
 from tract_cpu.kernels.functions.double import Double, exact_product, exact_sum, halves, ordered_sum
-from tract_cpu.kernels.functions.floats import nearest, whole
+from tract_cpu.kernels.functions.floats import nearest
+from tract_cpu.kernels.functions.rounding import whole
 from tract_cpu.language.function import where
 from tract_cpu.language.types import F64, I32
 from tract_cpu.language.values import Value

@@ -6,7 +6,8 @@ from math import inf, nan
 from typing import Final
 
 from tract_cpu.kernels.functions.double import exact_product
-from tract_cpu.kernels.functions.floats import format_of, magnitude, power_of_two, scaled, signed_as, whole
+from tract_cpu.kernels.functions.floats import format_of, magnitude, power_of_two, scaled, signed_as
+from tract_cpu.kernels.functions.rounding import whole
 from tract_cpu.language.function import where
 from tract_cpu.language.types import F64, I64
 from tract_cpu.language.values import Value
