@@ -15,6 +15,7 @@ _LOWERED: Final = (
     "axis",
     "broadcast",
     "concat",
+    "conv",
     "downsample",
     "einsum",
     "gather",

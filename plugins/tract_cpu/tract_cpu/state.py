@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from tract_cpu.lower.views import Kind, Storage, View
 
 if TYPE_CHECKING:
     from tract_cpu.plan import CpuPlan
+
+
+_ARRAYS: Final[Any] = (np.ndarray, np.generic)
 
 
 class NativeState:
@@ -315,7 +318,8 @@ class _Turn:
 
 
 def _readable(array: Any) -> Any:
-    """An array as native code can read it; what only the host can hold, as it is."""
-    if array.__class__ is not np.ndarray or array.dtype.kind == "O":
+    """An array, or a single number of NumPy, as native code can read it; what only the host can hold, as it is."""
+    if not isinstance(array, _ARRAYS):
         return array
-    return np.require(array, requirements=["C", "A"])
+    found: Array = np.require(array, requirements=["C", "A"])
+    return array if found.dtype.kind == "O" else found

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tract_cpu.isa import Isa
-from tract_cpu.kernels.expressions import Expression
+from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.types import ElementType
@@ -192,7 +192,7 @@ class _Product:
             for v, total in enumerate(line):
                 column = v * tile.lanes
                 mask = k.mask(self.columns - at.column - column, tile.lanes) if masked else None
-                operands = [total]
+                operands = [rounded(total, plan.expression.inputs[0])]
                 for (_, stride), source, along in zip(self._further, at.further, plan.along_columns, strict=True):
                     if along:
                         operands.append(source.vector(row * stride + at.column + column, tile.lanes, mask))

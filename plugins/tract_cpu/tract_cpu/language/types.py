@@ -52,6 +52,11 @@ def element_type(kind: object) -> ElementType | None:
     return _BY_NAME.get(kind.short) if isinstance(kind, DatumType) else None
 
 
+def numpy_type(element: ElementType) -> Any:
+    """The type of NumPy for arrays of such elements."""
+    return DatumType[element.name.upper()].numpy
+
+
 def ir_type(element: ElementType, lanes: int = 0) -> Any:
     """The type of LLVM for a number that is computed with, or for a vector of ``lanes`` of them."""
     single = _FLOATS.get(element.name) or ir.IntType(element.bits)

@@ -10,10 +10,12 @@ import numpy as np
 
 from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.matmul import MatMulPlan, PackPlan, Tile, tile_for
+from tract_cpu.lower.conv import lower_pointwise
 from tract_cpu.lower.fusion import Chain, chain_after
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, Site
@@ -30,6 +32,9 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     why = _unfit(op, site.facts(), views)
     if why is not None or views is None:
         return why
+    channels = _channels(op, site)
+    if channels is not None:
+        return lower_pointwise(site, *channels)
     groups = _groups(op, views)
     if isinstance(groups, str):
         return groups
@@ -39,6 +44,26 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     shape = dict(zip(op.axes.outputs[0], result.shape, strict=True))
     product_of = _Product(site, op, groups, chain, shape)
     return product_of.lower(views)
+
+
+def _channels(op: EinSum, site: Site) -> tuple[OutletId, Array, int] | None:
+    """The data, the matrix, and the axis, where the product mixes the channels of a tensor behind which more axes come.
+
+    The matrix is part of the model, [output channels, input channels].
+    """
+    (output,) = op.axes.outputs
+    for slot in (0, 1):
+        array, data, term = site.array(1 - slot), op.axes.inputs[slot], op.axes.inputs[1 - slot]
+        if array is None or site.array(slot) is not None or len(term) != 2 or len(data) != len(output):
+            continue
+        changed = [axis for axis, (one, other) in enumerate(zip(data, output, strict=True)) if one != other]
+        if len(changed) != 1 or changed[0] > 1 or changed[0] == len(data) - 1:
+            continue
+        axis = changed[0]
+        if set(term) == {data[axis], output[axis]}:
+            ordered = array if term[0] == output[axis] else array.T
+            return site.node.inputs[slot], ordered, axis
+    return None
 
 
 def _unfit(op: EinSum, facts: Sequence[TypedFact], views: Sequence[View] | None) -> str | None:
@@ -133,7 +158,7 @@ class _Product:
         places = [left_at, right_at, *operands, result_at]
         columns = self._loops(groups.columns, places)
         rows = self._loops(groups.rows, places)
-        if len(columns) > 1 or (columns and columns[0].strides[-1] != 1):
+        if columns and columns[-1].strides[-1] != 1:
             return "the columns of the result do not lie beside each other"
         cut = _Cut(rows, columns, self._loops(groups.pairs, places), depth)
         return self._add(tile, (left, right, result), cut)
@@ -150,8 +175,8 @@ class _Product:
         (left, right, result), depth, columns = views, cut.depth, cut.columns
         count = 3 + len(self.chain.operands)
         nothing = Loop(1, (0,) * count)
-        row, column = cut.rows[-1] if cut.rows else nothing, columns[0] if columns else nothing
-        loops = [*cut.pairs, *cut.rows[:-1]]
+        row, column = cut.rows[-1] if cut.rows else nothing, columns[-1] if columns else nothing
+        loops = [*cut.pairs, *columns[:-1], *cut.rows[:-1]]
         repeated = [loop for loop in loops if loop.strides[1] != 0]
         pair = collapsed([loop.size for loop in repeated], [[loop.strides[1] for loop in repeated]])
         if len(pair) > 1:

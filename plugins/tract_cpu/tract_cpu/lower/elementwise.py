@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tract_core.model.op import TypedOp
+from tract_cpu.lower.blocked import new_blocked, operands_in_blocks
+from tract_cpu.lower.form import Form
 from tract_cpu.lower.fusion import chain_from
 from tract_cpu.lower.lowering import Site
 from tract_cpu.lower.map import map_step
@@ -11,15 +13,26 @@ from tract_cpu.lower.rows import rows_step
 
 
 def lower_element(op: TypedOp, site: Site) -> str | None:
-    """The program for rows that begins with the operator; where nothing is reduced, the chain."""
-    region = region_from(site.lowering, site.node.node)
+    """The program for rows that begins with the operator; where nothing is reduced, the chain.
+
+    On tensors in blocks of channels where one of them is in blocks.
+    """
+    lowering, node = site.lowering, site.node.node
+    form = _form(site)
+    if form is not None:
+        chain = chain_from(lowering, node, operands_in_blocks(lowering, form))
+        if chain is not None:
+            result = new_blocked(lowering, chain.outlet, form)
+            site.add(map_step(chain.expression, chain.operands, result, site.isa, chain.nodes))
+            return None
+    region = region_from(lowering, node)
     if region is not None:
         site.add(rows_step(region, site.isa))
         return None
-    chain = chain_from(site.lowering, site.node.node)
+    chain = chain_from(lowering, node)
     if chain is None:
         return "native code does not know these types, or a symbolic size may have to stretch"
-    result = site.lowering.new(chain.outlet)
+    result = lowering.new(chain.outlet)
     site.add(map_step(chain.expression, chain.operands, result, site.isa, chain.nodes))
     return None
 
@@ -30,4 +43,12 @@ def lower_nest(op: TypedOp, site: Site) -> str | None:
     if region is None:
         return "native code does not know this operator on these types, or a part of it"
     site.add(rows_step(region, site.isa))
+    return None
+
+
+def _form(site: Site) -> Form | None:
+    """The form of the operands that are only there in blocks."""
+    for outlet in site.node.inputs:
+        if outlet in site.lowering.blocked and not site.lowering.is_plain(outlet):
+            return site.lowering.blocked[outlet].form
     return None

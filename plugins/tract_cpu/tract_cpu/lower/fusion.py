@@ -6,7 +6,7 @@ before it, as long as the shape stays the same and the other operands are there 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tract_core.dims import Dim
@@ -32,19 +32,24 @@ class Chain:
     nodes: tuple[int, ...]
 
 
+OperandFn = Callable[[OutletId, tuple[Dim, ...]], View | None]
+"""Where an operand of a chain on tensors of a shape is, stretched to that shape; ``None`` where that is not sure."""
+
+
 def chain_after(lowering: Lowering, outlet: OutletId, element: ElementType, nodes: Sequence[int]) -> Chain:
     """The chain behind a tensor that a kernel computes, as the first operand of the expression.
 
     ``element``: its type; ``nodes``: those that compute it.
     """
-    return _extended(lowering, Chain(Expression((element,)), (), outlet, tuple(nodes)))
+    return extended(lowering, Chain(Expression((element,)), (), outlet, tuple(nodes)))
 
 
-def chain_from(lowering: Lowering, node: int) -> Chain | None:
+def chain_from(lowering: Lowering, node: int, operand: OperandFn | None = None) -> Chain | None:
     """The chain that begins with an element-wise node; ``None`` where native code cannot compute that node."""
+    operand = operand or plain_operands(lowering)
     typed = lowering.model.nodes[node]
     shape = lowering.model.outlet_fact(OutletId(node)).shape
-    operands = [_operand(lowering, outlet, tuple(shape)) for outlet in typed.inputs]
+    operands = [operand(outlet, tuple(shape)) for outlet in typed.inputs]
     views = [one for one in operands if one is not None]
     if len(views) < len(operands):
         return None
@@ -52,18 +57,20 @@ def chain_from(lowering: Lowering, node: int) -> Chain | None:
     step = _applied(lowering, typed, kinds, tuple(range(len(kinds))))
     if step is None:
         return None
-    return _extended(lowering, Chain(Expression(kinds, (step,)), tuple(views), OutletId(node), (node,)))
+    return extended(lowering, Chain(Expression(kinds, (step,)), tuple(views), OutletId(node), (node,)), operand)
 
 
-def _extended(lowering: Lowering, chain: Chain) -> Chain:
+def extended(lowering: Lowering, chain: Chain, operand: OperandFn | None = None) -> Chain:
+    """The chain with all nodes behind it that can be computed along."""
+    operand = operand or plain_operands(lowering)
     while True:
-        longer = _one_more(lowering, chain)
+        longer = _one_more(lowering, chain, operand)
         if longer is None:
             return chain
         chain = longer
 
 
-def _one_more(lowering: Lowering, chain: Chain) -> Chain | None:
+def _one_more(lowering: Lowering, chain: Chain, operand: OperandFn) -> Chain | None:
     """The chain with the node behind it, where that is the only reader, and can be computed along."""
     model = lowering.model
     readers = model.outlet(chain.outlet).successors
@@ -74,7 +81,7 @@ def _one_more(lowering: Lowering, chain: Chain) -> Chain | None:
     if len(node.outlets()) != 1 or tuple(model.outlet_fact(OutletId(node.id)).shape) != shape:
         return None
     others = list(dict.fromkeys(outlet for outlet in node.inputs if outlet != chain.outlet))
-    views = [_operand(lowering, outlet, shape) if lowering.has(outlet) else None for outlet in others]
+    views = [operand(outlet, shape) if lowering.has(outlet) else None for outlet in others]
     found = [one for one in views if one is not None]
     if len(found) < len(others):
         return None
@@ -115,6 +122,11 @@ def _applied(
     return Apply(node.op, operands, result, element.emit) if element is not None and result is not None else None
 
 
-def _operand(lowering: Lowering, outlet: OutletId, shape: tuple[Dim, ...]) -> View | None:
-    view = lowering.view(outlet)
-    return view.stretched(shape) if view is not None else None
+def plain_operands(lowering: Lowering) -> OperandFn:
+    """Operands as they are."""
+
+    def operand(outlet: OutletId, shape: tuple[Dim, ...]) -> View | None:
+        view = lowering.view(outlet)
+        return view.stretched(shape) if view is not None and len(view.shape) <= len(shape) else None
+
+    return operand

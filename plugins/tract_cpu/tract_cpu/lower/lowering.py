@@ -27,6 +27,7 @@ from tract_core.runtime.host import HostNode
 from tract_cpu.isa import Isa
 from tract_cpu.language.types import F16, ElementType, element_type
 from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.form import Blocked
 from tract_cpu.lower.homes import Homes
 from tract_cpu.lower.program import HostStep, NativeStep, Program, Step, ViewStep
 from tract_cpu.lower.views import Kind, Storage, View
@@ -44,6 +45,10 @@ class Lowering:
         self.isa = isa
         self.steps: list[Step] = []
         self.taken: set[int] = set()
+        self.blocked: dict[OutletId, Blocked] = {}
+        """Tensors that are there in blocks of channels."""
+        self.nowhere = Storage(Kind.ARENA, -1)
+        """The storage of views of which only shape and type count."""
         self._views: dict[OutletId, View | None] = {}
         self._constants: list[Array] = []
         self._arena: list[Dim] = []
@@ -73,12 +78,20 @@ class Lowering:
 
     def has(self, outlet: OutletId) -> bool:
         """Whether a tensor is there already."""
+        return outlet in self._views or outlet in self.blocked or self._is_constant(outlet)
+
+    def is_plain(self, outlet: OutletId) -> bool:
+        """Whether a tensor is there with its axes as its shape says."""
         return outlet in self._views or self._is_constant(outlet)
 
     def view(self, outlet: OutletId) -> View | None:
         """Where a tensor is; ``None`` where only the host can hold it."""
         if outlet not in self._views and self._is_constant(outlet):
             self._views[outlet] = self.constant(self.constant_array(outlet))
+        if outlet not in self._views:
+            blocked, plain = self.blocked[outlet], self.new(outlet)
+            for out_of, into in blocked.form.parts(blocked.view, plain):
+                self.steps.append(copy_step(out_of, into, self.isa, ()))
         return self._views[outlet]
 
     def constant_array(self, outlet: OutletId) -> Array | None:

@@ -1,0 +1,173 @@
+"""Convolutions of every shape class, on every instruction set of this machine, against the NumPy meaning in float64."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from tract_cpu.isa import Isa
+from tract_cpu.plan import CpuPlan
+
+from tract_core.data import DatumType
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact import TypedFact
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add, Max
+from tract_core.ops.conv import Conv, KernelFormat, reference
+from tract_core.ops.einsum import EinSum
+from tract_core.ops.pool_spec import DataFormat, Explicit, Padding, PoolSpec, SameLower, SameUpper, Valid
+
+SAME = SameUpper()
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A convolution. ``size``: of the spatial axes; ``kernel``, ``strides``, ``dilations``: along them."""
+
+    inputs: int
+    outputs: int
+    size: tuple[int, ...]
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...] = ()
+    dilations: tuple[int, ...] = ()
+    padding: Padding = SAME
+    group: int = 1
+    layout: DataFormat = DataFormat.NCHW
+    batch: int = 2
+
+    def __str__(self) -> str:
+        return f"{self.inputs}-{self.outputs} {self.size} {self.kernel} g{self.group} {self.layout.name}"
+
+    @property
+    def op(self) -> Conv:
+        pool = PoolSpec(self.layout, self.kernel, self.padding, self.dilations, self.strides)
+        return Conv(pool, KernelFormat.OIHW, self.group)
+
+    @property
+    def data(self) -> tuple[int, ...]:
+        channels = (self.inputs, *self.size) if self.layout.channels_first else (*self.size, self.inputs)
+        return (self.batch, *channels) if self.layout.has_n else channels
+
+
+SHAPES = [
+    Shape(3, 8, (9, 11), (3, 3)),
+    Shape(3, 20, (17, 17), (7, 7), (2, 2), padding=Explicit((3, 3), (3, 3))),
+    Shape(16, 16, (7, 7), (3, 3)),
+    Shape(33, 70, (5, 29), (3, 3)),
+    Shape(1, 1, (4, 4), (3, 3)),
+    Shape(64, 48, (8, 8), (3, 3), (2, 2), padding=Explicit((0, 1), (1, 0))),
+    Shape(20, 24, (9, 9), (3, 3), dilations=(2, 3)),
+    Shape(24, 17, (6, 5), (1, 1)),
+    Shape(24, 40, (6, 5), (1, 1), (2, 2), padding=Valid()),
+    Shape(40, 40, (12, 13), (3, 3), group=40),
+    Shape(21, 21, (12, 30), (5, 5), (2, 2), group=21, padding=SameLower()),
+    Shape(64, 32, (6, 7), (3, 3), group=2),
+    Shape(48, 96, (40,), (5,), dilations=(2,), padding=Explicit((8,), (0,))),
+    Shape(5, 6, (1,), (1,)),
+    Shape(4, 18, (5, 6, 7), (3, 3, 3)),
+    Shape(16, 16, (5, 6, 7), (2, 3, 1), (1, 2, 1), padding=Valid()),
+    Shape(19, 33, (8, 9), (3, 3), layout=DataFormat.NHWC),
+    Shape(19, 33, (8, 9), (3, 3), layout=DataFormat.CHW),
+    Shape(32, 16, (8, 9), (3, 3), layout=DataFormat.HWC),
+    Shape(16, 16, (3, 3), (3, 3), padding=Valid()),
+    Shape(16, 16, (0, 5), (1, 3)),
+    Shape(16, 16, (5, 5), (3, 3), batch=0),
+]
+
+
+def wired(shape: Shape, weights: np.ndarray, bias: np.ndarray, fact: str) -> TypedModel:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact(fact, model.symbols))
+    model.set_outputs(model.wire_node("conv", shape.op, [x, model.add_const("w", weights), model.add_const("b", bias)]))
+    return model
+
+
+def arrays(shape: Shape, dtype: str) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((shape.outputs, shape.inputs // shape.group, *shape.kernel))
+    return [one.astype(dtype) for one in (rng.standard_normal(shape.data), weights, rng.standard_normal(shape.outputs))]
+
+
+def same(found: np.ndarray, wanted: np.ndarray, depth: int) -> None:
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=np.finfo(found.dtype).eps * 20 * depth)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_convolutions_are_those_of_numpy(isa: Isa, shape: Shape, dtype: str) -> None:
+    x, weights, bias = arrays(shape, dtype)
+    wanted = reference(shape.op, x.astype("f8"), weights.astype("f8"), bias.astype("f8"))
+    short = DatumType.from_numpy(x.dtype).short
+    facts = [",".join([*map(str, x.shape), short])]
+    if shape.layout.has_n and shape.batch:
+        symbols = ["N", *(str(size) if size == shape.inputs else f"S{axis}" for axis, size in enumerate(x.shape[1:]))]
+        facts.append(",".join([*symbols, short]))
+    for fact in facts:
+        plan = CpuPlan(wired(shape, weights, bias, fact), isa)
+        if 0 not in x.shape and shape.inputs % shape.group == 0 and _is_native(shape, isa):
+            assert all(placement.how != "numpy" for placement in plan.explain().placements), fact
+        same(plan.spawn().run([x])[0], wanted, weights[0].size)
+
+
+def _is_native(shape: Shape, isa: Isa) -> bool:
+    whole = shape.group in (1, shape.inputs) or (shape.inputs // shape.group) % isa.lanes(64) == 0
+    return whole and not (shape.layout in (DataFormat.NHWC, DataFormat.HWC) and shape.inputs == 19)
+
+
+@pytest.mark.parametrize("channels", [1, 16, 37])
+def test_blocks_go_from_end_to_end(isa: Isa, channels: int) -> None:
+    """Two convolutions, the second with a residual: what lies between them is in blocks, with a border."""
+    rng = np.random.default_rng(0)
+    model = TypedModel()
+    x = outlet = model.add_source("x", parse_typed_fact(f"N,{channels},10,12,f32", model.symbols))
+    shape = Shape(channels, channels, (10, 12), (3, 3))
+    parameters = []
+    for number in range(2):
+        weights = rng.standard_normal((channels, channels, 3, 3)).astype("f4") / channels
+        bias = rng.standard_normal(channels).astype("f4")
+        parameters.append((weights, bias))
+        constants = [model.add_const(f"w{number}", weights), model.add_const(f"b{number}", bias)]
+        (outlet,) = model.wire_node(f"conv{number}", shape.op, [outlet, *constants])
+        if number == 0:
+            zero = model.add_const("zero", np.zeros((1, 1, 1, 1), "f4"))
+            (outlet,) = model.wire_node("relu", Max(), [outlet, zero])
+    (outlet,) = model.wire_node("residual", Add(), [outlet, x])
+    model.set_outputs([outlet])
+    plan = CpuPlan(model, isa)
+    ops = [placement.ops for placement in plan.explain().placements]
+    assert ops == [("Conv", "Max"), ("Conv", "Add")] or channels == 37
+    image = rng.standard_normal((2, channels, 10, 12)).astype("f4")
+    (first, second) = ([one.astype("f8") for one in pair] for pair in parameters)
+    hidden = np.maximum(reference(shape.op, image.astype("f8"), *first), 0)
+    same(plan.spawn().run([image])[0], reference(shape.op, hidden, *second) + image, 9 * channels)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "data"), [("nchw,oc->nohw", (2, 24, 5, 6)), ("cw,co->ow", (24, 7)), ("nct,oc->not", (2, 24, 9))]
+)
+def test_products_over_channels_are_convolutions(isa: Isa, mapping: str, data: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    x, weights = rng.standard_normal(data).astype("f4"), rng.standard_normal((24, 24)).astype("f4")
+    model = TypedModel()
+    source = model.add_source("x", TypedFact.of(DatumType.F32, data))
+    inputs = [source, model.add_const("w", weights)]
+    model.set_outputs(model.wire_node("product", EinSum(AxesMapping.parse(mapping), DatumType.F32), inputs))
+    plan = CpuPlan(model, isa)
+    assert plan.explain().placements[0].how == "conv"
+    wanted = np.einsum(mapping, x.astype("f8"), weights.astype("f8"))
+    same(plan.spawn().run([x])[0], wanted, 24)
+
+
+def test_nothing_is_hidden_by_zeros_around(isa: Isa) -> None:
+    """An infinite weight times the zeros of the padding is not a number, as the meaning says."""
+    shape = Shape(16, 16, (4, 4), (3, 3))
+    x, weights, bias = arrays(shape, "f4")
+    weights[3, 2, 0, 0] = np.inf
+    plan = CpuPlan(wired(shape, weights, bias, "N,16,4,4,f32"), isa)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(
+            np.isnan(plan.spawn().run([x])[0]), np.isnan(reference(shape.op, x, weights, bias))
+        )

@@ -1,0 +1,157 @@
+"""Bring tensors into blocks of channels, give them borders of zeros, and find operands for what is computed so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tract_core.dims import Dim, dim_max, is_one, product
+from tract_core.model.graph import OutletId
+from tract_core.ops.conv import Conv
+from tract_cpu.kernels.expressions import Expression
+from tract_cpu.language.types import numpy_type
+from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.form import Blocked, Border, Form
+from tract_cpu.lower.fusion import OperandFn
+from tract_cpu.lower.lowering import Lowering
+from tract_cpu.lower.map import map_step
+from tract_cpu.lower.program import NativeStep
+from tract_cpu.lower.views import View
+
+
+def form_of(lowering: Lowering, outlet: OutletId, axis: int) -> Form | None:
+    """The form of a tensor whose channels are at an axis; ``None`` where their number is not known now."""
+    fact = lowering.model.outlet_fact(outlet)
+    element = lowering.element(fact.datum_type.storage)
+    channels = fact.shape[axis]
+    if element is None or not isinstance(channels, int) or not channels:
+        return None
+    return Form(axis, channels, lowering.isa.lanes(element.computed.bits))
+
+
+def new_blocked(lowering: Lowering, outlet: OutletId, form: Form) -> View:
+    """Memory for a tensor in blocks, with the border of zeros that the convolutions which read it want."""
+    border = border_for(lowering, outlet, form)
+    view = bordered(lowering, element_view(lowering, outlet, form), border)
+    lowering.blocked[outlet] = Blocked(form, view, border)
+    return view
+
+
+def element_view(lowering: Lowering, outlet: OutletId, form: Form) -> View:
+    """The shape and the type of a tensor in blocks, in no memory of its own yet."""
+    fact = lowering.model.outlet_fact(outlet)
+    element = lowering.element(fact.datum_type.storage)
+    assert element is not None  # there is a form
+    return View.contiguous(lowering.nowhere, element, form.shape(fact.shape))
+
+
+def bordered(lowering: Lowering, like: View, border: Border) -> View:
+    """Memory for a tensor of the shape and type of a view, with zeros around it, for whoever writes it."""
+    wide = tuple(size + before + after for size, (before, after) in zip(like.shape, border, strict=True))
+    whole = View.contiguous(lowering.room(product(wide) * like.element.bytes), like.element, wide)
+    for axis, (before, after) in enumerate(border):
+        for first, count in ((0, before), (wide[axis] - after, after)):
+            if count == 0:
+                continue
+            shape = (*wide[:axis], count, *wide[axis + 1 :])
+            region = replace(whole, shape=shape, offset=whole.offset + whole.strides[axis] * first)
+            lowering.steps.append(_zeros(lowering, region))
+    inside: Dim = 0
+    for stride, (before, _) in zip(whole.strides, border, strict=True):
+        inside = inside + stride * before
+    return replace(whole, shape=like.shape, offset=inside)
+
+
+def _zeros(lowering: Lowering, region: View) -> NativeStep:
+    zero = lowering.constant(np.zeros((1,) * len(region.shape), numpy_type(region.element)))
+    operand = zero and zero.stretched(region.shape)
+    assert operand is not None  # all its sizes are 1, and the type is that of the region
+    return map_step(Expression((region.element,)), [operand], region, lowering.isa, ())
+
+
+def border_for(lowering: Lowering, outlet: OutletId, form: Form) -> Border:
+    """The zeros that convolutions which read a tensor want around it, in the axes of its view in blocks."""
+    rank = lowering.model.outlet_fact(outlet).rank
+    border: list[tuple[Dim, Dim]] = [(0, 0)] * (rank + 1)
+    for reader in lowering.model.outlet(outlet).successors:
+        op = lowering.model.nodes[reader.node].op
+        if isinstance(op, Conv) and reader.slot == 0 and op.pool.data_format.c_axis(rank) == form.axis:
+            for place, ends in enumerate(ends_of(lowering, op, outlet), start=op.pool.data_format.h_axis):
+                border[place] = (dim_max(border[place][0], ends[0]), dim_max(border[place][1], ends[1]))
+    return tuple(border)
+
+
+def ends_of(lowering: Lowering, op: Conv, outlet: OutletId) -> list[tuple[Dim, Dim]]:
+    """How far the windows of a convolution reach beyond its input, along each spatial axis."""
+    plans = op.pool.plan(op, lowering.model.outlet_fact(outlet).shape)
+    return [(plan.before, dim_max(0, plan.overhang)) for plan in plans]
+
+
+def covers(border: Border, wanted: Border) -> bool:
+    """Whether there are surely as many zeros as are wanted."""
+    pairs = [pair for one, other in zip(border, wanted, strict=True) for pair in zip(one, other, strict=True)]
+    return all(
+        want in (have, 0) or (isinstance(have, int) and isinstance(want, int) and have >= want) for have, want in pairs
+    )
+
+
+def to_blocks(lowering: Lowering, outlet: OutletId, form: Form, border: Border) -> View | None:
+    """A tensor in blocks with so many zeros around it, which is copied where it is not there like this already."""
+    blocked = lowering.blocked.get(outlet)
+    if blocked is not None and blocked.form == form:
+        if covers(blocked.border, border):
+            return blocked.view
+        target = bordered(lowering, blocked.view, border)
+        pairs = [(target, blocked.view)]
+    else:
+        plain = lowering.view(outlet)
+        if plain is None:
+            return None
+        target = bordered(lowering, element_view(lowering, outlet, form), border)
+        pairs = form.parts(target, plain)
+    for into, out_of in pairs:
+        lowering.steps.append(copy_step(out_of, into, lowering.isa, ()))
+    lowering.blocked[outlet] = Blocked(form, target, border)
+    return target
+
+
+def operands_in_blocks(lowering: Lowering, form: Form) -> OperandFn:
+    """Where the operands of a chain on tensors of a form are."""
+
+    def operand(outlet: OutletId, shape: tuple[Dim, ...]) -> View | None:
+        return _operand(lowering, outlet, shape, form)
+
+    return operand
+
+
+def _operand(lowering: Lowering, outlet: OutletId, shape: Sequence[Dim], form: Form) -> View | None:
+    """An operand of element-wise operators on a tensor of ``shape`` in blocks, stretched to that shape.
+
+    ``None`` where it would have to be copied first.
+    """
+    blocked = lowering.blocked.get(outlet)
+    if blocked is not None and blocked.form == form:
+        return blocked.view.stretched(form.shape(shape))
+    plain = lowering.view(outlet)
+    if plain is None or len(plain.shape) != len(shape):
+        return None
+    if is_one(plain.shape[form.axis]):
+        single = replace(plain, shape=(*plain.shape, 1), strides=(*plain.strides, 0))
+        return single.stretched(form.shape(shape))
+    if plain.shape[form.axis] != form.channels:
+        return None
+    if form.channels % form.block:
+        return _constant_in_blocks(lowering, outlet, shape, form)
+    return form.cut(plain, 0, form.blocks, form.block).stretched(form.shape(shape))
+
+
+def _constant_in_blocks(lowering: Lowering, outlet: OutletId, shape: Sequence[Dim], form: Form) -> View | None:
+    """A constant with room for the channels that the last block lacks; ``None`` for what is none."""
+    array = lowering.constant_array(outlet)
+    if array is None:
+        return None
+    missing = form.blocks * form.block - form.channels
+    view = lowering.constant(np.pad(array, [(0, missing if axis == form.axis else 0) for axis in range(array.ndim)]))
+    return view and form.cut(view, 0, form.blocks, form.block).stretched(form.shape(shape))

@@ -1,0 +1,283 @@
+"""Convolutions, on tensors in blocks of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tract_core.dims import Dim, product
+from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Add
+from tract_core.ops.conv import Conv
+from tract_core.plugins.keys import Array
+from tract_core.plugins.tables import Rows
+from tract_cpu.kernels.conv import ConvPlan
+from tract_cpu.kernels.expressions import Apply, Expression, element_of
+from tract_cpu.lower.blocked import bordered, ends_of, form_of, new_blocked, operands_in_blocks, to_blocks
+from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.form import Form
+from tract_cpu.lower.fusion import Chain, extended
+from tract_cpu.lower.loops import Loop, collapsed
+from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.program import Argument, NativeStep
+from tract_cpu.lower.views import View
+
+ROWS = Rows()
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """One spatial axis: where it is in the tensors, and how the window moves along it."""
+
+    place: int
+    window: int = 1
+    stride: int = 1
+    dilation: int = 1
+    before: Dim = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What a convolution reads, in axes as a tensor in blocks has. ``block``: channels that follow each other."""
+
+    view: View
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """All that a convolution is made of.
+
+    ``form``: of the result; ``axes``: the spatial ones; ``weights``: output channels, input channels of a group,
+    window; ``has_batch``: whether there are several inputs, along the first axis.
+    """
+
+    form: Form
+    axes: tuple[_Axis, ...]
+    source: _Source
+    weights: Array
+    groups: int
+    chain: Chain
+    result: View
+    has_batch: bool
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether each channel is summed alone."""
+        return self.weights.shape[1] == 1 and self.groups == self.weights.shape[0] and self.groups > 1
+
+
+@ROWS.row(CPU, Conv)
+def lower_conv(op: Conv, site: Site) -> str | None:
+    """A direct convolution, with its bias and the element-wise operators behind it."""
+    why = _unfit(op, site)
+    if why is not None:
+        return why
+    data, layout = site.node.inputs[0], op.pool.data_format
+    shape = site.facts()[0].shape
+    axis = layout.c_axis(len(shape))
+    form = form_of(site.lowering, site.outlet, axis)
+    source = _source(op, site, data, axis)
+    chain = form and _chain(site, form)
+    weights = site.array(1)
+    if form is None or source is None or chain is None or weights is None:
+        return "the number of channels is not known, or native code cannot read the data"
+    plans = enumerate(op.pool.plan(op, shape), start=layout.h_axis)
+    windows = [(place, plan.window, plan.before) for place, plan in plans]
+    axes = tuple(_Axis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)
+    if not isinstance(source.view.strides[axes[-1].place], int):
+        return "how far apart neighbours in a row lie is not known"
+    result = new_blocked(site.lowering, chain.outlet, form)
+    kernel = op.kernel_format.to_oihw(weights)
+    site.add(_step(site, _Parts(form, axes, source, kernel, op.group, chain, result, layout.has_n)))
+    return None
+
+
+def lower_pointwise(site: Site, data: OutletId, weights: Array, axis: int) -> str | None:
+    """The product of a matrix, [output channels, input channels], with the channels at every position of a tensor.
+
+    ``axis``: where the channels are, 0, or 1 behind a batch, in the data and in the result.
+    """
+    form, given, element = form_of(site.lowering, site.outlet, axis), form_of(site.lowering, data, axis), site.result()
+    if form is None or given is None or element is None:
+        return "the number of channels is not known"
+    rank = site.lowering.model.outlet_fact(data).rank
+    view = to_blocks(site.lowering, data, given, ((0, 0),) * (rank + 1))
+    if view is None:
+        return "native code cannot read the data"
+    start = Chain(Expression((element,)), (), site.outlet, (site.node.node,))
+    chain = extended(site.lowering, start, operands_in_blocks(site.lowering, form))
+    result = new_blocked(site.lowering, chain.outlet, form)
+    axes = tuple(map(_Axis, range(axis + 1, rank)))
+    parts = _Parts(form, axes, _Source(view, given.block), weights, 1, chain, result, bool(axis))
+    site.add(_step(site, parts))
+    return None
+
+
+def _unfit(op: Conv, site: Site) -> str | None:
+    x, weights, *_ = site.facts()
+    if op.q_output is not None:
+        return "there is no native code for quantised convolutions yet"
+    if not x.datum_type.is_float() or weights.datum_type != x.datum_type:
+        return f"there is no native code for convolutions of {x.datum_type.short} yet"
+    if site.array(1) is None or site.array(2) is None:
+        return "native code wants weights and bias that are part of the model"
+    inputs, outputs = op.kernel_format.i_axis(weights.rank), op.kernel_format.o_axis(weights.rank)
+    counts = int(weights.shape[outputs]), int(weights.shape[inputs])
+    if 0 in counts or 0 in op.pool.kernel_shape:
+        return "there is nothing to compute"
+    lanes = site.isa.lanes(64 if x.datum_type.itemsize > 4 else 32)
+    depthwise = counts == (op.group, 1)
+    if op.group > 1 and not depthwise and (counts[0] // op.group % lanes or counts[1] % lanes):
+        return "native code wants groups of whole blocks of channels"
+    return None
+
+
+def _source(op: Conv, site: Site, data: OutletId, axis: int) -> _Source | None:
+    """The data with the zeros around it that windows reach: in blocks, or, where there are few channels, as it lies."""
+    lowering = site.lowering
+    form = form_of(lowering, data, axis)
+    if form is None:
+        return None
+    ends, start = ends_of(lowering, op, data), op.pool.data_format.h_axis
+    rank = lowering.model.outlet_fact(data).rank
+    border = tuple(ends[one - start] if start <= one < start + len(ends) else (0, 0) for one in range(rank))
+    if form.channels >= form.block or op.group > 1 or not lowering.is_plain(data):
+        view = to_blocks(lowering, data, form, (*border, (0, 0)))
+        return view and _Source(view, form.block)
+    plain = lowering.view(data)
+    if plain is None:
+        return None
+    if any(end != 0 for pair in border for end in pair):
+        wide = bordered(lowering, plain, border)
+        lowering.steps.append(copy_step(plain, wide, site.isa, ()))
+        plain = wide
+    return _Source(replace(form, block=form.channels).cut(plain, 0, 1, form.channels), form.channels)
+
+
+def _chain(site: Site, form: Form) -> Chain | None:
+    """The bias, and what is behind the convolution. The sum is the first operand, in the type in which it is summed."""
+    lowering, element, array = site.lowering, site.result(), site.array(2)
+    if array is None or element is None:
+        return None
+    shape = tuple(lowering.model.outlet_fact(site.outlet).shape)
+    padded = np.zeros(form.blocks * form.block, array.dtype)
+    padded[: form.channels] = array.reshape(-1)
+    sizes = [form.blocks if place == form.axis else 1 for place in range(len(shape))]
+    view = lowering.constant(padded.reshape(*sizes, form.block))
+    bias = view and view.stretched(form.shape(shape))
+    add = element_of(lowering.model.registry, Add(), [element])
+    if bias is None or add is None:
+        return None
+    expression = Expression((element.computed, element), (Apply(Add(), (0, 1), element, add.emit),))
+    start = Chain(expression, (bias,), site.outlet, (site.node.node,))
+    return extended(lowering, start, operands_in_blocks(lowering, form))
+
+
+def _step(site: Site, parts: _Parts) -> NativeStep:
+    """The call of the kernel."""
+    form, source, kernel = parts.form, parts.source.view, parts.weights
+    groups = 1 if parts.depthwise else parts.groups
+    views = (*parts.chain.operands, parts.result)
+    loops = _loops(parts, views)
+    blocks = form.blocks // groups
+    columns, vectors = _tile(site, loops[-1].size, blocks, depthwise=parts.depthwise)
+    packed = _packed(kernel, groups, vectors * form.block, parts.source.block, depthwise=parts.depthwise)
+    weights = site.lowering.constant(packed)
+    assert weights is not None  # its type is that of the data
+    channel, column = source.strides[-1], loops[-1].strides[0]
+    assert isinstance(column, int)  # the caller asked
+    windows = list(parts.axes) if _moves(parts) else []
+    plan = ConvPlan(
+        spatial=len(loops),
+        columns=columns,
+        vectors=vectors,
+        lanes=form.block,
+        block=parts.source.block,
+        channel_step=channel if isinstance(channel, int) else None,
+        column_step=column,
+        depthwise=parts.depthwise,
+        element=source.element,
+        weights=weights.element,
+        expression=parts.chain.expression,
+        along_channels=tuple(view.strides[-1] != 0 for view in parts.chain.operands),
+    )
+    runs = -(-blocks // vectors)
+    block = source.strides[form.axis]
+    per_group = kernel.shape[1] // parts.source.block if groups > 1 else 0
+    arguments: list[Argument] = [groups, blocks, runs, kernel.shape[1]]
+    arguments += [loop.size for loop in loops]
+    arguments += [one.window for one in windows] or [1] * len(loops)
+    arguments += [_first(parts).address, source.strides[0] if parts.has_batch else 0, block * per_group, block, channel]
+    arguments += [loop.strides[0] for loop in loops]
+    arguments += [source.strides[one.place] * one.dilation for one in windows] or [0] * len(loops)
+    arguments += [weights.address, packed.shape[-1]]
+    for number, view in enumerate(views, start=1):
+        arguments += [view.address, view.strides[0] if parts.has_batch else 0, view.strides[form.axis]]
+        arguments += [loop.strides[number] for loop in loops]
+    count = parts.result.shape[0] if parts.has_batch else 1
+    tasks = product([count, groups, runs, *(loop.size for loop in loops[:-1])])
+    work = product(parts.result.shape) * prod(kernel.shape[1:])
+    return NativeStep(plan, tuple(arguments), tasks, parts.chain.nodes, (parts.result.storage,), work=work)
+
+
+def _moves(parts: _Parts) -> bool:
+    """Whether windows are larger than one element."""
+    return any(one.window > 1 for one in parts.axes)
+
+
+def _loops(parts: _Parts, views: Sequence[View]) -> list[Loop]:
+    """The loops over positions of the result. Strides: of what a window reads first, of operands, of the result."""
+    sizes = [parts.result.shape[one.place] for one in parts.axes]
+    source = [parts.source.view.strides[one.place] * one.stride for one in parts.axes]
+    strides = [source, *([view.strides[one.place] for one in parts.axes] for view in views)]
+    if _moves(parts):
+        return [Loop(size, tuple(one[axis] for one in strides)) for axis, size in enumerate(sizes)]
+    return collapsed(sizes, strides) or [Loop(1, (0,) * len(strides))]
+
+
+def _first(parts: _Parts) -> View:
+    """The data from what the first window reads first on."""
+    source = parts.source.view
+    offset = source.offset
+    for one in parts.axes:
+        offset = offset - source.strides[one.place] * one.before
+    return replace(source, offset=offset)
+
+
+def _tile(site: Site, width: Dim, blocks: int, *, depthwise: bool) -> tuple[int, int]:
+    """Columns and vectors of a tile: as many sums as registers hold, in columns that fill the row.
+
+    ``width``: of a row of the result; ``blocks``: of output channels. A tile of more vectors reads less of the data.
+    """
+    room = site.isa.registers - 4
+    if depthwise:
+        return (min(room // 2, width) if isinstance(width, int) and width else room // 2), 1
+    choices = [(room // vectors, vectors) for vectors in (1, 2, 4) if vectors <= blocks]
+    filled = [(_filling(width, columns), vectors) for columns, vectors in choices]
+    return min(filled, key=lambda one: (one[0] + one[1]) / (one[0] * one[1]))
+
+
+def _filling(width: Dim, columns: int) -> int:
+    """About as many columns, so that a row is made of whole tiles."""
+    if not isinstance(width, int) or not width:
+        return columns
+    return -(-width // -(-width // columns))
+
+
+def _packed(kernel: Array, groups: int, width: int, block: int, *, depthwise: bool) -> Array:
+    """Weights [output channels, input channels, window] in the order of the kernel: [groups * runs, ...].
+
+    ``width``: output channels of a run; ``block``: input channels that follow each other.
+    """
+    outputs, inputs = kernel.shape[0] // groups, kernel.shape[1]
+    runs, taps = -(-outputs // width), prod(kernel.shape[2:])
+    wide: Any = np.zeros((groups, runs * width, inputs, taps), kernel.dtype)
+    wide[:, :outputs] = kernel.reshape(groups, outputs, inputs, taps)
+    cut = wide.reshape(groups * runs, width, inputs, taps)
+    pieces = [cut[:, :, first : first + block].transpose(0, 3, 2, 1) for first in range(0, inputs, block)]
+    return np.concatenate([piece.reshape(groups * runs, -1) for piece in pieces], axis=1)

@@ -1,0 +1,61 @@
+"""Tensors whose channels lie in blocks of as many as a vector has lanes: what convolutions read and write.
+
+Such a tensor is a view with one more axis. Where the channels were, there are blocks of them; the last axis has the
+channels of one block. Channels that the last block lacks have room too, but what stands there is never read. Around its
+spatial axes may lie a border of zeros, which the windows of a convolution read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tract_core.dims import Dim
+from tract_cpu.lower.views import View
+
+Border = tuple[tuple[Dim, Dim], ...]
+"""How many zeros lie before and after the elements, along each axis of a view."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the channels of a tensor are cut. ``axis``: where they are; ``channels``: how many; ``block``: of a block."""
+
+    axis: int
+    channels: int
+    block: int
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return -(-self.channels // self.block)
+
+    def shape(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
+        """The shape of the view."""
+        return (*shape[: self.axis], self.blocks, *shape[self.axis + 1 :], self.block)
+
+    def cut(self, plain: View, first: int, count: int, lanes: int) -> View:
+        """Some blocks of a view whose channels are not cut, as if they were."""
+        step = plain.strides[self.axis]
+        shape = (*plain.shape[: self.axis], count, *plain.shape[self.axis + 1 :], lanes)
+        strides = (*plain.strides[: self.axis], step * self.block, *plain.strides[self.axis + 1 :], step)
+        return replace(plain, shape=shape, strides=strides, offset=plain.offset + step * (first * self.block))
+
+    def parts(self, blocked: View, plain: View) -> list[tuple[View, View]]:
+        """The same elements in both: those of whole blocks, and those of the last one where it is not whole."""
+        whole, rest = divmod(self.channels, self.block)
+        cuts = [(0, whole, self.block), (whole, 1, rest)]
+        return [(self._some(blocked, *cut), self.cut(plain, *cut)) for cut in cuts if cut[1] and cut[2]]
+
+    def _some(self, blocked: View, first: int, count: int, lanes: int) -> View:
+        shape = (*blocked.shape[: self.axis], count, *blocked.shape[self.axis + 1 : -1], lanes)
+        return replace(blocked, shape=shape, offset=blocked.offset + blocked.strides[self.axis] * first)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A tensor in blocks, and the zeros around it."""
+
+    form: Form
+    view: View
+    border: Border
