@@ -16,6 +16,7 @@ SCRIPTS = (
     "bench_trees.py",
     "bench_calling.py",
     "bench_moves.py",
+    "bench_rows.py",
 )
 DIGITS = Path(__file__).parents[1] / "examples" / "digits" / "digits.onnx"
 

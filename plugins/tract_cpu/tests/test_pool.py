@@ -12,7 +12,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.pool import MaxPool, SumPool, max_pool, sum_pool
 from tract_core.ops.pool_spec import DataFormat, Explicit, ExplicitOnnxPool, PoolSpec, SameLower, SameUpper, Valid
 
-SPATIAL = {1: [(1,), (2,), (37,), (300,)], 2: [(2, 3), (7, 33), (40, 70)], 3: [(3, 4, 35)]}
+SPATIAL = {1: [(1,), (2,), (170,)], 2: [(2, 3), (7, 70)], 3: [(3, 4, 35)]}
 
 
 def specs(layout: DataFormat, rank: int) -> list[PoolSpec]:

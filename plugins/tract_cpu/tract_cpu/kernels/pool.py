@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tract_core.ops.pool_spec import Window
 from tract_core.ops.reduce import Reducer
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.kernels.reducers import REDUCTIONS
+from tract_cpu.kernels.reducers import REDUCTIONS, Reduction
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.function import where
 from tract_cpu.language.types import ElementType
@@ -89,6 +89,25 @@ class _Axis:
         return where(found < self.window.kernel, found, self.window.kernel)
 
 
+class _Total:
+    """What elements are reduced to, one after the other."""
+
+    def __init__(self, k: Kernel, how: Reduction, type_: ElementType, lanes: int) -> None:
+        self._k, self._how = k, how
+        self._kept = [k.variable(one) for one in how.start(k, type_, lanes)]
+
+    def add(self, element: Value) -> None:
+        """One more element in each lane."""
+        found = self._how.add(tuple(one.value for one in self._kept), element, self._k.index(0))
+        for one, value in zip(self._kept, found, strict=True):
+            one.value = value
+
+    @property
+    def value(self) -> Value:
+        """What they are reduced to."""
+        return self._how.finish(tuple(one.value for one in self._kept), self._k.index(0))
+
+
 class _Pool:
     """The pool while it is written. ``_channels``: how many elements of a line stand side by side at each position."""
 
@@ -134,12 +153,8 @@ class _Pool:
         inside = self._line.at(first)
 
         def column(place: Value, lanes: int, mask: Value | None) -> None:
-            total = k.variable(self._how.start(k, self._type, lanes)[0])
-
-            def add(at: Buffer) -> None:
-                total.value = self._added(total.value, at.vector(place, lanes, mask))
-
-            self._every(source, ranges, 0, add)
+            total = _Total(k, self._how, self._type, lanes)
+            self._every(source, ranges, 0, lambda at: total.add(at.vector(place, lanes, mask)))
             inside.put(place, total.value, mask)
 
         self._vectors(size, column)
@@ -155,9 +170,6 @@ class _Pool:
         with self.k.loop(f"kernel{axis}", stop, first) as position:
             at = source.at(position * one.window.dilation * one.stride)
             self._every(at, ranges, axis + 1, visit)
-
-    def _added(self, total: Value, element: Value) -> Value:
-        return self._how.add((total,), element, self.k.index(0))[0]
 
     # ---- the last axis
 
@@ -208,14 +220,14 @@ class _Pool:
     ) -> Value:
         """What a window, or one for each lane, reads of a line. ``apart``: how far positions are, in elements."""
         window, how = self._axes[-1].window, REDUCTIONS[reducer or self.plan.reducer]
-        total = self.k.variable(how.start(self.k, self._type, lanes)[0])
+        total = _Total(self.k, how, self._type, lanes)
         with self.k.loop("window", window.kernel) as position:
             place = first + position * window.dilation * apart
             if lanes and window.stride == 2 and not side_by_side:
                 element = line.vector(place, lanes).every_other(line.vector(place + lanes, lanes))
             else:
                 element = line.vector(place, lanes)
-            total.value = how.add((total.value,), element, position)[0]
+            total.add(element)
         return total.value
 
     def _fill_ones(self) -> None:

@@ -40,11 +40,11 @@ def _second(kept: Kept, count: Value) -> Value:
     return kept[1]
 
 
-def _plain(first: Callable[[ElementType], float] | float, join: Callable[[Value, Value], Value]) -> Reduction:
+def _plain(first: float, join: Callable[[Value, Value], Value]) -> Reduction:
     """One value is kept, and joined with each element."""
 
     def start(f: Function, type_: ElementType, lanes: int) -> Kept:
-        return (f.constant(first(type_) if callable(first) else first, type_, lanes),)
+        return (f.constant(first, type_, lanes),)
 
     def add(kept: Kept, x: Value, position: Value) -> Kept:
         return (join(kept[0], x),)
@@ -66,18 +66,31 @@ def highest(type_: ElementType) -> float:
     return (1 << type_.bits - (type_.kind == "i")) - 1
 
 
-def smaller(a: Value, b: Value) -> Value:
-    """The smaller one; not a number if either is not."""
-    if a.type is BOOL:
-        return a & b
-    return where((a < b) | a.differs(a), a, b) if a.type.kind == "f" else where(a < b, a, b)
+def _extreme(worst: Callable[[ElementType], float], *, largest: bool) -> Reduction:
+    """An extreme is kept, and of floats, whether any was not a number: comparing says nothing of those."""
 
+    def start(f: Function, type_: ElementType, lanes: int) -> Kept:
+        best = f.constant(worst(type_), type_, lanes)
+        return (best, f.constant(0, BOOL, lanes)) if type_.kind == "f" else (best,)
 
-def larger(a: Value, b: Value) -> Value:
-    """The larger one; not a number if either is not."""
-    if a.type is BOOL:
-        return a | b
-    return where((a > b) | a.differs(a), a, b) if a.type.kind == "f" else where(a > b, a, b)
+    def better(best: Value, x: Value) -> Value:
+        if x.type is BOOL:
+            return best | x if largest else best & x
+        return where(x > best if largest else x < best, x, best)
+
+    def merge(a: Kept, b: Kept) -> Kept:
+        return (better(a[0], b[0]), *(one | other for one, other in zip(a[1:], b[1:], strict=True)))
+
+    def add(kept: Kept, x: Value, position: Value) -> Kept:
+        return (better(kept[0], x), *(one | x.differs(x) for one in kept[1:]))
+
+    def finish(kept: Kept, count: Value) -> Value:
+        found = kept[0]
+        for none in kept[1:]:
+            found = where(none, found.like(float("nan")), found)
+        return found
+
+    return Reduction(start, add, merge, finish)
 
 
 def _arg(*, largest: bool, last: bool) -> Reduction:
@@ -117,13 +130,13 @@ _SUM: Final = _plain(0, lambda a, b: a + b)
 REDUCTIONS: Final = {
     Reducer.SUM: _SUM,
     Reducer.PROD: _plain(1, lambda a, b: a * b),
-    Reducer.MIN: _plain(highest, smaller),
-    Reducer.MAX: _plain(lowest, larger),
+    Reducer.MIN: _extreme(highest, largest=False),
+    Reducer.MAX: _extreme(lowest, largest=True),
     Reducer.ARG_MIN_FIRST: _arg(largest=False, last=False),
     Reducer.ARG_MIN_LAST: _arg(largest=False, last=True),
     Reducer.ARG_MAX_FIRST: _arg(largest=True, last=False),
     Reducer.ARG_MAX_LAST: _arg(largest=True, last=True),
     Reducer.MEAN_OF_SQUARES: Reduction(_SUM.start, _sum_of_squares, _SUM.merge, _mean),
-    Reducer.ALL: _plain(highest, smaller),
-    Reducer.ANY: _plain(lowest, larger),
+    Reducer.ALL: _extreme(highest, largest=False),
+    Reducer.ANY: _extreme(lowest, largest=True),
 }

@@ -63,6 +63,7 @@ class Pass:
 
     ``once``: computed before it, for the whole row. ``reloads``: read from tensors instead of being computed again.
     ``each``: computed at each position, in order. ``folds``: what is reduced. ``writes``: what goes to which tensor.
+    ``vectors``: how many vectors of a row are computed side by side, where lanes go along it.
     """
 
     once: tuple[int, ...]
@@ -70,14 +71,15 @@ class Pass:
     each: tuple[int, ...]
     folds: tuple[int, ...]
     writes: tuple[tuple[int, int], ...]
+    vectors: int
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
     """How positions are cut into vectors.
 
-    ``count``: how many lanes a vector has, 0 for single numbers. ``vectors``: how many are computed side by side.
-    ``masked``: whether what is left over is computed under a mask. ``across``: whether lanes are neighbouring rows.
+    ``count``: how many lanes a vector has, 0 for single numbers. ``vectors``: how many are computed side by side where
+    ``across``, which says that lanes are neighbouring rows. ``masked``: whether what is left is computed under a mask.
     """
 
     count: int
@@ -238,17 +240,18 @@ class _Rows:
     def _pass_along(self, one: Pass, places: Sequence[Buffer], row: _Spot) -> None:
         """A pass over one row, vectors of positions at a time."""
         k, lanes = self.k, self.plan.lanes
-        vectors = [self._kept_of(one, lanes.count, row) for _ in range(lanes.vectors if lanes.count else 0)]
+        vectors = [self._kept_of(one, lanes.count, row) for _ in range(one.vectors if lanes.count else 0)]
         singles = self._kept_of(one, 0, row)
         with self._positions(places, self.plan.inner - 1) as (_, at):
             size = self._inner[-1]
             whole = size - size % lanes.count if lanes.count else k.index(0)
             if lanes.count:
-                many = size - size % lanes.block
-                with k.loop("vectors", many, step=lanes.block) as begin:
+                block = lanes.count * one.vectors
+                many = size - size % block
+                with k.loop("vectors", many, step=block) as begin:
                     for number, spot in enumerate(vectors):
                         self._vector(one, at, spot, begin + number * lanes.count, None)
-                if lanes.vectors > 1:
+                if one.vectors > 1:
                     with k.loop("vector", whole, many, lanes.count) as begin:
                         self._vector(one, at, vectors[0], begin, None)
             if lanes.count and lanes.masked:

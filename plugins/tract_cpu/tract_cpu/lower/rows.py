@@ -51,6 +51,9 @@ _ALIGNED: Final = 64
 _SIDE_BY_SIDE: Final = 4
 """How many vectors are computed side by side where few operations are done on each, to hide how long one takes."""
 
+_COSTLY_SIDE_BY_SIDE: Final = 2
+"""The same, where some of these operations take many instructions."""
+
 _FEW: Final = 8
 """How many operations that is."""
 
@@ -161,9 +164,17 @@ class _Passes:
             return step.operands
         return (step.operand,) if isinstance(step, Fold) else ()
 
-    def costly(self) -> bool:
-        """Whether any pass takes more than a few operations per position."""
-        return any(self._costly) or max(len(draft.each) for draft in self.drafts) > _FEW
+    def vectors(self, draft: _Draft) -> int:
+        """How many vectors a pass computes side by side: more where there is less to do for each."""
+        if len(draft.each) > _FEW:
+            return 1
+        return _COSTLY_SIDE_BY_SIDE if any(self._costly[n] for n in draft.each) else _SIDE_BY_SIDE
+
+    def vectors_across(self, registers: int) -> int:
+        """The same for neighbouring rows, through all passes. A plain reduction reads as long pieces as it can."""
+        if len(self.drafts) == 1 and len(self.drafts[0].each) == len(self.drafts[0].folds) == 1:
+            return registers // 2
+        return min(map(self.vectors, self.drafts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +246,10 @@ class _Loops:
         count = self.isa.lanes(widest_bits(types))
         elements = [*(view.element for view in self.nest.tensors), *(view.element for _, view in self.written)]
         masked = self.isa.masks_bits <= min(one.bytes * 8 for one in elements)
-        vectors = 1 if self.passes.costly() else _SIDE_BY_SIDE
+        vectors = self.passes.vectors_across(self.isa.registers)
         along = {place for n, place in self._places() if n in self.rows}
         if inner and _fits(inner[-1], along):
-            return Lanes(count, vectors, masked, across=False)
+            return Lanes(count, 1, masked, across=False)
         if outer and _fits(outer[-1], {place for _, place in self._places()}):
             return Lanes(count, vectors, masked, across=True)
         return Lanes(0, 1, masked=False, across=False)
@@ -249,7 +260,7 @@ class _Loops:
         writes += [(n, memory[n]) for n in sorted(draft.writes & set(stored))]
         reloads = [(n, memory[n]) for n in sorted(draft.reloads)]
         once, each, folds = (tuple(sorted(one)) for one in (draft.once, draft.each, draft.folds))
-        return Pass(once, tuple(reloads), each, folds, tuple(writes))
+        return Pass(once, tuple(reloads), each, folds, tuple(writes), self.passes.vectors(draft))
 
 
 def _fits(loop: Loop, written: set[int]) -> bool:
