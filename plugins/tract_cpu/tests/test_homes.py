@@ -91,3 +91,27 @@ def test_parts_from_anywhere_are_put_together(isa) -> None:
     plan = CpuPlan(wire.model, isa)
     x = np.arange(4, dtype="f4")
     np.testing.assert_array_equal(plan.spawn().run([x])[0], np.cumsum(np.concatenate([np.cumsum(x * x), -x])))
+
+
+def test_a_part_is_written_at_once_whoever_else_reads_it(isa) -> None:
+    wire = Wiring("1,P,3,f32", "1,S,3,f32")
+    past, new = wire.sources
+    key = wire(Square(), new)
+    wire.model.set_outputs([wire(TypedConcat(1), past, key), wire(Neg(), key)])
+    plan = CpuPlan(wire.model, isa)
+    assert len(native(plan)) == 3  # Square, the copy of what was there, and Neg
+    for p, s in ((2, 1), (0, 3), (5, 0)):
+        a, b = np.full((1, p, 3), 7, "f4"), np.arange(3 * s, dtype="f4").reshape(1, s, 3)
+        whole, negated = plan.spawn().run([a, b])
+        np.testing.assert_array_equal(whole, np.concatenate([a, b * b], 1))
+        np.testing.assert_array_equal(negated, -b * b)
+
+
+def test_a_tensor_that_is_put_together_with_itself(isa) -> None:
+    wire = Wiring("N,2,f32")
+    squared = wire(Square(), *wire.sources)
+    wire.model.set_outputs([wire(Neg(), wire(TypedConcat(0), squared, squared))])
+    x = np.arange(6, dtype="f4").reshape(3, 2)
+    plan = CpuPlan(wire.model, isa)
+    assert len(native(plan)) == 3
+    np.testing.assert_array_equal(plan.spawn().run([x])[0], -np.concatenate([x * x, x * x]))

@@ -12,6 +12,7 @@ from tract_core.testing.case import CASES
 AT_LEAST = {
     "axis": 24,
     "broadcast": 8,
+    "check": 4,
     "concat": 10,
     "downsample": 10,
     "gather": 21,

@@ -14,7 +14,9 @@ _ELEMENTS: Final = ("elementwise", "binary", "transcendental")
 _LOWERED: Final = (
     "axis",
     "broadcast",
+    "check",
     "concat",
+    "const",
     "conv",
     "downsample",
     "einsum",
@@ -22,6 +24,7 @@ _LOWERED: Final = (
     "one_hot",
     "pad",
     "pool",
+    "range",
     "scatter",
     "slice",
     "tile",

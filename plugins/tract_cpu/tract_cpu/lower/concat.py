@@ -21,8 +21,9 @@ def lower_concat(op: TypedConcat, site: Site) -> str | None:
     steps: list[NativeStep] = []
     for x in inputs:
         size = x.shape[op.axis]
-        if not site.lowering.homes.is_part(x):
-            steps.append(copy_step(x, result.part(op.axis, start, size), site.isa, ()))
+        place = result.part(op.axis, start, size)
+        if not site.lowering.homes.is_there(x, place):
+            steps.append(copy_step(x, place, site.isa, ()))
         start = start + size
     if steps:
         site.add_all(steps)

@@ -48,23 +48,27 @@ class Homes:
         self._known[outlet] = found
         return found
 
-    def is_part(self, view: View) -> bool:
-        """Whether a tensor lies where it belongs in the one that it is put together to."""
-        return view.storage in self._parts and view.is_contiguous
+    def is_there(self, view: View, place: View) -> bool:
+        """Whether a tensor lies where it would have to be copied to, both without gaps."""
+        if view.storage not in self._parts or not view.is_contiguous:
+            return False
+        here, there = self._address(view.address), self._address(place.address)
+        return here == there
 
     def _beyond(self, outlet: OutletId) -> Storage | None:
-        """Where the only reader would have it; ``None`` where it can be anywhere."""
+        """Where the first of its readers would have it that minds; ``None`` where it can be anywhere."""
         model = self._lowering.model
-        readers = model.outlet(outlet).successors
-        if len(readers) != 1:
-            return None
-        (reader,) = readers
-        if self._lowering.why_unfit(reader.node) is not None:
-            return None
-        op, result = model.nodes[reader.node].op, OutletId(reader.node)
-        if isinstance(op, AddAxis | RmAxis | Reshape):
-            return self._known.get(result) or self._beyond(result)
-        return self._part(op, result, reader.slot) if isinstance(op, TypedConcat) else None
+        for reader in sorted(model.outlet(outlet).successors):
+            if self._lowering.why_unfit(reader.node) is not None:
+                continue
+            op, result, found = model.nodes[reader.node].op, OutletId(reader.node), None
+            if isinstance(op, AddAxis | RmAxis | Reshape):
+                found = self._known.get(result) or self._beyond(result)
+            elif isinstance(op, TypedConcat):
+                found = self._part(op, result, reader.slot)
+            if found is not None:
+                return found
+        return None
 
     def _part(self, op: TypedConcat, result: OutletId, slot: int) -> Storage | None:
         """The part of a tensor, where that has no gaps as it lies in the whole."""

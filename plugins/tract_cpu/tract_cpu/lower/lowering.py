@@ -38,7 +38,10 @@ CPU: TableKey[type, LowerFn] = TableKey("cpu", "how native code computes an oper
 
 
 class Lowering:
-    """A program while it is made. ``taken``: nodes that were computed together with one before them."""
+    """A program while it is made.
+
+    ``taken``: nodes that were computed together with one before them. ``given``: symbols that the inputs give values.
+    """
 
     def __init__(self, model: TypedModel, isa: Isa) -> None:
         self.model = model
@@ -53,7 +56,7 @@ class Lowering:
         self._constants: list[Array] = []
         self._arena: list[Dim] = []
         self._hosted = 0
-        self._given = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs]).symbols
+        self.given = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs]).symbols
         self.homes = Homes(self)
         for number, outlet in enumerate(model.inputs):
             fact = model.outlet_fact(outlet)
@@ -70,7 +73,7 @@ class Lowering:
         """Why native code cannot compute a node whose operator has some, as its types or sizes are beyond it."""
         typed = self.model.nodes[node]
         for fact in (self.model.outlet_fact(outlet) for outlet in [*typed.outlets(), *typed.inputs]):
-            if not fact.shape.symbols() <= self._given:
+            if not fact.shape.symbols() <= self.given:
                 return "sizes are only known in the middle of the run"
             if self.element(fact.datum_type.storage) is None:
                 return f"native code does not know {fact.datum_type.short}"

@@ -1,0 +1,55 @@
+"""Sizes, which are arguments of kernels, as elements of tensors; and sizes that must be equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.language.types import INDEX
+
+
+@dataclass(frozen=True, slots=True)
+class SizesPlan:
+    """Writes ``count`` sizes as 64-bit integers."""
+
+    count: int
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "sizes"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"sizes {self.count}"
+
+    def emit(self, k: Kernel) -> None:
+        """result[i] = the i-th size, by whoever does task 0."""
+        result = k.memory(INDEX)
+        with k.loop("task", k.end, k.begin):
+            for place in range(self.count):
+                result[place] = k.size()
+
+
+@dataclass(frozen=True, slots=True)
+class EqualPlan:
+    """Refuses unless the sizes of ``count`` pairs are equal."""
+
+    count: int
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "check"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"equal {self.count}"
+
+    def emit(self, k: Kernel) -> None:
+        """The status becomes 1 where the two sizes of a pair differ."""
+        status = k.memory(INDEX)
+        with k.loop("task", k.end, k.begin):
+            for _ in range(self.count):
+                with k.when(k.size().differs(k.size())):
+                    status[0] = k.index(1)

@@ -1,0 +1,27 @@
+"""Shapes that must be what a file says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tract_core.dims import symbols_of
+from tract_core.ops.check import CheckShape
+from tract_core.plugins.tables import Rows
+from tract_cpu.kernels.sizes import EqualPlan
+from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.program import STATUS, NativeStep
+
+ROWS = Rows()
+
+
+@ROWS.row(CPU, CheckShape)
+def lower_check(op: CheckShape, site: Site) -> str | None:
+    """A view, and a kernel that refuses where a size differs."""
+    (x,) = site.known_inputs()
+    pairs = [(size, wanted) for size, wanted in zip(x.shape, op.shape, strict=True) if wanted not in {None, size}]
+    if any(wanted is not None and not symbols_of(wanted) <= site.lowering.given for _, wanted in pairs):
+        return "sizes are only known in the middle of the run"
+    sizes = [size for pair in pairs for size in pair if size is not None]
+    site.lowering.place(site.outlet, replace(x, shape=tuple(site.node.facts[0].shape)))
+    site.add_all([NativeStep(EqualPlan(len(pairs)), (STATUS, *sizes), 1, (), (x.storage,))])
+    return None

@@ -1,0 +1,26 @@
+"""Numbers at equal distances, where their count is known when a run begins."""
+
+from __future__ import annotations
+
+from tract_core.dims import ceil_div
+from tract_core.ops.range import Range
+from tract_core.plugins.tables import Rows
+from tract_cpu.kernels.range import CHUNK, RangePlan
+from tract_cpu.language.types import U64
+from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.program import STATUS, NativeStep
+
+ROWS = Rows()
+
+
+@ROWS.row(CPU, Range)
+def lower_range(op: Range, site: Site) -> str | None:
+    """One kernel, which also sees whether the inputs give as many numbers as were announced."""
+    bounds = site.known_inputs()
+    if bounds[0].element == U64:
+        return "native code counts with signed integers"
+    result = site.lowering.new(site.outlet)
+    arguments = (op.length, *(one.address for one in bounds), result.address, STATUS)
+    tasks = ceil_div(op.length + 1, CHUNK)  # one at least, which looks at the inputs
+    site.add_all([NativeStep(RangePlan(result.element), arguments, tasks, (), (result.storage,), work=op.length)])
+    return None
