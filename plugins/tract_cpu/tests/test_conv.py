@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +14,14 @@ from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Max
 from tract_core.ops.conv import Conv, KernelFormat, reference
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.pool_spec import DataFormat, Explicit, Padding, PoolSpec, SameLower, SameUpper, Valid
+from tract_core.plugins.keys import Array
+from tract_core.runtime.parts import Part
 
 SAME = SameUpper()
 
@@ -171,3 +175,22 @@ def test_nothing_is_hidden_by_zeros_around(isa: Isa) -> None:
         np.testing.assert_array_equal(
             np.isnan(plan.spawn().run([x])[0]), np.isnan(reference(shape.op, x, weights, bias))
         )
+
+
+def test_tensors_in_blocks_are_shown_and_exchanged(isa: Isa) -> None:
+    shape = Shape(16, 20, (5, 6), (3, 3))
+    x, weights, bias = arrays(shape, "f4")
+    model = wired(shape, weights, bias, "2,16,5,6,f32")
+    again = Shape(20, 8, (5, 6), (3, 3))
+    _, further, more = arrays(again, "f4")
+    inputs = [model.outputs[0], model.add_const("w2", further), model.add_const("b2", more)]
+    model.set_outputs(model.wire_node("again", again.op, inputs))
+    wanted, seen = reference(shape.op, x, weights, bias), {}
+
+    def twice(part: Part, given: Mapping[OutletId, Array]) -> Mapping[OutletId, Array]:
+        seen.update({model.nodes[outlet.node].name: array.copy() for outlet, array in given.items()})
+        return {outlet: 2 * array for outlet, array in given.items()} if part.names(model) == ("conv",) else {}
+
+    (found,) = CpuPlan(model, isa).observed_run([x], twice)
+    same(seen["conv"], wanted, 144)
+    same(found, reference(again.op, 2 * wanted, further, more), 500)

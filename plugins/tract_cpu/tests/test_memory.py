@@ -24,7 +24,7 @@ def chain(sizes: list) -> Program:
         NativeStep(KERNEL, (size, Address(before), Address(after)), 1, (number,), (after,))
         for number, (size, before, after) in enumerate(zip(sizes[1:], arena, arena[1:], strict=False))
     ]
-    return Program(tuple(steps), (), tuple(sizes), (), {})
+    return Program(tuple(steps), (), tuple(sizes), (), {}, {})
 
 
 def test_what_is_not_needed_any_more_makes_room() -> None:

@@ -19,6 +19,7 @@ from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostState
 from tract_core.runtime.protocol import Observer
 from tract_cpu.execution import Execution, address_of
+from tract_cpu.language.types import numpy_type
 from tract_cpu.lower.program import HostStep, NativeStep, Step
 from tract_cpu.lower.views import Kind, Storage, View
 
@@ -234,7 +235,11 @@ class _Turn:
                 self._exchange(outlet, array)
 
     def _exchange(self, outlet: OutletId, array: Array) -> None:
-        view = self.plan.views[outlet]
+        view, blocked = self.plan.views.get(outlet), self.plan.program.blocked.get(outlet)
+        if blocked is not None:
+            self.memory(blocked.view)[...] = blocked.form.blocked_array(array)
+        if view is None and blocked is not None:
+            return
         if view is None or view.storage.kind not in {Kind.ARENA, Kind.OUTPUT}:
             where = f"node {self.plan.model.nodes[outlet.node].name!r}"
             hint = "exchange what comes before it, or use the runtime 'reference'"
@@ -277,9 +282,15 @@ class _Turn:
         return copy
 
     def array(self, outlet: OutletId, view: View | None) -> Array:
-        """A tensor, as a view on the memory where it is."""
-        assert view is not None  # what no view shows came from the host
-        dtype = self.plan.model.outlet_fact(outlet).datum_type.storage.numpy
+        """A tensor, as a view on the memory where it is; one that is only there in blocks of channels is copied."""
+        if view is not None:
+            return self.memory(view)
+        blocked = self.plan.program.blocked[outlet]  # what neither shows came from the host
+        return blocked.form.plain_array(self.memory(blocked.view))
+
+    def memory(self, view: View) -> Array:
+        """The memory of a view."""
+        dtype = numpy_type(view.element)
         shape = [evaluate(dim, self.symbols) for dim in view.shape]
         strides = [evaluate(dim, self.symbols) * dtype.itemsize for dim in view.strides]
         offset = evaluate(view.offset, self.symbols) * dtype.itemsize

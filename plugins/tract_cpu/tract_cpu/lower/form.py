@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tract_core.dims import Dim
+from tract_core.plugins.keys import Array
 from tract_cpu.lower.views import View
 
 Border = tuple[tuple[Dim, Dim], ...]
@@ -46,6 +49,19 @@ class Form:
         whole, rest = divmod(self.channels, self.block)
         cuts = [(0, whole, self.block), (whole, 1, rest)]
         return [(self._some(blocked, *cut), self.cut(plain, *cut)) for cut in cuts if cut[1] and cut[2]]
+
+    def plain_array(self, blocked: Array) -> Array:
+        """An array in blocks, copied into one whose channels are not cut."""
+        side_by_side = np.moveaxis(blocked, -1, self.axis + 1)
+        shape = (*blocked.shape[: self.axis], self.blocks * self.block, *blocked.shape[self.axis + 1 : -1])
+        return side_by_side.reshape(shape).take(range(self.channels), self.axis)
+
+    def blocked_array(self, plain: Array) -> Array:
+        """The opposite, with zeros for the channels that the last block lacks."""
+        missing = self.blocks * self.block - self.channels
+        wide = np.pad(plain, [(0, missing if axis == self.axis else 0) for axis in range(plain.ndim)])
+        shape = (*plain.shape[: self.axis], self.blocks, self.block, *plain.shape[self.axis + 1 :])
+        return np.moveaxis(wide.reshape(shape), self.axis + 1, -1)
 
     def _some(self, blocked: View, first: int, count: int, lanes: int) -> View:
         shape = (*blocked.shape[: self.axis], count, *blocked.shape[self.axis + 1 : -1], lanes)

@@ -162,7 +162,7 @@ class Lowering:
             outputs.append(self.homes.view(view))
         steps = tuple(self.homes.step(step) for step in self.steps)
         views = self.homes.views(self._views)
-        return Program(steps, tuple(self._constants), tuple(self._arena), tuple(outputs), views)
+        return Program(steps, tuple(self._constants), tuple(self._arena), tuple(outputs), views, self.blocked)
 
     def _is_constant(self, outlet: OutletId) -> bool:
         return self.constant_array(outlet) is not None

@@ -11,6 +11,7 @@ from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostNode
 from tract_cpu.kernels.kernel import KernelPlan
+from tract_cpu.lower.form import Blocked
 from tract_cpu.lower.views import Address, Kind, Storage, View
 
 Argument = Dim | Address
@@ -73,7 +74,7 @@ class Program:
     """``arena``: the size of each storage of the arena, in bytes. ``constants``: the arrays that it reads.
 
     ``outputs``: where the outputs of the model are when all steps are done. ``views``: where each tensor is that a step
-    writes.
+    writes; ``blocked``: the same for those in blocks of channels.
     """
 
     steps: tuple[Step, ...]
@@ -81,3 +82,4 @@ class Program:
     arena: tuple[Dim, ...]
     outputs: tuple[View | None, ...]
     views: Mapping[OutletId, View | None]
+    blocked: Mapping[OutletId, Blocked]
