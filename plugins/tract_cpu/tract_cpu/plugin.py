@@ -8,7 +8,7 @@ from typing import Any, Final
 from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.plugins.hookspecs import hookimpl
 
-_ELEMENTS: Final = ("elementwise", "binary", "transcendental")
+_ELEMENTS: Final = ("elementwise", "binary", "transcendental", "quantize")
 """Modules of `tract_cpu.kernels` that say how single elements are computed."""
 
 _LOWERED: Final = (

@@ -1,0 +1,73 @@
+"""One element of the operators of quantised networks that need no parameters of other shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tract_core.ops.quantize import OffsetI8asU8, OffsetU8asI8, QScale, Scale, Ties
+from tract_core.plugins.tables import Rows
+from tract_cpu.kernels.expressions import elements
+from tract_cpu.kernels.functions.rounding import whole
+from tract_cpu.language.function import where
+from tract_cpu.language.types import F64, I8, I32, I64, U8
+from tract_cpu.language.values import Value
+
+ROWS = Rows()
+
+_ENDS: Final = (-(2**31), 2**31 - 1)
+_POINT: Final = 31
+"""Bits behind the point of a multiplier."""
+
+
+@elements(ROWS, "fiu", Scale)
+def scale(op: Scale, factor: Value, x: Value) -> Value:
+    """The nearest integer to factor * x, halves to the even one; the conversion stops at the ends of the type."""
+    convert = x.function.convert
+    return convert(whole(convert(factor, F64) * convert(x, F64)), x.type)
+
+
+_GOES_UP: Final[dict[Ties, Callable[[Value], Value]]] = {
+    Ties.ZERO: lambda low: low < 0,
+    Ties.AWAY: lambda low: low >= 0,
+    Ties.MINUS_INF: lambda low: low.differs(low),
+    Ties.PLUS_INF: lambda low: low.equals(low),
+    Ties.EVEN: lambda low: (low & 1).differs(0),
+    Ties.ODD: lambda low: (low & 1).equals(0),
+}
+"""For the lower one of the two nearest integers, whether a tie goes to the upper one."""
+
+
+@elements(ROWS, "i", QScale)
+def q_scale(op: QScale, x: Value) -> Value:
+    """The product in 64 bits, which hold it, shifted, rounded, and stopped at the ends of an i32."""
+    product = x.function.convert(x, I64) * op.multiplier
+    bits = _POINT + op.shift
+    if bits > 2 * _POINT:
+        return x.like(0)
+    if bits <= 0:
+        found = _within_i32(product) << min(-bits, _POINT)
+    else:
+        low = product >> bits
+        rest, half = product - (low << bits), 1 << (bits - 1)
+        up = (rest > half) | (rest.equals(half) & _GOES_UP[op.ties](low))
+        found = where(up, low + 1, low)
+    return x.function.convert(_within_i32(found), I32)
+
+
+def _within_i32(x: Value) -> Value:
+    low, high = _ENDS
+    bounded = where(x < low, x.like(low), x)
+    return where(bounded > high, x.like(high), bounded)
+
+
+@elements(ROWS, "i", OffsetI8asU8)
+def offset_to_u8(op: OffsetI8asU8, x: Value) -> Value:
+    """The top bit flipped, which adds 128."""
+    return x.bits(U8) ^ 128
+
+
+@elements(ROWS, "u", OffsetU8asI8)
+def offset_to_i8(op: OffsetU8asI8, x: Value) -> Value:
+    """The top bit flipped, which subtracts 128."""
+    return (x ^ 128).bits(I8)
