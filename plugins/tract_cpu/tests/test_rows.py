@@ -189,7 +189,7 @@ def test_a_sum_that_is_read_once_more_than_its_row_is_not_computed_twice() -> No
         np.testing.assert_array_equal(found, (data**2).sum(axis, keepdims=True))
 
 
-FAMILIES = ("reduce", "norm", "pool", "softmax")
+FAMILIES = ("reduce", "norm", "pool", "softmax", "cumsum")
 
 
 def _known(case: Case) -> bool:

@@ -18,6 +18,7 @@ _LOWERED: Final = (
     "concat",
     "const",
     "conv",
+    "cumsum",
     "downsample",
     "einsum",
     "gather",
@@ -28,6 +29,7 @@ _LOWERED: Final = (
     "scatter",
     "slice",
     "tile",
+    "topk",
     "trilu",
 )
 """Modules of `tract_cpu.lower` that say which kernels compute an operator, one per family."""

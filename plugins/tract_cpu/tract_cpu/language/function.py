@@ -18,7 +18,7 @@ from typing import Any, Final
 from tract_cpu.isa import Isa
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.convert import converted
-from tract_cpu.language.types import INDEX, ElementType, ir_type
+from tract_cpu.language.types import BOOL, INDEX, ElementType, ir_type
 from tract_cpu.language.values import Value, mangled, matched
 from tract_cpu.llvm import ir
 
@@ -123,6 +123,11 @@ class Function:
         """The smaller one of two integers, or of two floats of which ``b`` is a number."""
         a, other = matched(a, b)
         return self.select(a < other, a, other)
+
+    def any(self, mask: Value) -> Value:
+        """Whether any lane is true."""
+        callee = self.declared(f"llvm.vector.reduce.or.{mangled(mask)}", ir_type(BOOL), [mask.ir.type])
+        return Value(self, self.builder.call(callee, [mask.ir]), BOOL)
 
     def largest(self, value: Value) -> Value:
         """The largest lane of a vector of signed integers; a single number as it is."""

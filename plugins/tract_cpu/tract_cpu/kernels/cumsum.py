@@ -1,0 +1,93 @@
+"""Running sums: rows side by side, as vectors where these lie beside each other, each summed from begin to end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.language.buffers import Buffer
+from tract_cpu.language.types import ElementType
+from tract_cpu.language.values import Value
+
+SIDE_BY_SIDE = 8
+"""How many rows or vectors of rows are summed at once, to hide how long an addition takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPlan:
+    """``outer``: how many loops there are over rows. ``lanes``: how many rows a vector holds, 0 for single numbers.
+
+    ``exclusive``: whether each sum leaves its own element out.
+    """
+
+    element: ElementType
+    outer: int
+    lanes: int
+    masked: bool
+    exclusive: bool
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "running"
+
+    @property
+    def block(self) -> int:
+        """How many rows one task sums."""
+        return max(self.lanes, 1) * SIDE_BY_SIDE
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"running {self.element.name} {self.outer} {self.lanes} {self.masked} {self.exclusive}"
+
+    def emit(self, k: Kernel) -> None:
+        """y[row, i] = x[row, 0] + ... + x[row, i]"""
+        running = _Running(self, k)
+        with k.loop("task", k.end, k.begin) as task:
+            running.rows(task)
+
+
+class _Running:
+    """The sums while they are written. Places are pairs, in the input and in the output."""
+
+    def __init__(self, plan: RunningPlan, k: Kernel) -> None:
+        self.plan, self.k = plan, k
+        self._places = (k.memory(plan.element), k.memory(plan.element))
+        self._size, self._steps = k.size(), (k.size(), k.size())
+        # For each loop over rows: its size, and how far input and output move.
+        self._outer = [(k.size(), (k.size(), k.size())) for _ in range(plan.outer)]
+
+    def rows(self, task: Value) -> None:
+        """Neighbouring rows of the last loop."""
+        k, plan = self.k, self.plan
+        count, strides = self._outer[-1]
+        blocks = (count + (plan.block - 1)) // plan.block
+        number, first = task // blocks, (task % blocks) * plan.block
+        places = self._moved(self._places, first, strides)
+        for size, far in reversed(self._outer[:-1]):
+            places, number = self._moved(places, number % size, far), number // size
+        left, lanes = count - first, max(plan.lanes, 1)
+        with k.either(left >= plan.block) as (then, otherwise):
+            with then:
+                spots = [self._moved(places, k.index(n * lanes), strides) for n in range(SIDE_BY_SIDE)]
+                self._sum(spots, plan.lanes, None)
+            with otherwise:
+                whole = left if plan.masked else left - left % lanes
+                with k.loop("rows", whole, step=lanes) as row:
+                    mask = k.mask(left - row, lanes) if plan.masked else None
+                    self._sum([self._moved(places, row, strides)], plan.lanes, mask)
+                with k.loop("row", left, whole) as row:
+                    self._sum([self._moved(places, row, strides)], 0, None)
+
+    def _sum(self, spots: list[tuple[Buffer, Buffer]], lanes: int, mask: Value | None) -> None:
+        totals = [self.k.variable(self.k.constant(0, self.plan.element.computed, lanes)) for _ in spots]
+        with self.k.loop("along", self._size) as position:
+            for total, spot in zip(totals, spots, strict=True):
+                source, target = self._moved(spot, position, self._steps)
+                before = total.value
+                total.value = before + source.vector(0, lanes, mask)
+                target.put(0, before if self.plan.exclusive else total.value, mask)
+
+    @staticmethod
+    def _moved(places: tuple[Buffer, Buffer], position: Value, strides: tuple[Value, Value]) -> tuple[Buffer, Buffer]:
+        return places[0].at(position * strides[0]), places[1].at(position * strides[1])
