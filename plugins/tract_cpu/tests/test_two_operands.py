@@ -56,7 +56,7 @@ def powers(dtype: str) -> tuple[np.ndarray, ...]:
 def test_a_power_is_as_near_as_it_says(elements, dtype, lanes) -> None:
     a, b, wanted, missing = powers(dtype)
     off = ulps(elements(power, (a, b), dtype, lanes), wanted, missing)
-    worst, bound = off.argmax(), 1 if dtype == "f4" else 2
+    worst, bound = off.argmax(), 0.6 if dtype == "f4" else 1.1
     assert off[worst] <= bound, f"{a[worst]!r} ** {b[worst]!r} is {off[worst]} units off {wanted[worst]!r}"
 
 

@@ -17,7 +17,7 @@ PER_EXPONENT = 500
 
 
 def numbers(dtype: Any, per_exponent: int = PER_EXPONENT) -> np.ndarray:
-    """Some of every exponent and sign, those at its ends among them; what is around `BREAKS`; zeros, infinities, NaN.
+    """Some of every exponent and sign, those at its ends among them; usual ones; what is around `BREAKS`; no numbers.
 
     Their count is a multiple of 64.
     """
@@ -30,7 +30,8 @@ def numbers(dtype: Any, per_exponent: int = PER_EXPONENT) -> np.ndarray:
     fractions[:, : len(ends)] = ends
     around = np.arange(-AROUND, AROUND + 1).astype(whole)
     breaks = (np.array(BREAKS, dtype).view(whole)[:, None] + around).ravel().view(dtype)
-    found = np.concatenate([(exponents | fractions).ravel().view(dtype), breaks, -breaks])
+    usual = [rng.uniform(-end, end, per_exponent * 100).astype(dtype) for end in (1, 20, 1000)]
+    found = np.concatenate([(exponents | fractions).ravel().view(dtype), *usual, breaks, -breaks])
     return np.concatenate([found, np.full(-found.size % 64, np.nan, dtype)])
 
 

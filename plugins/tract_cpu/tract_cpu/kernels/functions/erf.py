@@ -16,7 +16,7 @@ _IS_ONE: Final = {F32: 4.0, F64: 6.0}
 
 
 def erf(x: Value) -> Value:
-    """Up to 1 a polynomial; behind that 1 - exp(-x * polynomial(x))."""
+    """Up to 1 a polynomial; behind that 1 - exp(-x * polynomial(x)). Within 1.5 units."""
     size = magnitude(x)
     z = x * x
     near = size.times_plus(polynomial(z, ERF[x.type]), size)

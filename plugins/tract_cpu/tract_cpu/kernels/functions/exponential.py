@@ -45,26 +45,29 @@ def _reduced(x: Value, count: Value) -> Value:
 
 
 def exp(x: Value) -> Value:
-    """E to the power x."""
+    """E to the power x. Within 1 unit."""
     low, high = _RANGE[x.type]
     p, n = less_one(at_least(at_most(x, high), low))
     return scaled(1.0 + p, n)
 
 
 def half_exp(x: Value) -> Value:
-    """exp(x) / 2 of a number that is not negative: infinite only where that is."""
+    """exp(x) / 2 of a number that is not negative: infinite only where that is. Within 1 unit."""
     p, n = less_one(at_most(x, _RANGE[x.type][1]))
     return scaled(1.0 + p, n - 1)
 
 
 def sigmoid(x: Value) -> Value:
-    """1 / (1 + exp(-x)), by the power that is not above 1."""
+    """1 / (1 + exp(-x)), by the power that is not above 1. Within 2.5 units."""
     tail = exp(-magnitude(x))
     return where(x >= 0, x.like(1), tail) / (1.0 + tail)
 
 
 def tanh(x: Value) -> Value:
-    """(exp(2x) - 1) / (exp(2x) + 1), of the magnitude, where exp(2x) - 1 is computed without cancellation."""
+    """(exp(2x) - 1) / (exp(2x) + 1), of the magnitude, where exp(2x) - 1 is computed without cancellation.
+
+    Within 2.5 units.
+    """
     size = magnitude(x)
     p, n = less_one(at_most(size + size, _TANH_IS_ONE[x.type]))
     power = power_of_two(n, x.type)

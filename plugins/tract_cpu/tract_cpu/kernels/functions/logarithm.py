@@ -28,7 +28,7 @@ def _of_parts(m: Value, k: Value, missing: Value | None = None) -> Value:
 
 
 def log(x: Value) -> Value:
-    """The natural logarithm; not-a-number below zero."""
+    """The natural logarithm; not-a-number below zero. Within 0.85 units."""
     found = _of_parts(*decomposed(x))
     found = where(x < inf, found, x)
     return where(x > 0, found, where(x.equals(0), x.like(-inf), x.like(nan)))

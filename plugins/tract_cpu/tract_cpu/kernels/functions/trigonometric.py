@@ -46,19 +46,19 @@ def _with_sign_of(found: Value, x: Value) -> Value:
 
 
 def sin(x: Value) -> Value:
-    """The sine."""
+    """The sine. Within 1.6 units."""
     n, sine, cosine = _angle(x)
     return _with_sign_of(_turned(where(_odd(n), cosine, sine), n), x)
 
 
 def cos(x: Value) -> Value:
-    """The cosine."""
+    """The cosine. Within 1.6 units."""
     n, sine, cosine = _angle(x)
     return _turned(where(_odd(n), sine, cosine), n + 1)
 
 
 def tan(x: Value) -> Value:
-    """The tangent: the quotient of both."""
+    """The tangent: the quotient of both. Within 3 units."""
     n, sine, cosine = _angle(x)
     odd = _odd(n)
     return _with_sign_of(where(odd, -cosine, sine) / where(odd, sine, cosine), x)
