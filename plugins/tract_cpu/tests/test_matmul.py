@@ -13,6 +13,7 @@ from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
+from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Add, Max
 from tract_core.ops.einsum import EinSum
 
@@ -92,3 +93,38 @@ def test_tiles_fill_the_registers() -> None:
     assert plans["neon"] == Tile(14, 2, 4, fused=True)
     assert plans["sse2"] == Tile(6, 2, 4, fused=False)
     assert tile_for(ISAS[2], F64).lanes == 8
+
+
+@pytest.mark.parametrize("mapping", ["bmhk,bnhk->bhmn", "bhmn,bnhk->bmhk", "mkbh,nhbk->bhmn", "makb,kanb->mn"])
+def test_factors_whose_axes_lie_apart_are_arranged(isa, mapping) -> None:
+    sizes = {"b": 2, "h": 3, "m": 17, "n": 5, "k": 9, "a": 4}
+    symbols = {"b": "B", "m": "M", "n": "N"}
+    terms = AxesMapping.parse(mapping).inputs
+    shapes = [tuple(sizes[name] for name in term) for term in terms]
+    model = TypedModel()
+    factors = [
+        model.add_source(
+            f"x{slot}",
+            parse_typed_fact(",".join([*(symbols.get(n, str(sizes[n])) for n in term), "f32"]), model.symbols),
+        )
+        for slot, term in enumerate(terms)
+    ]
+    model.set_outputs(model.wire_node("c", EinSum(AxesMapping.parse(mapping), DatumType.F32), factors))
+    plan = CpuPlan(model, isa)
+    assert all(placement.how != "numpy" for placement in plan.explain().placements)
+    a, b = (np.random.default_rng(0).standard_normal(shape).astype("f4") for shape in shapes)
+    wanted = np.einsum(mapping, a.astype("f8"), b.astype("f8"))
+    np.testing.assert_allclose(plan.spawn().run([a, b])[0], wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_added_to_a_product_may_be_turned(isa) -> None:
+    model = product("mk,kn->mn", "M,20,f32", "20,37,f32", DatumType.F32)
+    turned = model.add_source("t", parse_typed_fact("37,M,f32", model.symbols))
+    moved = model.wire_node("moved", MoveAxis(0, 1), [turned])
+    plain = list(model.outputs)
+    model.set_outputs(model.wire_node("sum", Add(), [*plain, *moved]))
+    plan = CpuPlan(model, isa)
+    assert all(placement.how != "numpy" for placement in plan.explain().placements)
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.standard_normal(shape).astype("f4") for shape in ((15, 20), (20, 37), (37, 15)))
+    np.testing.assert_allclose(plan.spawn().run([a, b, c])[0], a.astype("f8") @ b + c.T, rtol=1e-4, atol=1e-4)

@@ -9,6 +9,7 @@ import pytest
 from tract_cpu.kernels.transpose import TransposePlan
 from tract_cpu.language.types import F32, U32
 from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.program import NativeStep
 from tract_cpu.lower.views import Kind, Storage, View
 from tract_cpu.plan import CpuPlan
 
@@ -17,6 +18,7 @@ from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis
+from tract_core.ops.binary import Add
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.slice import Slice
@@ -129,3 +131,19 @@ def test_copies_say_which_kernel_they_need(isa) -> None:
     assert step.kernel == TransposePlan(U32, isa.lanes(32), 1)
     assert (step.arguments[:2], step.tasks) == ((7, 9), 5)
     assert copy_step(straight, straight, isa, ()).kernel.name == "map"
+
+
+def test_operands_that_lie_across_are_turned_first(isa) -> None:
+    model = TypedModel()
+    x, y = (
+        model.add_source(name, parse_typed_fact(text, model.symbols))
+        for name, text in (("x", "N,40,f32"), ("y", "40,N,f32"))
+    )
+    (turned,) = model.wire_node("turned", MoveAxis(0, 1), [y])
+    model.set_outputs(model.wire_node("sum", Add(), [x, turned]))
+    plan = CpuPlan(model, isa)
+    kernels = [step.kernel.name for step in plan.program.steps if isinstance(step, NativeStep)]
+    assert kernels == ["transpose", "map"]
+    for size in (0, 1, 33):
+        a, b = np.ones((size, 40), "f4"), np.random.default_rng(0).standard_normal((40, size)).astype("f4")
+        np.testing.assert_array_equal(plan.spawn().run([a, b])[0], a + b.T)

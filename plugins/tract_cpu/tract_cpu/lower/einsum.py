@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,9 +41,24 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     outlet = site.outlet
     result = site.lowering.model.outlet_fact(outlet)
     chain = chain_after(site.lowering, outlet, views[0].element, [site.node.node])
+    chain = replace(chain, operands=tuple(site.lowering.near(view) for view in chain.operands))
     shape = dict(zip(op.axes.outputs[0], result.shape, strict=True))
     product_of = _Product(site, op, groups, chain, shape)
-    return product_of.lower(views)
+    if product_of.lower(views) is None:
+        return None
+    return product_of.lower([_arranged(site, op, groups, slot, view) for slot, view in enumerate(views)])
+
+
+def _arranged(site: Site, op: EinSum, groups: _Groups, slot: int, view: View) -> View:
+    """A factor, copied so that its pairs follow each other, and its summed axes lie beside each other."""
+    inside = groups.rows + groups.inner if slot == groups.left else groups.inner + groups.columns
+    term, array = op.axes.inputs[slot], site.array(slot)
+    named = [term.index(name) for name in groups.pairs + inside if name in term]
+    order = [*named, *(axis for axis in range(len(term)) if axis not in named)]
+    turned = view.transposed(order)
+    copied = site.lowering.contiguous(turned) if array is None else site.lowering.constant(array.transpose(order))
+    assert copied is not None  # the type was that of the factor
+    return copied.transposed([order.index(axis) for axis in range(len(order))])
 
 
 def _channels(op: EinSum, site: Site) -> tuple[OutletId, Array, int] | None:

@@ -32,8 +32,9 @@ def lower_element(op: TypedOp, site: Site) -> str | None:
     chain = chain_from(lowering, node)
     if chain is None:
         return "native code does not know these types, or a symbolic size may have to stretch"
+    operands = [lowering.near(view) for view in chain.operands]
     result = lowering.new(chain.outlet)
-    site.add(map_step(chain.expression, chain.operands, result, site.isa, chain.nodes))
+    site.add(map_step(chain.expression, operands, result, site.isa, chain.nodes))
     return None
 
 

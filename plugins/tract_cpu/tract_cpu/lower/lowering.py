@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tract_core.data import Constant, DatumType
-from tract_core.dims import Dim, product
+from tract_core.dims import Dim, is_one, product
 from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -56,6 +56,7 @@ class Lowering:
         self._constants: list[Array] = []
         self._arena: list[Dim] = []
         self._hosted = 0
+        self._copies: dict[View, View] = {}
         self.given = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs]).symbols
         self.homes = Homes(self)
         for number, outlet in enumerate(model.inputs):
@@ -142,12 +143,25 @@ class Lowering:
         self.steps.append(HostStep(node, why, inputs, tuple(results)))
 
     def contiguous(self, view: View) -> View:
-        """The same tensor without gaps: a copy where it may have some."""
+        """The same tensor without gaps: a copy where it may have some, one for all that ask."""
         if view.is_contiguous:
             return view
-        target = View.contiguous(self.room(product(view.shape) * view.element.bytes), view.element, view.shape)
-        self.steps.append(copy_step(view, target, self.isa, ()))
-        return target
+        if view not in self._copies:
+            target = View.contiguous(self.room(product(view.shape) * view.element.bytes), view.element, view.shape)
+            self.steps.append(copy_step(view, target, self.isa, ()))
+            self._copies[view] = target
+        return self._copies[view]
+
+    def near(self, view: View) -> View:
+        """The same tensor, with neighbours along the last axis side by side, or one element there: copied if need be.
+
+        Axes that are stretched stay so.
+        """
+        long = [axis for axis, size in enumerate(view.shape) if not is_one(size)]
+        if not long or view.strides[long[-1]] in {0, 1}:
+            return view
+        shape = tuple(1 if stride == 0 else size for size, stride in zip(view.shape, view.strides, strict=True))
+        return self.contiguous(replace(view, shape=shape)).stretched(view.shape)
 
     def program(self) -> Program:
         """The program, when all nodes were visited: outputs that are not where they belong are copied there."""
