@@ -20,8 +20,9 @@ class Isa:
     processor must have, as LLVM names them. ``vector_bytes``: of one register; ``registers``: how many there are.
     ``masks_bits``: the narrowest elements of which parts of a vector are read and written at the price of the whole.
     ``fma``: whether one instruction multiplies and adds; ``half``: whether one converts half floats;
-    ``rounds``: whether one rounds floats to integers. ``pause``: the intrinsic of LLVM, with its arguments, that tells
-    the processor that a thread waits for another.
+    ``rounds``: whether one rounds floats to integers; ``scales``: the intrinsics of LLVM that multiply a register of
+    f32, and one of f64, by powers of two, empty for none. ``pause``: the intrinsic, with its arguments, that tells the
+    processor that a thread waits for another.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Isa:
     fma: bool
     half: bool
     rounds: bool
+    scales: tuple[str, ...]
     pause: tuple[Any, ...]
 
     def lanes(self, bits: int) -> int:
@@ -63,6 +65,7 @@ ISAS: Final = (
         fma=False,
         half=False,
         rounds=False,
+        scales=(),
         pause=_X86_PAUSE,
     ),
     Isa(
@@ -77,6 +80,7 @@ ISAS: Final = (
         fma=True,
         half=True,
         rounds=True,
+        scales=(),
         pause=_X86_PAUSE,
     ),
     Isa(
@@ -91,6 +95,7 @@ ISAS: Final = (
         fma=True,
         half=True,
         rounds=True,
+        scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
         pause=_X86_PAUSE,
     ),
     Isa(
@@ -105,6 +110,7 @@ ISAS: Final = (
         fma=True,
         half=True,
         rounds=True,
+        scales=(),
         pause=("aarch64.hint", 1),
     ),
 )

@@ -148,6 +148,20 @@ class Function:
         callee = self.declared(f"llvm.{name}.{mangled(first)}", kind, [kind] * len(values))
         return Value(self, self.builder.call(callee, [value.ir for value in values]), first.type, first.lanes)
 
+    def scaled(self, value: Value, power: Value) -> Value | None:
+        """A vector times 2**power, rounded once: one instruction; ``None`` where the instruction set has none.
+
+        ``power``: a vector of whole numbers of the same type.
+        """
+        if not self.isa.scales or value.lanes != self.isa.lanes(value.type.bits):
+            return None
+        name = self.isa.scales[value.type.bits == 64]
+        every = ir.Constant(ir.IntType(value.lanes), -1)
+        nearest = ir.Constant(ir.IntType(32), 4)  # rounding as it is set
+        arguments = [value.ir, power.ir, value.ir, every, nearest]
+        callee = self.declared(f"llvm.{name}", value.ir.type, [one.type for one in arguments])
+        return Value(self, self.builder.call(callee, arguments), value.type, value.lanes)
+
     def declared(self, name: str, result: Any, arguments: Sequence[Any]) -> Any:
         """An intrinsic of LLVM, by its whole name, with the types of its result and of its arguments."""
         found = self.module.globals.get(name)

@@ -9,7 +9,7 @@ from struct import pack, unpack
 from typing import Final
 
 from tract_cpu.language.function import where
-from tract_cpu.language.types import F32, F64, U32, U64, ElementType
+from tract_cpu.language.types import F32, F64, I32, I64, U32, U64, ElementType
 from tract_cpu.language.values import Value
 
 
@@ -100,7 +100,11 @@ def power_of_two(exponent: Value, type_: ElementType) -> Value:
 
 def scaled(x: Value, exponent: Value) -> Value:
     """X * 2**exponent, rounded once: in two steps, as the power may be no number of the type when the product is."""
-    kind = format_of(x)
+    kind, function = format_of(x), x.function
+    signed = I32 if x.type is F32 else I64
+    found = function.scaled(x, function.convert(function.convert(exponent, signed), x.type))
+    if found is not None:
+        return found
     half = ((exponent + 4 * kind.bias) >> 1) - 2 * kind.bias
     return x * power_of_two(half, x.type) * power_of_two(exponent - half, x.type)
 
