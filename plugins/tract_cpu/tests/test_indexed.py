@@ -208,3 +208,17 @@ def test_numbers_outside_are_nowhere(isa) -> None:
         if -3 <= numbers[i, j] < 3:
             wanted[i, numbers[i, j], j] = -1
     assert same_bits(run(isa, model_of(op, "N,4,i64"), numbers), wanted)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 5])
+def test_any_thread_may_refuse(threads) -> None:
+    model = model_of(Gather(0), "9,512,f32", "K,i64")
+    model.set_outputs(model.wire_node("after", Neg(), list(model.outputs)))
+    state = CpuPlan(model, BEST, threads).spawn()
+    table, places = np.random.default_rng(0).standard_normal((9, 512)).astype("f4"), np.arange(4096) % 9
+    for outside in (0, 1000, 2048, 4095):
+        wrong = places.copy()
+        wrong[outside] = 9
+        with pytest.raises(RunError, match="index 9 is outside axis 0"):
+            state.run([table, wrong])
+        np.testing.assert_array_equal(state.run([table, places])[0], -table[places])

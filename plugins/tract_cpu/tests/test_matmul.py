@@ -128,3 +128,8 @@ def test_what_is_added_to_a_product_may_be_turned(isa) -> None:
     rng = np.random.default_rng(0)
     a, b, c = (rng.standard_normal(shape).astype("f4") for shape in ((15, 20), (20, 37), (37, 15)))
     np.testing.assert_allclose(plan.spawn().run([a, b, c])[0], a.astype("f8") @ b + c.T, rtol=1e-4, atol=1e-4)
+
+
+def test_a_node_that_is_several_calls_is_placed_once() -> None:
+    plan = CpuPlan(product("bmk,bkn->bmn", "3,20,7,f32", "3,7,37,f32", DatumType.F32), ISAS[0])
+    assert [placement.ops for placement in plan.explain().placements] == [("EinSum",)]

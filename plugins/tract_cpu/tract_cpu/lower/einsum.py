@@ -251,7 +251,7 @@ class _Product:
         ]
         arguments += [Address(storage)]
         tasks = count * ceil_div(column.size, tile.columns)
-        self.site.lowering.steps.append(NativeStep(plan, tuple(arguments), tasks, (self.site.node.node,), (storage,)))
+        self.site.lowering.steps.append(NativeStep(plan, tuple(arguments), tasks, (), (storage,)))
         return Address(storage), each
 
     def _panel_strides(self, loops: Sequence[Loop], each: Dim) -> list[Dim]:
