@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from tract_cpu.kernels import quantize
 
+from tract_core.data import DatumType
+from tract_core.ops import quantize as core
 from tract_core.ops.quantize import OffsetI8asU8, OffsetU8asI8, QScale, Scale, Ties, offset, q_scale
 from tract_core.ops.quantize import scale as scaled
 
@@ -60,3 +62,32 @@ def test_offsets_flip_the_top_bit(elements) -> None:
     np.testing.assert_array_equal(found, offset(OffsetU8asI8(), BYTES))
     back = elements(lambda x: quantize.offset_to_u8(OffsetI8asU8(), x), found, np.uint8, 16)
     np.testing.assert_array_equal(back, BYTES)
+
+
+ENDS = [0.0, -0.0, 0.5, 1.5, -2.5, 127.5, -128.5, 300.0, -300.0, 1e30, -1e30, np.inf, -np.inf, np.nan, 3e9, 1e-30]
+
+
+@pytest.mark.parametrize("to", ["i1", "u1", "i2", "u2", "i4"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_quantised_numbers_round_to_even_and_stop_at_the_ends(elements, dtype, to) -> None:
+    ends = np.iinfo(to)
+    some = np.array(ENDS if dtype != "i4" else [0, 1, -1, 2**31 - 1, -(2**31), 255, 128, -129] * 2, dtype)
+    zeros, scales = np.array([0, 1, ends.max, ends.min], to), np.array([1.0, 0.1, 3.0, 1e-6], "f4")
+    x, zero, scale = np.repeat(some, 16), np.tile(np.repeat(zeros, 4), 16), np.tile(scales, 64)
+    op = core.QuantizeLinear(DatumType.from_numpy(np.dtype(to)))
+    found = elements(lambda *operands: quantize.quantize(op, *operands), (x, scale, zero), to, 16)
+    with np.errstate(all="ignore"):
+        wanted = [core.quantize(op, *operands) for operands in zip(x, scale, zero, strict=True)]
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("to", ["f4", "f8"])
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4"])
+def test_differences_from_the_zero_point_are_exact(elements, dtype, to) -> None:
+    ends = np.iinfo(dtype)
+    some = np.array([0, 1, 2, ends.max, ends.min, ends.max - 1, ends.min + 1, 5], dtype)
+    x, zero, scale = np.repeat(some, 8), np.tile(some, 8), np.resize(np.array([0.1, 3.0, 1e-6], "f4"), 64)
+    op = core.DequantizeLinear(DatumType.from_numpy(np.dtype(to)))
+    found = elements(lambda *operands: quantize.dequantize(op, *operands), (x, scale, zero), to, 16)
+    wanted = [core.dequantize(op, *operands) for operands in zip(x, scale, zero, strict=True)]
+    np.testing.assert_array_equal(found, wanted)

@@ -25,6 +25,7 @@ _LOWERED: Final = (
     "one_hot",
     "pad",
     "pool",
+    "quantize",
     "range",
     "scatter",
     "slice",

@@ -1,19 +1,43 @@
-"""One element of the operators of quantised networks that need no parameters of other shapes."""
+"""One element of the operators of quantised networks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
 
-from tract_core.ops.quantize import OffsetI8asU8, OffsetU8asI8, QScale, Scale, Ties
+from tract_core.data import DatumType
+from tract_core.ops.quantize import DequantizeLinear, OffsetI8asU8, OffsetU8asI8, QScale, QuantizeLinear, Scale, Ties
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.expressions import elements
 from tract_cpu.kernels.functions.rounding import whole
 from tract_cpu.language.function import where
-from tract_cpu.language.types import F64, I8, I32, I64, U8
+from tract_cpu.language.types import F32, F64, I8, I32, I64, U8
 from tract_cpu.language.values import Value
 
 ROWS = Rows()
+
+
+def quantize(op: QuantizeLinear, x: Value, scale: Value, zero: Value) -> Value:
+    """round(x / scale) + zero, halves to even: in f32, in f64 for i32 and f64. The conversion stops at the ends."""
+    convert = x.function.convert
+    compute = F64 if x.type.kind != "f" or x.type is F64 else F32
+    steps = whole(convert(x, compute) / convert(scale, compute))
+    steps = where(steps.differs(steps), steps.like(0), steps)
+    exact = compute if zero.type.bits <= _NARROW else F64
+    return convert(convert(steps, exact) + convert(zero, exact), zero.type)
+
+
+def dequantize(op: DequantizeLinear, x: Value, scale: Value, zero: Value) -> Value:
+    """(x - zero) * scale: the difference exactly, the product in f32, or in f64 where scale or result are f64."""
+    convert = x.function.convert
+    exact = I32 if x.type.bits <= _NARROW else I64
+    compute = F64 if scale.type is F64 or op.to is DatumType.F64 else F32
+    centred = convert(x, exact) - convert(zero, exact)
+    return convert(centred, compute) * convert(scale, compute)
+
+
+_NARROW: Final = 16
+"""Bits of integers whose sums an f32 holds, and an i32 all differences."""
 
 _ENDS: Final = (-(2**31), 2**31 - 1)
 _POINT: Final = 31
