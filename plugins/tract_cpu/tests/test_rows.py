@@ -7,8 +7,10 @@ from itertools import chain
 import ml_dtypes
 import numpy as np
 import pytest
-from tract_cpu.isa import Isa, of_this_machine
+from tract_cpu.isa import ISAS, Isa, of_this_machine
+from tract_cpu.kernels.rows import Lanes
 from tract_cpu.language.types import element_type
+from tract_cpu.lower.program import NativeStep
 from tract_cpu.plan import CpuPlan
 
 from tract_core.data import DatumType
@@ -251,3 +253,52 @@ def test_softmax_written_in_operators_is_the_same_kernel(isa) -> None:
     model.set_outputs(model.wire_node("share", Div(), [powers, total]))
     data = np.random.default_rng(8).standard_normal((3, 130)).astype("f4")
     np.testing.assert_allclose(run(model, isa, data), powers_of(data, (1,))[0], rtol=1e-6)
+
+
+def kernel_of(op, fact: str, isa: Isa):
+    (step,) = CpuPlan(one_node(op, fact), isa).program.steps
+    assert isinstance(step, NativeStep)
+    return step
+
+
+def test_the_plan_of_softmax_lays_powers_down_and_computes_all_else_again() -> None:
+    step = kernel_of(Softmax((1,)), "B,128,f32", of_this_machine()[-1])
+    most, powers, share = step.kernel.passes
+    assert [len(one.folds) for one in (most, powers, share)] == [1, 1, 0]
+    assert [len(one.writes) for one in (most, powers, share)] == [0, 1, 1]
+    assert [one for one, _ in share.reloads] == [one for one, _ in powers.writes]
+    assert [one.vectors for one in (most, powers, share)] == [4, 2, 4]
+    assert (step.kernel.outer, step.kernel.inner) == (1, 1)
+    assert step.scratch == 128 * 4
+
+
+def test_lanes_are_neighbouring_rows_where_rows_do_not_lie_in_one_piece() -> None:
+    isa = next(one for one in ISAS if one.name == "avx512")
+    plans = {axes: kernel_of(Reduce(axes, Reducer.SUM), "32,64,16,f32", isa).kernel for axes in all_axes(3)[1:]}
+    assert {axes: plan.lanes.across for axes, plan in plans.items()} == {
+        (0,): True,
+        (1,): True,
+        (2,): False,
+        (0, 1): True,
+        (0, 2): False,
+        (1, 2): False,
+        (0, 1, 2): False,
+    }
+    assert {axes: (plan.outer, plan.inner) for axes, plan in plans.items()} == {
+        (0,): (1, 1),
+        (1,): (2, 1),
+        (2,): (1, 1),
+        (0, 1): (1, 1),
+        (0, 2): (1, 2),
+        (1, 2): (1, 1),
+        (0, 1, 2): (0, 1),
+    }
+    assert plans[(0,)].lanes == Lanes(16, 16, masked=True, across=True)
+
+
+@pytest.mark.parametrize("op", [Softmax((1,)), Reduce((0,), Reducer.SUM), Reduce((1,), Reducer.ARG_MAX_FIRST)], ids=str)
+def test_any_number_of_threads_gives_the_same_bits(op) -> None:
+    x = np.random.default_rng(9).standard_normal((301, 1003)).astype("f4")
+    isa = of_this_machine()[-1]
+    one, three = (CpuPlan(one_node(op, "B,S,f32"), isa, threads=count).spawn().run([x])[0] for count in (1, 3))
+    np.testing.assert_array_equal(one, three)

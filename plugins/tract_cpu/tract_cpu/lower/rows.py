@@ -168,7 +168,9 @@ class _Passes:
         """How many vectors a pass computes side by side: more where there is less to do for each."""
         if len(draft.each) > _FEW:
             return 1
-        return _COSTLY_SIDE_BY_SIDE if any(self._costly[n] for n in draft.each) else _SIDE_BY_SIDE
+        steps = (self.nest.steps[number] for number in draft.each)
+        costly = any(isinstance(step, Apply) and type(step.op) not in CHEAP for step in steps)
+        return _COSTLY_SIDE_BY_SIDE if costly else _SIDE_BY_SIDE
 
     def vectors_across(self, registers: int) -> int:
         """The same for neighbouring rows, through all passes. A plain reduction reads as long pieces as it can."""
@@ -192,7 +194,7 @@ class _Loops:
 
     def step(self, nodes: tuple[int, ...]) -> NativeStep:
         """The call."""
-        views = [*self.nest.tensors, *(view for _, view in self.written)]
+        views = [*self.nest.tensors, *(view.stretched(self.nest.shape) for _, view in self.written)]
         stored = sorted(self.passes.stored)
         types = [self.nest.type_of(number).computed for number in stored]
         inner_axes = sorted(self.nest.axes or ())
