@@ -44,7 +44,7 @@ FUNCTIONS: dict[str, tuple[Function, Function, Function, float]] = {
     "erf": (erf.erf, lambda x: _erf(x).astype(np.float64), mpmath.erf, 1.5),
     "sin": (trigonometric.sin, np.sin, mpmath.sin, 1.6),
     "cos": (trigonometric.cos, np.cos, mpmath.cos, 1.6),
-    "tan": (trigonometric.tan, np.tan, mpmath.tan, 3),
+    "tan": (trigonometric.tan, np.tan, mpmath.tan, 3.3),
     "asin": (inverse.asin, np.arcsin, mpmath.asin, 1.7),
     "acos": (inverse.acos, np.arccos, mpmath.acos, 1.3),
     "atan": (inverse.atan, np.arctan, mpmath.atan, 1.9),

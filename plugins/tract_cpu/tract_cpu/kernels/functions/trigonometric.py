@@ -58,7 +58,7 @@ def cos(x: Value) -> Value:
 
 
 def tan(x: Value) -> Value:
-    """The tangent: the quotient of both. Within 3 units."""
+    """The tangent: the quotient of both. Within 3.3 units."""
     n, sine, cosine = _angle(x)
     odd = _odd(n)
     return _with_sign_of(where(odd, -cosine, sine) / where(odd, sine, cosine), x)
