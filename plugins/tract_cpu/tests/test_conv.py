@@ -194,3 +194,19 @@ def test_tensors_in_blocks_are_shown_and_exchanged(isa: Isa) -> None:
     (found,) = CpuPlan(model, isa).observed_run([x], twice)
     same(seen["conv"], wanted, 144)
     same(found, reference(again.op, 2 * wanted, further, more), 500)
+
+
+@pytest.mark.parametrize("operand", ["1,20,5,6,f32", "2,20,5,6,f32", "1,20,1,1,f32", "2,1,5,6,f32", "2,20,1,6,f32"])
+def test_operands_behind_a_convolution_lie_anyhow(isa: Isa, operand: str) -> None:
+    """As inputs and as constants, whatever axes they have: their channels are not side by side."""
+    shape = Shape(16, 20, (5, 6), (3, 3))
+    x, weights, bias = arrays(shape, "f4")
+    other = np.random.default_rng(1).standard_normal([int(size) for size in operand.split(",")[:-1]]).astype("f4")
+    wanted = reference(shape.op, x, weights, bias) + other
+    for constant in (True, False):
+        model = wired(shape, weights, bias, "2,16,5,6,f32")
+        added = model.add_const("other", other) if constant else model.add_source("other", parse_typed_fact(operand))
+        model.set_outputs(model.wire_node("sum", Add(), [*model.outputs, added]))
+        plan = CpuPlan(model, isa)
+        assert plan.explain().placements[0].ops == ("Conv", "Add")
+        same(plan.spawn().run([x] if constant else [x, other])[0], wanted, 144)

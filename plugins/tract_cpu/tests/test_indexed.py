@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import pytest
@@ -26,7 +27,9 @@ from tract_core.ops.tile import Tile
 from tract_core.ops.trilu import Trilu
 from tract_core.plugins.keys import Array
 from tract_core.runtime.parts import Part
+from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.runtime.reference import ReferenceRuntime
+from tract_core.testing.outcomes import outcome_of
 
 BEST = of_this_machine()[-1]
 
@@ -81,7 +84,7 @@ def test_a_table_that_is_turned_is_gathered_from(isa) -> None:
 
 def test_one_known_index_is_a_view(isa) -> None:
     model = TypedModel()
-    x = model.add_source("x", parse_typed_fact("N,3,f32", model.symbols))
+    x = model.add_source("x", parse_typed_fact("4,3,f32", model.symbols))
     model.set_outputs(model.wire_node("last", Gather(0), [x, model.add_const("i", np.array(-1))]))
     plan = CpuPlan(model, isa)
     assert [one.how for one in plan.explain().placements] == ["view"]
@@ -222,3 +225,21 @@ def test_any_thread_may_refuse(threads) -> None:
         with pytest.raises(RunError, match="index 9 is outside axis 0"):
             state.run([table, wrong])
         np.testing.assert_array_equal(state.run([table, places])[0], -table[places])
+
+
+@pytest.mark.parametrize(("axis", "fact"), [(0, "S,3,f32"), (1, "B,S,f32"), (1, "B,7,f32")])
+@pytest.mark.parametrize("index", [2, -3, 5, -6])
+def test_one_known_index_is_inside_or_refused_whatever_the_sizes(isa: Isa, axis: int, fact: str, index: int) -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact(fact, model.symbols))
+    at = model.add_const("at", np.array([index]))
+    model.set_outputs(model.wire_node("pick", Gather(axis), [x, at]))
+    for sizes in ((0, 4), (2, 4), (3, 4), (6, 4), (0, 0)):
+        values = dict(zip(("B", "S"), sizes, strict=True)) if axis else {"S": sizes[0]}
+        shape = [values.get(token, 0) if token in "BS" else int(token) for token in fact.split(",")[:-1]]
+        given = [np.arange(np.prod(shape), dtype="f4").reshape(shape)]
+        wanted = outcome_of(partial(TypedSimplePlan(model).run, given))
+        found = outcome_of(partial(CpuPlan(model, isa).spawn().run, given))
+        assert isinstance(found, str) == isinstance(wanted, str), (shape, found, wanted)
+        if not isinstance(found, str):
+            np.testing.assert_array_equal(found[0], wanted[0])

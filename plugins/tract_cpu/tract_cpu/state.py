@@ -202,8 +202,11 @@ class _Turn:
     def go_on_after(self, refused: int, last: int) -> None:
         """Leave to the host what a kernel refused, then run the native steps behind it up to ``last``.
 
-        Raises what the node executor raises.
+        A step without nodes stands before the one that it helps, whose nodes are left to the host. Raises what the node
+        executor raises.
         """
+        while not self.plan.layout.steps[refused].nodes:
+            refused += 1
         step = self.plan.layout.steps[refused]
         for number in step.nodes:
             node = self.plan.by_number[number]
@@ -238,7 +241,6 @@ class _Turn:
         view, blocked = self.plan.views.get(outlet), self.plan.program.blocked.get(outlet)
         if blocked is not None:
             self.memory(blocked.view)[...] = blocked.form.blocked_array(array)
-        if view is None and blocked is not None:
             return
         if view is None or view.storage.kind not in {Kind.ARENA, Kind.OUTPUT}:
             where = f"node {self.plan.model.nodes[outlet.node].name!r}"
@@ -324,7 +326,11 @@ class _Turn:
         if self.observe is None or not part.nodes:
             return {}
         hosted = self.hosted
-        shown = {outlet: hosted[outlet] if outlet in hosted else self.array(outlet, views[outlet]) for outlet in views}
+        late = self.plan.program.blocked  # what is born in blocks is not there as a plain tensor yet
+        shown = {
+            outlet: hosted[outlet] if outlet in hosted else self.array(outlet, None if outlet in late else view)
+            for outlet, view in views.items()
+        }
         return self.observe(part, {outlet: array.copy() for outlet, array in shown.items()}) or {}
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tract_core.dims import Dim, dim_max, is_one, product
+from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.ops.conv import Conv
 from tract_cpu.kernels.expressions import Expression
@@ -36,6 +37,7 @@ def new_blocked(lowering: Lowering, outlet: OutletId, form: Form) -> View:
     border = border_for(lowering, outlet, form)
     view = bordered(lowering, element_view(lowering, outlet, form), border)
     lowering.blocked[outlet] = Blocked(form, view, border)
+    lowering.born_in_blocks.add(outlet)
     return view
 
 
@@ -78,14 +80,20 @@ def border_for(lowering: Lowering, outlet: OutletId, form: Form) -> Border:
     for reader in lowering.model.outlet(outlet).successors:
         op = lowering.model.nodes[reader.node].op
         if isinstance(op, Conv) and reader.slot == 0 and op.pool.data_format.c_axis(rank) == form.axis:
-            for place, ends in enumerate(ends_of(lowering, op, outlet), start=op.pool.data_format.h_axis):
+            for place, ends in enumerate(ends_of(lowering, op, outlet) or (), start=op.pool.data_format.h_axis):
                 border[place] = (dim_max(border[place][0], ends[0]), dim_max(border[place][1], ends[1]))
     return tuple(border)
 
 
-def ends_of(lowering: Lowering, op: Conv, outlet: OutletId) -> list[tuple[Dim, Dim]]:
-    """How far the windows of a convolution reach beyond its input, along each spatial axis."""
-    plans = op.pool.plan(op, lowering.model.outlet_fact(outlet).shape)
+def ends_of(lowering: Lowering, op: Conv, outlet: OutletId) -> list[tuple[Dim, Dim]] | None:
+    """How far the windows of a convolution reach beyond its input, along each spatial axis.
+
+    ``None`` where it is known by now that they do not fit: a run that comes there is refused.
+    """
+    try:
+        plans = op.pool.plan(op, lowering.model.outlet_fact(outlet).shape)
+    except FactError:
+        return None
     return [(plan.before, dim_max(0, plan.overhang)) for plan in plans]
 
 
@@ -127,31 +135,23 @@ def operands_in_blocks(lowering: Lowering, form: Form) -> OperandFn:
 
 
 def _operand(lowering: Lowering, outlet: OutletId, shape: Sequence[Dim], form: Form) -> View | None:
-    """An operand of element-wise operators on a tensor of ``shape`` in blocks, stretched to that shape.
+    """An operand on a tensor of ``shape`` in blocks, stretched to that shape; the channels of a block lie side by side.
 
-    ``None`` where it would have to be copied first.
+    One that does not lie so is copied.
     """
     blocked = lowering.blocked.get(outlet)
     if blocked is not None and blocked.form == form:
         return blocked.view.stretched(form.shape(shape))
-    plain = lowering.view(outlet)
-    if plain is None or len(plain.shape) != len(shape):
-        return None
-    if is_one(plain.shape[form.axis]):
-        single = replace(plain, shape=(*plain.shape, 1), strides=(*plain.strides, 0))
-        return single.stretched(form.shape(shape))
-    if plain.shape[form.axis] != form.channels:
-        return None
-    if form.channels % form.block:
-        return _constant_in_blocks(lowering, outlet, shape, form)
-    return form.cut(plain, 0, form.blocks, form.block).stretched(form.shape(shape))
-
-
-def _constant_in_blocks(lowering: Lowering, outlet: OutletId, shape: Sequence[Dim], form: Form) -> View | None:
-    """A constant with room for the channels that the last block lacks; ``None`` for what is none."""
     array = lowering.constant_array(outlet)
-    if array is None:
+    own = lowering.model.outlet_fact(outlet).shape
+    if len(own) != len(shape) or (own[form.axis] != form.channels and not is_one(own[form.axis])):
         return None
-    missing = form.blocks * form.block - form.channels
-    view = lowering.constant(np.pad(array, [(0, missing if axis == form.axis else 0) for axis in range(array.ndim)]))
-    return view and form.cut(view, 0, form.blocks, form.block).stretched(form.shape(shape))
+    if is_one(own[form.axis]):
+        plain = lowering.view(outlet)
+        single = plain and replace(plain, shape=(*plain.shape, 1), strides=(*plain.strides, 0))
+        return single and single.stretched(form.shape(shape))
+    if array is not None:
+        view = lowering.constant(form.blocked_array(array))
+    else:
+        view = to_blocks(lowering, outlet, form, ((0, 0),) * (len(shape) + 1))
+    return view and view.stretched(form.shape(shape))

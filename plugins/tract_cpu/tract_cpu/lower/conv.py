@@ -85,7 +85,7 @@ def lower_conv(op: Conv, site: Site) -> str | None:
     chain = form and _chain(site, form)
     weights = site.array(1)
     if form is None or source is None or chain is None or weights is None:
-        return "the number of channels is not known, or native code cannot read the data"
+        return "the number of channels is not known, windows do not fit, or native code cannot read the data"
     plans = enumerate(op.pool.plan(op, shape), start=layout.h_axis)
     windows = [(place, plan.window, plan.before) for place, plan in plans]
     axes = tuple(_Axis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)
@@ -141,9 +141,9 @@ def _source(op: Conv, site: Site, data: OutletId, axis: int) -> _Source | None:
     """The data with the zeros around it that windows reach: in blocks, or, where there are few channels, as it lies."""
     lowering = site.lowering
     form = form_of(lowering, data, axis)
-    if form is None:
-        return None
     ends, start = ends_of(lowering, op, data), op.pool.data_format.h_axis
+    if form is None or ends is None:
+        return None
     rank = lowering.model.outlet_fact(data).rank
     border = tuple(ends[one - start] if start <= one < start + len(ends) else (0, 0) for one in range(rank))
     if form.channels >= form.block or op.group > 1 or not lowering.is_plain(data):

@@ -90,12 +90,11 @@ def with_run(lowering: Lowering, x: View, first: int) -> tuple[View, Dim | None]
 
 @ROWS.row(CPU, Gather)
 def lower_gather(op: Gather, site: Site) -> str | None:
-    """A copy for every index; a view where there is one index, which is known."""
+    """A copy for every index; a view where there is one index, which is known, and surely inside."""
     x, numbers = site.known_inputs()
-    array = site.array(1)
-    if array is not None and array.size == 1:
-        place = int(array.item())
-        part = x.part(op.axis, place if place >= 0 else x.shape[op.axis] + place, 1)
+    array, places = site.array(1), x.shape[op.axis]
+    if array is not None and array.size == 1 and isinstance(places, int) and -places <= array.item() < places:
+        part = x.part(op.axis, int(array.item()) % places, 1)
         shape = (*x.shape[: op.axis], *(1,) * array.ndim, *x.shape[op.axis + 1 :])
         strides = (*x.strides[: op.axis], *(0,) * array.ndim, *x.strides[op.axis + 1 :])
         site.place(replace(part, shape=shape, strides=strides))
@@ -108,8 +107,18 @@ def lower_gather(op: Gather, site: Site) -> str | None:
     places = replace(numbers, shape=shape, strides=(*(0,) * op.axis, *numbers.strides))
     target = replace(result, shape=shape, strides=result.strides[: op.axis + added])
     limits = ((x.shape[op.axis], x.strides[op.axis]),)
-    site.add_all([Indexed(source, places, target, 0, limits, run).reading(site.isa)])
+    steps = [Indexed(source, places, target, 0, limits, run).reading(site.isa)]
+    if any(not isinstance(size, int) or size == 0 for size in x.shape[: op.axis]):
+        steps.insert(0, _checking(site, x, numbers, limits))
+    site.add_all(steps)
     return None
+
+
+def _checking(site: Site, x: View, numbers: View, limits: tuple[tuple[Dim, Dim], ...]) -> NativeStep:
+    """The call that looks whether numbers are inside, which nobody else does where there is nothing to move."""
+    still = replace(x, shape=numbers.shape, strides=(0,) * len(numbers.shape))
+    nowhere = replace(still, storage=site.lowering.room(x.element.bytes), offset=0)
+    return Indexed(still, numbers, nowhere, 0, limits, 0).reading(site.isa)
 
 
 @ROWS.row(CPU, GatherElements)

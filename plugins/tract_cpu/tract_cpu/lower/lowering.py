@@ -50,6 +50,8 @@ class Lowering:
         self.taken: set[int] = set()
         self.blocked: dict[OutletId, Blocked] = {}
         """Tensors that are there in blocks of channels."""
+        self.born_in_blocks: set[OutletId] = set()
+        """Those of them that are copied from there where anybody wants them plain, not the other way round."""
         self.nowhere = Storage(Kind.ARENA, -1)
         """The storage of views of which only shape and type count."""
         self._views: dict[OutletId, View | None] = {}
@@ -174,9 +176,10 @@ class Lowering:
                 self.steps.append(copy_step(view, target, self.isa, ()))
                 view = target
             outputs.append(self.homes.view(view))
+        born = {outlet: self.blocked[outlet] for outlet in self.born_in_blocks}
         steps = tuple(self.homes.step(step) for step in self.steps)
         views = self.homes.views(self._views)
-        return Program(steps, tuple(self._constants), tuple(self._arena), tuple(outputs), views, self.blocked)
+        return Program(steps, tuple(self._constants), tuple(self._arena), tuple(outputs), views, born)
 
     def _is_constant(self, outlet: OutletId) -> bool:
         return self.constant_array(outlet) is not None

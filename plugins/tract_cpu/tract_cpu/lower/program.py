@@ -20,7 +20,8 @@ STATUS: Final = Address(Storage(Kind.STATUS, 0))
 """The argument of kernels that may refuse: where they write a 1 when they cannot do their work.
 
 No step after that one runs, and its nodes are left to the node executor, which gives their results, or the error. Such
-a kernel touches no memory beyond what it was given, and its step has the nodes that it computes, in order.
+a kernel touches no memory beyond what it was given, and its step has the nodes that it computes, in order, or stands
+before the step that has.
 """
 
 
@@ -74,7 +75,7 @@ class Program:
     """``arena``: the size of each storage of the arena, in bytes. ``constants``: the arrays that it reads.
 
     ``outputs``: where the outputs of the model are when all steps are done. ``views``: where each tensor is that a step
-    writes; ``blocked``: the same for those in blocks of channels.
+    writes; ``blocked``: the same for those that it writes in blocks of channels.
     """
 
     steps: tuple[Step, ...]

@@ -93,6 +93,8 @@ class _Growing:
         if row is not None:
             if tuple(facts[0].shape) != nest.shape or not nest.along(row.axes(node.op)):
                 return None
+            if tuple(facts[-1].shape) not in {nest.shape, nest.row_shape}:
+                return None  # sizes that conditions make equal are known behind the node only
             operands = self._operands(node, nest.shape)
             return row.write(node.op, nest, operands[0], result) if operands else None
         shape = tuple(facts[-1].shape)
@@ -107,7 +109,7 @@ class _Growing:
             number = self.region.values.get(outlet)
             if number is None:
                 view = self.lowering.view(outlet) if self.lowering.has(outlet) else None
-                if view is None:
+                if view is None or len(view.shape) > len(shape):
                     return None
                 number = self.region.nest.load(view.stretched(shape))
             found.append(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import HostNode
@@ -30,7 +31,10 @@ def lower(model: TypedModel, nodes: Sequence[HostNode], isa: Isa) -> Program:
             row = lower_nest
         if row is None and model.registry[ELEMENTS].find(type(node.op)) is not None:
             row = lower_element
-        why = NO_ROW if row is None else lowering.why_unfit(node.node) or row(node.op, Site(lowering, node))
+        try:
+            why = NO_ROW if row is None else lowering.why_unfit(node.node) or row(node.op, Site(lowering, node))
+        except FactError as error:  # more is known now than when it was wired: every run is refused
+            why = f"sizes do not fit: {error.problem}"
         if why is not None:
             lowering.host(node, why)
     return lowering.program()
