@@ -11,6 +11,7 @@ from tract_cpu.isa import Isa
 from tract_cpu.plan import CpuPlan
 
 from tract_core.data import DatumType
+from tract_core.dims import parse_dim
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.fact_text import parse_typed_fact
@@ -194,6 +195,30 @@ def test_tensors_in_blocks_are_shown_and_exchanged(isa: Isa) -> None:
     (found,) = CpuPlan(model, isa).observed_run([x], twice)
     same(seen["conv"], wanted, 144)
     same(found, reference(again.op, 2 * wanted, further, more), 500)
+
+
+def test_what_is_shown_is_what_was_written_not_a_copy_that_comes_later(isa: Isa) -> None:
+    """Two readers want borders of which nobody knows which one is larger: a copy with the second one is made later."""
+    first = Shape(16, 20, (5, 6), (3, 3))
+    x, weights, bias = arrays(first, "f4")
+    model = wired(first, weights, bias, "2,16,H,W,f32")
+    before, after = (parse_dim(text) for text in ("H", "W"))
+    (hidden,), results = model.outputs, []
+    for number, ends in enumerate([(before, after), (after, before)]):
+        op = Shape(20, 8, (5, 6), (3, 3), padding=Explicit(ends, ends)).op
+        constants = [model.add_const(f"{name}{number}", np.ones(size, "f4")) for name, size in KERNELS]
+        results += model.wire_node(f"reader{number}", op, [hidden, *constants])
+    model.set_outputs(results)
+    seen = {}
+
+    def look(part: Part, given: Mapping[OutletId, Array]) -> None:
+        seen.update({model.nodes[outlet.node].name: array for outlet, array in given.items()})
+
+    CpuPlan(model, isa).observed_run([x], look)
+    same(seen["conv"], reference(first.op, x, weights, bias), 144)
+
+
+KERNELS = [("w", (8, 20, 3, 3)), ("b", (8,))]
 
 
 @pytest.mark.parametrize("operand", ["1,20,5,6,f32", "2,20,5,6,f32", "1,20,1,1,f32", "2,1,5,6,f32", "2,20,1,6,f32"])

@@ -34,14 +34,12 @@ TILES_PER_BLOCK: Final = 8
 class Tile:
     """How a product is cut.
 
-    ``rows``: of a whole tile; ``vectors``: of ``lanes`` columns each, side by side. ``fused``: whether products are
-    added without being rounded before.
+    ``rows``: of a whole tile; ``vectors``: of ``lanes`` columns each, side by side.
     """
 
     rows: int
     vectors: int
     lanes: int
-    fused: bool
 
     @property
     def columns(self) -> int:
@@ -58,7 +56,7 @@ def tile_for(isa: Isa, element: ElementType) -> Tile:
     """The tile with the most sums that fit the registers, beside a row of the panel and one element of the left."""
     vectors = 2
     rows = (isa.registers - vectors - 1) // vectors
-    return Tile(rows, vectors, isa.lanes(element.computed.bits), isa.fma)
+    return Tile(rows, vectors, isa.lanes(element.computed.bits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +213,7 @@ class _Sums:
     def add(self, chain: int, row: int, factor: Value, columns: Sequence[Value]) -> None:
         """Add the products of a factor with the elements of some columns to the sums of a row."""
         for total, column in zip(self._sums[chain][row], columns, strict=True):
-            total.value = self._k.multiply_add(factor, column, total.value, fused=self._tile.fused)
+            total.value = factor.times_plus(column, total.value)
 
     def totals(self) -> list[list[Value]]:
         """The sums of all chains, by rows and vectors."""

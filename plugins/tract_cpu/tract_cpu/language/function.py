@@ -115,10 +115,6 @@ class Function:
         a, c = matched(a, c)
         return self.intrinsic("fma", a, b.splat(a.lanes), c)
 
-    def multiply_add(self, a: Value, b: Value, c: Value, *, fused: bool) -> Value:
-        """The product of two numbers plus a third, rounded once where ``fused``, else twice."""
-        return self.fma(a, b, c) if fused else a * b + c
-
     def smaller(self, a: Value, b: Value | float) -> Value:
         """The smaller one of two integers, or of two floats of which ``b`` is a number."""
         a, other = matched(a, b)

@@ -36,8 +36,7 @@ def new_blocked(lowering: Lowering, outlet: OutletId, form: Form) -> View:
     """Memory for a tensor in blocks, with the border of zeros that the convolutions which read it want."""
     border = border_for(lowering, outlet, form)
     view = bordered(lowering, element_view(lowering, outlet, form), border)
-    lowering.blocked[outlet] = Blocked(form, view, border)
-    lowering.born_in_blocks.add(outlet)
+    lowering.blocked[outlet] = lowering.born_in_blocks[outlet] = Blocked(form, view, border)
     return view
 
 

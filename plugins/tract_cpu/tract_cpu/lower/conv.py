@@ -130,7 +130,10 @@ def _unfit(op: Conv, site: Site) -> str | None:
     counts = int(weights.shape[outputs]), int(weights.shape[inputs])
     if 0 in counts or 0 in op.pool.kernel_shape:
         return "there is nothing to compute"
-    lanes = site.isa.lanes(64 if x.datum_type.itemsize > 4 else 32)
+    element = site.result()
+    if element is None:
+        return f"native code does not know {x.datum_type.short}"
+    lanes = site.isa.lanes(element.computed.bits)
     depthwise = counts == (op.group, 1)
     if op.group > 1 and not depthwise and (counts[0] // op.group % lanes or counts[1] % lanes):
         return "native code wants groups of whole blocks of channels"

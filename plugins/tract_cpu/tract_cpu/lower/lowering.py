@@ -50,8 +50,8 @@ class Lowering:
         self.taken: set[int] = set()
         self.blocked: dict[OutletId, Blocked] = {}
         """Tensors that are there in blocks of channels."""
-        self.born_in_blocks: set[OutletId] = set()
-        """Those of them that are copied from there where anybody wants them plain, not the other way round."""
+        self.born_in_blocks: dict[OutletId, Blocked] = {}
+        """Those of them that were computed so, as they were written first; copies of them are not among these."""
         self.nowhere = Storage(Kind.ARENA, -1)
         """The storage of views of which only shape and type count."""
         self._views: dict[OutletId, View | None] = {}
@@ -176,10 +176,9 @@ class Lowering:
                 self.steps.append(copy_step(view, target, self.isa, ()))
                 view = target
             outputs.append(self.homes.view(view))
-        born = {outlet: self.blocked[outlet] for outlet in self.born_in_blocks}
         steps = tuple(self.homes.step(step) for step in self.steps)
         views = self.homes.views(self._views)
-        return Program(steps, tuple(self._constants), tuple(self._arena), tuple(outputs), views, born)
+        return Program(steps, tuple(self._constants), tuple(self._arena), tuple(outputs), views, self.born_in_blocks)
 
     def _is_constant(self, outlet: OutletId) -> bool:
         return self.constant_array(outlet) is not None
@@ -223,7 +222,7 @@ class Site:
 
     def result(self) -> ElementType | None:
         """The type of the first output, where kernels know it."""
-        return element_type(self.node.facts[0].datum_type.storage)
+        return self.lowering.element(self.node.facts[0].datum_type.storage)
 
     def place(self, view: View) -> None:
         """The first output is a view on another tensor."""
