@@ -29,7 +29,7 @@ class Isa:
     architecture: str
     processor: str
     features: str
-    needs: frozenset[str]
+    needs: tuple[str, ...]
     vector_bytes: int
     registers: int
     masks_bits: int
@@ -49,8 +49,8 @@ _NEVER: Final = 1 << 10
 
 _X86_PAUSE: Final = ("x86.sse2.pause",)
 
-_V3: Final = frozenset({"avx2", "fma", "f16c", "bmi2"})
-_V4: Final = _V3 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
+_V3: Final = ("avx2", "fma", "f16c", "bmi2")
+_V4: Final = (*_V3, "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
 
 ISAS: Final = (
     Isa(
@@ -58,7 +58,7 @@ ISAS: Final = (
         "x86_64",
         "x86-64",
         "",
-        frozenset(),
+        (),
         16,
         16,
         masks_bits=_NEVER,
@@ -103,7 +103,7 @@ ISAS: Final = (
         "aarch64",
         "generic",
         "+neon",
-        frozenset(),
+        (),
         16,
         32,
         masks_bits=_NEVER,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from pathlib import Path
 from typing import Any, Final
 
 from tract_core.data import Constant
@@ -31,16 +30,15 @@ from tract_cpu.kernels.kernel import Kernel, KernelPlan
 from tract_cpu.lower.program import HostStep, NativeStep, Program, Step, ViewStep
 from tract_cpu.lower.select import lower
 from tract_cpu.lower.views import Kind, View
-from tract_cpu.native.cache import digest_of_sources, key_of
+from tract_cpu.native.cache import key_of
 from tract_cpu.native.executor import MOST_ARRAYS, executor
 from tract_cpu.native.library import library_of
+from tract_cpu.native.origins import origin_of, own_sources
 from tract_cpu.native.pool import pool
 from tract_cpu.state import CpuState, NativeState
 
 MOST_IDLE: Final = 4
 """How many executions a plan keeps for states to come."""
-
-_HERE: Final = Path(__file__).parent
 
 
 class CpuPlan:
@@ -56,7 +54,7 @@ class CpuPlan:
         self.views = self.program.views
         self.layout = Layout(self.program, len(model.inputs))
         self.bodies = Bodies(lambda body: CpuPlan(body, isa, threads))
-        self._library, self._sources = library_of(isa), digest_of_sources(_HERE)
+        self._library, self._sources = library_of(isa), own_sources()
         self.kernels = [self._address(step.kernel) for step in self.layout.steps]
         self.pieces = list(_pieces(self.program))
         self.by_number = {node.node: node for node in self.nodes}
@@ -152,9 +150,8 @@ class CpuPlan:
         return tuple(fact.shape), fact.datum_type.storage.numpy
 
     def _address(self, kernel: KernelPlan) -> int:
-        text = kernel.text()
-        key = key_of(text, self.isa, self._sources)
-        name = f"{kernel.name}_{key[:8]}"
+        key = key_of(f"{origin_of(type(kernel))} {kernel.text()}", self.isa, self._sources)
+        name = f"{kernel.name}_{key.digest[:8]}"
 
         def emit(module: Any) -> None:
             k = Kernel(module, name, self.isa)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from tract_core.data import Constant
+from tract_core.model.fields import field_names
 from tract_core.model.op import TypedOp
 from tract_core.plugins.registry import Registry
 from tract_core.plugins.tables import Rows, TableKey
 from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
+from tract_cpu.native.origins import origin_of
 
 EmitFn = Callable[..., Value]
 """``(op, *operands) -> result``: numbers or vectors, in the types in which they are computed."""
@@ -90,7 +92,7 @@ class Expression:
 
 def step_text(step: Apply) -> str:
     """All that one step says, in a text that is equal for equal steps only."""
-    return f"{_text(step.op)}{step.operands}{step.result.name}@{_where(step.emit)}"
+    return f"{_text(step.op)}{step.operands}{step.result.name}@{origin_of(step.emit)}"
 
 
 def widest_bits(types: Sequence[ElementType]) -> int:
@@ -112,8 +114,7 @@ def element_of(registry: Registry, op: TypedOp, operands: Sequence[ElementType])
 
 
 def _text(op: TypedOp) -> str:
-    return f"{type(op).__module__}:{op!r}"
-
-
-def _where(emit: Any) -> str:
-    return f"{emit.__module__}:{emit.__qualname__}"
+    """All that an operator says. A long constant shows no elements when it is printed, so its digest stands for it."""
+    values = (getattr(op, name) for name in field_names(op))
+    texts = (one.digest.hex() if isinstance(one, Constant) else repr(one) for one in values)
+    return f"{origin_of(type(op))}({', '.join(texts)})"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
 from tract_cpu.isa import Isa
 from tract_cpu.llvm import binding as llvm
 from tract_cpu.llvm import ir
-from tract_cpu.native.cache import Cache
+from tract_cpu.native.cache import Cache, Key, named_folder
 from tract_cpu.native.target import machine, object_code
 
 
@@ -21,9 +22,9 @@ class Library:
         self._cache = cache
         self._lock = Lock()
         self._linker: Any = None
-        self._loaded: dict[str, tuple[int, Any]] = {}
+        self._loaded: dict[Key, tuple[int, Any]] = {}
 
-    def address(self, key: str, name: str, emit: Callable[[Any], None]) -> int:
+    def address(self, key: Key, name: str, emit: Callable[[Any], None]) -> int:
         """The address of the function ``name``.
 
         ``key``: what tells its code from any other. ``emit``: writes it into a module of llvmlite; only called where
@@ -36,7 +37,7 @@ class Library:
                 self._loaded[key] = found
         return found[0]
 
-    def _load(self, key: str, name: str, emit: Callable[[Any], None]) -> tuple[int, Any]:
+    def _load(self, key: Key, name: str, emit: Callable[[Any], None]) -> tuple[int, Any]:
         code = self._cache.get(key)
         if code is None:
             code = object_code(module_text(emit), self.isa)
@@ -55,12 +56,15 @@ def module_text(emit: Callable[[Any], None]) -> str:
     return str(module)
 
 
-_LIBRARIES: Final[dict[tuple[Isa, str], Library]] = {}
+_LIBRARIES: Final[dict[tuple[Isa, Path | None], Library]] = {}
 _LOCK: Final = Lock()
 
 
 def library_of(isa: Isa) -> Library:
     """The library of this process for an instruction set."""
-    cache = Cache.of_environment()
+    folder = named_folder()
     with _LOCK:
-        return _LIBRARIES.setdefault((isa, str(cache.folder)), Library(isa, cache))
+        found = _LIBRARIES.get((isa, folder))
+        if found is None:
+            found = _LIBRARIES[isa, folder] = Library(isa, Cache.at(folder))
+        return found

@@ -1,0 +1,80 @@
+"""What tells a function or a class from any other, also after its source has changed: for the keys of object code.
+
+Code of this distribution is told by its name, as the digest of all sources here is part of every key. Code of another
+one is told by its name and the digest of the sources of its package. What no name leads to (a function inside of a
+function, what was typed at a prompt) is told by a number that holds for this process only, and nothing that depends on
+it is kept on disk.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from hashlib import blake2b
+from itertools import count
+from pathlib import Path
+from time import time
+from typing import Any, Final
+
+ONLY_HERE: Final = "\0"
+"""Is in the text of what only this process can tell from everything else."""
+
+_OWN: Final = __name__.partition(".")[0]
+_NUMBERS: Final = count()
+_BEGIN: Final = time()
+
+
+@cache
+def origin_of(code: Any) -> str:
+    """The text for a function or a class, with those that a class is made from."""
+    if isinstance(code, type):
+        return " ".join(_origin_of(one) for one in code.__mro__ if one.__module__ != "builtins")
+    return _origin_of(code)
+
+
+def _origin_of(code: Any) -> str:
+    module, name = getattr(code, "__module__", None), getattr(code, "__qualname__", None)
+    if module is None or name is None or _found(module, name) is not code:
+        return f"{ONLY_HERE}{next(_NUMBERS)}"
+    if module.partition(".")[0] in {_OWN, *sys.stdlib_module_names}:
+        return f"{module}:{name}"
+    return f"{module}:{name}@{_sources_of(module)}"
+
+
+def _found(module: str, name: str) -> Any:
+    """What a name leads to from a module on; ``None`` where it leads nowhere."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _sources_of(module: str) -> str:
+    """The digest of the sources of the package that a module is in, or of its one file."""
+    top = getattr(sys.modules.get(module.partition(".")[0]), "__file__", None)
+    own = getattr(sys.modules[module], "__file__", None)
+    if top is not None and Path(top).name == "__init__.py":
+        return digest_of_sources(Path(top).parent)
+    return digest_of_sources(Path(own)) if own is not None else f"{ONLY_HERE}{next(_NUMBERS)}"
+
+
+def own_sources() -> str:
+    """The digest of the sources of this distribution."""
+    return digest_of_sources(Path(__file__).parents[1])
+
+
+@cache
+def digest_of_sources(path: Path) -> str:
+    """What changes when a Python file does, or one in a folder or below it.
+
+    Where one is younger than this process, nobody can tell whether it is what was imported.
+    """
+    state = blake2b(digest_size=16)
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    try:
+        for file in files:
+            state.update(f"{file.relative_to(path)}\0".encode() + file.read_bytes() + b"\0")
+        imported = all(file.stat().st_mtime < _BEGIN for file in files)
+    except OSError:  # as of modules in an archive
+        imported = False
+    return state.hexdigest() if imported else f"{ONLY_HERE}{next(_NUMBERS)}"
