@@ -349,7 +349,7 @@ def main() -> None:
     counts: Passed = defaultdict(Counter)
     for name, run in cases.items():
         for mode in MODES:
-            result, _ = outcome(run, name, mode)
+            result, _ = outcome(run, name, mode, "reference")
             modes[mode][result] += 1
             if mode == "decluttered":
                 for op in labels[name]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ from tract_onnx.frontend import Onnx
 from tract_core.data.datum_type import DatumType
 from tract_core.model.fact_text import parse_inference_fact
 from tract_core.model.typed import TypedModel
-from tract_core.runtime.plan import TypedSimplePlan
+from tract_core.runtime.lookup import find_runtime
 from tract_core.transforms.float_precision import FloatPrecision
 
 TOLERANCE: Final = 1e-4
@@ -27,10 +27,15 @@ LAST_DIGIT: Final = float(np.finfo(np.float32).eps)
 """What the distance of an output from float64 may be off by, as the output was rounded to f32."""
 
 
+RunFn = Callable[[Case], list[Array]]
+"""The outputs that one of the ways to run a file gives."""
+
+
 @dataclass
 class Findings:
     """What is known of one file; ``failures`` is empty where all is well. Differences are those of `distance`.
 
+    ``wired``, ``decluttered``: on the reference runtime; ``cpu``: decluttered, on the CPU runtime.
     ``seconds``: of the processor, for loading and simplifying it. ``blamed``: operators of ONNX Runtime that float64 is
     against. ``tipped``: operators that are right in both engines, but round a state that fell on two sides. ``ours``,
     ``theirs``: distances of the two engines from float64, where that was asked. ``kept``: shapes here and there, where
@@ -42,6 +47,7 @@ class Findings:
     seconds: float = 0.0
     wired: float = 0.0
     decluttered: float = 0.0
+    cpu: float = 0.0
     blamed: dict[str, None] = field(default_factory=dict)
     tipped: dict[str, None] = field(default_factory=dict)
     kept: str = ""
@@ -75,22 +81,34 @@ def examine(path: Path, known: Sequence[Known] = ({}, {})) -> Findings:
     except Exception as error:
         findings.failures.append(f"does not load: {error}")
         return findings
+    ways = _ways(wired, decluttered)
     for case in two_cases(path, known):
         try:
-            found = [_run(model, case) for model in (wired, decluttered)]
+            found = [run(case) for run in ways]
         except Exception as error:
             findings.failures.append(f"does not run with {case.sizes}: {error}")
             return findings
         shapes = [[array.shape for array in outputs] for outputs in (*found, case.wanted)]
-        if shapes[0] == shapes[1] != shapes[2]:
-            findings.kept = f"{shapes[0]} here, {shapes[2]} there"
+        if shapes[:-1] == shapes[:1] * len(found) and shapes[0] != shapes[-1]:
+            findings.kept = f"{shapes[0]} here, {shapes[-1]} there"
             fixed = _with_sizes(path, case)
-            found = [_run(model, case) for model in (fixed, fixed.declutter())]
+            found = [run(case) for run in _ways(fixed, fixed.clone().declutter())]
         worst = [_worst(outputs, case.wanted) for outputs in found]
-        findings.wired, findings.decluttered = max(findings.wired, worst[0]), max(findings.decluttered, worst[1])
+        findings.wired = max(findings.wired, worst[0])
+        findings.decluttered = max(findings.decluttered, worst[1])
+        findings.cpu = max(findings.cpu, worst[2])
         if max(worst) > TOLERANCE:
             _judge(path, wired, case, found, findings)
     return findings
+
+
+def _ways(wired: TypedModel, decluttered: TypedModel) -> list[RunFn]:
+    return [_on("reference", wired), _on("reference", decluttered), _on("cpu", decluttered)]
+
+
+def _on(runtime: str, model: TypedModel) -> RunFn:
+    plan = find_runtime(runtime).prepare(model)
+    return lambda case: plan.spawn().run([case.given[model.outlet_name(outlet)] for outlet in model.inputs])
 
 
 def _with_sizes(path: Path, case: Case) -> TypedModel:
@@ -113,15 +131,11 @@ def _judge(path: Path, model: TypedModel, case: Case, found: list[list[Array]], 
             findings.tipped[parting.op_type] = None
         elif not parting.is_right_there:
             findings.blamed[parting.op_type] = None
-    exact = _run(FloatPrecision("f32", "f64", keep_io_types=True).apply(model), case)
+    exact = _on("reference", FloatPrecision("f32", "f64", keep_io_types=True).apply(model))(case)
     ours, theirs = max(_worst(outputs, exact) for outputs in found), _worst(case.wanted, exact)
     if not findings.tipped and ours > max(theirs, TOLERANCE) + LAST_DIGIT:
         findings.failures.append(f"{ours:.1e} from float64, ONNX Runtime {theirs:.1e}")
     findings.ours, findings.theirs = max(findings.ours or 0.0, ours), max(findings.theirs or 0.0, theirs)
-
-
-def _run(model: TypedModel, case: Case) -> list[Array]:
-    return TypedSimplePlan(model).run([case.given[model.outlet_name(outlet)] for outlet in model.inputs])
 
 
 def _worst(found: Sequence[Array], wanted: Sequence[Array]) -> float:

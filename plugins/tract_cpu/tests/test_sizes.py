@@ -15,7 +15,10 @@ from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add
 from tract_core.ops.check import CheckShape
+from tract_core.ops.elementwise import Neg
+from tract_core.ops.non_zero import NonZero
 from tract_core.ops.range import Range
+from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.runtime.reference import ReferenceRuntime
 
 BEST = of_this_machine()[-1]
@@ -102,3 +105,20 @@ def test_a_shape_that_is_another_is_refused_like_by_the_reference(isa) -> None:
             one.spawn().run([np.ones((2, 3), "f4")])
         errors.append(str(error.value))
     assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("reduces", [False, True], ids=["chain", "rows"])
+def test_what_reads_a_size_that_comes_up_in_the_middle_is_fused_into_nothing_before_it(isa, reduces) -> None:
+    model = TypedModel()
+    x, flags = (model.add_source(name, parse_typed_fact(kind)) for name, kind in (("x", "1,5,i64"), ("flags", "5,i64")))
+    places = model.wire_node("places", NonZero(model.symbols.new_symbol("found")), [flags])
+    before = model.wire_node("before", Neg(), [x])
+    after = model.wire_node("after", Add(), [*places, *before])
+    last = model.wire_node("last", Reduce((1,), Reducer.SUM), after) if reduces else after
+    model.set_outputs(last)
+    values = np.arange(5).reshape(1, 5)
+    plan = CpuPlan(model, isa)
+    for flagged in ([1, 1, 1, 1, 1], [0, 0, 3, 0, 0]):
+        wanted = np.flatnonzero(flagged) - values
+        found = plan.spawn().run([values, np.array(flagged)])[0]
+        np.testing.assert_array_equal(found, wanted.sum(1, keepdims=True) if reduces else wanted)

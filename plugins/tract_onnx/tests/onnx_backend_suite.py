@@ -10,6 +10,7 @@ As a script it prints how many pass, in each mode and for each operator:
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections import Counter, defaultdict
 from typing import Any, Final
@@ -29,6 +30,9 @@ MODES: Final = {
     "symbolic": {"declutter": True, "symbolic": True},
 }
 """The options of `Cases.prepare` for each way of running a test."""
+
+RUNTIMES: Final = ("reference", "cpu")
+"""The runtimes that every test is run on."""
 
 _TRAINING = (Unsupported, "it differentiates a part of the model, and models are only run here")
 
@@ -65,7 +69,8 @@ TOLERANCES: Final = {
 class Cases(Backend):
     """The backend under test.
 
-    ``symbolic``: with a symbol for the leading axis of every input. ``backend``: another one in its place.
+    ``symbolic``: with a symbol for the leading axis of every input. ``runtime``: the one that runs the test, by name.
+    ``backend``: another one in its place.
     """
 
     @classmethod
@@ -75,10 +80,17 @@ class Cases(Backend):
 
     @classmethod
     def prepare(
-        cls, model: onnx.ModelProto, device: str = "CPU", *, symbolic: bool = False, backend: Any = None, **kwargs: Any
+        cls,
+        model: onnx.ModelProto,
+        device: str = "CPU",
+        *,
+        symbolic: bool = False,
+        runtime: str | None = None,
+        backend: Any = None,
+        **kwargs: Any,
     ) -> Any:
         prepare = super().prepare if backend is None else backend.prepare
-        return prepare(with_symbols(model) if symbolic else model, device, **kwargs)
+        return prepare(with_symbols(model) if symbolic else model, runtime or device, **kwargs)
 
 
 class Suite(BackendTest):
@@ -133,12 +145,12 @@ def refusal(name: str, mode: str) -> tuple[type[TractError], str] | None:
     return REFUSED.get(name) or (WITHOUT_BATCH.get(name) if mode == "symbolic" else None)
 
 
-def outcome(run: Any, name: str, mode: str) -> tuple[str, str]:
+def outcome(run: Any, name: str, mode: str, runtime: str) -> tuple[str, str]:
     """``passed``, ``refused`` or ``failed``, and the error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            run(None, **MODES[mode], **TOLERANCES.get(name, {}))
+            run(None, runtime=runtime, **MODES[mode], **TOLERANCES.get(name, {}))
     except TractError as error:
         return ("refused" if refusal(name, mode) else "failed"), f"{type(error).__name__}: {error}"
     except Exception as error:
@@ -158,16 +170,19 @@ def operators() -> dict[str, list[str]]:
     return found
 
 
-def main() -> None:
+def main() -> int:
+    """Print the tables. The exit code is 1 where a test fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mode", choices=MODES, action="append")
+    parser.add_argument("--runtime", default="default", help="the name of a runtime, 'cpu(isa=\"avx2\")' for one")
     parser.add_argument("--show", help="print the errors of the tests whose name or operators contain this")
     options = parser.parse_args()
     labels, cases = operators(), all_cases()
+    failed = False
     for mode in options.mode or MODES:
         table: dict[str, Counter[str]] = defaultdict(Counter)
         for name, run in cases.items():
-            result, error = outcome(run, name, mode)
+            result, error = outcome(run, name, mode, options.runtime)
             ops = labels[name]
             table[ops[0] if len(ops) == 1 else "(several)"][result] += 1
             if result != "passed" and options.show is not None and options.show.lower() in f"{name} {ops}".lower():
@@ -175,8 +190,11 @@ def main() -> None:
         for op, counts in sorted(table.items()):
             if counts.keys() != {"passed"}:
                 print(f"  {op:40} {dict(counts)}")
-        print(f"{mode}: {dict(sum(table.values(), Counter[str]()))}")
+        total = sum(table.values(), Counter[str]())
+        print(f"{mode}: {dict(total)}")
+        failed = failed or total["failed"] > 0
+    return int(failed)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,22 +1,24 @@
 """The whole backend test suite of the ``onnx`` package: every test passes, or is refused as `REFUSED` says.
 
-Each is run as wired, decluttered, and decluttered with a symbol for the leading axis of every input.
+Each is run as wired, decluttered, and decluttered with a symbol for the leading axis of every input, on every runtime
+of ours.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx_backend_suite import MODES, REFUSED, TOLERANCES, WITHOUT_BATCH, Suite, all_cases, refusal
+from onnx_backend_suite import MODES, REFUSED, RUNTIMES, TOLERANCES, WITHOUT_BATCH, Suite, all_cases, refusal
 
 CASES = all_cases()
 
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.filterwarnings("ignore")
-def test_backend(mode, name):
-    wanted, options = refusal(name, mode), {**MODES[mode], **TOLERANCES.get(name, {})}
+def test_backend(runtime, mode, name):
+    wanted, options = refusal(name, mode), {"runtime": runtime, **MODES[mode], **TOLERANCES.get(name, {})}
     if wanted is None:
         CASES[name](None, **options)
         return

@@ -80,6 +80,8 @@ def _one_more(lowering: Lowering, chain: Chain, operand: OperandFn) -> Chain | N
     shape = tuple(model.outlet_fact(chain.outlet).shape)
     if len(node.outlets()) != 1 or tuple(model.outlet_fact(OutletId(node.id)).shape) != shape:
         return None
+    if lowering.why_unfit(node.id) is not None:
+        return None
     others = list(dict.fromkeys(outlet for outlet in node.inputs if outlet != chain.outlet))
     views = [operand(outlet, shape) if lowering.has(outlet) else None for outlet in others]
     found = [one for one in views if one is not None]

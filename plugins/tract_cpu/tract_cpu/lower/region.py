@@ -87,7 +87,7 @@ class _Growing:
         if len(node.outlets()) != 1 or any(fact.datum_type.is_quantized() for fact in facts):
             return None  # of a quantised type, what is stored is not what is meant
         result = lowering.element(facts[-1].datum_type)
-        if result is None:
+        if result is None or lowering.why_unfit(node.id) is not None:
             return None
         row = model.registry[NESTS].find(type(node.op))
         if row is not None:
