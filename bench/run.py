@@ -17,6 +17,7 @@ SCRIPTS = (
     "bench_calling.py",
     "bench_moves.py",
     "bench_rows.py",
+    "bench_convs.py",
 )
 DIGITS = Path(__file__).parents[1] / "examples" / "digits" / "digits.onnx"
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from tract_core.dims import Dim, dim_max, is_one, product
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.ops.conv import Conv
-from tract_cpu.kernels.expressions import Expression
-from tract_cpu.language.types import numpy_type
+from tract_cpu.kernels.border import BorderPlan
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Blocked, Border, Form
 from tract_cpu.lower.fusion import OperandFn
 from tract_cpu.lower.lowering import Lowering
-from tract_cpu.lower.map import map_step
-from tract_cpu.lower.program import NativeStep
+from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.views import View
 
 
@@ -52,24 +48,29 @@ def bordered(lowering: Lowering, like: View, border: Border) -> View:
     """Memory for a tensor of the shape and type of a view, with zeros around it, for whoever writes it."""
     wide = tuple(size + before + after for size, (before, after) in zip(like.shape, border, strict=True))
     whole = View.contiguous(lowering.room(product(wide) * like.element.bytes), like.element, wide)
-    for axis, (before, after) in enumerate(border):
-        for first, count in ((0, before), (wide[axis] - after, after)):
-            if count == 0:
-                continue
-            shape = (*wide[:axis], count, *wide[axis + 1 :])
-            region = replace(whole, shape=shape, offset=whole.offset + whole.strides[axis] * first)
-            lowering.steps.append(_zeros(lowering, region))
+    if any(end != 0 for pair in border for end in pair):
+        lowering.steps.append(_zeros(lowering, whole, border))
     inside: Dim = 0
     for stride, (before, _) in zip(whole.strides, border, strict=True):
         inside = inside + stride * before
     return replace(whole, shape=like.shape, offset=inside)
 
 
-def _zeros(lowering: Lowering, region: View) -> NativeStep:
-    zero = lowering.constant(np.zeros((1,) * len(region.shape), numpy_type(region.element)))
-    operand = zero and zero.stretched(region.shape)
-    assert operand is not None  # all its sizes are 1, and the type is that of the region
-    return map_step(Expression((region.element,)), [operand], region, lowering.isa, ())
+def _zeros(lowering: Lowering, whole: View, border: Border) -> NativeStep:
+    """The call that fills the border. ``whole``: the elements and the border, without gaps."""
+    whole = whole.as_bits()
+    around = [axis for axis, ends in enumerate(border) if ends != (0, 0)]
+    first, last = around[0], around[-1]
+    plan = BorderPlan(whole.element, lowering.isa.lanes(whole.element.bits), last + 1 - first)
+    each = product(whole.shape[first:])
+    arguments: list[Argument] = [whole.address, each]
+    work: Dim = 0
+    for axis in range(first, last + 1):
+        before, after = border[axis]
+        inside = whole.shape[axis] - before - after
+        arguments += [before, inside, after, whole.strides[axis]]
+        work = work + product(whole.shape[:axis]) * (before + after) * whole.strides[axis]
+    return NativeStep(plan, tuple(arguments), product(whole.shape[:first]), (), (whole.storage,), work=work)
 
 
 def border_for(lowering: Lowering, outlet: OutletId, form: Form) -> Border:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tract_core.dims import Dim, ceil_div, is_one, product
-from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
@@ -28,13 +27,13 @@ ROWS = Rows()
 @ROWS.row(CPU, EinSum)
 def lower_einsum(op: EinSum, site: Site) -> str | None:
     """A product of two matrices, or of many pairs of them."""
-    views = site.inputs()
-    why = _unfit(op, site.facts(), views)
-    if why is not None or views is None:
+    why = _unfit(op, site)
+    if why is not None:
         return why
     channels = _channels(op, site)
     if channels is not None:
         return lower_pointwise(site, *channels)
+    views = site.known_inputs()
     groups = _groups(op, views)
     if isinstance(groups, str):
         return groups
@@ -81,16 +80,19 @@ def _channels(op: EinSum, site: Site) -> tuple[OutletId, Array, int] | None:
     return None
 
 
-def _unfit(op: EinSum, facts: Sequence[TypedFact], views: Sequence[View] | None) -> str | None:
+def _unfit(op: EinSum, site: Site) -> str | None:
+    facts = site.facts()
     if op.q_output is not None:
         return "there is no native code for quantised products yet"
-    if views is None or len(views) != 2:
+    elements = [site.lowering.element(fact.datum_type.storage) for fact in facts]
+    kinds = [one for one in elements if one is not None]
+    if len(kinds) != 2 or len(facts) != 2:
         return "native code takes products of two factors"
     sizes = op.sizes(facts)
-    for term, view in zip(op.axes.inputs, views, strict=True):
-        if any(size != sizes[name] and not is_one(size) for name, size in zip(term, view.shape, strict=True)):
+    for term, fact in zip(op.axes.inputs, facts, strict=True):
+        if any(size != sizes[name] and not is_one(size) for name, size in zip(term, fact.shape, strict=True)):
             return "a symbolic size may have to stretch"
-    if any(view.element.kind != "f" for view in views) or op.acc.itemsize > views[0].element.computed.bytes:
+    if any(one.kind != "f" for one in kinds) or op.acc.itemsize > kinds[0].computed.bytes:
         return f"there is no native code for sums in {op.acc.short} yet"
     return None
 

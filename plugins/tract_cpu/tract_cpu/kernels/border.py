@@ -1,0 +1,62 @@
+"""Zeros around the elements of tensors, before and after each axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.language.buffers import Buffer
+from tract_cpu.language.types import ElementType
+from tract_cpu.language.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class BorderPlan:
+    """``element``: what is written; ``lanes``: of a vector; ``axes``: how many axes have zeros around."""
+
+    element: ElementType
+    lanes: int
+    axes: int
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "border"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"border {self.element.name} {self.lanes} {self.axes}"
+
+    def emit(self, k: Kernel) -> None:
+        """Task by task, all that is around one tensor of a row of them, from the outermost axis in."""
+        border = _Border(self, k)
+        with k.loop("task", k.end, k.begin) as task:
+            border.around(border.memory.at(task * border.whole), 0)
+
+
+class _Border:
+    """The border while it is written. ``whole``: elements from one tensor to the next."""
+
+    def __init__(self, plan: BorderPlan, k: Kernel) -> None:
+        self._plan, self._k = plan, k
+        self.memory, self.whole = k.memory(plan.element), k.size()
+        # For each axis: how many positions are before, inside and after, and how many elements each has.
+        self._axes = [(k.size(), k.size(), k.size(), k.size()) for _ in range(plan.axes)]
+
+    def around(self, at: Buffer, axis: int) -> None:
+        """Zeros before and after an axis, and inside around the axes that follow."""
+        before, inside, after, each = self._axes[axis]
+        self._fill(at, before * each)
+        at = at.at(before * each)
+        if axis + 1 < self._plan.axes:
+            with self._k.loop(f"inside{axis}", inside) as position:
+                self.around(at.at(position * each), axis + 1)
+        self._fill(at.at(inside * each), after * each)
+
+    def _fill(self, at: Buffer, count: Value) -> None:
+        k, plan = self._k, self._plan
+        whole = count - count % plan.lanes
+        with k.loop("vector", whole, step=plan.lanes) as place:
+            at.put(place, k.constant(0, plan.element.computed, plan.lanes))
+        with k.loop("rest", count, whole) as place:
+            at.put(place, k.constant(0, plan.element.computed))
