@@ -6,6 +6,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-peers
 PROJECTS := . $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 MANIFESTS := pyproject.toml $(wildcard plugins/*/pyproject.toml)
 JOBS ?= auto
@@ -13,7 +14,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-networks test-shipped test-long test-hostile check format index bench fuzz clean
+.PHONY: help setup demo test test-networks test-shipped test-long test-hostile check format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -67,7 +68,19 @@ format: $(VENV)/.check ## format the sources and mend what lint can mend
 index: $(VENV)/.ours ## write down which rows the modules of our distributions have: after a row or a rule came or went
 	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_onnx.plugin
 
-bench: $(VENV)/.test ## measure load time, declutter time and imports
+$(PEERS)/.installed: requirements/peers.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+bench: $(VENV)/.test $(PEERS)/.installed ## measure networks beside other engines, and write docs/performance.md
+	$(BIN)/python bench/peers.py --write $(ARGS)
+
+bench-short: $(VENV)/.test ## run the networks of `make bench` at small sizes, for their results alone
+	$(BIN)/python bench/peers.py --short $(ARGS)
+
+bench-parts: $(VENV)/.test ## measure load time, declutter time, calls, and kinds of kernels
 	$(BIN)/python bench/run.py
 
 fuzz: $(VENV)/.test ## feed damaged files to the loader for FUZZ_SECONDS seconds; what it finds is kept in fuzz/findings

@@ -1,4 +1,4 @@
-"""Every benchmark that needs no argument, one after the other: ``make bench``.
+"""Every benchmark that needs no argument, one after the other: ``make bench-parts``.
 
 ``bench_load.py MODEL.onnx`` measures load time and memory of a model of yours.
 """

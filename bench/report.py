@@ -1,0 +1,201 @@
+"""Tables of what was measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from math import exp, log
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from engines import ENGINES
+
+Found = dict[str, Any]
+"""What engines said of one workload, by name of engine."""
+
+INTRODUCTION = """\
+# How fast it is
+
+Written by `make bench`, which measures this project beside other engines, all from their wheels and through their
+Python packages, on the networks of `bench/workloads.py`: f32, one input at a time, random weights. Every engine runs in
+a process of its own. They take turns, in short rounds; a time is the median of the rounds' medians, a ratio the median
+of the rounds' ratios: above 1 means that this project is the faster one. Times include the call from Python.
+"""
+
+
+def times(found: Found, name: str) -> list[float]:
+    return found.get(name, {}).get("rounds", [])
+
+
+def ratio(found: Found, name: str) -> float | None:
+    """The time of an engine divided by ours, the median over the rounds."""
+    pairs = list(zip(times(found, name), times(found, "ours"), strict=False))
+    return median(other / ours for other, ours in pairs) if pairs else None
+
+
+def fastest_ratio(found: Found) -> float | None:
+    """The time of whichever peer is the fastest, divided by ours."""
+    ratios = [one for name in ENGINES if name != "ours" and (one := ratio(found, name)) is not None]
+    return min(ratios, default=None)
+
+
+def mean(ratios: list[float | None]) -> str:
+    """The geometric mean, as text."""
+    known = [one for one in ratios if one is not None]
+    return f"{exp(sum(map(log, known)) / len(known)):.2f}" if known else ""
+
+
+def line(workload: str, threads: int, found: Found) -> str:
+    """One line for the terminal: a time for each engine, with the ratio to ours."""
+    parts = [f"{workload + f' ({threads})':<24}"]
+    for name, one in found.items():
+        if "failed" in one:
+            parts.append(f"{name}: {one['failed'][:60]}")
+        else:
+            beside = "" if name == "ours" or (found_ratio := ratio(found, name)) is None else f" ({found_ratio:.2f})"
+            parts.append(f"{name} {milliseconds(median(one['rounds']))} ms{beside}")
+    return "  ".join(parts)
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g}" if seconds < 1 else f"{seconds * 1e3:.0f}"
+
+
+def write(path: Path, measured: Path, workloads: list[str], machine: dict[str, str]) -> None:
+    """The tables of all that there is in the folder ``measured``, in the order of ``workloads``."""
+    files = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(measured.glob("*.json"))}
+    counts = sorted({int(stem.rpartition("-")[2]) for stem in files})
+    kept = {
+        threads: {name: files[f"{name}-{threads}"]["engines"] for name in workloads if f"{name}-{threads}" in files}
+        for threads in counts
+    }
+    dates = sorted({one["date"] for one in files.values()})
+    parts = [INTRODUCTION, _machine(machine, kept, dates)]
+    parts += [_times(threads, kept[threads]) for threads in counts]
+    parts += [_scaling(kept), _costs(kept), _hosted(kept), _missing(kept)]
+    path.write_text("\n".join(part for part in parts if part), encoding="utf-8")
+
+
+def _machine(machine: dict[str, str], kept: dict[int, dict[str, Found]], dates: list[str]) -> str:
+    versions = {
+        name: one["version"]
+        for founds in kept.values()
+        for found in founds.values()
+        for name, one in found.items()
+        if "version" in one and name != "ours"
+    }
+    rows = {**machine, "engines": ", ".join(f"{name} {text}" for name, text in versions.items())}
+    rows["measured"] = " to ".join(sorted({dates[0], dates[-1]})) if dates else "never"
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in rows.items()), ""])
+
+
+def _times(threads: int, founds: dict[str, Found]) -> str:
+    peers = [name for name in ENGINES if name != "ours"]
+    lines = [
+        f"## {threads} thread{'s'[: threads - 1]}",
+        "",
+        f"| milliseconds | {' | '.join(ENGINES)} | fastest peer / ours | tract / ours |",
+        f"|---|{'---|' * (len(ENGINES) + 2)}",
+    ]
+    for workload, found in founds.items():
+        cells = [_cell(found, name) for name in ENGINES]
+        ratios = [fastest_ratio(found), ratio(found, "tract")]
+        lines.append(_row(workload, [*cells, *("" if one is None else f"{one:.2f}" for one in ratios)]))
+    means = ["", *(mean([ratio(found, name) for found in founds.values()]) for name in peers)]
+    means += [mean([fastest_ratio(found) for found in founds.values()]), means[1 + peers.index("tract")]]
+    lines += [_row("geometric mean of their time / ours", means), ""]
+    return "\n".join(lines)
+
+
+def _row(name: str, cells: list[str]) -> str:
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def _cell(found: Found, name: str) -> str:
+    return milliseconds(median(times(found, name))) if times(found, name) else "-"
+
+
+def _scaling(kept: dict[int, dict[str, Found]]) -> str:
+    if not {1, 2} <= set(kept):
+        return ""
+    names = [name for name in ENGINES if name != "tract"]
+    lines = [
+        "## Two threads instead of one",
+        "",
+        "How many times faster each engine is.",
+        "",
+        f"| | {' | '.join(names)} |",
+        f"|---|{'---|' * len(names)}",
+    ]
+    for workload in kept[1].keys() & kept[2].keys():
+        one, two = kept[1][workload], kept[2][workload]
+        both = [(times(one, name), times(two, name)) for name in names]
+        lines.append(_row(workload, [f"{median(a) / median(b):.2f}" if a and b else "-" for a, b in both]))
+    return "\n".join([*lines[:6], *sorted(lines[6:], key=lambda row: list(kept[1]).index(row[2:].split(" |")[0])), ""])
+
+
+def _costs(kept: dict[int, dict[str, Found]]) -> str:
+    """What is paid beside time, at the smallest number of threads."""
+    if not kept:
+        return ""
+    founds = kept[min(kept)]
+    parts = [
+        _table(
+            "Loading and preparing",
+            "Seconds from the file to a model that is ready: the first time on a machine, and again with what an\n"
+            "engine keeps on disk (ours: object code; OpenVINO: compiled models; MNN: the converted file).",
+            founds,
+            lambda one: f"{one['cold']:.2f} / {one['load']:.2f}",
+        ),
+        _table("Memory", "Megabytes at most, in a process that loads and runs the model.", founds, _megabytes),
+        _table(
+            "Differences",
+            "The largest difference from ONNX Runtime without optimisations, relative to the output's largest number.",
+            founds,
+            lambda one: f"{one['error']:.0e}",
+        ),
+    ]
+    return "\n".join(parts)
+
+
+def _megabytes(one: dict[str, Any]) -> str:
+    return f"{one['megabytes']:.0f}"
+
+
+def _table(title: str, about: str, founds: dict[str, Found], cell: Callable[[dict[str, Any]], str]) -> str:
+    lines = [f"## {title}", "", about, "", f"| | {' | '.join(ENGINES)} |", f"|---|{'---|' * len(ENGINES)}"]
+    for workload, found in founds.items():
+        cells = ["-" if "failed" in found.get(name, {"failed": ""}) else cell(found[name]) for name in ENGINES]
+        lines.append(_row(workload, cells))
+    return "\n".join([*lines, ""])
+
+
+def _hosted(kept: dict[int, dict[str, Found]]) -> str:
+    """Operators of ours that have no native code."""
+    hosted = {
+        workload: one["hosted"]
+        for founds in kept.values()
+        for workload, found in founds.items()
+        if (one := found.get("ours", {})).get("hosted")
+    }
+    lines = [f"- {workload}: {', '.join(names)}" for workload, names in hosted.items()]
+    return "\n".join(["## Operators of ours that have no native code yet", "", *lines, ""]) if lines else ""
+
+
+def _missing(kept: dict[int, dict[str, Found]]) -> str:
+    reasons: dict[str, list[str]] = {}
+    for threads, founds in kept.items():
+        for workload, found in founds.items():
+            for name, one in found.items():
+                if "failed" in one:
+                    reasons.setdefault(f"{name}: {_short(one['failed'])}", []).append(f"{workload} ({threads})")
+    if not reasons:
+        return ""
+    lines = [f"- {reason}: {', '.join(where)}" for reason, where in reasons.items()]
+    return "\n".join(["## What could not be measured", "", *lines, ""])
+
+
+def _short(reason: str, limit: int = 200) -> str:
+    flat = " ".join(reason.split())
+    return flat if len(flat) <= limit else f"{flat[:limit]}..."

@@ -1,0 +1,78 @@
+"""What is measured: networks of the usual families, with the sizes to measure and small ones to check results with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+
+from networks import signals, transformers, vision
+from networks.builder import Network
+
+
+@dataclass(frozen=True)
+class Workload:
+    """``small``: arguments of ``build`` under which the network runs in moments, still with all its kinds of layers."""
+
+    name: str
+    build: Callable[..., Network]
+    small: dict[str, Any] = field(default_factory=dict)
+
+    def files(self, folder: Path, *, small: bool) -> tuple[Path, Path]:
+        """The model, and its inputs with what must come out; written to ``folder`` the first time.
+
+        What must come out is what ONNX Runtime computes without any optimisation.
+        """
+        folder /= _digest_of_the_sources()
+        name = f"{self.name}-small" if small else self.name
+        model, data = folder / f"{name}.onnx", folder / f"{name}.npz"
+        if not data.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            network = self.build(**self.small if small else {})
+            onnx.save(network.model, model)
+            inputs = {f"input {name}": array for name, array in network.inputs.items()}
+            np.savez(data, **inputs, **_outputs(model, network.inputs))
+        return model, data
+
+
+def _outputs(model: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return {f"output {name}": array for name, array in zip(names, session.run(names, inputs), strict=True)}
+
+
+@cache
+def _digest_of_the_sources() -> str:
+    """Models that were written by other sources than these are others."""
+    here = Path(__file__).parent
+    sources = [Path(__file__), *sorted((here / "networks").glob("*.py"))]
+    return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+
+
+WORKLOADS = (
+    Workload("MobileNetV2", vision.mobilenet_v2, {"size": 32, "stages": 3}),
+    Workload("ResNet-50", vision.resnet50, {"size": 32, "stages": 2}),
+    Workload("VGG-style", vision.vgg, {"size": 16, "widths": (16, 32, 0, 48)}),
+    Workload("EfficientNet", vision.efficientnet, {"size": 32, "stages": 3}),
+    Workload("U-Net", vision.unet, {"size": 16, "widths": (8, 16, 24)}),
+    Workload("BERT-base", transformers.bert, {"tokens": 16, "depth": 2, "width": 128, "vocabulary": 50}),
+    Workload("ViT", transformers.vision_transformer, {"size": 48, "depth": 2, "width": 128}),
+    Workload("speech encoder", transformers.speech_encoder, {"frames": 31, "depth": 2, "width": 128}),
+    Workload("keyword spotter", signals.keyword_spotter, {"frames": 33, "layers": 3}),
+    Workload("causal 1-D", signals.causal_depthwise, {"frames": 33, "width": 24, "layers": 3}),
+    Workload("LSTM", signals.lstm, {"steps": 9, "hidden": 24}),
+    Workload("bidirectional GRU", signals.bidirectional_gru, {"steps": 9, "hidden": 24}),
+    Workload(
+        "Llama step", transformers.llama_step, {"past": 9, "depth": 2, "heads": 4, "kv_heads": 2, "vocabulary": 50}
+    ),
+    *(Workload(f"policy, {rows} row{'s'[: rows - 1]}", partial(signals.policy, rows)) for rows in (1, 32, 1024)),
+)

@@ -1,0 +1,95 @@
+"""The benchmark of networks: they come out right on the compiling runtime, and what is wrong is said. No times."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import engines
+import numpy as np
+import peers
+import pytest
+import report
+from workloads import WORKLOADS
+
+BENCH = Path(peers.__file__).parent
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+def test_networks_come_out_right(workload, threads: int, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACT_CACHE", str(models))
+    files = workload.files(models, small=True)
+    answer, run = engines.begin(["ours", *map(str, files), str(threads), str(models)])
+    assert not peers.wrong({"ours": answer})
+    assert engines.worst_error(run(), run()) == 0
+
+
+def test_models_are_the_same_each_time(tmp_path: Path) -> None:
+    one, other = (WORKLOADS[-3].files(tmp_path / name, small=True)[0].read_bytes() for name in "ab")
+    assert one == other
+
+
+def test_the_script_runs_and_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, BENCH / "peers.py", "--short", "--only", "policy", "--engines", "ours", "onnxruntime"]
+    printed = subprocess.check_output(command, text=True)
+    assert [line.split("  ")[0] for line in printed.splitlines()] == [
+        "policy, 1 row (1)",
+        "policy, 32 rows (1)",
+        "policy, 1024 rows (1)",
+    ]
+    refused = subprocess.run([*command[:-1], "nothing"], capture_output=True, text=True, check=False)
+    assert "invalid choice: 'nothing'" in refused.stderr
+
+
+def test_an_unknown_workload_is_refused() -> None:
+    with pytest.raises(SystemExit, match="no workload has nothing in its name; there are MobileNetV2, ResNet-50"):
+        peers.chosen(["nothing"])
+
+
+def test_wrong_results_are_named() -> None:
+    wanted = [np.array([1.0, 2.0])]
+    off = engines.worst_error([np.array([1.0, 2.001])], wanted)
+    assert off == pytest.approx(5e-4)
+    assert engines.worst_error([np.array([1.0, np.nan])], wanted) == np.inf
+    with pytest.raises(ValueError, match=r"the outputs have the shapes \[\(3,\)\], wanted \[\(2,\)\]"):
+        engines.worst_error([np.zeros(3)], wanted)
+    assert peers.wrong({"onnxruntime": {"error": off}}) == []
+    assert peers.wrong({"ours": {"error": off}}) == ["ours is off by 5.0e-04"]
+    assert peers.wrong({"mnn": {"error": np.inf}, "ours": {"failed": "no reason"}}) == [
+        "mnn is off by inf",
+        "ours: no reason",
+    ]
+
+
+def test_an_engine_that_cannot_run_says_why(tmp_path: Path) -> None:
+    files = WORKLOADS[-3].files(tmp_path, small=True)
+    files[0].write_bytes(b"no model")
+    with pytest.raises(peers.Failed, match="no model"):
+        peers.Process("ours", files, 1, tmp_path)
+
+
+def test_the_report_has_ratios_of_rounds_and_reasons(tmp_path: Path) -> None:
+    common = {"version": "1", "error": 1e-7, "cold": 1.0, "load": 0.5, "megabytes": 10.0, "hosted": []}
+    found = {
+        "ours": {**common, "rounds": [1.0, 2.0, 3.0], "hosted": ["Scan"]},
+        "onnxruntime": {**common, "rounds": [2.0, 2.0, 9.0]},
+        "tract": {"failed": "it has no\nsuch operator"},
+    }
+    assert report.ratio(found, "onnxruntime") == 2.0
+    assert report.ratio(found, "tract") is None
+    assert report.fastest_ratio(found) == 2.0
+    assert report.mean([2.0, None, 8.0]) == "4.00"
+    (tmp_path / "LSTM-1.json").write_text(peers.json.dumps({"date": "2030-01-01", "engines": found}))
+    report.write(tmp_path / "page.md", tmp_path, ["LSTM", "BERT-base"], {"processor": "P"})
+    page = (tmp_path / "page.md").read_text()
+    assert "| LSTM | 2000 | 2000 | - | - | - | 2.00 |  |" in page
+    assert "- tract: it has no such operator: LSTM (1)" in page
+    assert "- LSTM: Scan" in page
+    assert "BERT-base" not in page
