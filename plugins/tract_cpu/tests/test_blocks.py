@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from tract_cpu.isa import Isa
 from tract_cpu.lower.program import NativeStep
 from tract_cpu.plan import CpuPlan
@@ -13,9 +14,12 @@ from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add, Mul, Sub
 from tract_core.ops.conv import Conv, KernelFormat
 from tract_core.ops.einsum import EinSum
-from tract_core.ops.pool_spec import DataFormat, PoolSpec, SameUpper
+from tract_core.ops.pool import MaxPool, SumPool
+from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec, SameUpper
+from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.plugins.keys import REFERENCE, Array
 
 
@@ -47,8 +51,8 @@ class Net:
         return self.add(EinSum(AxesMapping.parse("nchw,oc->nohw"), DatumType.F32), x, weights)
 
 
-def check(net: Net, isa: Isa, shape: tuple[int, ...], *, copies: int = 0) -> None:
-    """The outputs are those of the reference in f64, and between convolutions there are just so many copies."""
+def check(net: Net, isa: Isa, shape: tuple[int, ...], *, copies: int | None = 0) -> None:
+    """The outputs are those of the reference in f64, and between convolutions there are so many copies."""
     model = net.model
     x = net.random.standard_normal(shape).astype("f4")
     values: dict[OutletId, Array] = {net.x: x.astype("f8")}
@@ -66,10 +70,48 @@ def check(net: Net, isa: Isa, shape: tuple[int, ...], *, copies: int = 0) -> Non
         wanted = values[outlet]
         assert found.shape == wanted.shape
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max(initial=1))
+    if copies is None:
+        return
     steps = [step for step in plan.program.steps if isinstance(step, NativeStep)]
     convs = [place for place, step in enumerate(steps) if step.kernel.name in {"conv", "depthwise"}]
     between = steps[convs[0] : convs[-1]]
     assert sum(step.kernel.name in {"map", "transpose"} and not step.nodes for step in between) == copies
+
+
+POOL = PoolSpec(DataFormat.NCHW, (3, 2), Explicit((1, 0), (0, 1)), strides=(2, 1))
+POOLS = [MaxPool(POOL), SumPool(POOL), SumPool(POOL, normalize=False), SumPool(POOL, count_include_pad=True)]
+
+
+@pytest.mark.parametrize("op", POOLS, ids=str)
+@pytest.mark.parametrize("channels", [16, 21])
+def test_pools_read_and_write_blocks_and_compute_what_is_behind_them(isa: Isa, op: TypedOp, channels: int) -> None:
+    net = Net(f"N,{channels},H,W,f32")
+    pooled = net.add(op, net.conv(net.x, channels))
+    scaled = net.add(Add(), net.add(Mul(), pooled, net.constant(1, channels, 1, 1)), net.constant(1, 1, 1, 1))
+    net.model.set_outputs([net.conv(scaled, channels)])
+    for size in ((2, channels, 9, 10), (1, channels, 2, 1), (1, channels, 1, 37)):
+        check(net, isa, size)
+    kernels = [step.kernel.name for step in CpuPlan(net.model, isa).program.steps if step.nodes]
+    assert kernels == ["conv", "pool", "conv"]
+
+
+@pytest.mark.parametrize("channels", [16, 21])
+@pytest.mark.parametrize("reducer", [Reducer.SUM, Reducer.MAX, Reducer.MEAN_OF_SQUARES])
+def test_positions_are_reduced_in_blocks(isa: Isa, channels: int, reducer: Reducer) -> None:
+    """As in squeeze-and-excite layers: channels are weighted by what is computed of all their positions."""
+    net = Net(f"N,{channels},H,W,f32")
+    x = net.conv(net.x, channels)
+    weights = net.conv(net.add(Reduce((2, 3), reducer), x), channels, (1, 1))
+    net.model.set_outputs([net.conv(net.add(Mul(), x, weights), 8)])
+    check(net, isa, (2, channels, 9, 10))
+    check(net, isa, (1, channels, 1, 1))
+
+
+def test_channels_are_not_reduced_in_blocks(isa: Isa) -> None:
+    net = Net("N,21,H,W,f32")
+    x = net.conv(net.x, 21)
+    net.model.set_outputs([net.add(Sub(), x, net.add(Reduce((1,), Reducer.MAX), x))])
+    check(net, isa, (2, 21, 3, 5), copies=None)
 
 
 def test_products_over_channels_read_blocks(isa: Isa) -> None:

@@ -2,16 +2,17 @@
 
 A line goes along the last spatial axis; channels behind it are part of the line. First, all that the windows of a line
 read on the axes before becomes one line in scratch memory, with what changes nothing where padding is. Then each window
-is gone through along the last axis.
+is gone through along the last axis, and what comes out goes through an expression.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tract_core.ops.pool_spec import Window
 from tract_core.ops.reduce import Reducer
+from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.reducers import REDUCTIONS, Reduction
 from tract_cpu.language.buffers import Buffer
@@ -26,6 +27,8 @@ class PoolPlan:
 
     ``mean``: whether sums are divided by how many elements count. ``grouped``: whether channels are part of a line.
     ``lanes``: of a vector. ``masked``: whether what is left over of a line is read and written under a mask.
+    ``expression``: what becomes of a window, which is its first operand; ``along``: of each further operand, whether it
+    moves along what lanes go along, the channels of a line that has some, else the windows.
     """
 
     element: ElementType
@@ -36,6 +39,8 @@ class PoolPlan:
     grouped: bool
     lanes: int
     masked: bool
+    expression: Expression
+    along: tuple[bool, ...]
 
     @property
     def name(self) -> str:
@@ -44,7 +49,7 @@ class PoolPlan:
 
     def text(self) -> str:
         """All that it says."""
-        flags = f"{self.mean} {self.grouped} {self.lanes} {self.masked}"
+        flags = f"{self.mean} {self.grouped} {self.lanes} {self.masked} {self.expression.text()} {self.along}"
         return f"pool {self.element.name} {self.reducer.value} {self.windows} {self.outer} {flags}"
 
     def emit(self, k: Kernel) -> None:
@@ -89,6 +94,15 @@ class _Axis:
         return where(found < self.window.kernel, found, self.window.kernel)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tensor:
+    """The result, or a further operand: where it is, and how far it moves with each loop and each spatial axis."""
+
+    memory: Buffer
+    outer: Sequence[Value]
+    moves: Sequence[Value]
+
+
 class _Total:
     """What elements are reduced to, one after the other."""
 
@@ -114,31 +128,38 @@ class _Pool:
     def __init__(self, plan: PoolPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
         self._how, self._type = REDUCTIONS[plan.reducer], plan.element.computed
-        self._source, self._target, self._channels = k.memory(plan.element), k.memory(plan.element), k.size()
+        self._source, self._channels = k.memory(plan.element), k.size()
         self._axes = [_Axis(one, *(k.size() for _ in range(6))) for one in plan.windows]
         # For each loop before the spatial axes: its size, and how far the input moves.
         self._outer = [(k.size(), k.size()) for _ in range(plan.outer)]
+        types = [*plan.expression.inputs[1:], plan.expression.result]
+        self._tensors = [
+            _Tensor(k.memory(one), [k.size() for _ in self._outer], [k.size() for _ in self._axes]) for one in types
+        ]
         self._length, ones = k.size(), k.size()
         self._line, self._ones = k.scratch(self._type), k.scratch(self._type).at(ones)
 
     def line(self, task: Value) -> None:
         """One line of the output."""
-        last = self._axes[-1]
         source, number = self._source, task
-        target = self._target.at(task * (last.output * self._channels))
+        targets = [one.memory for one in self._tensors]
         begins: list[Value] = []
-        for axis in reversed(self._axes[:-1]):
-            begins.insert(0, axis.begin(number % axis.output))
-            number = number // axis.output
-        for size, stride in reversed(self._outer):
-            source, number = source.at(number % size * stride), number // size
+        for place in reversed(range(len(self._axes) - 1)):
+            axis = self._axes[place]
+            position, number = number % axis.output, number // axis.output
+            begins.insert(0, axis.begin(position))
+            targets = [at.at(position * one.moves[place]) for at, one in zip(targets, self._tensors, strict=True)]
+        for place, (size, stride) in reversed(list(enumerate(self._outer))):
+            position, number = number % size, number // size
+            source = source.at(position * stride)
+            targets = [at.at(position * one.outer[place]) for at, one in zip(targets, self._tensors, strict=True)]
         for axis, begin in zip(self._axes[:-1], begins, strict=True):
             source = source.at(begin * axis.stride)
         self._gather(source, begins)
         count = self.k.index(1)
         for axis, begin in zip(self._axes[:-1], begins, strict=True):
             count = count * axis.counted(begin)
-        self._windows(target, self.k.convert(count, self._type) if self.plan.mean else None)
+        self._windows(targets, self.k.convert(count, self._type) if self.plan.mean else None)
 
     # ---- the axes before the last one
 
@@ -173,10 +194,10 @@ class _Pool:
 
     # ---- the last axis
 
-    def _windows(self, target: Buffer, count: Value | None) -> None:
+    def _windows(self, targets: Sequence[Buffer], count: Value | None) -> None:
         if self.plan.grouped:
             with self.k.loop("output", self._axes[-1].output) as position:
-                self._window_of_channels(target, position, count)
+                self._window_of_channels(targets, position, count)
             return
         if count is not None:
             self._fill_ones()
@@ -187,7 +208,7 @@ class _Pool:
             found = self._window(self._line, first, 1, lanes)
             if count is not None:
                 found = found / (self._window(self._ones, first, 1, lanes, Reducer.SUM) * count)
-            target.put(place, found, mask)
+            self._put(targets, place, found, mask)
 
         if window.stride <= 2:  # lanes are windows
             self._vectors(self._axes[-1].output, outputs)
@@ -195,18 +216,27 @@ class _Pool:
         with self.k.loop("output", self._axes[-1].output) as place:
             outputs(place, 0, None)
 
-    def _window_of_channels(self, target: Buffer, position: Value, count: Value | None) -> None:
+    def _window_of_channels(self, targets: Sequence[Buffer], position: Value, count: Value | None) -> None:
         last, channels = self._axes[-1], self._channels
-        line, result = self._line.at(position * last.window.stride * channels), target.at(position * channels)
+        line = self._line.at(position * last.window.stride * channels)
+        there = [at.at(position * one.moves[-1]) for at, one in zip(targets, self._tensors, strict=True)]
         counted = last.counted(last.begin(position))
         if count is not None:
             count = count * self.k.convert(counted, self._type)
 
         def some(place: Value, lanes: int, mask: Value | None) -> None:
             found = self._window(line, place, channels, lanes, side_by_side=True)
-            result.put(place, found if count is None else found / count, mask)
+            self._put(there, place, found if count is None else found / count, mask)
 
         self._vectors(channels, some)
+
+    def _put(self, targets: Sequence[Buffer], place: Value, found: Value, mask: Value | None) -> None:
+        """Send windows, one in each lane, through the expression, and write what comes out."""
+        inputs = self.plan.expression.inputs
+        operands = [rounded(found, inputs[0])]
+        for at, along in zip(targets[:-1], self.plan.along, strict=True):
+            operands.append(at.vector(place, found.lanes, mask) if along else at[0].splat(found.lanes))
+        targets[-1].put(place, self.plan.expression.compute(operands), mask)
 
     def _window(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tract_core.model.op import TypedOp
-from tract_cpu.lower.blocked import new_blocked, operands_in_blocks
+from tract_cpu.lower.blocked import new_blocked, only_blocked, operands_in_blocks
 from tract_cpu.lower.form import Form
 from tract_cpu.lower.fusion import chain_from
 from tract_cpu.lower.lowering import Site
@@ -19,16 +19,16 @@ def lower_element(op: TypedOp, site: Site) -> str | None:
     """
     lowering, node = site.lowering, site.node.node
     form = _form(site)
+    if _lower_region(site, form):
+        return None
     if form is not None:
         chain = chain_from(lowering, node, operands_in_blocks(lowering, form))
         if chain is not None:
             result = new_blocked(lowering, chain.outlet, form)
             site.add(map_step(chain.expression, chain.operands, result, site.isa, chain.nodes))
             return None
-    region = region_from(lowering, node)
-    if region is not None:
-        site.add(rows_step(region, site.isa))
-        return None
+        if _lower_region(site, None):
+            return None
     chain = chain_from(lowering, node)
     if chain is None:
         return "native code does not know these types, or a symbolic size may have to stretch"
@@ -40,16 +40,24 @@ def lower_element(op: TypedOp, site: Site) -> str | None:
 
 def lower_nest(op: TypedOp, site: Site) -> str | None:
     """The program for rows that begins with the operator."""
-    region = region_from(site.lowering, site.node.node)
-    if region is None:
-        return "native code does not know this operator on these types, or a part of it"
-    site.add(rows_step(region, site.isa))
-    return None
+    form = _form(site)
+    if (form is not None and _lower_region(site, form)) or _lower_region(site, None):
+        return None
+    return "native code does not know this operator on these types, or a part of it"
+
+
+def _lower_region(site: Site, form: Form | None) -> bool:
+    """Add the program for rows that begins with the operator, if there is one. ``form``: see `region_from`."""
+    region = region_from(site.lowering, site.node.node, form)
+    if region is not None:
+        site.add(rows_step(region, site.isa))
+    return region is not None
 
 
 def _form(site: Site) -> Form | None:
     """The form of the operands that are only there in blocks."""
     for outlet in site.node.inputs:
-        if outlet in site.lowering.blocked and not site.lowering.is_plain(outlet):
-            return site.lowering.blocked[outlet].form
+        blocked = only_blocked(site.lowering, outlet)
+        if blocked is not None:
+            return blocked.form
     return None

@@ -13,12 +13,16 @@ from typing import Any
 import numpy as np
 
 from tract_core.dims import Dim, is_one
+from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops.reduce import Reducer
 from tract_core.plugins.tables import Rows, TableKey
 from tract_cpu.kernels.expressions import Apply, element_of
 from tract_cpu.kernels.rows import Fold, Load, RowStep
 from tract_cpu.language.types import ElementType
+from tract_cpu.lower.blocked import new_blocked, operands_in_blocks
+from tract_cpu.lower.form import Form
+from tract_cpu.lower.fusion import plain_operands
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.views import View
 
@@ -61,12 +65,14 @@ def nests(rows: Rows, axes: AxesFn, *types: type[TypedOp]) -> Callable[[NestFn],
 class Nest:
     """A program for rows while it is made. ``shape``: of the tensors; ``axes``: the reduced ones, once they are known.
 
+    ``form``: how channels are cut into blocks, where they are; ``shape`` is that of views then.
     ``steps``: how each value comes about, by numbers. ``tensors``: what is loaded.
     """
 
-    def __init__(self, lowering: Lowering, shape: tuple[Dim, ...]) -> None:
+    def __init__(self, lowering: Lowering, shape: Sequence[Dim], form: Form | None = None) -> None:
         self.lowering = lowering
-        self.shape = shape
+        self.form = form
+        self.shape = tuple(form.shape(shape) if form else shape)
         self.axes: frozenset[int] | None = None
         self.steps: list[RowStep] = []
         self.tensors: list[View] = []
@@ -80,8 +86,29 @@ class Nest:
         """The shape of what there is one of per row."""
         return tuple(1 if axis in (self.axes or ()) else size for axis, size in enumerate(self.shape))
 
+    def shape_of(self, outlet: OutletId) -> tuple[Dim, ...]:
+        """The shape of a tensor, as the nest sees it; of one that cannot be cut like the others, as it is."""
+        shape, form = tuple(self.lowering.model.outlet_fact(outlet).shape), self.form
+        fits = form is not None and len(shape) == len(self.shape) - 1 and shape[form.axis] == form.channels
+        return form.shape(shape) if form is not None and fits else shape
+
+    def operand(self, outlet: OutletId, like: OutletId) -> View | None:
+        """A tensor that is there already, stretched to the shape of another one, as the nest sees it."""
+        shape = tuple(self.lowering.model.outlet_fact(like).shape)
+        find = operands_in_blocks(self.lowering, self.form) if self.form else plain_operands(self.lowering)
+        return find(outlet, shape) if self.lowering.has(outlet) else None
+
+    def result(self, outlet: OutletId) -> View:
+        """Memory for a tensor."""
+        return new_blocked(self.lowering, outlet, self.form) if self.form else self.lowering.new(outlet)
+
     def along(self, axes: Sequence[int]) -> bool:
-        """Whether the nest reduces along these axes, or may from now on. Axes of size 1 count for nothing."""
+        """Whether the nest reduces along these axes, or may from now on. Axes of size 1 count for nothing.
+
+        Channels are not summed across blocks.
+        """
+        if self.form is not None and self.form.axis in axes:
+            return False
         wanted = frozenset(axis for axis in axes if not is_one(self.shape[axis]))
         if self.axes is None:
             self.axes = wanted

@@ -1,16 +1,23 @@
-"""Pools: which lines they have."""
+"""Pools: which lines they have. Tensors that are there in blocks of channels only are pooled there."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 from tract_core.dims import Dim, ceil_div, dim_max, product
 from tract_core.ops.pool import MaxPool, Pool, SumPool
 from tract_core.ops.pool_spec import AxisPlan
 from tract_core.ops.reduce import Reducer
 from tract_core.plugins.tables import Rows
+from tract_cpu.kernels.expressions import Expression
 from tract_cpu.kernels.pool import PoolPlan
+from tract_cpu.language.types import ElementType
+from tract_cpu.lower.blocked import new_blocked, only_blocked, operands_in_blocks
+from tract_cpu.lower.fusion import Chain, OperandFn, extended
 from tract_cpu.lower.loops import collapsed
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import Argument, NativeStep
+from tract_cpu.lower.views import View
 
 ROWS = Rows()
 
@@ -18,54 +25,110 @@ _ALIGNED = 64
 """Elements; what a line in scratch memory is rounded up to, more than vectors reach behind its end."""
 
 
+@dataclass(frozen=True, slots=True)
+class _What:
+    """What is computed. ``mean``: whether sums are divided by how many elements count; ``padding``: if that counts."""
+
+    op: Pool
+    reducer: Reducer
+    mean: bool = False
+    padding: bool = False
+
+
 @ROWS.row(CPU, MaxPool)
 def lower_max_pool(op: MaxPool, site: Site) -> str | None:
     """The largest element of each window."""
     if op.indices is not None:
         return "there is no native code for the places of the largest elements yet"
-    return _lower(op, Reducer.MAX, site, None)
+    return _lower(_What(op, Reducer.MAX), site)
 
 
 @ROWS.row(CPU, SumPool)
 def lower_sum_pool(op: SumPool, site: Site) -> str | None:
     """The sum of each window, or its mean."""
-    return _lower(op, Reducer.SUM, site, op)
+    return _lower(_What(op, Reducer.SUM, mean=op.normalize, padding=op.normalize and op.count_include_pad), site)
 
 
-def _lower(op: Pool, reducer: Reducer, site: Site, sums: SumPool | None) -> str | None:
-    layout, rank, source = op.pool.data_format, op.pool.rank, site.known_inputs()[0]
-    axes = range(layout.h_axis, layout.h_axis + rank)
-    channels: Dim = 1 if layout.channels_first else source.shape[-1]
-    if source.strides[axes[-1]] != channels or (not layout.channels_first and source.strides[-1] != 1):
-        source = site.lowering.contiguous(source)
-    plans = op.pool.plan(op, source.shape)
-    result = site.lowering.new(site.outlet)
-    outer = range(layout.h_axis)
-    loops = collapsed([source.shape[a] for a in outer], [[source.strides[a] for a in outer]])
-    element = source.element
-    lanes = site.isa.lanes(element.computed.bits)
-    mean = sums is not None and sums.normalize
-    masked = site.isa.masks_bits <= element.bits
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """``spatial``: which axes of the views windows move along; ``grouped``: whether the last axis has channels.
+
+    ``chain``: what becomes of windows; ``result``: where that goes.
+    """
+
+    source: View
+    spatial: range
+    grouped: bool
+    chain: Chain
+    result: View
+
+
+def _lower(what: _What, site: Site) -> str | None:
+    layout, outlet = what.op.pool.data_format, site.node.inputs[0]
+    rank = site.facts()[0].rank
+    spatial = range(layout.h_axis, layout.h_axis + what.op.pool.rank)
+    blocked = only_blocked(site.lowering, outlet)
+    if blocked is not None and blocked.form.axis == layout.c_axis(rank):
+        chain = _chain(site, blocked.view.element, operands_in_blocks(site.lowering, blocked.form))
+        result = new_blocked(site.lowering, chain.outlet, blocked.form)
+        site.add(_step(site, what, _Parts(blocked.view, spatial, True, chain, result)))
+        return None
+    source = site.known_inputs()[0]
     grouped = not layout.channels_first
-    plan = PoolPlan(element, reducer, op.pool.windows, len(loops), mean, grouped, lanes, masked)
-    include = sums is not None and sums.count_include_pad
-    arguments: list[Argument] = [source.address, result.address, channels]
-    for axis, one in zip(axes, plans, strict=True):
-        arguments += [one.input, one.output, one.before, *_counted(one, include=include), source.strides[axis]]
+    channels: Dim = source.shape[-1] if grouped else 1
+    if source.strides[spatial[-1]] != channels or (grouped and source.strides[-1] != 1):
+        source = site.lowering.contiguous(source)
+    chain = _chain(site, source.element)
+    chain = replace(chain, operands=tuple(site.lowering.near(view) for view in chain.operands))
+    result = site.lowering.new(chain.outlet)
+    site.add(_step(site, what, _Parts(source, spatial, grouped, chain, result)))
+    return None
+
+
+def _chain(site: Site, element: ElementType, operand: OperandFn | None = None) -> Chain:
+    """What is behind the pool."""
+    start = Chain(Expression((element,)), (), site.outlet, (site.node.node,))
+    return extended(site.lowering, start, operand)
+
+
+def _step(site: Site, what: _What, parts: _Parts) -> NativeStep:
+    """The call of the kernel."""
+    source, element, spatial = parts.source, parts.source.element, parts.spatial
+    tensors = (*parts.chain.operands, parts.result)
+    channels: Dim = source.shape[-1] if parts.grouped else 1
+    inner = len(source.shape) - parts.grouped
+    outer = [axis for axis in range(inner) if axis not in spatial]
+    loops = collapsed([source.shape[a] for a in outer], [[v.strides[a] for a in outer] for v in (source, *tensors)])
+    plans = what.op.pool.plan(what.op, site.facts()[0].shape)
+    plan = PoolPlan(
+        element,
+        what.reducer,
+        what.op.pool.windows,
+        len(loops),
+        what.mean,
+        parts.grouped,
+        site.isa.lanes(element.computed.bits),
+        site.isa.masks_bits <= min(view.element.bits for view in (source, *tensors)),
+        parts.chain.expression,
+        tuple(view.strides[-1] != 0 for view in parts.chain.operands),
+    )
+    arguments: list[Argument] = [source.address, channels]
+    for axis, one in zip(spatial, plans, strict=True):
+        arguments += [one.input, one.output, one.before, *_counted(one, padding=what.padding), source.strides[axis]]
     for loop in loops:
         arguments += [loop.size, loop.strides[0]]
+    for number, view in enumerate(tensors, start=1):
+        arguments += [view.address, *(loop.strides[number] for loop in loops), *(view.strides[a] for a in spatial)]
     last = plans[-1]
     length = dim_max(last.before + last.input, (last.output - 1) * last.window.stride + last.window.field)
     room = (ceil_div(length * channels, _ALIGNED) + 3) * _ALIGNED
     arguments += [length, room]
     lines = product([*(loop.size for loop in loops), *(one.output for one in plans[:-1])])
-    scratch = room * (element.computed.bytes * (2 if mean else 1))
-    work = product(result.shape) * product(window.kernel for window in op.pool.windows)
-    step = NativeStep(plan, tuple(arguments), lines, (site.node.node,), (result.storage,), scratch, work)
-    site.add(step)
-    return None
+    scratch = room * (element.computed.bytes * (2 if what.mean else 1))
+    work = product(parts.result.shape) * product(window.kernel for window in what.op.pool.windows)
+    return NativeStep(plan, tuple(arguments), lines, parts.chain.nodes, (parts.result.storage,), scratch, work)
 
 
-def _counted(plan: AxisPlan, *, include: bool) -> tuple[Dim, Dim]:
+def _counted(plan: AxisPlan, *, padding: bool) -> tuple[Dim, Dim]:
     """The first position that counts, and the one behind the last."""
-    return (-plan.before, plan.input + plan.after) if include else (0, plan.input)
+    return (-plan.before, plan.input + plan.after) if padding else (0, plan.input)

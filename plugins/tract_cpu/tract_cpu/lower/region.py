@@ -6,13 +6,12 @@ so all of them can be computed where the first one stands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
+from tract_cpu.lower.form import Form
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.nest import NESTS, Nest, Unknown
 
@@ -33,13 +32,18 @@ class Region:
         return tuple(outlet.node for outlet in self.values)
 
 
-def region_from(lowering: Lowering, first: int) -> Region | None:
-    """The program for rows that begins with a node; ``None`` where there is none, or where nothing is reduced."""
+def region_from(lowering: Lowering, first: int, form: Form | None = None) -> Region | None:
+    """The program for rows that begins with a node; ``None`` where there is none, or where nothing is reduced.
+
+    ``form``: that of tensors in blocks of channels, on which the program works.
+    """
     model = lowering.model
     node = model.nodes[first]
     reduces = model.registry[NESTS].find(type(node.op)) is not None
     shape = model.outlet_fact(node.inputs[0] if reduces else OutletId(first)).shape
-    growing = _Growing(lowering, Region(Nest(lowering, tuple(shape)), {}))
+    if form is not None and (len(shape) <= form.axis or shape[form.axis] != form.channels):
+        return None
+    growing = _Growing(lowering, Region(Nest(lowering, tuple(shape), form), {}))
     if not growing.join(node):
         return None
     growing.grow()
@@ -91,26 +95,25 @@ class _Growing:
             return None
         row = model.registry[NESTS].find(type(node.op))
         if row is not None:
-            if tuple(facts[0].shape) != nest.shape or not nest.along(row.axes(node.op)):
+            if nest.shape_of(outlets[0]) != nest.shape or not nest.along(row.axes(node.op)):
                 return None
-            if tuple(facts[-1].shape) not in {nest.shape, nest.row_shape}:
+            if nest.shape_of(outlets[-1]) not in {nest.shape, nest.row_shape}:
                 return None  # sizes that conditions make equal are known behind the node only
-            operands = self._operands(node, nest.shape)
+            operands = self._operands(node, outlets[0])
             return row.write(node.op, nest, operands[0], result) if operands else None
-        shape = tuple(facts[-1].shape)
-        if shape not in (nest.shape, nest.row_shape):
+        if nest.shape_of(outlets[-1]) not in (nest.shape, nest.row_shape):
             return None
-        operands = self._operands(node, shape)
+        operands = self._operands(node, outlets[-1])
         return nest.apply(node.op, *operands, result=result) if operands else None
 
-    def _operands(self, node: TypedNode, shape: Sequence[Dim]) -> list[int] | None:
+    def _operands(self, node: TypedNode, like: OutletId) -> list[int] | None:
         found: list[int] = []
         for outlet in node.inputs:
             number = self.region.values.get(outlet)
             if number is None:
-                view = self.lowering.view(outlet) if self.lowering.has(outlet) else None
-                if view is None or len(view.shape) > len(shape):
+                view = self.region.nest.operand(outlet, like)
+                if view is None:
                     return None
-                number = self.region.nest.load(view.stretched(shape))
+                number = self.region.nest.load(view)
             found.append(number)
         return found

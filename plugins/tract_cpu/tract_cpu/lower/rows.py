@@ -67,10 +67,10 @@ def rows_step(region: Region, isa: Isa) -> NativeStep:
         for outlet, number in region.values.items()
         if outlet in model.outputs or any(reader.node not in nodes for reader in model.outlet(outlet).successors)
     }
-    rows = {n for outlet, n in outside.items() if tuple(model.outlet_fact(outlet).shape) == nest.shape}
+    rows = {n for outlet, n in outside.items() if nest.shape_of(outlet) == nest.shape}
     passes = _Passes(nest)
     passes.schedule(rows, set(outside.values()) - rows)
-    written = [(number, nest.lowering.new(outlet)) for outlet, number in outside.items()]
+    written = [(number, nest.result(outlet)) for outlet, number in outside.items()]
     return _Loops(nest, passes, written, rows, isa).step(region.nodes)
 
 
@@ -249,6 +249,8 @@ class _Loops:
         elements = [*(view.element for view in self.nest.tensors), *(view.element for _, view in self.written)]
         masked = self.isa.masks_bits <= min(one.bytes * 8 for one in elements)
         vectors = self.passes.vectors_across(self.isa.registers)
+        if outer and isinstance(outer[-1].size, int):
+            vectors = max(1, min(vectors, outer[-1].size // count))
         along = {place for n, place in self._places() if n in self.rows}
         if inner and _fits(inner[-1], along):
             return Lanes(count, 1, masked, across=False)
