@@ -235,3 +235,16 @@ def test_operands_behind_a_convolution_lie_anyhow(isa: Isa, operand: str) -> Non
         plan = CpuPlan(model, isa)
         assert plan.explain().placements[0].ops == ("Conv", "Add")
         same(plan.spawn().run([x] if constant else [x, other])[0], wanted, 144)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["i4", "i8"])
+def test_convolutions_of_integers_wrap_around_as_the_references(isa: Isa, shape: Shape, dtype: str) -> None:
+    rng, ends = np.random.default_rng(0), np.iinfo(dtype)
+    per_group = shape.inputs // shape.group
+    parts = [shape.data, (shape.outputs, per_group, *shape.kernel), (shape.outputs,)]
+    x, weights, bias = (rng.integers(ends.min, ends.max, part, dtype, endpoint=True) for part in parts)
+    fact = TypedFact.of(DatumType.from_numpy(np.dtype(dtype)), shape.data)
+    plan = CpuPlan(wired(shape, weights, bias, str(fact)), isa)
+    assert all(placement.how != "numpy" for placement in plan.explain().placements)
+    np.testing.assert_array_equal(plan.spawn().run([x])[0], reference(shape.op, x, weights, bias))

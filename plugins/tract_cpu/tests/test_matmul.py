@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tract_cpu.isa import ISAS
-from tract_cpu.kernels.matmul import Tile, tile_for
+from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
 from tract_cpu.language.types import F32, F64
 from tract_cpu.plan import CpuPlan
 
@@ -14,7 +14,8 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import MoveAxis
-from tract_core.ops.binary import Add, Max
+from tract_core.ops.binary import Add, Max, Sub
+from tract_core.ops.cast import Cast
 from tract_core.ops.einsum import EinSum
 
 SIZES = [(0, 3, 2), (2, 0, 3), (3, 2, 0), (1, 1, 1), (1, 64, 256), (2, 5, 33), (5, 7, 31), (15, 33, 65), (113, 17, 70)]
@@ -133,3 +134,62 @@ def test_what_is_added_to_a_product_may_be_turned(isa) -> None:
 def test_a_node_that_is_several_calls_is_placed_once() -> None:
     plan = CpuPlan(product("bmk,bkn->bmn", "3,20,7,f32", "3,7,37,f32", DatumType.F32), ISAS[0])
     assert [placement.ops for placement in plan.explain().placements] == [("EinSum",)]
+
+
+def whole_numbers(low: int, high: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Random ones, with both ends among them where there is room."""
+    found = np.random.default_rng(0).integers(low, high, shape, np.int64, endpoint=True)
+    found.ravel()[: 2 * (found.size // 2)][::2] = low
+    return found.astype(dtype)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("mapping", MAPPINGS)
+@pytest.mark.parametrize(
+    ("dtypes", "acc"),
+    [(("i4", "i4"), "i32"), (("i8", "i8"), "i64"), (("u1", "i1"), "i32"), (("i1", "i1"), "i64"), (("u4", "u4"), "u32")],
+    ids=str,
+)
+def test_products_of_integers_wrap_around_as_the_references(isa, mapping, size, dtypes, acc) -> None:
+    sizes = {**dict(zip("mkn", size, strict=True)), "b": 3, "h": 2}
+    shapes = [tuple(sizes[name] for name in term) for term in AxesMapping.parse(mapping).inputs]
+    ends = [np.iinfo(dtype) for dtype in dtypes]
+    a, b = (
+        whole_numbers(end.min, end.max, shape, dtype) for end, shape, dtype in zip(ends, shapes, dtypes, strict=True)
+    )
+    kind = DatumType[acc.upper()]
+    wanted = np.einsum(mapping, a.astype(object), b.astype(object))
+    wrapped = np.vectorize(lambda x: int(x) % 2**64, otypes=[np.uint64])(wanted).astype(kind.numpy)
+    shorts = [DatumType.from_numpy(np.dtype(dtype)).short for dtype in dtypes]
+    for right, inputs in ((b, [a]), (fact(b.shape, shorts[1]), [a, b])):
+        plan = CpuPlan(product(mapping, fact(a.shape, shorts[0]), right, kind), isa)
+        assert all(placement.how != "numpy" for placement in plan.explain().placements)
+        (found,) = plan.spawn().run(inputs)
+        np.testing.assert_array_equal(found, np.broadcast_to(wrapped, found.shape))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize(("dtype", "weight"), [("u1", 255), ("i1", 127), ("i2", 32767)])
+def test_integers_that_fit_16_bits_are_multiplied_in_pairs(isa, size, dtype, weight) -> None:
+    rows, depth, columns = size
+    model, ends = TypedModel(), np.iinfo(dtype)
+    short = DatumType.from_numpy(np.dtype(dtype)).short
+    x = model.add_source("x", parse_typed_fact(f"{rows},{depth},{short}"))
+    (wide,) = model.wire_node("wide", Cast(DatumType.I32), [x])
+    if dtype != "i2":
+        zero = model.add_source("zero", parse_typed_fact(f"1,1,{short}"))
+        (wide,) = model.wire_node("less", Sub(), [wide, *model.wire_node("z", Cast(DatumType.I32), [zero])])
+    weights = whole_numbers(-weight - 1, weight, (depth, columns), "i4")
+    right = model.add_const("w", weights)
+    model.set_outputs(model.wire_node("y", EinSum(AxesMapping.parse("mk,kn->mn"), DatumType.I32), [wide, right]))
+    plan = CpuPlan(model, isa)
+    kernels = [step.kernel for step in plan.layout.steps]
+    assert [one.in_pairs for one in kernels if isinstance(one, MatMulPlan)] == [
+        bool(isa.pairs) and 0 not in weights.shape
+    ]
+    values = whole_numbers(ends.min, ends.max, (rows, depth), dtype)
+    for offset in (ends.min, ends.max) if dtype != "i2" else (0,):
+        inputs = [values] if dtype == "i2" else [values, np.full((1, 1), offset, dtype)]
+        (found,) = plan.spawn().run(inputs)
+        wanted = (values.astype("i8") - offset) @ weights.astype("i8")
+        np.testing.assert_array_equal(found, wanted.astype("i4"))

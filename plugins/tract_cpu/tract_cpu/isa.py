@@ -21,7 +21,8 @@ class Isa:
     ``masks_bits``: the narrowest elements of which parts of a vector are read and written at the price of the whole.
     ``fma``: whether one instruction multiplies and adds; ``half``: whether one converts half floats;
     ``rounds``: whether one rounds floats to integers; ``scales``: the intrinsics of LLVM that multiply a register of
-    f32, and one of f64, by powers of two, empty for none. ``pause``: the intrinsic, with its arguments, that tells the
+    f32, and one of f64, by powers of two, empty for none. ``pairs``: the intrinsic that multiplies two registers of i16
+    and sums neighbouring products, empty for none. ``pause``: the intrinsic, with its arguments, that tells the
     processor that a thread waits for another.
     """
 
@@ -37,6 +38,7 @@ class Isa:
     half: bool
     rounds: bool
     scales: tuple[str, ...]
+    pairs: str
     pause: tuple[Any, ...]
 
     def lanes(self, bits: int) -> int:
@@ -66,6 +68,7 @@ ISAS: Final = (
         half=False,
         rounds=False,
         scales=(),
+        pairs="x86.sse2.pmadd.wd",
         pause=_X86_PAUSE,
     ),
     Isa(
@@ -81,6 +84,7 @@ ISAS: Final = (
         half=True,
         rounds=True,
         scales=(),
+        pairs="x86.avx2.pmadd.wd",
         pause=_X86_PAUSE,
     ),
     Isa(
@@ -96,6 +100,23 @@ ISAS: Final = (
         half=True,
         rounds=True,
         scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
+        pairs="x86.avx512.pmaddw.d.512",
+        pause=_X86_PAUSE,
+    ),
+    Isa(
+        "avx512vnni",
+        "x86_64",
+        "x86-64-v4",
+        "+avx512vnni",
+        (*_V4, "avx512vnni"),
+        64,
+        32,
+        masks_bits=8,
+        fma=True,
+        half=True,
+        rounds=True,
+        scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
+        pairs="x86.avx512.pmaddw.d.512",
         pause=_X86_PAUSE,
     ),
     Isa(
@@ -111,6 +132,7 @@ ISAS: Final = (
         half=True,
         rounds=True,
         scales=(),
+        pairs="",
         pause=("aarch64.hint", 1),
     ),
 )

@@ -39,6 +39,10 @@ _NESTS: Final = ("norm", "reduce", "softmax")
 """Modules of `tract_cpu.lower` that say what operators that reduce are made of."""
 
 
+_RANGES: Final = ("ranges",)
+"""Modules of `tract_cpu.lower` that say between which integers results lie."""
+
+
 @hookimpl
 def tract_api_version() -> str:
     """The version of the plugin seam that this was written for."""
@@ -58,6 +62,7 @@ def tract_tables() -> Mapping[str, str]:
         "cpu": "tract_cpu.lower.lowering:CPU",
         "cpu_elements": "tract_cpu.kernels.expressions:ELEMENTS",
         "cpu_nests": "tract_cpu.lower.nest:NESTS",
+        "cpu_ranges": "tract_cpu.lower.ranges:RANGES",
     }
 
 
@@ -67,5 +72,6 @@ def tract_rows() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:
     return {
         "cpu": [f"tract_cpu.lower.{family}" for family in _LOWERED],
         "cpu_nests": [f"tract_cpu.lower.{family}" for family in _NESTS],
+        "cpu_ranges": [f"tract_cpu.lower.{family}" for family in _RANGES],
         "cpu_elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],
     }

@@ -117,18 +117,20 @@ class _Conv:
     def _sums(self, columns: int, source: Buffer, weights: Buffer) -> list[list[Value]]:
         """The sums of some columns, for each vector of channels."""
         k, plan = self.k, self.plan
-        zero = k.constant(0.0, plan.element.computed, plan.lanes)
+        kind = plan.expression.inputs[0].computed
+        zero = k.constant(0, kind, plan.lanes)
         sums = [[k.variable(zero) for _ in range(plan.vectors)] for _ in range(columns)]
         place = k.variable(k.index(0))
 
         def add(at: Buffer) -> None:
             width = plan.vectors * plan.lanes
-            vectors = [weights.vector(place.value + v * plan.lanes, plan.lanes) for v in range(plan.vectors)]
+            places = [place.value + v * plan.lanes for v in range(plan.vectors)]
+            vectors = [k.convert(weights.vector(one, plan.lanes), kind) for one in places]
             for column, line in enumerate(sums):
                 where = column * plan.column_step
                 factor = at.vector(where, plan.lanes) if plan.depthwise else at[where].splat(plan.lanes)
                 for total, vector in zip(line, vectors, strict=True):
-                    total.value = factor.times_plus(vector, total.value)
+                    total.value = k.convert(factor, kind).times_plus(vector, total.value)
             place.value = place.value + width
 
         if plan.depthwise:

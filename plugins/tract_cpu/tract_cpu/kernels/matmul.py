@@ -5,6 +5,9 @@ from top to bottom; the columns that the last one lacks are zeros. Of the left m
 scratch memory, tile by tile, where there are enough rows for a whole tile; the rows that are left over are read where
 they are, in smaller tiles. Sums go along the inner axis from begin to end, so that they do not depend on how work is
 shared.
+
+Integers that surely fit 16 bits are multiplied two by two, where an instruction does so: a pair of neighbours along the
+inner axis is one number of 32 bits, in the panels and in the packed blocks.
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ class MatMulPlan:
 
     ``along_columns``: of each further operand, whether it moves along the columns of the result (else, one element is
     for all columns). ``batch``: how many loops there are over pairs of matrices. ``left``, ``right``: the types of the
-    factors.
+    factors. ``in_pairs``: whether products are summed two by two; the right matrix is then packed so.
     """
 
     tile: Tile
@@ -74,16 +77,23 @@ class MatMulPlan:
     expression: Expression
     along_columns: tuple[bool, ...]
     batch: int
+    in_pairs: bool = False
 
     @property
     def name(self) -> str:
         """What profiles call it."""
         return "matmul"
 
+    @property
+    def sums(self) -> ElementType:
+        """The type in which products are summed."""
+        return self.expression.inputs[0].computed
+
     def text(self) -> str:
         """All that it says."""
         types = f"{self.left.name} {self.right.name}"
-        return f"matmul {self.tile} {types} {self.expression.text()} {self.along_columns} {self.batch}"
+        cut = f"{self.tile} {self.batch} {self.in_pairs}"
+        return f"matmul {cut} {types} {self.expression.text()} {self.along_columns}"
 
     def emit(self, k: Kernel) -> None:
         """result[i, j] = expression(sum over d of left[i, d] * right[d, j], ...), for every pair of matrices.
@@ -101,6 +111,7 @@ class _Product:
     def __init__(self, plan: MatMulPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
         self.rows, self.columns, self.depth = k.size(), k.size(), k.size()
+        self._steps = (self.depth + 1) // 2 if plan.in_pairs else self.depth
         self._left, self._left_row, self._left_step = k.memory(plan.left), k.size(), k.size()
         self._right = k.memory(plan.right)
         further = plan.expression.inputs[1:]
@@ -119,15 +130,15 @@ class _Product:
         k, tile = self.k, self.plan.tile
         block, first = task // self._panels, (task % self._panels) * tile.columns
         begin = (block % self._blocks) * self._block
-        at = self._of_pair(block // self._blocks).at(begin, self._left_row, first, first * self.depth)
+        at = self._of_pair(block // self._blocks).at(begin, self._left_row, first, first * self._steps)
         rows = k.smaller(self.rows - begin, self._block)
         whole = rows - rows % tile.rows
-        packed = k.scratch(self.plan.left.computed)
+        packed = k.scratch(self.plan.sums)
         with k.when(self._packed.value.differs(block)):
             self._pack(at.left, whole, packed)
             self._packed.value = block
         with k.loop("tile", whole, step=tile.rows) as row:
-            self._tile(tile.rows, packed.at(row * self.depth), None, at.below(row))
+            self._tile(tile.rows, packed.at(row * self._steps), None, at.below(row))
         done: Value = whole
         for height in SMALL_TILES:
             limit = rows - (rows - done) % height
@@ -146,32 +157,43 @@ class _Product:
         return _Place(zero, zero, places[0], places[1], tuple(places[2:-1]), places[-1])
 
     def _pack(self, left: Buffer, rows: Value, packed: Buffer) -> None:
-        """packed[tile, d, row of the tile] = left[row, d]"""
+        """packed[tile, step, row of the tile] = left[row, step]"""
         k, tile = self.k, self.plan.tile
         with k.loop("pack.tile", rows, step=tile.rows) as row:
-            target = packed.at(row * self.depth)
-            with k.loop("pack.depth", self.depth) as d:
+            target = packed.at(row * self._steps)
+            with k.loop("pack.step", self._steps) as step:
                 for one in range(tile.rows):
-                    target[d * tile.rows + one] = left[(row + one) * self._left_row + d * self._left_step]
+                    target[step * tile.rows + one] = self._factor(left.at((row + one) * self._left_row), step)
+
+    def _factor(self, row: Buffer, step: Value) -> Value:
+        """The number of a row of the left matrix, or the pair of numbers, that is multiplied in a step along it."""
+        k, kind = self.k, self.plan.sums
+        if not self.plan.in_pairs:
+            return k.convert(row[step * self._left_step], kind)
+        first = step * 2
+        second = k.smaller(first + 1, self.depth - 1)  # beyond the last one, the panel has a zero
+        low, high = (k.convert(row[one * self._left_step], kind) for one in (first, second))
+        return (low & 0xFFFF) | (high << 16)
 
     def _tile(self, height: int, left: Buffer, left_row: Value | None, at: _Place) -> None:
         """One tile. ``left``: its factors; ``left_row``: how far apart its rows are, ``None`` if packed."""
         k, plan, tile = self.k, self.plan, self.plan.tile
-        sums = _Sums(k, tile, height, plan.left.computed)
+        sums = _Sums(k, plan, height)
         rows = [left.at(left_row * one) for one in range(height)] if left_row is not None else []
 
         def add(d: Value, to: int) -> None:
-            columns = [at.right.vector(d * tile.columns + v * tile.lanes, tile.lanes) for v in range(tile.vectors)]
+            places = [d * tile.columns + v * tile.lanes for v in range(tile.vectors)]
+            columns = [k.convert(at.right.vector(one, tile.lanes), plan.sums) for one in places]
             for one in range(height):
-                factor = rows[one][d * self._left_step] if rows else left[d * tile.rows + one]
+                factor = self._factor(rows[one], d) if rows else left[d * tile.rows + one]
                 sums.add(to, one, factor.splat(tile.lanes), columns)
 
-        whole = self.depth - self.depth % sums.chains
+        whole = self._steps - self._steps % sums.chains
         with k.loop("depth", whole, step=sums.chains) as d:
             for chain in range(sums.chains):
                 add(d + chain, chain)
         if sums.chains > 1:
-            with k.loop("depth.rest", self.depth, whole) as d:
+            with k.loop("depth.rest", self._steps, whole) as d:
                 add(d, 0)
         totals = sums.totals()
         whole = self.columns - at.column >= tile.columns
@@ -202,10 +224,11 @@ class _Product:
 class _Sums:
     """The sums of one tile. A small tile has several chains of them, as one has to wait for each addition to end."""
 
-    def __init__(self, k: Kernel, tile: Tile, height: int, element: ElementType) -> None:
-        self._k, self._tile = k, tile
+    def __init__(self, k: Kernel, plan: MatMulPlan, height: int) -> None:
+        self._k, self._in_pairs = k, plan.in_pairs
+        tile = plan.tile
         self.chains = _power_of_two(SUMS_IN_FLIGHT // (height * tile.vectors))
-        zero = k.constant(0.0, element, tile.lanes)
+        zero = k.constant(0, plan.sums, tile.lanes)
         self._sums = [
             [[k.variable(zero) for _ in range(tile.vectors)] for _ in range(height)] for _ in range(self.chains)
         ]
@@ -213,7 +236,10 @@ class _Sums:
     def add(self, chain: int, row: int, factor: Value, columns: Sequence[Value]) -> None:
         """Add the products of a factor with the elements of some columns to the sums of a row."""
         for total, column in zip(self._sums[chain][row], columns, strict=True):
-            total.value = factor.times_plus(column, total.value)
+            if self._in_pairs:
+                total.value = self._k.products_of_pairs(factor, column) + total.value
+            else:
+                total.value = factor.times_plus(column, total.value)
 
     def totals(self) -> list[list[Value]]:
         """The sums of all chains, by rows and vectors."""

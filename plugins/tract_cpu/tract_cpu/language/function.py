@@ -158,6 +158,13 @@ class Function:
         callee = self.declared(f"llvm.{name}", value.ir.type, [one.type for one in arguments])
         return Value(self, self.builder.call(callee, arguments), value.type, value.lanes)
 
+    def products_of_pairs(self, a: Value, b: Value) -> Value:
+        """Of two vectors of i32 that each hold a pair of i16, the sum of the products of lower and of upper halves."""
+        name, halves = self.isa.pairs, ir.VectorType(ir.IntType(16), 2 * a.lanes)
+        callee = self.declared(f"llvm.{name}", a.ir.type, [halves, halves])
+        arguments = [self.builder.bitcast(one.ir, halves) for one in (a, b)]
+        return Value(self, self.builder.call(callee, arguments), a.type, a.lanes)
+
     def declared(self, name: str, result: Any, arguments: Sequence[Any]) -> Any:
         """An intrinsic of LLVM, by its whole name, with the types of its result and of its arguments."""
         found = self.module.globals.get(name)

@@ -90,7 +90,8 @@ class Value:
     def times_plus(self, factor: Value | float, term: Value | float) -> Value:
         """The product with a number plus another, rounded once where the instruction set does both at once."""
         times, plus = matched(self, factor)[1], matched(self, term)[1]
-        return self.function.fma(self, times, plus) if self.function.isa.fma else self * times + plus
+        fused = self.type.kind == "f" and self.function.isa.fma
+        return self.function.fma(self, times, plus) if fused else self * times + plus
 
     def __neg__(self) -> Value:
         if self.type.kind == "f":

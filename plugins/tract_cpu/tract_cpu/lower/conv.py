@@ -122,7 +122,7 @@ def _unfit(op: Conv, site: Site) -> str | None:
     x, weights, *_ = site.facts()
     if op.q_output is not None:
         return "there is no native code for quantised convolutions yet"
-    if not x.datum_type.is_float() or weights.datum_type != x.datum_type:
+    if not x.datum_type == weights.datum_type == site.node.facts[0].datum_type:
         return f"there is no native code for convolutions of {x.datum_type.short} yet"
     if site.array(1) is None or site.array(2) is None:
         return "native code wants weights and bias that are part of the model"

@@ -14,11 +14,13 @@ from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.matmul import MatMulPlan, PackPlan, Tile, tile_for
+from tract_cpu.language.types import I16, I32, ElementType
 from tract_cpu.lower.conv import lower_pointwise
 from tract_cpu.lower.fusion import Chain, chain_after
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import Argument, NativeStep
+from tract_cpu.lower.ranges import of_type, range_of
 from tract_cpu.lower.views import Address, View
 
 ROWS = Rows()
@@ -27,9 +29,9 @@ ROWS = Rows()
 @ROWS.row(CPU, EinSum)
 def lower_einsum(op: EinSum, site: Site) -> str | None:
     """A product of two matrices, or of many pairs of them."""
-    why = _unfit(op, site)
-    if why is not None:
-        return why
+    why, element = _unfit(op, site), site.result()
+    if why is not None or element is None:
+        return why or f"native code does not know {op.acc.short}"
     channels = _channels(op, site)
     if channels is not None:
         return lower_pointwise(site, *channels)
@@ -39,7 +41,7 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
         return groups
     outlet = site.outlet
     result = site.lowering.model.outlet_fact(outlet)
-    chain = chain_after(site.lowering, outlet, views[0].element, [site.node.node])
+    chain = chain_after(site.lowering, outlet, element, [site.node.node])
     chain = replace(chain, operands=tuple(site.lowering.near(view) for view in chain.operands))
     shape = dict(zip(op.axes.outputs[0], result.shape, strict=True))
     product_of = _Product(site, op, groups, chain, shape)
@@ -92,8 +94,11 @@ def _unfit(op: EinSum, site: Site) -> str | None:
     for term, fact in zip(op.axes.inputs, facts, strict=True):
         if any(size != sizes[name] and not is_one(size) for name, size in zip(term, fact.shape, strict=True)):
             return "a symbolic size may have to stretch"
-    if any(one.kind != "f" for one in kinds) or op.acc.itemsize > kinds[0].computed.bytes:
+    floats = [one.kind == "f" for one in kinds]
+    if any(floats) and (kinds[0] != kinds[1] or op.acc.itemsize > kinds[0].computed.bytes):
         return f"there is no native code for sums in {op.acc.short} yet"
+    if any(one.kind == "b" for one in kinds):
+        return "booleans have no products"
     return None
 
 
@@ -141,6 +146,16 @@ class _Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class _Panels:
+    """Packed right matrices: where they are, how many numbers each takes, of which type, and if each is a pair."""
+
+    address: Address
+    each: Dim
+    element: ElementType
+    in_pairs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Product:
     """One product that is about to become steps. ``shape``: the sizes of the axes of the result."""
 
@@ -154,7 +169,7 @@ class _Product:
         """Add the steps, or say why there are none."""
         groups, lowering = self.groups, self.site.lowering
         left, right = views[groups.left], views[groups.right]
-        tile = tile_for(self.site.isa, left.element)
+        tile = tile_for(self.site.isa, self.chain.expression.inputs[0])
         output = self.op.axes.outputs[0]
         sizes = {
             **self.shape,
@@ -168,7 +183,7 @@ class _Product:
             return "the summed axes do not lie beside each other in both factors"
         depth = inner[0] if inner else Loop(1, (1, 1))
         result = View.contiguous(
-            lowering.new(self.chain.outlet).storage, left.element, tuple(self.shape[n] for n in output)
+            lowering.new(self.chain.outlet).storage, self.chain.expression.result, tuple(self.shape[n] for n in output)
         )
         operands = [dict(zip(output, view.strides, strict=True)) for view in self.chain.operands]
         result_at = dict(zip(output, result.strides, strict=True))
@@ -201,8 +216,8 @@ class _Product:
         along = tuple(stride != 0 for stride in column.strides[2:-1])
         if any(stride not in {0, 1} for stride in column.strides[2:-1]):
             return "an operand behind the product does not lie along the columns"
-        packed, panel_stride = self._packed(tile, right, column, depth, pair[0] if pair else Loop(1, (0,)))
-        plan = MatMulPlan(tile, left.element, right.element, self.chain.expression, along, len(loops))
+        panels = self._panels(tile, right, column, depth, pair[0] if pair else Loop(1, (0,)))
+        plan = MatMulPlan(tile, left.element, panels.element, self.chain.expression, along, len(loops), panels.in_pairs)
         arguments: list[Argument] = [
             row.size,
             column.size,
@@ -210,12 +225,12 @@ class _Product:
             left.address,
             row.strides[0],
             depth.strides[0],
-            packed,
+            panels.address,
         ]
         for view, stride in zip(self.chain.operands, row.strides[2:-1], strict=True):
             arguments += [view.address, stride]
         arguments += [result.address, row.strides[-1]]
-        for loop, at in zip(loops, self._panel_strides(loops, panel_stride), strict=True):
+        for loop, at in zip(loops, self._panel_strides(loops, panels.each), strict=True):
             arguments += [loop.size, loop.strides[0], at, *loop.strides[2:]]
         tasks = (
             product([loop.size for loop in loops])
@@ -223,12 +238,12 @@ class _Product:
             * ceil_div(column.size, tile.columns)
         )
         work = product([loop.size for loop in (*loops, row, column, depth)])
-        scratch = tile.block * depth.size * left.element.computed.bytes
+        scratch = tile.block * depth.size * plan.sums.bytes
         self.site.add(NativeStep(plan, tuple(arguments), tasks, self.chain.nodes, (result.storage,), scratch, work))
         return None
 
-    def _packed(self, tile: Tile, right: View, column: Loop, depth: Loop, pair: Loop) -> tuple[Address, Dim]:
-        """Where the packed right matrices are, and how many elements each takes. Packs constants now."""
+    def _panels(self, tile: Tile, right: View, column: Loop, depth: Loop, pair: Loop) -> _Panels:
+        """The packed right matrices. Constants are packed now."""
         each = ceil_div(column.size, tile.columns) * tile.columns * depth.size
         count = pair.size
         array = self.site.array(self.groups.right)
@@ -238,9 +253,10 @@ class _Product:
             kept = [name for name in names if name in term]
             squeezed = array.transpose([term.index(n) for n in kept] + [i for i, n in enumerate(term) if n not in kept])
             matrices = np.reshape(squeezed, (count, depth.size, column.size))
-            view = self.site.lowering.constant(_panels(matrices, tile.columns))
+            in_pairs = self._fit_pairs()
+            view = self.site.lowering.constant(_panels(_paired(matrices) if in_pairs else matrices, tile.columns))
             assert view is not None  # the type was that of the weights
-            return view.address, each
+            return _Panels(view.address, product(view.shape[1:]), view.element, in_pairs)
         storage = self.site.lowering.room(count * each * right.element.bytes)
         plan = PackPlan(tile, right.element, column.strides[1] == 1)
         arguments: list[Argument] = [
@@ -254,7 +270,13 @@ class _Product:
         arguments += [Address(storage)]
         tasks = count * ceil_div(column.size, tile.columns)
         self.site.lowering.steps.append(NativeStep(plan, tuple(arguments), tasks, (), (storage,)))
-        return Address(storage), each
+        return _Panels(Address(storage), each, right.element)
+
+    def _fit_pairs(self) -> bool:
+        """Whether products can be summed two by two: both factors have integers that surely fit 16 bits."""
+        ranges = [range_of(self.site.lowering, outlet) for outlet in self.site.node.inputs]
+        narrow = all(one is not None and one.within(of_type(I16)) for one in ranges)
+        return narrow and self.chain.expression.inputs[0] == I32 and bool(self.site.isa.pairs)
 
     def _panel_strides(self, loops: Sequence[Loop], each: Dim) -> list[Dim]:
         """How far apart the packed matrices are along each loop; 0 where it goes over one and the same."""
@@ -266,6 +288,13 @@ class _Product:
             if not repeats:
                 step = step * loop.size
         return found[::-1]
+
+
+def _paired(matrices: Array) -> Array:
+    """Matrices [count, depth, columns] with two neighbours along the depth in each i32, a zero behind the last."""
+    even: Any = np.pad(matrices.astype(np.int32), ((0, 0), (0, matrices.shape[1] % 2), (0, 0)))
+    found: Array = (even[:, ::2] & 0xFFFF) | (even[:, 1::2] << 16)
+    return found
 
 
 def _panels(matrices: Array, width: int) -> Array:
