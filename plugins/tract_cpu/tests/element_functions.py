@@ -11,7 +11,7 @@ from tract_cpu.isa import Isa
 from tract_cpu.language.function import POINTER, Function
 from tract_cpu.language.types import INDEX, ElementType, element_type
 from tract_cpu.native.cache import Cache, Key
-from tract_cpu.native.library import Library, module_text
+from tract_cpu.native.library import Code, Library, module_text
 
 from tract_core.data import DatumType
 
@@ -49,7 +49,7 @@ class Elements:
             f.finish()
 
         self.text = module_text(write)
-        address = self.library.address(Key(name, kept=False), name, write)
+        address = self.library.address(Code(Key(name, kept=False), name, write))
         call = CFUNCTYPE(None, *[c_int64] * (len(arrays) + 1))(address)
         places = [one.__array_interface__["data"][0] for one in arrays]
         kept = self.library, arrays  # as long as it can be called

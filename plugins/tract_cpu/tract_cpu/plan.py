@@ -32,7 +32,7 @@ from tract_cpu.lower.select import lower
 from tract_cpu.lower.views import Kind, View
 from tract_cpu.native.cache import key_of
 from tract_cpu.native.executor import MOST_ARRAYS, executor
-from tract_cpu.native.library import library_of
+from tract_cpu.native.library import Code, library_of
 from tract_cpu.native.origins import origin_of, own_sources
 from tract_cpu.native.pool import pool
 from tract_cpu.state import CpuState, NativeState
@@ -55,7 +55,7 @@ class CpuPlan:
         self.layout = Layout(self.program, len(model.inputs))
         self.bodies = Bodies(lambda body: CpuPlan(body, isa, threads))
         self._library, self._sources = library_of(isa), own_sources()
-        self.kernels = [self._address(step.kernel) for step in self.layout.steps]
+        self.kernels = self._library.addresses([self._code(step.kernel) for step in self.layout.steps])
         self.pieces = list(_pieces(self.program))
         self.by_number = {node.node: node for node in self.nodes}
         self.may_refuse = any(self.layout.may_refuse)
@@ -149,7 +149,7 @@ class CpuPlan:
         fact = self.model.outlet_fact(self.model.outputs[output])
         return tuple(fact.shape), fact.datum_type.storage.numpy
 
-    def _address(self, kernel: KernelPlan) -> int:
+    def _code(self, kernel: KernelPlan) -> Code:
         key = key_of(f"{origin_of(type(kernel))} {kernel.text()}", self.isa, self._sources)
         name = f"{kernel.name}_{key.digest[:8]}"
 
@@ -158,7 +158,7 @@ class CpuPlan:
             kernel.emit(k)
             k.finish()
 
-        return self._library.address(key, name, emit)
+        return Code(key, name, emit)
 
 
 def _pieces(program: Program) -> list[range | HostStep]:

@@ -68,7 +68,9 @@ class MatMulPlan:
 
     ``along_columns``: of each further operand, whether it moves along the columns of the result (else, one element is
     for all columns). ``batch``: how many loops there are over pairs of matrices. ``left``, ``right``: the types of the
-    factors. ``in_pairs``: whether products are summed two by two; the right matrix is then packed so.
+    factors. ``in_pairs``: whether products are summed two by two; the right matrix is then packed so. ``rolled``:
+    whether the expression is so long that it is there once, for all rows of a tile in turn. ``masks``: whether whole
+    vectors are written like parts of them, as that costs the same.
     """
 
     tile: Tile
@@ -78,6 +80,8 @@ class MatMulPlan:
     along_columns: tuple[bool, ...]
     batch: int
     in_pairs: bool = False
+    rolled: bool = False
+    masks: bool = False
 
     @property
     def name(self) -> str:
@@ -92,7 +96,7 @@ class MatMulPlan:
     def text(self) -> str:
         """All that it says."""
         types = f"{self.left.name} {self.right.name}"
-        cut = f"{self.tile} {self.batch} {self.in_pairs}"
+        cut = f"{self.tile} {self.batch} {self.in_pairs} {self.rolled} {self.masks}"
         return f"matmul {cut} {types} {self.expression.text()} {self.along_columns}"
 
     def emit(self, k: Kernel) -> None:
@@ -196,8 +200,10 @@ class _Product:
             with k.loop("depth.rest", self._steps, whole) as d:
                 add(d, 0)
         totals = sums.totals()
-        whole = self.columns - at.column >= tile.columns
-        with k.either(whole) as (then, otherwise):
+        if plan.masks:
+            self._write(totals, at, masked=True)
+            return
+        with k.either(self.columns - at.column >= tile.columns) as (then, otherwise):
             with then:
                 self._write(totals, at, masked=False)
             with otherwise:
@@ -205,20 +211,32 @@ class _Product:
 
     def _write(self, totals: list[list[Value]], at: _Place, *, masked: bool) -> None:
         """Send the sums through the expression, and write them."""
-        k, plan, tile = self.k, self.plan, self.plan.tile
+        k, tile = self.k, self.plan.tile
+        starts = range(0, tile.columns, tile.lanes)
+        masks = [k.mask(self.columns - at.column - start, tile.lanes) if masked else None for start in starts]
+        if not self.plan.rolled:
+            for one, line in enumerate(totals):
+                self._write_row(line, at.row + one, at, masks)
+            return
+        laid = k.own(totals[0][0].type, len(totals) * tile.columns)
         for one, line in enumerate(totals):
-            row = at.row + one
-            target = at.result.at(row * self._result_row + at.column)
-            for v, total in enumerate(line):
-                column = v * tile.lanes
-                mask = k.mask(self.columns - at.column - column, tile.lanes) if masked else None
-                operands = [rounded(total, plan.expression.inputs[0])]
-                for (_, stride), source, along in zip(self._further, at.further, plan.along_columns, strict=True):
-                    if along:
-                        operands.append(source.vector(row * stride + at.column + column, tile.lanes, mask))
-                    else:
-                        operands.append(source[row * stride].splat(tile.lanes))
-                target.put(column, plan.expression.compute(operands), mask)
+            for start, total in zip(starts, line, strict=True):
+                laid.put(one * tile.columns + start, total)
+        with k.loop("row", len(totals)) as one:
+            line = [laid.vector(one * tile.columns + start, tile.lanes) for start in starts]
+            self._write_row(line, at.row + one, at, masks)
+
+    def _write_row(self, line: Sequence[Value], row: Value, at: _Place, masks: Sequence[Value | None]) -> None:
+        plan, lanes = self.plan, self.plan.tile.lanes
+        target = at.result.at(row * self._result_row + at.column)
+        for v, (total, mask) in enumerate(zip(line, masks, strict=True)):
+            operands = [rounded(total, plan.expression.inputs[0])]
+            for (_, stride), source, along in zip(self._further, at.further, plan.along_columns, strict=True):
+                if along:
+                    operands.append(source.vector(row * stride + at.column + v * lanes, lanes, mask))
+                else:
+                    operands.append(source[row * stride].splat(lanes))
+            target.put(v * lanes, plan.expression.compute(operands), mask)
 
 
 class _Sums:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from tract_cpu.isa import Isa
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.convert import converted
-from tract_cpu.language.types import BOOL, INDEX, ElementType, ir_type
+from tract_cpu.language.types import BOOL, INDEX, ElementType, ir_constant, ir_type
 from tract_cpu.language.values import Value, mangled, matched
 from tract_cpu.llvm import ir
 
@@ -64,10 +64,7 @@ class Function:
 
     def constant(self, number: float, type_: ElementType, lanes: int = 0) -> Value:
         """A number that is known now."""
-        value: Any = float(number) if type_.kind == "f" else int(number)
-        if lanes:
-            value = [value] * lanes
-        return Value(self, ir.Constant(ir_type(type_, lanes), value), type_, lanes)
+        return Value(self, ir_constant(number, type_, lanes), type_, lanes)
 
     def index(self, number: int | Value) -> Value:
         """A size or a position."""
@@ -237,6 +234,12 @@ class Function:
         """Memory of the function's own, for one value."""
         with self.builder.goto_entry_block():
             return self.builder.alloca(type_)
+
+    def own(self, element: ElementType, count: int) -> Buffer:
+        """Memory of the function's own, for so many numbers of the type in which elements are computed."""
+        place = self.place(ir.ArrayType(ir_type(element), count))
+        place.align, place.type = self.isa.vector_bytes, POINTER
+        return Buffer(self, place, element)
 
     def finish(self, result: Value | None = None) -> None:
         """The end of the function."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from tract_core.data import DatumType
@@ -61,6 +62,29 @@ def ir_type(element: ElementType, lanes: int = 0) -> Any:
     """The type of LLVM for a number that is computed with, or for a vector of ``lanes`` of them."""
     single = _FLOATS.get(element.name) or ir.IntType(element.bits)
     return ir.VectorType(single, lanes) if lanes else single
+
+
+def ir_constant(number: float, element: ElementType, lanes: int = 0) -> Any:
+    """A number that is known now, as LLVM writes it, or a vector of ``lanes`` times that number."""
+    return _constant(repr(float(number) if element.kind == "f" else int(number)), element, lanes)
+
+
+@cache
+def _constant(text: str, element: ElementType, lanes: int) -> Any:
+    number = float(text) if element.kind == "f" else int(text)
+    single: Any = ir.Constant(ir_type(element), number)
+    return _Splat(ir_type(element, lanes), single) if lanes else single
+
+
+class _Splat(ir.Constant):
+    """One number in all lanes, which takes no more text than one number."""
+
+    def __init__(self, type_: Any, single: Any) -> None:
+        self.type = type_
+        self.constant = single
+
+    def _get_reference(self) -> str:
+        return f"splat ({self.constant})"
 
 
 _FLOATS: Final[dict[str, Any]] = {"f16": ir.HalfType(), "f32": ir.FloatType(), "f64": ir.DoubleType()}

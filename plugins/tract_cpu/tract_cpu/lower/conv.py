@@ -189,9 +189,13 @@ def _step(site: Site, parts: _Parts) -> NativeStep:
     loops = _loops(parts, views)
     blocks = form.blocks // groups
     columns, vectors = _tile(site, loops[-1].size, blocks, depthwise=parts.depthwise)
-    packed = _packed(kernel, groups, vectors * form.block, parts.source.block, depthwise=parts.depthwise)
-    weights = site.lowering.constant(packed)
-    assert weights is not None  # its type is that of the data
+    width = vectors * form.block
+    run = width * prod(kernel.shape[1:])
+    weights = site.lowering.made(
+        (groups * -(-form.blocks // groups // vectors), run),
+        source.element,
+        lambda: _packed(kernel, groups, width, parts.source.block),
+    )
     channel, column = source.strides[-1], loops[-1].strides[0]
     assert isinstance(column, int)  # the caller asked
     windows = list(parts.axes) if _moves(parts) else []
@@ -218,7 +222,7 @@ def _step(site: Site, parts: _Parts) -> NativeStep:
     arguments += [_first(parts).address, source.strides[0] if parts.has_batch else 0, block * per_group, block, channel]
     arguments += [loop.strides[0] for loop in loops]
     arguments += [source.strides[one.place] * one.dilation for one in windows] or [0] * len(loops)
-    arguments += [weights.address, packed.shape[-1]]
+    arguments += [weights.address, run]
     for number, view in enumerate(views, start=1):
         arguments += [view.address, view.strides[0] if parts.has_batch else 0, view.strides[form.axis]]
         arguments += [loop.strides[number] for loop in loops]
@@ -272,15 +276,28 @@ def _filling(width: Dim, columns: int) -> int:
     return -(-width // -(-width // columns))
 
 
-def _packed(kernel: Array, groups: int, width: int, block: int, *, depthwise: bool) -> Array:
+def _packed(kernel: Array, groups: int, width: int, block: int) -> Array:
     """Weights [output channels, input channels, window] in the order of the kernel: [groups * runs, ...].
 
     ``width``: output channels of a run; ``block``: input channels that follow each other.
     """
-    outputs, inputs = kernel.shape[0] // groups, kernel.shape[1]
-    runs, taps = -(-outputs // width), prod(kernel.shape[2:])
-    wide: Any = np.zeros((groups, runs * width, inputs, taps), kernel.dtype)
-    wide[:, :outputs] = kernel.reshape(groups, outputs, inputs, taps)
-    cut = wide.reshape(groups * runs, width, inputs, taps)
-    pieces = [cut[:, :, first : first + block].transpose(0, 3, 2, 1) for first in range(0, inputs, block)]
-    return np.concatenate([piece.reshape(groups * runs, -1) for piece in pieces], axis=1)
+    outputs, inputs, taps = kernel.shape[0] // groups, kernel.shape[1], prod(kernel.shape[2:])
+    runs = -(-outputs // width)
+    made = np.zeros if outputs % width else np.empty
+    packed: Any = made((groups, runs, inputs * taps * width), kernel.dtype)
+    plain = kernel.reshape(groups, outputs, inputs, taps)
+    for first, blocks, depth in _cuts(inputs, block):
+        begin, size = first * taps * width, blocks * depth * taps * width
+        into = packed[:, :, begin : begin + size].reshape(groups, runs, blocks, taps, depth, width)
+        for output, whole, lanes in _cuts(outputs, width):
+            cut = plain[:, output : output + whole * lanes, first : first + blocks * depth]
+            pieces = cut.reshape(groups, whole, lanes, blocks, depth, taps)
+            run = output // width
+            into[:, run : run + whole, :, :, :, :lanes] = pieces.transpose(0, 1, 3, 5, 4, 2)
+    return packed.reshape(groups * runs, -1)
+
+
+def _cuts(size: int, block: int) -> list[tuple[int, int, int]]:
+    """The whole blocks of an axis, then what is left over: where they begin, how many there are, how long each is."""
+    whole, rest = divmod(size, block)
+    return [cut for cut in ((0, whole, block), (whole * block, 1, rest)) if cut[1] and cut[2]]

@@ -21,9 +21,13 @@ from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.ranges import of_type, range_of
+from tract_cpu.lower.rows import CHEAP
 from tract_cpu.lower.views import Address, View
 
 ROWS = Rows()
+
+_ANY_ELEMENT = 8
+"""Bits of the narrowest elements: what masks them masks everything."""
 
 
 @ROWS.row(CPU, EinSum)
@@ -217,7 +221,17 @@ class _Product:
         if any(stride not in {0, 1} for stride in column.strides[2:-1]):
             return "an operand behind the product does not lie along the columns"
         panels = self._panels(tile, right, column, depth, pair[0] if pair else Loop(1, (0,)))
-        plan = MatMulPlan(tile, left.element, panels.element, self.chain.expression, along, len(loops), panels.in_pairs)
+        plan = MatMulPlan(
+            tile,
+            left.element,
+            panels.element,
+            self.chain.expression,
+            along,
+            len(loops),
+            in_pairs=panels.in_pairs,
+            rolled=any(type(step.op) not in CHEAP for step in self.chain.expression.steps),
+            masks=self.site.isa.masks_bits <= _ANY_ELEMENT,
+        )
         arguments: list[Argument] = [
             row.size,
             column.size,
@@ -254,9 +268,12 @@ class _Product:
             squeezed = array.transpose([term.index(n) for n in kept] + [i for i, n in enumerate(term) if n not in kept])
             matrices = np.reshape(squeezed, (count, depth.size, column.size))
             in_pairs = self._fit_pairs()
-            view = self.site.lowering.constant(_panels(_paired(matrices) if in_pairs else matrices, tile.columns))
-            assert view is not None  # the type was that of the weights
-            return _Panels(view.address, product(view.shape[1:]), view.element, in_pairs)
+            element, rows = (I32, ceil_div(depth.size, 2)) if in_pairs else (right.element, depth.size)
+            shape = (count, ceil_div(column.size, tile.columns), rows, tile.columns)
+            view = self.site.lowering.made(
+                shape, element, lambda: _panels(_paired(matrices) if in_pairs else matrices, tile.columns)
+            )
+            return _Panels(view.address, product(shape[1:]), element, in_pairs)
         storage = self.site.lowering.room(count * each * right.element.bytes)
         plan = PackPlan(tile, right.element, column.strides[1] == 1)
         arguments: list[Argument] = [
@@ -300,11 +317,11 @@ def _paired(matrices: Array) -> Array:
 def _panels(matrices: Array, width: int) -> Array:
     """Matrices [count, depth, columns] as panels [count, panels, depth, width], zeros where columns are missing."""
     count, depth, columns = matrices.shape
-    panels = -(-columns // width)
-    packed: Any = np.zeros((count, panels, depth, width), matrices.dtype)
-    whole = columns // width
+    whole, rest = divmod(columns, width)
+    packed: Any = np.empty((count, whole + bool(rest), depth, width), matrices.dtype)
     cut = matrices[:, :, : whole * width].reshape(count, depth, whole, width)
     packed[:, :whole] = cut.transpose(0, 2, 1, 3)
-    if whole < panels:
-        packed[:, whole, :, : columns - whole * width] = matrices[:, :, whole * width :]
+    if rest:
+        packed[:, whole, :, :rest] = matrices[:, :, whole * width :]
+        packed[:, whole, :, rest:] = 0
     return packed

@@ -9,10 +9,9 @@ the node executor. Nodes are visited in order of execution; a row may take nodes
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from tract_core.data import Constant, DatumType
 from tract_core.dims import Dim, is_one, product
@@ -26,6 +25,7 @@ from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.host import HostNode
 from tract_cpu.isa import Isa
 from tract_cpu.language.types import F16, ElementType, element_type
+from tract_cpu.lower.constants import Makers
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Blocked
 from tract_cpu.lower.homes import Homes
@@ -55,7 +55,8 @@ class Lowering:
         self.nowhere = Storage(Kind.ARENA, -1)
         """The storage of views of which only shape and type count."""
         self._views: dict[OutletId, View | None] = {}
-        self._constants: list[Array] = []
+        self._constants: list[Array | Future[Array]] = []
+        self._makers = Makers()
         self._arena: list[Dim] = []
         self._hosted = 0
         self._copies: dict[View, View] = {}
@@ -111,8 +112,13 @@ class Lowering:
         element = self.element(DatumType.from_numpy(array.dtype))
         if element is None:
             return None
-        self._constants.append(np.require(array, requirements=["C", "A"]))
+        self._constants.append(array)
         return View.contiguous(Storage(Kind.CONSTANT, len(self._constants) - 1), element, array.shape)
+
+    def made(self, shape: Sequence[Dim], element: ElementType, make: Callable[[], Array]) -> View:
+        """An array that is part of the program, which another thread makes meanwhile; of this shape and type."""
+        self._constants.append(self._makers.start(make))
+        return View.contiguous(Storage(Kind.CONSTANT, len(self._constants) - 1), element, shape)
 
     def new(self, outlet: OutletId) -> View:
         """Memory for a tensor that a kernel is about to write: where it need not be copied from, as `Homes` says."""
@@ -178,7 +184,8 @@ class Lowering:
             outputs.append(self.homes.view(view))
         steps = tuple(self.homes.step(step) for step in self.steps)
         views = self.homes.views(self._views)
-        return Program(steps, tuple(self._constants), tuple(self._arena), tuple(outputs), views, self.born_in_blocks)
+        constants = self._makers.finished(self._constants, steps)
+        return Program(steps, constants, tuple(self._arena), tuple(outputs), views, self.born_in_blocks)
 
     def _is_constant(self, outlet: OutletId) -> bool:
         return self.constant_array(outlet) is not None

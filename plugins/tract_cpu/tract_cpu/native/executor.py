@@ -22,7 +22,7 @@ from tract_cpu.language.function import POINTER, Function
 from tract_cpu.language.types import INDEX
 from tract_cpu.language.values import Value
 from tract_cpu.native.cache import key_of
-from tract_cpu.native.library import Library
+from tract_cpu.native.library import Code, Library
 
 FRAME: Final = ("steps", "patches", "patch_count", "passed", "scratch", "scratch_bytes", "meeting", "status")
 """What a frame holds, an array of integers: addresses of the tables, how many rows the second has, memory for each
@@ -113,6 +113,6 @@ def executor(library: Library, sources: str, arrays: int) -> Callable[..., None]
     """The executor that takes so many arrays, which can be called from Python. It gives up the interpreter's lock."""
     name = f"run_{arrays}"
     key = key_of(f"executor {arrays} {DATA_OFFSET}", library.isa, sources)
-    address = library.address(key, name, lambda module: write_executor(module, name, library.isa, arrays))
+    address = library.address(Code(key, name, lambda module: write_executor(module, name, library.isa, arrays)))
     kind: Any = CFUNCTYPE(None, c_void_p, c_int64, c_int64, c_int64, c_int64, *[c_void_p] * arrays)
     return kind(address)

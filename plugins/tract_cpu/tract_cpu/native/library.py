@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -12,6 +14,21 @@ from tract_cpu.llvm import binding as llvm
 from tract_cpu.llvm import ir
 from tract_cpu.native.cache import Cache, Key, named_folder
 from tract_cpu.native.target import machine, object_code
+
+EmitFn = Callable[[Any], None]
+"""Writes a function into a module of llvmlite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A native function. ``key``: what tells its code from any other; ``name``: that of the function in its module.
+
+    ``emit`` is only called where neither this process nor the cache has the code.
+    """
+
+    key: Key
+    name: str
+    emit: EmitFn
 
 
 class Library:
@@ -24,24 +41,34 @@ class Library:
         self._linker: Any = None
         self._loaded: dict[Key, tuple[int, Any]] = {}
 
-    def address(self, key: Key, name: str, emit: Callable[[Any], None]) -> int:
-        """The address of the function ``name``.
+    def address(self, code: Code) -> int:
+        """The address of a function."""
+        return self.addresses([code])[0]
 
-        ``key``: what tells its code from any other. ``emit``: writes it into a module of llvmlite; only called where
-        neither this process nor the cache has the code.
-        """
-        found = self._loaded.get(key)
-        if found is None:
+    def addresses(self, codes: Sequence[Code]) -> list[int]:
+        """The addresses of functions. While LLVM compiles one, the next one is written."""
+        missing = [one for one in codes if one.key not in self._loaded]
+        if missing:
             with self._lock:
-                found = self._loaded.get(key) or self._load(key, name, emit)
-                self._loaded[key] = found
-        return found[0]
+                self._load({one.key: one for one in missing if one.key not in self._loaded})
+        return [self._loaded[one.key][0] for one in codes]
 
-    def _load(self, key: Key, name: str, emit: Callable[[Any], None]) -> tuple[int, Any]:
-        code = self._cache.get(key)
-        if code is None:
-            code = object_code(module_text(emit), self.isa)
-            self._cache.put(key, code)
+    def _load(self, codes: Mapping[Key, Code]) -> None:
+        with ThreadPoolExecutor(1, "tract-cpu-llvm") as compiler:  # LLVM leaves the interpreter's lock to others
+            kept = {key: self._cache.get(key) for key in codes}
+            compiled = {
+                key: compiler.submit(object_code, module_text(codes[key].emit), self.isa)
+                for key, found in kept.items()
+                if found is None
+            }
+            for key, code in codes.items():
+                found = kept[key]
+                if found is None:
+                    found = compiled[key].result()
+                    self._cache.put(key, found)
+                self._loaded[key] = self._linked(code.name, found)
+
+    def _linked(self, name: str, code: bytes) -> tuple[int, Any]:
         if self._linker is None:
             self._linker = llvm.create_lljit_compiler(machine(self.isa))
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(name)
@@ -49,7 +76,7 @@ class Library:
         return tracker[name], tracker
 
 
-def module_text(emit: Callable[[Any], None]) -> str:
+def module_text(emit: EmitFn) -> str:
     """The text of the module that ``emit`` writes."""
     module: Any = ir.Module()
     emit(module)

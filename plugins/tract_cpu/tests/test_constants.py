@@ -1,0 +1,54 @@
+"""Constants of a program: copied or arranged once, and only if a kernel reads them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tract_cpu.isa import chosen
+from tract_cpu.plan import CpuPlan
+
+from tract_core.data import DatumType
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add
+from tract_core.ops.einsum import EinSum
+
+
+def unaligned(array: np.ndarray) -> np.ndarray:
+    """The same array, where no compiler would put it: as weights in a mapped file lie."""
+    memory = np.zeros(array.nbytes + 1, np.uint8)
+    memory[1:] = np.frombuffer(array.tobytes(), np.uint8)
+    found = memory[1:].view(array.dtype).reshape(array.shape)
+    assert not found.flags.aligned
+    return found
+
+
+def model(weights: np.ndarray, bias: np.ndarray) -> TypedModel:
+    found = TypedModel()
+    x = found.add_source("x", parse_typed_fact("M,40,f32", found.symbols))
+    w, b = found.add_const("w", weights), found.add_const("b", bias)
+    (x,) = found.wire_node("p", EinSum(AxesMapping.parse("mk,kn->mn"), DatumType.F32), [x, w])
+    found.set_outputs(found.wire_node("a", Add(), [x, b]))
+    return found
+
+
+def test_weights_that_are_packed_are_copied_once_and_others_only_where_kernels_could_not_read_them() -> None:
+    rng = np.random.default_rng(0)
+    weights, bias = unaligned(rng.standard_normal((40, 64)).astype("f4")), unaligned(np.ones((1, 64), "f4"))
+    plan = CpuPlan(model(weights, bias), chosen(""))
+    copies = [one for one in plan.program.constants if not any(np.shares_memory(one, own) for own in (weights, bias))]
+    assert sorted(one.size for one in copies) == [64, 40 * 64]
+    assert all(one.flags.aligned and one.flags.c_contiguous for one in copies)
+    x = rng.standard_normal((5, 40)).astype("f4")
+    wanted = x.astype("f8") @ weights.astype("f8") + 1
+    np.testing.assert_allclose(plan.spawn().run([x])[0], wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_an_error_in_the_threads_that_arrange_constants_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> np.ndarray:
+        raise MemoryError("no room for weights")
+
+    monkeypatch.setattr("tract_cpu.lower.einsum._panels", full)
+    with pytest.raises(MemoryError, match="no room for weights"):
+        CpuPlan(model(np.ones((40, 64), "f4"), np.ones((1, 64), "f4")), chosen(""))
