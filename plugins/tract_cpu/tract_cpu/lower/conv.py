@@ -126,6 +126,8 @@ def _unfit(op: Conv, site: Site) -> str | None:
         return f"there is no native code for convolutions of {x.datum_type.short} yet"
     if site.array(1) is None or site.array(2) is None:
         return "native code wants weights and bias that are part of the model"
+    if not op.pool.kernel_shape:
+        return "there is no native code for convolutions along no axis"
     inputs, outputs = op.kernel_format.i_axis(weights.rank), op.kernel_format.o_axis(weights.rank)
     counts = int(weights.shape[outputs]), int(weights.shape[inputs])
     if 0 in counts or 0 in op.pool.kernel_shape:

@@ -1,0 +1,188 @@
+"""Write docs/cpu.md, from what the CPU runtime decides for the cases of the core: ``python docs/generate_cpu.py``.
+
+Nothing is compiled or run: every case is lowered, with its own element types and with others in their place.
+"""
+
+# ruff: noqa: T201 (a script prints)
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from tract_cpu.isa import ISAS, Isa
+from tract_cpu.lower.program import HostStep
+from tract_cpu.lower.select import lower
+
+from tract_core.data import DatumType
+from tract_core.plugins import default_registry
+from tract_core.runtime.host import host_nodes
+from tract_core.testing.case import CASES, Case
+
+PAGE = Path(__file__).parents[1] / "docs" / "cpu.md"
+
+GROUPS: Final = {
+    "floats": ("f16", "bf16", "f32", "f64"),
+    "integers": ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"),
+    "bool": ("bool",),
+}
+TYPES: Final = tuple(name for names in GROUPS.values() for name in names)
+_TYPE: Final = re.compile(rf"\b({'|'.join(TYPES)})\b")
+UNKNOWN: Final = "native code does not know"
+
+Native = dict[str, set[str]]
+"""For each operator, the types of its first input on which it is computed by native code."""
+Reasons = dict[str, dict[str, set[str]]]
+"""For each operator, why cases of it are left to the host, and on which types."""
+
+
+def survey(isa: Isa) -> tuple[Native, Reasons]:
+    """What native code computes on an instruction set, and why it does not compute the rest."""
+    native: Native = defaultdict(set)
+    reasons: Reasons = defaultdict(lambda: defaultdict(set))
+    for cases in default_registry()[CASES].rows().values():
+        for case in cases:
+            operator, own = type(case.op).__name__, _type_of(case)
+            if not case.args:
+                continue
+            for kind in (own, *(kind for kind in TYPES if kind != own and own in TYPES)):
+                if kind == own or kind not in native[operator]:
+                    _enter(case, own, kind, isa, (native[operator], reasons[operator]))
+    return native, reasons
+
+
+def _enter(case: Case, own: str, kind: str, isa: Isa, found: tuple[set[str], dict[str, set[str]]]) -> None:
+    """Note how a case is computed with ``kind`` in the place of the type ``own``.
+
+    What the caller gives as written is tried as weights too, as part of the model, but for the first input.
+    """
+    retyped = _retyped(case, own, kind)
+    first, *others = retyped.args
+    for inputs in ([first, *others], [first, *(replace(arg, constant=True) for arg in others)]):
+        try:
+            with np.errstate(all="ignore"):  # values that another type has no room for are as good as any
+                model = replace(retyped, inputs=inputs).model(symbolic=False, registry=default_registry())
+        except Exception:  # the operator takes no such type, and says so in a way of its own
+            return
+        nodes = host_nodes(model)
+        steps = lower(model, nodes, isa).steps
+        why = next((step.why for step in steps if isinstance(step, HostStep) and step.node.op == nodes[-1].op), None)
+        if why is None:
+            found[0].add(kind)
+            return
+        found[1][_TYPE.sub("these types", why)].add(kind)
+
+
+def _type_of(case: Case) -> str:
+    return case.args[0].fact.rpartition(",")[2] if case.args else ""
+
+
+def _retyped(case: Case, old: str, new: str) -> Case:
+    inputs = [replace(arg, fact=_with_type(arg.fact, old, new)) for arg in case.args]
+    return case if old == new else replace(case, inputs=inputs)
+
+
+def _with_type(fact: str, old: str, new: str) -> str:
+    shape, comma, kind = fact.rpartition(",")
+    return f"{shape}{comma}{new if kind == old else kind}"
+
+
+def page() -> str:
+    """The page, for the richest instruction set, with what others lack."""
+    native, reasons = survey(ISAS[-1])
+    parts = [_introduction(), _types(native), _operators(native, reasons), _hosted(native, reasons)]
+    return "\n".join("\n".join(part) for part in parts)
+
+
+def _introduction() -> Iterator[str]:
+    yield "# What the CPU runtime computes natively\n"
+    yield "<!-- Written by docs/generate_cpu.py: change that, and run it. -->\n"
+    yield from _wrapped(
+        """`runtime_for_name("cpu")` computes operators by kernels that it compiles, looks at tensors in other ways
+        where that is all an operator does, and leaves the rest to the operator's NumPy meaning: right, slower, and
+        never silently. `runnable.explain()` says for a model of yours which node is computed how, and why."""
+    )
+    yield from _wrapped(
+        """This page says it for single operators, by the cases that every runtime must pass, each with every element
+        type that the operator takes. Types are those of the first input. Sizes may be symbols everywhere, as long as
+        the shapes of the inputs give their values: what depends on sizes that a run finds in its middle is left to the
+        host."""
+    )
+
+
+def _types(native: Native) -> Iterator[str]:
+    yield "## Instruction sets\n"
+    yield from _wrapped(
+        f"""Kernels are made for {", ".join(f"`{isa.name}`" for isa in ISAS)}. They compute the same operators, with one
+        exception: without an instruction that converts f16, which {_names(isa.name for isa in ISAS if not isa.half)}
+        lacks, operators on f16 are left to the host. Floats narrower than f32 are computed in f32."""
+    )
+    everywhere = set().union(*native.values())
+    unknown = [kind.short for kind in DatumType if kind.short not in everywhere]
+    yield from _wrapped(f"Operators on {_names(unknown)}, on quantised types, sequences and optionals are left to it.")
+
+
+def _operators(native: Native, reasons: Reasons) -> Iterator[str]:
+    yield "## Operators with native code\n"
+    rows = [
+        [f"`{operator}`", _grouped(kinds), "; ".join(_exceptions(reasons[operator], kinds))]
+        for operator, kinds in sorted(native.items())
+        if kinds
+    ]
+    yield from _table(["operator", "on", "left to the host"], rows)
+
+
+def _exceptions(reasons: dict[str, set[str]], native: set[str]) -> Iterator[str]:
+    for why, kinds in sorted(reasons.items()):
+        if not why.startswith(UNKNOWN):
+            yield f"{why} ({_grouped(kinds)})" if kinds - native else why
+
+
+def _hosted(native: Native, reasons: Reasons) -> Iterator[str]:
+    yield "## Operators without\n"
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for operator, kinds in sorted(native.items()):
+        if not kinds:
+            known = [why for why in reasons[operator] if not why.startswith(UNKNOWN)]
+            by_reason["; ".join(known) or "their types are not known"].append(f"`{operator}`")
+    for why, operators in by_reason.items():
+        yield from _wrapped(f"{why[0].upper()}{why[1:]}: {', '.join(operators)}.")
+
+
+def _grouped(kinds: set[str]) -> str:
+    """Types, in which whole groups have one name."""
+    whole = [name for name, members in GROUPS.items() if set(members) <= kinds]
+    covered = {kind for name in whole for kind in GROUPS[name]}
+    return ", ".join([*whole, *(kind for kind in TYPES if kind in kinds - covered), *sorted(kinds - set(TYPES))])
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    yield from textwrap.wrap(" ".join(text.split()), 120)
+    yield ""
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * len(head)
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+    yield ""
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page())
+    print(PAGE)
+
+
+if __name__ == "__main__":
+    main()
