@@ -19,6 +19,7 @@ _LOWERED: Final = (
     "const",
     "conv",
     "cumsum",
+    "deconv",
     "downsample",
     "einsum",
     "gather",

@@ -8,12 +8,14 @@ from dataclasses import replace
 from tract_core.dims import Dim, dim_max, is_one, product
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
-from tract_core.ops.conv import Conv
+from tract_core.ops.conv import Conv, Convolution
+from tract_core.ops.deconv import Deconv
 from tract_cpu.kernels.border import BorderPlan
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Blocked, Border, Form
 from tract_cpu.lower.fusion import OperandFn
 from tract_cpu.lower.lowering import Lowering
+from tract_cpu.lower.phases import ends, phases
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.views import View
 
@@ -84,19 +86,23 @@ def border_for(lowering: Lowering, outlet: OutletId, form: Form) -> Border:
     border: list[tuple[Dim, Dim]] = [(0, 0)] * (rank + 1)
     for reader in lowering.model.outlet(outlet).successors:
         op = lowering.model.nodes[reader.node].op
-        if isinstance(op, Conv) and reader.slot == 0 and op.pool.data_format.c_axis(rank) == form.axis:
+        if isinstance(op, Conv | Deconv) and reader.slot == 0 and op.pool.data_format.c_axis(rank) == form.axis:
             for place, ends in enumerate(ends_of(lowering, op, outlet) or (), start=op.pool.data_format.h_axis):
                 border[place] = (dim_max(border[place][0], ends[0]), dim_max(border[place][1], ends[1]))
     return tuple(border)
 
 
-def ends_of(lowering: Lowering, op: Conv, outlet: OutletId) -> list[tuple[Dim, Dim]] | None:
-    """How far the windows of a convolution reach beyond its input, along each spatial axis.
+def ends_of(lowering: Lowering, op: Convolution, outlet: OutletId) -> list[tuple[Dim, Dim]] | None:
+    """How far the windows of a convolution, or those of the phases of a deconvolution, reach beyond its input.
 
-    ``None`` where it is known by now that they do not fit: a run that comes there is refused.
+    For each spatial axis. ``None`` where it is known by now that they do not fit: a run that comes there is refused.
     """
+    shape = lowering.model.outlet_fact(outlet).shape
     try:
-        plans = op.pool.plan(op, lowering.model.outlet_fact(outlet).shape)
+        if isinstance(op, Deconv):
+            found = map(phases, op.pool.transposed_plan(op, shape, op.adjustments))
+            return [ends(one) if one is not None else (0, 0) for one in found]
+        plans = op.pool.plan(op, shape)
     except FactError:
         return None
     return [(plan.before, dim_max(0, plan.overhang)) for plan in plans]

@@ -12,7 +12,7 @@ import numpy as np
 from tract_core.dims import Dim, product
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add
-from tract_core.ops.conv import Conv
+from tract_core.ops.conv import Conv, Convolution
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.conv import ConvPlan
@@ -30,7 +30,7 @@ ROWS = Rows()
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class Axis:
     """One spatial axis: where it is in the tensors, and how the window moves along it."""
 
     place: int
@@ -41,7 +41,7 @@ class _Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class Source:
     """What a convolution reads, in axes as a tensor in blocks has. ``block``: channels that follow each other."""
 
     view: View
@@ -49,7 +49,7 @@ class _Source:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class Parts:
     """All that a convolution is made of.
 
     ``form``: of the result; ``axes``: the spatial ones; ``weights``: output channels, input channels of a group,
@@ -57,8 +57,8 @@ class _Parts:
     """
 
     form: Form
-    axes: tuple[_Axis, ...]
-    source: _Source
+    axes: tuple[Axis, ...]
+    source: Source
     weights: Array
     groups: int
     chain: Chain
@@ -74,26 +74,28 @@ class _Parts:
 @ROWS.row(CPU, Conv)
 def lower_conv(op: Conv, site: Site) -> str | None:
     """A direct convolution, with its bias and the element-wise operators behind it."""
-    why = _unfit(op, site)
+    if op.q_output is not None:
+        return "there is no native code for quantised convolutions yet"
+    why = unfit(op, site)
     if why is not None:
         return why
     data, layout = site.node.inputs[0], op.pool.data_format
     shape = site.facts()[0].shape
     axis = layout.c_axis(len(shape))
     form = form_of(site.lowering, site.outlet, axis)
-    source = _source(op, site, data, axis)
-    chain = form and _chain(site, form)
+    source = source_of(op, site, data, axis)
+    chain = form and chain_of(site, form)
     weights = site.array(1)
     if form is None or source is None or chain is None or weights is None:
         return "the number of channels is not known, windows do not fit, or native code cannot read the data"
     plans = enumerate(op.pool.plan(op, shape), start=layout.h_axis)
     windows = [(place, plan.window, plan.before) for place, plan in plans]
-    axes = tuple(_Axis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)
+    axes = tuple(Axis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)
     if not isinstance(source.view.strides[axes[-1].place], int):
         return "how far apart neighbours in a row lie is not known"
     result = new_blocked(site.lowering, chain.outlet, form)
     kernel = op.kernel_format.to_oihw(weights)
-    site.add(_step(site, _Parts(form, axes, source, kernel, op.group, chain, result, layout.has_n)))
+    site.add(conv_step(site, Parts(form, axes, source, kernel, op.group, chain, result, layout.has_n)))
     return None
 
 
@@ -112,16 +114,15 @@ def lower_pointwise(site: Site, data: OutletId, weights: Array, axis: int) -> st
     start = Chain(Expression((element,)), (), site.outlet, (site.node.node,))
     chain = extended(site.lowering, start, operands_in_blocks(site.lowering, form))
     result = new_blocked(site.lowering, chain.outlet, form)
-    axes = tuple(map(_Axis, range(axis + 1, rank)))
-    parts = _Parts(form, axes, _Source(view, given.block), weights, 1, chain, result, bool(axis))
-    site.add(_step(site, parts))
+    axes = tuple(map(Axis, range(axis + 1, rank)))
+    parts = Parts(form, axes, Source(view, given.block), weights, 1, chain, result, bool(axis))
+    site.add(conv_step(site, parts))
     return None
 
 
-def _unfit(op: Conv, site: Site) -> str | None:
+def unfit(op: Convolution, site: Site) -> str | None:
+    """Why native code cannot compute a convolution, or a deconvolution, of such types and channels."""
     x, weights, *_ = site.facts()
-    if op.q_output is not None:
-        return "there is no native code for quantised convolutions yet"
     if not x.datum_type == weights.datum_type == site.node.facts[0].datum_type:
         return f"there is no native code for convolutions of {x.datum_type.short} yet"
     if site.array(1) is None or site.array(2) is None:
@@ -142,7 +143,7 @@ def _unfit(op: Conv, site: Site) -> str | None:
     return None
 
 
-def _source(op: Conv, site: Site, data: OutletId, axis: int) -> _Source | None:
+def source_of(op: Convolution, site: Site, data: OutletId, axis: int) -> Source | None:
     """The data with the zeros around it that windows reach: in blocks, or, where there are few channels, as it lies."""
     lowering = site.lowering
     form = form_of(lowering, data, axis)
@@ -153,7 +154,7 @@ def _source(op: Conv, site: Site, data: OutletId, axis: int) -> _Source | None:
     border = tuple(ends[one - start] if start <= one < start + len(ends) else (0, 0) for one in range(rank))
     if form.channels >= form.block or op.group > 1 or not lowering.is_plain(data):
         view = to_blocks(lowering, data, form, (*border, (0, 0)))
-        return view and _Source(view, form.block)
+        return view and Source(view, form.block)
     plain = lowering.view(data)
     if plain is None:
         return None
@@ -161,10 +162,10 @@ def _source(op: Conv, site: Site, data: OutletId, axis: int) -> _Source | None:
         wide = bordered(lowering, plain, border)
         lowering.steps.append(copy_step(plain, wide, site.isa, ()))
         plain = wide
-    return _Source(replace(form, block=form.channels).cut(plain, 0, 1, form.channels), form.channels)
+    return Source(replace(form, block=form.channels).cut(plain, 0, 1, form.channels), form.channels)
 
 
-def _chain(site: Site, form: Form) -> Chain | None:
+def chain_of(site: Site, form: Form) -> Chain | None:
     """The bias, and what is behind the convolution. The sum is the first operand, in the type in which it is summed."""
     lowering, element, array = site.lowering, site.result(), site.array(2)
     if array is None or element is None:
@@ -183,7 +184,7 @@ def _chain(site: Site, form: Form) -> Chain | None:
     return extended(lowering, start, operands_in_blocks(lowering, form))
 
 
-def _step(site: Site, parts: _Parts) -> NativeStep:
+def conv_step(site: Site, parts: Parts) -> NativeStep:
     """The call of the kernel."""
     form, source, kernel = parts.form, parts.source.view, parts.weights
     groups = 1 if parts.depthwise else parts.groups
@@ -234,12 +235,12 @@ def _step(site: Site, parts: _Parts) -> NativeStep:
     return NativeStep(plan, tuple(arguments), tasks, parts.chain.nodes, (parts.result.storage,), work=work)
 
 
-def _moves(parts: _Parts) -> bool:
-    """Whether windows are larger than one element."""
-    return any(one.window > 1 for one in parts.axes)
+def _moves(parts: Parts) -> bool:
+    """Whether windows are not one element each."""
+    return any(one.window != 1 for one in parts.axes)
 
 
-def _loops(parts: _Parts, views: Sequence[View]) -> list[Loop]:
+def _loops(parts: Parts, views: Sequence[View]) -> list[Loop]:
     """The loops over positions of the result. Strides: of what a window reads first, of operands, of the result."""
     sizes = [parts.result.shape[one.place] for one in parts.axes]
     source = [parts.source.view.strides[one.place] * one.stride for one in parts.axes]
@@ -249,7 +250,7 @@ def _loops(parts: _Parts, views: Sequence[View]) -> list[Loop]:
     return collapsed(sizes, strides) or [Loop(1, (0,) * len(strides))]
 
 
-def _first(parts: _Parts) -> View:
+def _first(parts: Parts) -> View:
     """The data from what the first window reads first on."""
     source = parts.source.view
     offset = source.offset
