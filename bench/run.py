@@ -18,6 +18,7 @@ SCRIPTS = (
     "bench_moves.py",
     "bench_rows.py",
     "bench_convs.py",
+    "bench_loops.py",
 )
 DIGITS = Path(__file__).parents[1] / "examples" / "digits" / "digits.onnx"
 

@@ -251,12 +251,7 @@ class ScanState:
         start = [inputs[slot] for slot in self.op.state_inputs]
         if self.state is None:
             return start
-        for kept, fresh in zip(self.state, start, strict=True):
-            if kept.shape != fresh.shape:
-                raise RunError(
-                    f"the loop's state has shape {kept.shape} from the turn before, this turn wants {fresh.shape}",
-                    hint="spawn a new state, or give tensors of the sizes that this one was used with",
-                )
+        check_state([kept.shape for kept in self.state], [fresh.shape for fresh in start])
         return self.state
 
     def _outputs(
@@ -305,6 +300,16 @@ class ScanState:
         self.state = None if frozen.state is None else list(frozen.state)
         self.body = self.plan.spawn()
         self.body.thaw(frozen.body)
+
+
+def check_state(kept: Sequence[tuple[int, ...]], fresh: Sequence[tuple[int, ...]]) -> None:
+    """Raises RunError where the state of the turn before has other shapes than this turn wants."""
+    for before, now in zip(kept, fresh, strict=True):
+        if before != now:
+            raise RunError(
+                f"the loop's state has shape {before} from the turn before, this turn wants {now}",
+                hint="spawn a new state, or give tensors of the sizes that this one was used with",
+            )
 
 
 @ROWS.row(STATE, Scan)

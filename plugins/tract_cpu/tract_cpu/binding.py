@@ -15,7 +15,7 @@ import numpy as np
 
 from tract_core.dims import Dim, evaluate
 from tract_core.plugins.keys import Array
-from tract_cpu.lower.program import STATUS, HostStep, NativeStep, Program
+from tract_cpu.lower.program import STATUS, Argument, ArgumentPlace, HostStep, NativeStep, Program, StepNumber
 from tract_cpu.lower.views import Address, Kind, Storage
 from tract_cpu.memory import ArenaPlan, plan_arena
 
@@ -52,19 +52,26 @@ class Layout:
         self._which: list[int] = []
         self._fixed: list[tuple[int, int]] = []
         self._slots: list[tuple[int, int]] = []
+        self._in_arguments: list[tuple[int, int, int]] = []
         self.passed: list[tuple[int, int]] = []
         """The places of addresses that only a run tells, and their numbers among these."""
         self._first = {Kind.INPUT: 0, Kind.OUTPUT: inputs, Kind.HOST: inputs + len(program.outputs)}
         hosted = sum(len(step.results) for step in program.steps if isinstance(step, HostStep))
-        self._first[Kind.STATUS] = inputs + len(program.outputs) + hosted
+        self._first[Kind.KEPT] = inputs + len(program.outputs) + hosted
+        self._first[Kind.STATUS] = self._first[Kind.KEPT] + sum(1 + len(one.tensors) for one in program.kept)
         self.passed_count = self._first[Kind.STATUS] + 1
         """How many addresses are passed. The last one is that of the status."""
+        self.loops = len(program.loops)
         self.may_refuse = [STATUS in step.arguments for step in self.steps]
         constants = [one.__array_interface__["data"][0] for one in program.constants]
+        self.numbers = _numbers(program)
+        """For each step of the program, the number of the first native step from there on."""
         for step in self.steps:
             self.begins.append(len(self._which))
             for argument in step.arguments:
                 self._add(argument, constants)
+        self.in_arguments = _columns([(place, self.begins[number] + one) for place, number, one in self._in_arguments])
+        """The places of addresses of arguments, and the places of these."""
         self._of_tasks = [self._number(step.tasks) for step in self.steps]
         self._of_scratch = [self._number(step.scratch) for step in self.steps]
         self._of_work = [self._number(step.work) for step in self.steps]
@@ -89,8 +96,13 @@ class Layout:
         """The number of a storage among those whose addresses are passed: inputs, outputs, what the host gives."""
         return self._first[storage.kind] + storage.number
 
-    def _add(self, argument: Dim | Address, constants: Sequence[int]) -> None:
+    def _add(self, argument: Argument, constants: Sequence[int]) -> None:
         place = len(self._which)
+        if isinstance(argument, StepNumber):
+            argument = self.numbers[argument.place]
+        elif isinstance(argument, ArgumentPlace):
+            self._in_arguments.append((place, self.numbers[argument.place], argument.argument))
+            argument = 0
         if not isinstance(argument, Address):
             self._which.append(self._number(argument))
             return
@@ -105,6 +117,14 @@ class Layout:
 
     def _number(self, dim: Dim) -> int:
         return self._dims.setdefault(dim, len(self._dims))
+
+
+def _numbers(program: Program) -> list[int]:
+    numbers, count = list[int](), 0
+    for step in program.steps:
+        numbers.append(count)
+        count += isinstance(step, NativeStep)
+    return [*numbers, count]
 
 
 def _columns(pairs: Sequence[tuple[int, int]]) -> tuple[Any, Any]:

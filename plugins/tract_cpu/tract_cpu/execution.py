@@ -10,7 +10,7 @@ import numpy as np
 from tract_core.dims import Dim, evaluate
 from tract_core.plugins.keys import Array
 from tract_cpu.binding import ALIGNMENT, Layout
-from tract_cpu.native.executor import LINE
+from tract_cpu.native.executor import FRAME, LINE
 
 WORK_FOR_THREADS: Final = 1 << 20
 """From how much work on a run is shared with other threads: to wake one takes as long as some million products."""
@@ -22,7 +22,8 @@ MEETING: Final = 3 * LINE
 class Execution:
     """Used by one state at a time.
 
-    ``symbols``: the sizes. ``frame``: the address of what the executor takes. ``steps``: how many native steps there
+    ``symbols``: the sizes. ``frame``: the address of what the executor takes; ``frame_within``: the same for going on
+    in the middle of a loop, which has moved addresses. ``steps``: how many native steps there
     are. ``passed``: the addresses that a run passes. ``arena``, ``slots``: memory, and where each slot begins in it, in
     bytes. ``outputs``: shapes and types of the arrays that native code fills, by the numbers of the outputs.
     """
@@ -53,6 +54,9 @@ class Execution:
         places, slots = layout.in_arena
         self._arguments[places] += base + bound.slots[slots]
         begin = address_of(self._arguments)
+        places, others = layout.in_arguments
+        self._arguments[places] = begin + 8 * others
+        self._fresh = self._arguments.copy() if layout.loops else None
         rows = [kernels, [begin + 8 * one for one in layout.begins], bound.tasks]
         self._steps = np.array(rows, np.int64).T.copy()
         patches = [(begin + 8 * place, number, self._arguments[place]) for place, number in layout.passed]
@@ -61,15 +65,36 @@ class Execution:
         status = np.zeros(2, np.int64)
         self.passed[-1] = address_of(status)
         self._status = memoryview(status.data)
-        tables = (self._steps, self._patches, len(patches), self.passed, scratch, each, self._meeting, status)
+        self.course = np.zeros(LINE, np.int64)
+        tables = (
+            self._steps,
+            self._patches,
+            len(patches),
+            self.passed,
+            scratch,
+            each,
+            self._meeting,
+            status,
+            self.course,
+        )
         self._frame = np.array([one if isinstance(one, int) else address_of(one) for one in tables], np.int64)
         self.frame = address_of(self._frame)
+        self._frame_within = self._frame.copy()
+        self._frame_within[FRAME.index("patch_count")] = 0
+        self.frame_within = address_of(self._frame_within)
+
+    def begin_anew(self) -> None:
+        """Forget where loops are that did not come to their ends."""
+        self.course[:] = 0
+        if self._fresh is not None:
+            self._arguments[:] = self._fresh
 
     def refused(self) -> int | None:
         """The step that could not do its work in the last call, so that those after it did not run. Told once."""
         if not self._status[0]:
             return None
         self._status[0] = 0
+        self.begin_anew()
         return self._status[1]
 
 

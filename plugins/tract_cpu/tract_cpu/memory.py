@@ -57,7 +57,11 @@ def _best(free: Sequence[int], contents: Sequence[Sequence[Dim]], size: Dim) -> 
 
 
 def _lives(program: Program) -> dict[int, tuple[int, int]]:
-    """For each storage of the arena, the first and the last step that touches it."""
+    """For each storage of the arena, from which step to which its content counts.
+
+    That is from the first to the last one that touches it. What a loop touches and others touch too has to stay as it
+    is as long as the loop goes round.
+    """
     lives: dict[int, tuple[int, int]] = {}
     for place, step in enumerate(program.steps):
         for storage in touched(step):
@@ -67,6 +71,10 @@ def _lives(program: Program) -> dict[int, tuple[int, int]]:
     for view in program.outputs:
         if view is not None and view.storage.kind is Kind.ARENA:
             lives[view.storage.number] = (lives[view.storage.number][0], len(program.steps))
+    for loop in program.loops:  # what is inside of another loop comes behind it, and its ends are inside too
+        for number, (first, last) in lives.items():
+            if first <= loop.last and last >= loop.first and not (loop.first <= first and last <= loop.last):
+                lives[number] = (min(first, loop.first), max(last, loop.last))
     return lives
 
 

@@ -6,12 +6,13 @@ arena, so that several states run at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Final
 
 from tract_core.data import Constant
-from tract_core.dims import Dim
+from tract_core.dims import Dim, evaluate
+from tract_core.errors import TractError
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.session import BodyPlan
@@ -21,21 +22,22 @@ from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.host import Bodies, host_nodes
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
 from tract_core.runtime.protocol import Observer, Timing
-from tract_core.runtime.stopwatch import timed_run
 from tract_core.runtime.turn import Turn
 from tract_cpu.binding import Layout
 from tract_cpu.execution import Execution
 from tract_cpu.isa import Isa
+from tract_cpu.kept import Memory
 from tract_cpu.kernels.kernel import Kernel, KernelPlan
-from tract_cpu.lower.program import HostStep, NativeStep, Program, Step, ViewStep
+from tract_cpu.lower.program import HostStep, Inlined, NativeStep, Program, Step
 from tract_cpu.lower.select import lower
-from tract_cpu.lower.views import Kind, View
+from tract_cpu.lower.views import Kind, Storage, View
 from tract_cpu.native.cache import key_of
 from tract_cpu.native.executor import MOST_ARRAYS, executor
 from tract_cpu.native.library import Code, library_of
 from tract_cpu.native.origins import origin_of, own_sources
 from tract_cpu.native.pool import pool
 from tract_cpu.state import CpuState, NativeState
+from tract_cpu.timing import timings
 
 MOST_IDLE: Final = 4
 """How many executions a plan keeps for states to come."""
@@ -53,10 +55,12 @@ class CpuPlan:
         self.program: Program = lower(model, self.nodes, isa)
         self.views = self.program.views
         self.layout = Layout(self.program, len(model.inputs))
-        self.bodies = Bodies(lambda body: CpuPlan(body, isa, threads))
+        self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads))
         self._library, self._sources = library_of(isa), own_sources()
         self.kernels = self._library.addresses([self._code(step.kernel) for step in self.layout.steps])
         self.pieces = list(_pieces(self.program))
+        self.places = [place for place, step in enumerate(self.program.steps) if isinstance(step, NativeStep)]
+        """Where native steps are in the program, by their numbers."""
         self.by_number = {node.node: node for node in self.nodes}
         self.may_refuse = any(self.layout.may_refuse)
         self.arrays = len(model.inputs) + len(model.outputs)
@@ -75,7 +79,19 @@ class CpuPlan:
         self.input_types = (
             [model.outlet_fact(outlet).datum_type.storage.numpy for outlet in model.inputs] if native else []
         )
+        self.inner_turns = [
+            (Turn(body, host_nodes(body)), runs, self.by_number[one.node].place)
+            for one in self.program.inlined
+            if not one.body
+            for body, runs in one.bodies
+        ]
         self._idle: list[Execution] = []
+
+    def bodies(self, body: TypedModel) -> CpuPlan:
+        """The plan of a body that is left to the host, made once."""
+        found = self._bodies(body)
+        assert isinstance(found, CpuPlan)  # that is what is made
+        return found
 
     @property
     def lent(self) -> Sequence[int]:
@@ -97,18 +113,44 @@ class CpuPlan:
 
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
         """One turn on a fresh state, and what each step took in it, those of bodies too."""
-        return timed_run(self, inputs)
+        return timings(self, inputs)
 
     def explain(self) -> Explanation:
         """Which kernel computes which nodes, and why a node is left to the host, in bodies too."""
         found: list[Placement] = []
+        programs: dict[BodyPath, tuple[Program, int]] = {(): (self.program, 0)}
         for path, body in bodies_within(self.model):
-            program = self.program if body is self.model else lower(body, host_nodes(body), self.isa)
-            found += _placements(self.model, program, path)
+            program, depth = (
+                programs[path] if path in programs else (lower(body, host_nodes(body), self.isa), len(path))
+            )
+            found += _placements(self.model, program, path, depth)
+            for one in program.inlined:
+                around = (*path[:depth], *one.body)
+                programs |= {(*around, (one.node, number)): (program, depth) for number in range(len(one.bodies))}
         return Explanation("cpu", tuple(found))
 
+    def new_memory(self) -> Memory | None:
+        """What native loops keep from turn to turn, if they keep anything."""
+        first = self.layout.number(Storage(Kind.KEPT, 0))
+        return Memory(self.program.kept, first) if self.program.kept else None
+
+    def inlined_at(self, number: int) -> Inlined | None:
+        """The operator of the model in whose body a native step is."""
+        place = self.places[number]
+        return next((one for one in self.program.inlined if not one.body and one.first <= place <= one.last), None)
+
+    def behind(self, number: int) -> int:
+        """The place in the program that follows a native step."""
+        return self.places[number] + 1 if number >= 0 else 0
+
     def new_execution(self, symbols: Mapping[str, int]) -> Execution:
-        """Memory and tables for these sizes."""
+        """Memory and tables for these sizes, which are checked for the bodies that run. Raises RunError."""
+        for turn, runs, place in self.inner_turns:
+            if evaluate(runs, symbols):
+                try:
+                    turn.check(symbols)
+                except TractError as error:
+                    raise error.at(place) from error.__cause__
         return Execution(self.layout, self.kernels, self.filled, symbols, self.threads)
 
     def idle_execution(self) -> Execution | None:
@@ -120,9 +162,12 @@ class CpuPlan:
 
     def call_steps(self, execution: Execution, first: int, last: int) -> None:
         """Run native steps, by their numbers, on what was passed."""
+        inlined = self.inlined_at(first)
+        within = inlined is not None and self.layout.numbers[inlined.first] < first
+        frame = execution.frame_within if within else execution.frame
 
         def work(thread: int, threads: int) -> None:
-            self._steps(execution.frame, first, last, thread, threads)
+            self._steps(frame, first, last, thread, threads)
 
         pool().run(execution.threads, work)
 
@@ -177,15 +222,22 @@ def _pieces(program: Program) -> list[range | HostStep]:
     return pieces
 
 
-def _placements(model: TypedModel, program: Program, path: BodyPath) -> list[Placement]:
-    found: list[Placement] = []
+def _placements(model: TypedModel, program: Program, path: BodyPath, depth: int) -> Iterator[Placement]:
+    """The nodes of one body. ``depth``: that of the body, or the model, whose program it is."""
+    inside = path[depth:]
+    how = {one.node: one.how for one in program.inlined if one.body == inside}
     for step in program.steps:
         if isinstance(step, HostStep):
+            if inside:
+                continue
             stateful = model.registry[STATE].find(type(step.node.op)) is not None
-            how = "state" if stateful else "numpy"
-            found.append(Placement.of(model, [step.node.node], "cpu", how, step.why, body=path))
-        elif isinstance(step, ViewStep):
-            found.append(Placement.of(model, step.nodes, "cpu", "view", "a view on another tensor", body=path))
-        elif step.nodes:
-            found.append(Placement.of(model, step.nodes, "cpu", step.kernel.name, "native code", body=path))
-    return found
+            way = "state" if stateful else "numpy"
+            yield Placement.of(model, [step.node.node], "cpu", way, step.why, body=path)
+        elif step.body != inside or not step.nodes:
+            continue
+        elif isinstance(step, NativeStep):
+            yield Placement.of(model, step.nodes, "cpu", step.kernel.name, "native code", body=path)
+        elif step.nodes[0] in how:
+            yield Placement.of(model, step.nodes, "cpu", how[step.nodes[0]], "native code", body=path)
+        else:
+            yield Placement.of(model, step.nodes, "cpu", "view", "a view on another tensor", body=path)

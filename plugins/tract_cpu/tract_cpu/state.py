@@ -17,11 +17,15 @@ from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostState
+from tract_core.runtime.parts import Part
 from tract_core.runtime.protocol import Observer
 from tract_cpu.execution import Execution, address_of
+from tract_cpu.kept import Memory
+from tract_cpu.kernels.control import CONTROL
 from tract_cpu.language.types import numpy_type
 from tract_cpu.lower.program import HostStep, NativeStep, Step
 from tract_cpu.lower.views import Kind, Storage, View
+from tract_cpu.native.executor import NEXT
 
 if TYPE_CHECKING:
     from tract_cpu.plan import CpuPlan
@@ -31,13 +35,14 @@ _ARRAYS: Final[Any] = (np.ndarray, np.generic)
 
 
 class NativeState:
-    """The state of a model that is one native call: nothing is kept from one turn to the next but memory."""
+    """The state of a model that is one native call."""
 
-    __slots__ = ("_execution", "_plan")
+    __slots__ = ("_execution", "_memory", "_plan")
 
     def __init__(self, plan: CpuPlan) -> None:
         self._plan = plan
         self._execution: Execution | None = None
+        self._memory = plan.new_memory()
 
     def run(
         self,
@@ -61,6 +66,8 @@ class NativeState:
             execution = _fitting(plan, execution, plan.turn.bind(inputs, symbols))
             execution.shapes = shapes
         self._execution = execution
+        if self._memory is not None:
+            self._memory.pass_to(execution)
         if out is None:
             outputs = [np.empty(shape, dtype) for shape, dtype in execution.filled]
         else:
@@ -75,21 +82,23 @@ class NativeState:
         return outputs
 
     def _go_on(self, execution: Execution, inputs: Sequence[Array], outputs: Sequence[Array], refused: int) -> None:
-        state = CpuState(self._plan, self._plan.bodies)
+        state = CpuState(self._plan, self._plan.bodies, self._memory)
         state.host.begin(execution.symbols)
         with self._plan.turn.going():
             _Turn(state, execution, inputs, outputs, None).go_on_after(refused, execution.steps)
 
     def reset(self) -> None:
-        """There is nothing to forget."""
+        """Back to a fresh state."""
+        if self._memory is not None:
+            self._memory.reset()
 
     def freeze(self) -> dict[int, Any]:
-        """Nothing is kept."""
-        return {}
+        """What loops keep, by their ids: a snapshot that can be pickled, and thawed any number of times."""
+        return {} if self._memory is None else self._memory.freeze()
 
     def thaw(self, frozen: dict[int, Any]) -> None:
-        """There is nothing to go back to. Raises GraphError where the snapshot has something to keep."""
-        if frozen:
+        """Go back to a snapshot. Raises GraphError where it is of other nodes than these."""
+        if frozen if self._memory is None else self._memory.thaw(frozen):
             raise GraphError("the frozen state belongs to another model")
 
     def __del__(self) -> None:
@@ -108,10 +117,11 @@ def _fitting(plan: CpuPlan, execution: Execution | None, bound: Mapping[str, int
 class CpuState:
     """The state of a model of which some nodes are left to the host, or at which somebody looks node by node."""
 
-    def __init__(self, plan: CpuPlan, plan_of: Callable[[TypedModel], BodyPlan]) -> None:
-        """``plan_of``: who runs the bodies of operators that are left to the host."""
+    def __init__(self, plan: CpuPlan, plan_of: Callable[[TypedModel], BodyPlan], memory: Memory | None = None) -> None:
+        """``plan_of``: who runs the bodies of operators left to the host. ``memory``: what native loops keep."""
         self.plan = plan
         self.host = HostState(plan.model, plan_of)
+        self.memory = memory or plan.new_memory()
         self._execution: Execution | None = None
 
     def run(
@@ -121,10 +131,12 @@ class CpuState:
         *,
         symbols: Mapping[str, int] | None = None,
         observe: Observer | None = None,
+        watches_bodies: bool = False,
     ) -> list[Array]:
         """One turn. ``out``: arrays to fill. ``symbols``: the values of the symbols of the models around this one.
 
-        Raises InputError when the arrays do not fit, RunError, with the node's name, when a node fails.
+        ``watches_bodies``: ``observe`` is told of the parts of bodies that are native too, without tensors. Raises
+        InputError when the arrays do not fit, RunError, with the node's name, when a node fails.
         """
         plan = self.plan
         if symbols is not None:  # operators give their bodies parts of arrays
@@ -134,21 +146,28 @@ class CpuState:
         if execution is None or execution.symbols != bound:
             execution = plan.new_execution(bound)
         self._execution = execution
+        if self.memory is not None:
+            self.memory.pass_to(execution)
         with plan.turn.going():
-            outputs = _Turn(self, execution, inputs, out, observe).run()
+            turn = _Turn(self, execution, inputs, out, observe, watches_bodies=watches_bodies)
+            outputs = turn.run()
         return outputs if out is None else plan.turn.outputs.fill(out, outputs)
 
     def reset(self) -> None:
         """Back to a fresh state."""
         self.host.reset()
+        if self.memory is not None:
+            self.memory.reset()
 
     def freeze(self) -> dict[int, Any]:
         """What each node keeps: a snapshot that can be pickled, sent elsewhere, and thawed any number of times."""
-        return self.host.freeze()
+        frozen = self.host.freeze()
+        return frozen if self.memory is None else {**frozen, **self.memory.freeze()}
 
     def thaw(self, frozen: dict[int, Any]) -> None:
         """Go back to a snapshot of a state of the same model."""
-        self.host.thaw(frozen, self.plan.nodes)
+        others = frozen if self.memory is None else self.memory.thaw(frozen)
+        self.host.thaw(others, self.plan.nodes)
 
     def __del__(self) -> None:
         if self._execution is not None:
@@ -165,7 +184,11 @@ class _Turn:
         inputs: Sequence[Array],
         out: Sequence[Array] | None,
         observe: Observer | None,
+        *,
+        watches_bodies: bool = False,
     ) -> None:
+        """``watches_bodies``: the observer is told of the parts of bodies too, without tensors."""
+        self.watches_bodies = watches_bodies
         self.state = state
         self.execution = execution
         self.plan = state.plan
@@ -202,40 +225,80 @@ class _Turn:
     def go_on_after(self, refused: int, last: int) -> None:
         """Leave to the host what a kernel refused, then run the native steps behind it up to ``last``.
 
-        A step without nodes stands before the one that it helps, whose nodes are left to the host. Raises what the node
-        executor raises.
+        A step without nodes stands before the one that it helps, whose nodes are left to the host; one in a body leaves
+        the operator with the body to it. Raises what the node executor raises.
         """
-        while not self.plan.layout.steps[refused].nodes:
+        layout = self.plan.layout
+        inlined = self.plan.inlined_at(refused)
+        if inlined is not None:
+            self._by_host((inlined.node,))
+            self._native(layout.numbers[inlined.last], last)
+            return
+        while not layout.steps[refused].nodes:
             refused += 1
-        step = self.plan.layout.steps[refused]
-        for number in step.nodes:
-            node = self.plan.by_number[number]
-            inputs = [self._input(outlet, self.plan.views.get(outlet), keeps=False) for outlet in node.inputs]
-            self.hosted[OutletId(number)] = node.run(self.state.host, inputs)[0]
-        result = OutletId(step.nodes[-1])
-        self.array(result, self.plan.views[result])[...] = self.hosted[result]
-        for number in step.nodes:
-            del self.hosted[OutletId(number)]
+        self._by_host(layout.steps[refused].nodes)
         self._native(refused + 1, last)
 
+    def _by_host(self, nodes: Sequence[int]) -> None:
+        """Leave nodes to the host that were native, and write what the last of them gives where others look for it."""
+        memory, host = self.state.memory, self.state.host
+        for number in nodes:
+            node = self.plan.by_number[number]
+            inputs = [self._input(outlet, self.plan.views.get(outlet), keeps=False) for outlet in node.inputs]
+            keeps = memory is not None and memory.keeps(number)
+            if memory is not None and keeps:
+                host.state_of(node).thaw(memory.frozen(number))
+            results = dict(zip(self.plan.model.nodes[number].outlets(), node.run(host, inputs), strict=True))
+            if memory is not None and keeps:
+                memory.keep(number, host.state_of(node).freeze())
+            self.hosted.update(results)
+        for outlet in self.plan.model.nodes[nodes[-1]].outlets():
+            self.array(outlet, self.plan.views[outlet])[...] = self.hosted[outlet]
+        for number in nodes:
+            for outlet in self.plan.model.nodes[number].outlets():
+                del self.hosted[outlet]
+
     def _native(self, first: int, last: int) -> None:
-        self.plan.call_steps(self.execution, first, last)
-        refused = self.execution.refused()
-        if refused is not None:
-            self.go_on_after(refused, last)
+        if first < last:
+            self.plan.call_steps(self.execution, first, last)
+            refused = self.execution.refused()
+            if refused is not None:
+                self.go_on_after(refused, last)
 
     def _one_by_one(self) -> None:
-        count = 0
-        for step in self.plan.program.steps:
-            check_run_time()
-            if isinstance(step, HostStep):
-                self._host(step)
-                continue
-            if isinstance(step, NativeStep):
-                self._native(count, count + 1)
-                count += 1
+        """Step by step, on the way that loops and branches take."""
+        steps, place = self.plan.program.steps, 0
+        try:
+            while place < len(steps):
+                check_run_time()
+                place = self._step(place, steps[place])
+        except BaseException:
+            self.execution.begin_anew()
+            raise
+
+    def _step(self, place: int, step: Step) -> int:
+        """One step. Returns the place of the next one."""
+        if isinstance(step, HostStep):
+            self._host(step)
+            return place + 1
+        if isinstance(step, NativeStep):
+            number = self.plan.layout.numbers[place]
+            self.plan.call_steps(self.execution, number, number + 1)
+            refused = self.execution.refused()
+            if refused is None and step.tasks == CONTROL:
+                return self.plan.behind(int(self.execution.course[NEXT]) - 1)
+            inlined = None if refused is None else self.plan.inlined_at(refused)
+            if inlined is not None:
+                self._by_host((inlined.node,))
+                return inlined.last
+            if refused is not None:
+                self.go_on_after(refused, number + 1)
+        if step.body and self.watches_bodies and step.nodes and self.observe is not None:
+            self.observe(Part(step.nodes, step.body), {})
+        elif not step.body:
             for outlet, array in self._show(step).items():
                 self._exchange(outlet, array)
+        return place + 1
 
     def _exchange(self, outlet: OutletId, array: Array) -> None:
         view, blocked = self.plan.views.get(outlet), self.plan.program.blocked.get(outlet)

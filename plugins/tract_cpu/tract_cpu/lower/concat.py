@@ -22,7 +22,7 @@ def lower_concat(op: TypedConcat, site: Site) -> str | None:
     for x in inputs:
         size = x.shape[op.axis]
         place = result.part(op.axis, start, size)
-        if not site.lowering.homes.is_there(x, place):
+        if not site.lowering.places.is_same(x, place):
             steps.append(copy_step(x, place, site.isa, ()))
         start = start + size
     if steps:

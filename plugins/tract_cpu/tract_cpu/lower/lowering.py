@@ -8,9 +8,9 @@ the node executor. Nodes are visited in order of execution; a row may take nodes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tract_core.data import Constant, DatumType
@@ -29,24 +29,62 @@ from tract_cpu.lower.constants import Makers
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Blocked
 from tract_cpu.lower.homes import Homes
-from tract_cpu.lower.program import HostStep, NativeStep, Program, Step, ViewStep
-from tract_cpu.lower.views import Kind, Storage, View
+from tract_cpu.lower.places import Part, Places
+from tract_cpu.lower.program import ArgumentPlace, HostStep, Inlined, Kept, Loop, NativeStep, Program, Step, ViewStep
+from tract_cpu.lower.views import Address, Kind, Storage, View
 
 LowerFn = Callable[[Any, "Site"], str | None]
 
 CPU: TableKey[type, LowerFn] = TableKey("cpu", "how native code computes an operator", function_row)
 
 
+@dataclass(slots=True)
+class Draft:
+    """What the model and the bodies in it share while the program is made."""
+
+    steps: list[Step] = field(default_factory=list[Step])
+    constants: list[Array | Future[Array]] = field(default_factory=list["Array | Future[Array]"])
+    makers: Makers = field(default_factory=Makers)
+    arena: list[Dim] = field(default_factory=list[Dim])
+    places: Places = field(default_factory=Places)
+    loops: list[Loop] = field(default_factory=list[Loop])
+    inlined: list[Inlined] = field(default_factory=list[Inlined])
+    kept: list[Kept] = field(default_factory=list[Kept])
+
+    def mark(self) -> tuple[int, ...]:
+        """Where it can be brought back to."""
+        return tuple(map(len, self._lists()))
+
+    def back_to(self, mark: tuple[int, ...]) -> None:
+        """Forget what was added since."""
+        for one, size in zip(self._lists(), mark, strict=True):
+            del one[size:]
+
+    def _lists(self) -> list[list[Any]]:
+        # Storages are numbered for good, so that what names one that is forgotten names no other.
+        return [self.steps, self.constants, self.loops, self.inlined, self.kept]
+
+
 class Lowering:
-    """A program while it is made.
+    """The program of a model, or the part of a program that computes a body, while it is made.
 
     ``taken``: nodes that were computed together with one before them. ``given``: symbols that the inputs give values.
     """
 
-    def __init__(self, model: TypedModel, isa: Isa) -> None:
+    def __init__(
+        self,
+        model: TypedModel,
+        isa: Isa,
+        around: Lowering | None = None,
+        homes: Mapping[OutletId, Storage] | None = None,
+    ) -> None:
+        """``around``: what the body is part of. ``homes``: where tensors have to be written."""
         self.model = model
         self.isa = isa
-        self.steps: list[Step] = []
+        self.is_body = around is not None
+        self.draft = Draft() if around is None else around.draft
+        self.steps = self.draft.steps
+        self.places = self.draft.places
         self.taken: set[int] = set()
         self.blocked: dict[OutletId, Blocked] = {}
         """Tensors that are there in blocks of channels."""
@@ -55,13 +93,32 @@ class Lowering:
         self.nowhere = Storage(Kind.ARENA, -1)
         """The storage of views of which only shape and type count."""
         self._views: dict[OutletId, View | None] = {}
-        self._constants: list[Array | Future[Array]] = []
-        self._makers = Makers()
-        self._arena: list[Dim] = []
         self._hosted = 0
         self._copies: dict[View, View] = {}
-        self.given = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs]).symbols
-        self.homes = Homes(self)
+        facts = [model.outlet_fact(outlet) for outlet in model.inputs]
+        self.given = BindingPlan.of(facts).symbols if around is None else around.given
+        self.homes = Homes(self, homes or {})
+
+    def inside(self, body: TypedModel, homes: Mapping[OutletId, Storage]) -> Lowering:
+        """For a body, whose steps are added behind those that there are."""
+        return Lowering(body, self.isa, self, homes)
+
+    def attempt(self, lower: Callable[[], None]) -> None:
+        """Call a function that adds to the program. Where it raises, the program is as it was before."""
+        draft, mark = self.draft, self.draft.mark()
+        views, copies, homes = dict(self._views), dict(self._copies), self.homes.known()
+        try:
+            lower()
+        except BaseException:
+            draft.back_to(mark)
+            self._views, self._copies, self.homes = views, copies, Homes(self, homes)
+            raise
+
+    def take_inputs(self) -> None:
+        """The inputs are those of the model, and the outputs had best be written where the caller wants them."""
+        model = self.model
+        outputs = reversed(list(enumerate(model.outputs)))
+        self.homes = Homes(self, {outlet: Storage(Kind.OUTPUT, number) for number, outlet in outputs})
         for number, outlet in enumerate(model.inputs):
             fact = model.outlet_fact(outlet)
             element = self.element(fact.datum_type.storage)
@@ -112,13 +169,15 @@ class Lowering:
         element = self.element(DatumType.from_numpy(array.dtype))
         if element is None:
             return None
-        self._constants.append(array)
-        return View.contiguous(Storage(Kind.CONSTANT, len(self._constants) - 1), element, array.shape)
+        constants = self.draft.constants
+        constants.append(array)
+        return View.contiguous(Storage(Kind.CONSTANT, len(constants) - 1), element, array.shape)
 
     def made(self, shape: Sequence[Dim], element: ElementType, make: Callable[[], Array]) -> View:
         """An array that is part of the program, which another thread makes meanwhile; of this shape and type."""
-        self._constants.append(self._makers.start(make))
-        return View.contiguous(Storage(Kind.CONSTANT, len(self._constants) - 1), element, shape)
+        constants = self.draft.constants
+        constants.append(self.draft.makers.start(make))
+        return View.contiguous(Storage(Kind.CONSTANT, len(constants) - 1), element, shape)
 
     def new(self, outlet: OutletId) -> View:
         """Memory for a tensor that a kernel is about to write: where it need not be copied from, as `Homes` says."""
@@ -131,12 +190,22 @@ class Lowering:
 
     def room(self, size: Dim) -> Storage:
         """Memory of the arena, of so many bytes."""
-        self._arena.append(size)
-        return Storage(Kind.ARENA, len(self._arena) - 1)
+        self.draft.arena.append(size)
+        return Storage(Kind.ARENA, len(self.draft.arena) - 1)
+
+    def part(self, part: Part) -> Storage:
+        """A storage that lies in another one."""
+        found = self.room(0)
+        self.places.parts[found] = part
+        return found
 
     def place(self, outlet: OutletId, view: View) -> None:
         """A tensor is a view on another one."""
         self._views[outlet] = view
+
+    def kept_so_far(self) -> int:
+        """How many storages stay from turn to turn."""
+        return sum(1 + len(one.tensors) for one in self.draft.kept)
 
     def host(self, node: HostNode, why: str) -> None:
         """Leave a node to the node executor."""
@@ -181,14 +250,37 @@ class Lowering:
                 target = View.contiguous(home, view.element, view.shape)
                 self.steps.append(copy_step(view, target, self.isa, ()))
                 view = target
-            outputs.append(self.homes.view(view))
-        steps = tuple(self.homes.step(step) for step in self.steps)
-        views = self.homes.views(self._views)
-        constants = self._makers.finished(self._constants, steps)
-        return Program(steps, constants, tuple(self._arena), tuple(outputs), views, self.born_in_blocks)
+            outputs.append(self.places.view(view))
+        draft, places = self.draft, self.places
+        loops = list(draft.loops)
+        for place, step in enumerate(self.steps):
+            for number, address in _addresses(step):
+                for move in places.root(address.storage).moves:
+                    loops[move.loop] = loops[move.loop].moving(ArgumentPlace(place, number), move.step, move.back)
+        steps = [places.step(step) for step in self.steps]
+        for loop in loops:
+            steps[loop.first] = loop.begun(steps[loop.first])
+        return Program(
+            tuple(steps),
+            draft.makers.finished(draft.constants, steps),
+            tuple(draft.arena),
+            tuple(outputs),
+            places.views(self._views),
+            self.born_in_blocks,
+            tuple(loops),
+            tuple(draft.inlined),
+            tuple(draft.kept),
+        )
 
     def _is_constant(self, outlet: OutletId) -> bool:
         return self.constant_array(outlet) is not None
+
+
+def _addresses(step: Step) -> list[tuple[int, Address]]:
+    """The addresses among the arguments of a step, with their numbers."""
+    if not isinstance(step, NativeStep):
+        return []
+    return [(number, one) for number, one in enumerate(step.arguments) if isinstance(one, Address)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostNode
+from tract_core.runtime.parts import BodyPath
 from tract_cpu.kernels.kernel import KernelPlan
+from tract_cpu.language.types import ElementType
 from tract_cpu.lower.form import Blocked
 from tract_cpu.lower.views import Address, Kind, Storage, View
 
-Argument = Dim | Address
+
+@dataclass(frozen=True, slots=True)
+class StepNumber:
+    """The number of a native step, which is at ``place`` in the program, or the first one behind."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentPlace:
+    """The address of an argument of a native step, which is at ``place`` in the program."""
+
+    place: int
+    argument: int
+
+
+Argument = Dim | Address | StepNumber | ArgumentPlace
 
 STATUS: Final = Address(Storage(Kind.STATUS, 0))
 """The argument of kernels that may refuse: where they write a 1 when they cannot do their work.
@@ -30,7 +49,8 @@ class NativeStep:
     """A call of a kernel. ``tasks``: into how many independent parts the work is cut; ``scratch``: bytes per thread.
 
     ``nodes``: those of the model that it computes, in order. ``results``: the tensors that it writes. ``work``: about
-    how many elements are computed, or products summed.
+    how many elements are computed, or products summed. ``body``: the way from the model to the body that the nodes are
+    in.
     """
 
     kernel: KernelPlan
@@ -40,6 +60,7 @@ class NativeStep:
     results: tuple[Storage, ...]
     scratch: Dim = 0
     work: Dim = 0
+    body: BodyPath = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +79,69 @@ class HostStep:
 
 @dataclass(frozen=True, slots=True)
 class ViewStep:
-    """A node whose result is a view on a tensor that is there: nothing is done for it.
+    """A node whose result is there when this is reached: it is a view on another tensor, or steps before made it.
 
-    ``results``: the memory where it lies.
+    ``results``: the memory that has to be as it is until then. ``body``: the way from the model to the body that the
+    node is in.
     """
 
     nodes: tuple[int, ...]
     results: tuple[Storage, ...]
+    body: BodyPath = ()
 
 
 Step = NativeStep | HostStep | ViewStep
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Steps that are done again, by their places in the program: from ``first``, which begins the loop, to ``last``.
+
+    ``moves``: addresses that move from one iteration to the next, by so many bytes, and whether they move back then.
+    """
+
+    first: int
+    last: int
+    moves: tuple[tuple[ArgumentPlace, Dim, bool], ...] = ()
+
+    def moving(self, place: ArgumentPlace, step: Dim, back: bool) -> Loop:
+        """The loop with one more address that moves."""
+        return replace(self, moves=(*self.moves, (place, step, back)))
+
+    def begun(self, step: Step) -> Step:
+        """The first step, which is told what moves."""
+        assert isinstance(step, NativeStep)  # whoever made the loop added it
+        moves = [one for place, far, back in self.moves for one in (place, far, -1 if back else 1, 0, 0)]
+        return replace(step, arguments=(*step.arguments, len(self.moves), *moves))
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined:
+    """An operator whose bodies are part of the program, in the steps from ``first`` to ``last``.
+
+    ``node``: its id; ``body``: the way to the body that it is in; ``how``: what placements call it. ``bodies``: as they
+    are there, with symbols as in the model, and how often each runs at most.
+    """
+
+    node: int
+    body: BodyPath
+    how: str
+    first: int
+    last: int
+    bodies: tuple[tuple[TypedModel, Dim], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a loop keeps from turn to turn, in memory of the state. ``node``: the loop.
+
+    ``first``: the number of a storage that holds one boolean, whether the memory behind has been written; the storages
+    that follow have these elements and shapes.
+    """
+
+    node: int
+    first: int
+    tensors: tuple[tuple[ElementType, tuple[Dim, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +149,8 @@ class Program:
     """``arena``: the size of each storage of the arena, in bytes. ``constants``: the arrays that it reads.
 
     ``outputs``: where the outputs of the model are when all steps are done. ``views``: where each tensor is that a step
-    writes; ``blocked``: the same for those that it writes in blocks of channels.
+    writes; ``blocked``: the same for those that it writes in blocks of channels. ``loops``, ``inlined``, ``kept``: what
+    became of operators with bodies.
     """
 
     steps: tuple[Step, ...]
@@ -84,3 +159,6 @@ class Program:
     outputs: tuple[View | None, ...]
     views: Mapping[OutletId, View | None]
     blocked: Mapping[OutletId, Blocked]
+    loops: tuple[Loop, ...] = ()
+    inlined: tuple[Inlined, ...] = ()
+    kept: tuple[Kept, ...] = ()

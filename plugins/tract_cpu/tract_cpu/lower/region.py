@@ -29,7 +29,7 @@ class Region:
     @property
     def nodes(self) -> tuple[int, ...]:
         """The nodes, in the order in which they joined."""
-        return tuple(outlet.node for outlet in self.values)
+        return tuple(dict.fromkeys(outlet.node for outlet in self.values))
 
 
 def region_from(lowering: Lowering, first: int, form: Form | None = None) -> Region | None:

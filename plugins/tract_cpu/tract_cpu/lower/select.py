@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tract_core.errors import FactError
@@ -22,19 +22,26 @@ NO_ROW: Final = "there is no native code for this operator yet"
 def lower(model: TypedModel, nodes: Sequence[HostNode], isa: Isa) -> Program:
     """The program of a model. ``nodes``: in order of execution."""
     lowering = Lowering(model, isa)
-    table = model.registry[CPU]
+    lowering.take_inputs()
+    for node, why in visited(lowering, nodes):
+        lowering.host(node, why)
+    return lowering.program()
+
+
+def visited(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[tuple[HostNode, str]]:
+    """Lower nodes, in order of execution. Gives those that native code cannot compute, with the reason."""
+    table = lowering.model.registry[CPU]
     for node in nodes:
         if node.node in lowering.taken or lowering.constant_array(OutletId(node.node)) is not None:
             continue
         row = table.find(type(node.op))
-        if row is None and model.registry[NESTS].find(type(node.op)) is not None:
+        if row is None and lowering.model.registry[NESTS].find(type(node.op)) is not None:
             row = lower_nest
-        if row is None and model.registry[ELEMENTS].find(type(node.op)) is not None:
+        if row is None and lowering.model.registry[ELEMENTS].find(type(node.op)) is not None:
             row = lower_element
         try:
             why = NO_ROW if row is None else lowering.why_unfit(node.node) or row(node.op, Site(lowering, node))
         except FactError as error:  # more is known now than when it was wired: every run is refused
             why = f"sizes do not fit: {error.problem}"
         if why is not None:
-            lowering.host(node, why)
-    return lowering.program()
+            yield node, why

@@ -24,6 +24,8 @@ class Kind(Enum):
     """A part of the arena of a state, used again once nobody reads it any more."""
     HOST = "host"
     """An array that an operator gave which the node executor of the core runs."""
+    KEPT = "kept"
+    """An array of a state, which stays from turn to turn."""
     STATUS = "status"
     """Two numbers: in the first, a kernel says that it cannot do its work; in the second is the step that ran last."""
 

@@ -6,27 +6,32 @@ model but for its kernels, which other models share.
 The table is an array of integers: a row per step, with the address of its kernel, that of its arguments, and its number
 of tasks. Addresses that change from run to run (those of inputs and outputs) come out of a second table: for each,
 where in the arguments it belongs, which of the passed addresses it is, and the offset in bytes.
+
+A step with a negative number of tasks says which step is next (`tract_cpu.kernels.control`): so there are loops and
+branches. Thread 0 alone calls its kernel. While the work of a loop is too small to be shared, thread 0 goes on by
+itself, and the others wait behind the loop.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, c_int64, c_void_p
 from functools import cache
 from typing import Any, Final
 
 from tract_cpu.isa import Isa
 from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import POINTER, Function
+from tract_cpu.language.function import POINTER, Function, Variable
 from tract_cpu.language.types import INDEX
 from tract_cpu.language.values import Value
 from tract_cpu.native.cache import key_of
 from tract_cpu.native.library import Code, Library
 
-FRAME: Final = ("steps", "patches", "patch_count", "passed", "scratch", "scratch_bytes", "meeting", "status")
+FRAME: Final = ("steps", "patches", "patch_count", "passed", "scratch", "scratch_bytes", "meeting", "status", "course")
 """What a frame holds, an array of integers: addresses of the tables, how many rows the second has, memory for each
-thread, how many bytes that is, where threads meet, and where kernels say that they cannot do their work."""
+thread, how many bytes that is, where threads meet, where kernels say that they cannot do their work, and where steps
+say which one is next."""
 
 MOST_ARRAYS: Final = 8
 """With up to so many arrays, their addresses are found by native code."""
@@ -44,14 +49,14 @@ SPINS: Final = 4096
 def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
     """``name(frame, first, last, thread, threads, array, ...)`` runs the steps from ``first`` to before ``last``.
 
-    Each of ``threads`` threads calls it, with its number; they meet after every step. Behind one that refuses, nothing
-    is done. ``array``: the arrays of NumPy, by the addresses of the objects, whose elements are passed, in order; only
-    thread 0 looks at them.
+    It ends where the next step is not among these. Each of ``threads`` threads calls it, with its number; they meet
+    after every step. Behind one that refuses, nothing is done. ``array``: the arrays of NumPy, by the addresses of the
+    objects, whose elements are passed, in order; only thread 0 looks at them.
     """
     f = Function(module, name, isa, [POINTER, INDEX, INDEX, INDEX, INDEX, *[INDEX] * arrays])
     frame = f.buffer(0, INDEX)
     first, last, thread, threads = (f.argument(place) for place in range(1, 5))
-    steps, patches, count, passed, scratch, scratch_bytes, meeting, told = (
+    steps, patches, count, passed, scratch, scratch_bytes, meeting, told, course = (
         frame[number] for number in range(len(FRAME))
     )
     barrier = _Barrier(f, f.at(meeting), threads, isa.pause)
@@ -66,14 +71,68 @@ def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
     barrier.meet()
     kernels, status = f.at(steps), f.at(told)
     own = scratch + thread * scratch_bytes
-    with f.loop("step", last, first) as step:
-        kernel, arguments, tasks = (kernels[step * 3 + column] for column in range(3))
-        begin, end = tasks * thread // threads, tasks * (thread + 1) // threads
-        with f.when((begin < end) & status[0].equals(0)):
-            status[1] = step
-            f.call_at(kernel, [arguments, begin, end, own])
-        barrier.meet()
+    runner = _Runner(f, barrier, thread, f.at(course), f.variable(first))
+    step = runner.step
+    with f.loop_while("step", lambda: (step.value >= first) & (step.value < last)):
+        now = step.value
+        kernel, arguments, tasks = (kernels[now * 3 + column] for column in range(3))
+        with f.either(tasks >= 0) as (work, control):
+            with work:
+                begin, end = runner.share(tasks)
+                with f.when((begin < end) & status[0].equals(0)):
+                    status[1] = now
+                    f.call_at(kernel, [arguments, begin, end, own])
+                step.value = now + 1
+            with control:
+                runner.turn(kernel, [arguments, now, f.index(0), course], status[0].differs(0), last)
+        runner.meet()
+    runner.end()
     f.finish()
+
+
+NEXT, MEETING = range(2)
+"""The integers with which a step tells how it goes on: the next step, and where other threads than 0 wait meanwhile, as
+thread 0 goes on by itself; 0 where they all go on together."""
+
+
+class _Runner:
+    """One thread on its way through the steps. ``step``: the one that it is at."""
+
+    def __init__(self, f: Function, barrier: _Barrier, thread: Value, course: Buffer, step: Variable) -> None:
+        self._f, self._barrier, self._thread, self._course = f, barrier, thread, course
+        self.step = step
+        self._alone = f.variable(f.index(0))
+
+    def share(self, tasks: Value) -> tuple[Value, Value]:
+        """The tasks of this thread, from the first one to before the last one."""
+        f, thread, threads, alone = self._f, self._thread, self._barrier.threads, self._alone.value.differs(0)
+        begin, end = tasks * thread // threads, tasks * (thread + 1) // threads
+        return f.select(alone, f.index(0), begin), f.select(alone, tasks, end)
+
+    def turn(self, kernel: Value, arguments: Sequence[Value], refused: Value, last: Value) -> None:
+        """Have a kernel say which step is next. Once a step has refused, that is ``last``."""
+        f, course = self._f, self._course
+        with f.when(self._thread.equals(0)), f.either(refused) as (then, otherwise):
+            with then:
+                course[NEXT] = f.select(course[MEETING].equals(0), last, course[MEETING])
+                course[MEETING] = f.index(0)
+            with otherwise:
+                f.call_at(kernel, arguments)
+        self.meet()
+        elsewhere = course[MEETING].differs(0)
+        waits = elsewhere & self._thread.differs(0)
+        self.step.value = f.select(waits, course[MEETING], course[NEXT])
+        self._alone.value = f.convert(elsewhere & self._thread.equals(0), INDEX)
+
+    def meet(self) -> None:
+        """Wait for the others, where they do not wait for this one elsewhere."""
+        with self._f.when(self._alone.value.equals(0)):
+            self._barrier.meet()
+
+    def end(self) -> None:
+        """Meet those that wait."""
+        with self._f.when(self._alone.value.differs(0)):
+            self._barrier.meet()
 
 
 class _Barrier:
@@ -83,17 +142,17 @@ class _Barrier:
     """
 
     def __init__(self, f: Function, place: Buffer, threads: Value, pause: tuple[Any, ...]) -> None:
-        self._f, self._threads, self._pause = f, threads, pause
+        self._f, self.threads, self._pause = f, threads, pause
         self._arrived, self._round = place, place.at(LINE)
         self._current = f.variable(self._round.read_shared())
 
     def meet(self) -> None:
         """Wait for the others."""
         f = self._f
-        with f.when(self._threads > 1):
+        with f.when(self.threads > 1):
             current = self._current.value
             here = self._arrived.add_shared(f.index(1)) + 1
-            with f.either(here >= self._threads) as (last, others):
+            with f.either(here >= self.threads) as (last, others):
                 with last:
                     self._arrived.write_shared(f.index(0))
                     self._round.write_shared(current + 1)

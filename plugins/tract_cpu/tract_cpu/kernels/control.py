@@ -1,0 +1,146 @@
+"""Steps that say which step is next: loops, branches and jumps.
+
+Their kernels are called as all others, but by one thread, and with other arguments: ``begin`` is the number of the step
+itself, and ``scratch`` is where it tells how it goes on (`tract_cpu.native.executor`).
+
+A loop moves addresses: from one iteration to the next, arguments of steps inside go on by some bytes, or there and
+back. What it remembers while it runs lies among its own arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.language.buffers import Buffer
+from tract_cpu.language.types import BOOL, INDEX
+from tract_cpu.native.executor import MEETING, NEXT
+
+CONTROL: Final = -1
+"""The number of tasks of a step that says which one is next."""
+
+COUNT, BODY, BEHIND, WORK, INDEX_NOW, OWNS, MOVES, FIRST_MOVE = range(8)
+"""The arguments of a loop: how many iterations there are, its first step, the one behind its last, and the work of one
+iteration; then the number of the iteration, and whether thread 0 goes on by itself because of this loop, which it
+writes; how many addresses move, and then these."""
+
+PLACE, BYTES, FACTOR, BEFORE, NOW, MOVE_SIZE = range(6)
+"""What a loop knows of an address that moves: where it is, by how many bytes it moves first, with which factor that
+changes; the address before the loop, and how far it moves next, which the loop writes."""
+
+WORK_ALONE: Final = 1 << 18
+"""Up to how much work of an iteration a loop is not shared with other threads: about as long as they need to meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeginPlan:
+    """The step before the first one of a loop."""
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "begin"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"begin {WORK_ALONE}"
+
+    def emit(self, k: Kernel) -> None:
+        """Remember the addresses that move, and go on inside, or behind where there are no iterations."""
+        loop, course = k.buffer(0, INDEX), k.scratch(INDEX)
+        loop[INDEX_NOW] = loop[OWNS] = k.index(0)
+        with k.either(loop[COUNT] > 0) as (inside, behind):
+            with inside:
+                with _moves(k, loop) as move:
+                    move[BEFORE] = k.at(move[PLACE])[0]
+                    move[NOW] = move[BYTES]
+                course[NEXT] = loop[BODY]
+                with k.when((loop[WORK] < WORK_ALONE) & course[MEETING].equals(0)):
+                    course[MEETING] = loop[BEHIND]
+                    loop[OWNS] = k.index(1)
+            with behind:
+                course[NEXT] = loop[BEHIND]
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatPlan:
+    """The last step of a loop."""
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "loop"
+
+    def text(self) -> str:
+        """All that it says."""
+        return "repeat"
+
+    def emit(self, k: Kernel) -> None:
+        """Move the addresses and go on with the next iteration, or bring them back and go on behind the loop."""
+        loop, course = k.memory(INDEX), k.scratch(INDEX)
+        done = loop[INDEX_NOW] + 1
+        loop[INDEX_NOW] = done
+        with k.either(done < loop[COUNT]) as (again, behind):
+            with again:
+                with _moves(k, loop) as move:
+                    place, far = k.at(move[PLACE]), move[NOW]
+                    place[0] = place[0] + far
+                    move[NOW] = far * move[FACTOR]
+                course[NEXT] = loop[BODY]
+            with behind:
+                with _moves(k, loop) as move:
+                    k.at(move[PLACE])[0] = move[BEFORE]
+                course[NEXT] = loop[BEHIND]
+                with k.when(loop[OWNS].differs(0)):
+                    course[MEETING] = k.index(0)
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPlan:
+    """Goes on elsewhere where a boolean is ``jumps``, else with the step behind."""
+
+    jumps: bool
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "branch"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"branch {self.jumps}"
+
+    def emit(self, k: Kernel) -> None:
+        """The boolean comes first, then the step."""
+        condition, elsewhere = k.memory(BOOL)[0], k.size()
+        behind = k.begin + 1
+        wanted = condition if self.jumps else ~condition
+        k.scratch(INDEX)[NEXT] = k.select(wanted, elsewhere, behind)
+
+
+@dataclass(frozen=True, slots=True)
+class JumpPlan:
+    """Goes on elsewhere."""
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "jump"
+
+    def text(self) -> str:
+        """All that it says."""
+        return "jump"
+
+    def emit(self, k: Kernel) -> None:
+        """The step is the argument."""
+        k.scratch(INDEX)[NEXT] = k.size()
+
+
+@contextmanager
+def _moves(k: Kernel, loop: Buffer) -> Generator[Buffer]:
+    """For each address that moves, what the loop knows of it."""
+    with k.loop("move", loop[MOVES]) as number:
+        yield loop.at(number * MOVE_SIZE + FIRST_MOVE)

@@ -1,0 +1,83 @@
+"""Models inside operators, whose steps become part of the program of the model around."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tract_core.dims import Dim
+from tract_core.errors import TractError
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
+from tract_core.runtime.host import host_nodes
+from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.lowering import Site
+from tract_cpu.lower.program import HostStep, Inlined, ViewStep
+from tract_cpu.lower.select import visited
+from tract_cpu.lower.views import Storage, View
+
+WAYS: Final = ("loop", "branch", "model")
+"""What placements call operators with bodies that are native."""
+
+
+class Unfit(Exception):
+    """A body has something that native code cannot compute; the text says what."""
+
+
+def body_with(body: TypedModel, sizes: Mapping[str, Dim]) -> TypedModel:
+    """A body with the symbols of the model around. Raises Unfit where that cannot be."""
+    with suppress(TractError):
+        return body.substitute(sizes)
+    raise Unfit("its sizes do not fit")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where an output of a body has to be when a run of the body is done: from the begin of a storage on."""
+
+    outlet: OutletId
+    view: View
+
+
+def add_body(
+    site: Site, number: int, body: TypedModel, inputs: Mapping[OutletId, View], targets: Sequence[Target]
+) -> None:
+    """Add the steps that run a body once. ``number``: which one it is. Raises Unfit where the host has to run it."""
+    homes: dict[OutletId, Storage] = {}
+    for target in targets:
+        if target.view.is_contiguous:
+            homes.setdefault(target.outlet, target.view.storage)
+    lowering, first = site.lowering.inside(body, homes), len(site.lowering.steps)
+    for outlet, view in inputs.items():
+        lowering.place(outlet, view)
+    try:
+        nodes = host_nodes(body)
+    except TractError as error:
+        raise Unfit(f"its body: {error.problem}") from None
+    for node, why in visited(lowering, nodes):
+        raise Unfit(f"in its body, node {node.name!r}: {why}")
+    for target in targets:
+        view = lowering.view(target.outlet)
+        if view is None:
+            raise Unfit("native code does not know the type of an output of its body")
+        if not lowering.places.is_same(view, target.view):
+            lowering.steps.append(copy_step(view, target.view, site.isa, ()))
+    for place in range(first, len(lowering.steps)):
+        step = lowering.steps[place]
+        assert not isinstance(step, HostStep)  # nothing in a body is left to the host
+        lowering.steps[place] = replace(step, body=((site.node.node, number), *step.body))
+    inlined = lowering.draft.inlined
+    inlined[:] = [
+        replace(one, body=((site.node.node, number), *one.body)) if one.first >= first else one for one in inlined
+    ]
+
+
+def done(site: Site, how: str, first: int, inputs: Sequence[View], bodies: Sequence[tuple[TypedModel, Dim]]) -> None:
+    """The node has been computed by the steps from ``first`` on."""
+    lowering = site.lowering
+    held = tuple(view.storage for view in inputs)  # the host begins with them again where a step refuses
+    lowering.steps.append(ViewStep((site.node.node,), held))
+    last = len(lowering.steps) - 1
+    lowering.draft.inlined.append(Inlined(site.node.node, (), how, first, last, tuple(bodies)))

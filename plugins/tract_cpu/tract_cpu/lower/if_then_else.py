@@ -1,0 +1,51 @@
+"""Branches: the steps of both are in the program, and a condition says over which of them a run jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tract_core.model.graph import OutletId
+from tract_core.ops.if_then_else import Branch, IfThenElse, branch_sizes
+from tract_core.plugins.tables import Rows
+from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan
+from tract_cpu.lower.bodies import Target, Unfit, add_body, body_with, done
+from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.program import NativeStep, StepNumber
+from tract_cpu.lower.views import View
+
+ROWS = Rows()
+
+
+@ROWS.row(CPU, IfThenElse)
+def lower_if(op: IfThenElse, site: Site) -> str | None:
+    """A jump, where all nodes of both branches are native."""
+    inputs = site.known_inputs()
+    try:
+        site.lowering.attempt(lambda: _lower(op, site, inputs))
+    except Unfit as error:
+        return str(error)
+    return None
+
+
+def _lower(op: IfThenElse, site: Site, inputs: Sequence[View]) -> None:
+    steps = site.lowering.steps
+    first, branches = len(steps), (("then", op.then_branch), ("else", op.else_branch))
+    bodies = [body_with(branch.body, branch_sizes(label, branch, site.facts())) for label, branch in branches]
+    if any(len(body.conditions) for body in bodies):
+        raise Unfit("a branch wants something of sizes, which only counts where it is taken")
+    outputs = [site.lowering.new(OutletId(site.node.node, slot)) for slot in range(len(site.node.facts))]
+    choice, jump = first, -1
+    steps.append(NativeStep(BranchPlan(jumps=False), (), CONTROL, (), ()))
+    for number, (body, (_, branch)) in enumerate(zip(bodies, branches, strict=True)):
+        targets = [Target(outlet, view) for outlet, view in zip(body.outputs, outputs, strict=True)]
+        add_body(site, number, body, _given(body.inputs, branch, inputs), targets)
+        if number == 0:
+            jump = len(steps)
+            steps.append(NativeStep(JumpPlan(), (), CONTROL, (), ()))
+    steps[choice] = NativeStep(BranchPlan(jumps=False), (inputs[0].address, StepNumber(jump + 1)), CONTROL, (), ())
+    steps[jump] = NativeStep(JumpPlan(), (StepNumber(len(steps)),), CONTROL, (), ())
+    done(site, "branch", first, inputs, [(body, 1) for body in bodies])
+
+
+def _given(sources: Sequence[OutletId], branch: Branch, inputs: Sequence[View]) -> dict[OutletId, View]:
+    return {outlet: inputs[slot] for outlet, slot in zip(sources, branch.inputs, strict=True)}
