@@ -343,7 +343,7 @@ def _rounded(result: Array, dtype: np.dtype[np.generic]) -> Array:
 
 
 def _resize_axis(sampling: Sampling, scale: AxisScale, places: Array, x: Array, axis: int) -> Array:
-    indices, weights = _taps(sampling, scale, places)
+    indices, weights = taps_of(sampling, scale, places)
     if sampling.interpolator is Interpolator.NEAREST:
         return np.take(x, indices[0], axis)
     shape = [-1 if a == axis else 1 for a in range(x.ndim)]
@@ -354,7 +354,7 @@ def _resize_axis(sampling: Sampling, scale: AxisScale, places: Array, x: Array, 
     return sum(parts, start=np.zeros((), x.dtype))
 
 
-def _taps(sampling: Sampling, scale: AxisScale, places: Array) -> tuple[Array, Array]:
+def taps_of(sampling: Sampling, scale: AxisScale, places: Array) -> tuple[Array, Array]:
     """The elements that are read, inside the axis, and their weights: two arrays of (elements, output positions)."""
     if sampling.interpolator is Interpolator.NEAREST:
         indices, weights = nearest_tap(places, _NEAREST[sampling.nearest_mode])

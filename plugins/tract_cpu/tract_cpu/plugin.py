@@ -30,6 +30,7 @@ _LOWERED: Final = (
     "quantize",
     "range",
     "recurrent",
+    "resize",
     "scan",
     "scatter",
     "slice",

@@ -1,0 +1,106 @@
+"""Resized tensors, plain and in blocks of channels, on every instruction set of this machine, against the meaning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_blocks import Net, check
+from tract_cpu.isa import Isa
+from tract_cpu.plan import CpuPlan
+
+from tract_core.dims import Dim
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add, Mul
+from tract_core.ops.interpolate import Interpolator
+from tract_core.ops.resize import Coordinates, NearestMode, Resize, Sampling, Scales, Sizes, reference
+
+LINEAR, NEAREST = Interpolator.LINEAR, Interpolator.NEAREST
+PLAIN = [one for one in Coordinates if one is not Coordinates.TF_CROP_AND_RESIZE]
+FACTS = ["2,3,5,7,f32", "N,3,H,W,f32"]
+
+
+def run(op: Resize, isa: Isa, x: Any, fact: str) -> Any:
+    model = TypedModel()
+    source = model.add_source("x", parse_typed_fact(fact, model.symbols))
+    model.set_outputs(model.wire_node("y", op, [source]))
+    plan = CpuPlan(model, isa)
+    assert all(one.how != "numpy" for one in plan.explain().placements), fact
+    return plan.spawn().run([x])[0]
+
+
+def same(found: Any, wanted: Any) -> None:
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("coordinates", PLAIN, ids=lambda one: one.value)
+@pytest.mark.parametrize("mode", [LINEAR, *NearestMode], ids=lambda one: one.value)
+def test_every_way_to_choose_places(isa: Isa, coordinates: Coordinates, mode: Any) -> None:
+    """Whether the tables are constants or filled in the run, they say the same."""
+    x = np.random.default_rng(0).standard_normal((2, 3, 5, 7)).astype("f4")
+    nearest = mode if mode is not LINEAR else NearestMode.FLOOR
+    sampling = Sampling(LINEAR if mode is LINEAR else NEAREST, coordinates, nearest)
+    sizes: list[tuple[Dim, ...]] = [(10, 21), (3, 4), (1, 7), (5, 1)]
+    targets = [*map(Sizes, sizes), *map(Scales, [(2.0, 0.5), (1.0, 3.0), (1 / 3, 1.7)])]
+    for target in targets:
+        op = Resize((2, 3), target, sampling)
+        wanted = reference(op, x)
+        for fact in FACTS:
+            same(run(op, isa, x, fact), wanted)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1, 2), (3, 1), (0, 1, 2, 3)], ids=str)
+@pytest.mark.parametrize("mode", [LINEAR, NEAREST], ids=lambda one: one.value)
+def test_any_axes(isa: Isa, axes: tuple[int, ...], mode: Interpolator) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 5, 37)).astype("f4")
+    op = Resize(axes, Scales((2.0, 1.5, 3.0, 0.5)[: len(axes)]), Sampling(mode))
+    for fact in ("2,3,5,37,f32", "A,B,C,D,f32"):
+        same(run(op, isa, x, fact), reference(op, x))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i8", "?", "f2", "f8"])
+def test_the_nearest_element_of_any_type(isa: Isa, dtype: str) -> None:
+    if dtype == "f2" and not isa.half:
+        return
+    x = np.random.default_rng(0).integers(0, 2 if dtype == "?" else 100, (2, 5, 3)).astype(dtype)
+    op = Resize((1,), Scales((2.0,)), Sampling(NEAREST))
+    short = {"u1": "u8", "i8": "i64", "?": "bool", "f2": "f16", "f8": "f64"}[dtype]
+    np.testing.assert_array_equal(run(op, isa, x, f"2,5,3,{short}"), reference(op, x))
+
+
+@pytest.mark.parametrize("sampling", [Sampling(Interpolator.CUBIC), Sampling(LINEAR, antialias=True)], ids=str)
+def test_more_neighbours_of_known_sizes(isa: Isa, sampling: Sampling) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 8, 7)).astype("f4")
+    op = Resize((2, 3), Sizes((3, 11)), sampling)
+    np.testing.assert_allclose(run(op, isa, x, "N,3,8,7,f32"), reference(op, x), rtol=1e-5, atol=1e-5)
+
+
+def test_sizes_of_nothing_and_of_one(isa: Isa) -> None:
+    op = Resize((1,), Scales((2.0,)), Sampling(LINEAR))
+    for size in (0, 1, 2):
+        x = np.random.default_rng(0).standard_normal((2, size, 4)).astype("f4")
+        same(run(op, isa, x, "N,S,4,f32"), reference(op, x))
+
+
+def test_infinite_elements_are_blended_as_the_meaning_says(isa: Isa) -> None:
+    x = np.random.default_rng(0).standard_normal((1, 4, 4)).astype("f4")
+    x[0, 1, 2], x[0, 3, 0] = np.inf, np.nan
+    op = Resize((1, 2), Scales((2.0, 2.0)), Sampling(LINEAR))
+    with np.errstate(invalid="ignore"):
+        same(run(op, isa, x, "1,S,T,f32"), reference(op, x))
+
+
+@pytest.mark.parametrize("channels", [16, 21])
+@pytest.mark.parametrize("mode", [LINEAR, NEAREST], ids=lambda one: one.value)
+def test_blocks_stay_blocks_and_what_is_behind_is_computed_along(isa: Isa, channels: int, mode: Interpolator) -> None:
+    net = Net(f"N,{channels},H,W,f32")
+    resized = net.add(Resize((2, 3), Scales((2.0, 1.5)), Sampling(mode)), net.conv(net.x, channels))
+    scaled = net.add(Add(), net.add(Mul(), resized, net.constant(1, channels, 1, 1)), net.constant(1, 1, 1, 1))
+    net.model.set_outputs([net.conv(scaled, channels)])
+    check(net, isa, (2, channels, 3, 5))
+    check(net, isa, (1, channels, 1, 1))
+    kernels = [step.kernel.name for step in CpuPlan(net.model, isa).program.steps if step.nodes]
+    assert kernels == ["conv", "resize", "conv"]

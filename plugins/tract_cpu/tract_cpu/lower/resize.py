@@ -1,0 +1,230 @@
+"""Resized axes: which elements are read for which, in blocks of channels where these are the neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from tract_core.dims import Dim, comparison, dim_max, product
+from tract_core.ops.interpolate import Interpolator
+from tract_core.ops.resize import AxisScale, Coordinates, Resize, Scales, nearby_fraction, places_of, taps_of
+from tract_core.plugins.tables import Rows
+from tract_cpu.kernels.expressions import Expression, widest_bits
+from tract_cpu.kernels.resize import PlacesPlan, ResizePlan
+from tract_cpu.language.types import INDEX, ElementType, numpy_type
+from tract_cpu.lower.blocked import new_blocked, only_blocked, operands_in_blocks
+from tract_cpu.lower.fusion import Chain, OperandFn, extended
+from tract_cpu.lower.loops import collapsed
+from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.program import Argument, NativeStep
+from tract_cpu.lower.views import View
+
+ROWS = Rows()
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """One axis that is resized for sure, or may be. ``scale``: output positions per input position, as a fraction."""
+
+    place: int
+    input: Dim
+    output: Dim
+    scale: tuple[Dim, Dim]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """What is read along an axis: ``taps`` elements for each output position, and their weights."""
+
+    axis: int
+    taps: int
+    indices: View
+    weights: View
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What is read, what becomes of what is computed, and where that goes."""
+
+    axes: list[_Axis]
+    source: View
+    chain: Chain
+    result: View
+
+
+@ROWS.row(CPU, Resize)
+def lower_resize(op: Resize, site: Site) -> str | None:
+    """Each output element is a sum of elements times weights; where none is resized, a view."""
+    found = _axes(op, site)
+    why = _unfit(op, site, found)
+    if why is not None:
+        return why
+    lowering, outlet = site.lowering, site.node.inputs[0]
+    axes = [one for one in found if one.input != one.output or one.scale[0] != one.scale[1]]
+    if not axes:
+        site.place(site.known_inputs()[0])
+        return None
+    blocked = only_blocked(lowering, outlet)
+    if blocked is not None and blocked.form.axis not in [one.place for one in axes]:
+        chain = _chain(site, blocked.view.element, operands_in_blocks(lowering, blocked.form))
+        result = new_blocked(lowering, chain.outlet, blocked.form)
+        _add(op, site, _Parts(axes, blocked.view, chain, result))
+        return None
+    source = site.known_inputs()[0]
+    chain = _chain(site, source.element)
+    if axes[-1].place != len(source.shape) - 1 and source.strides[-1] != 1:
+        source = lowering.contiguous(source)
+    chain = replace(chain, operands=tuple(lowering.near(view) for view in chain.operands))
+    _add(op, site, _Parts(axes, source, chain, lowering.new(chain.outlet)))
+    return None
+
+
+def _axes(op: Resize, site: Site) -> list[_Axis]:
+    """The axes in order, with their scales."""
+    before, after = site.facts()[0].shape, site.node.facts[0].shape
+    sizes, output = [before[axis] for axis in op.axes], [after[axis] for axis in op.axes]
+    if isinstance(op.target, Scales):
+        scales: list[tuple[Dim, Dim]] = [nearby_fraction(value).as_integer_ratio() for value in op.target.values]
+    elif all(isinstance(size, int) for size in (*sizes, *output)):
+        factors = op.target.factors([int(size) for size in sizes], [int(size) for size in output])
+        scales = [factor.as_integer_ratio() for factor in factors]
+    else:
+        scales = list(zip(output, sizes, strict=True))
+    return sorted(map(_Axis, op.axes, sizes, output, scales), key=lambda one: one.place)
+
+
+def _unfit(op: Resize, site: Site, axes: Sequence[_Axis]) -> str | None:
+    sampling, fact = op.sampling, site.facts()[0]
+    nearest = sampling.interpolator is Interpolator.NEAREST
+    if sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE:
+        return "there is no native code for crops yet"
+    if not nearest and not fact.datum_type.is_float():
+        return f"there is no native code for blending {fact.datum_type.short} yet"
+    if any(one.input == 0 and one.output != 0 for one in axes):
+        return "sizes do not fit"
+    known = all(isinstance(size, int) for one in axes for size in (one.input, one.output))
+    simple = nearest or sampling.interpolator is Interpolator.LINEAR
+    if not known and (not simple or sampling.antialias or sampling.exclude_outside):
+        return "native code wants known sizes for cubic, antialiased or cut kernels"
+    return None
+
+
+def _chain(site: Site, element: ElementType, operand: OperandFn | None = None) -> Chain:
+    """What is behind it."""
+    start = Chain(Expression((element,)), (), site.outlet, (site.node.node,))
+    return extended(site.lowering, start, operand)
+
+
+def _add(op: Resize, site: Site, parts: _Parts) -> None:
+    """The call of the kernel, behind those that fill tables."""
+    axes, source, chain, result = parts.axes, parts.source, parts.chain, parts.result
+    element, weighted = source.element, op.sampling.interpolator is not Interpolator.NEAREST
+    tables = [_tables(op, site, one, element.computed) for one in axes]
+    places = [one.place for one in axes]
+    run = places[-1] != len(source.shape) - 1
+    tensors = (*chain.operands, result)
+    outer = [axis for axis in range(len(source.shape) - run) if axis not in places]
+    loops = collapsed([source.shape[a] for a in outer], [[v.strides[a] for a in outer] for v in (source, *tensors)])
+    plan = ResizePlan(
+        element,
+        tuple(one.taps for one in tables),
+        weighted,
+        len(loops),
+        site.isa.lanes(widest_bits(chain.expression.types)) if run else 0,
+        site.isa.masks_bits <= min(view.element.bytes * 8 for view in (source, *tensors)),
+        chain.expression,
+        tuple(run and view.strides[-1] != 0 for view in chain.operands),
+    )
+    arguments: list[Argument] = [source.address, source.shape[-1] if run else 1]
+    for one, table in zip(axes, tables, strict=True):
+        arguments += [one.output, table.indices.address, table.weights.address, source.strides[one.place]]
+    for loop in loops:
+        arguments += [loop.size, loop.strides[0]]
+    for number, view in enumerate(tensors, start=1):
+        arguments += [view.address, *(loop.strides[number] for loop in loops), *(view.strides[a] for a in places)]
+    lines = product([*(loop.size for loop in loops), *(one.output for one in axes[:-1])])
+    work = product(result.shape) * product(plan.taps)
+    site.add(NativeStep(plan, tuple(arguments), lines, chain.nodes, (result.storage,), work=work))
+
+
+def _tables(op: Resize, site: Site, axis: _Axis, weights: ElementType) -> _Tables:
+    """Constants where the sizes are known, else memory that a step fills."""
+    known = [size for size in (axis.input, axis.output, *axis.scale) if isinstance(size, int)]
+    if len(known) == 2 + len(axis.scale):
+        return _constant_tables(op, site, axis.place, known, weights)
+    lowering, sampling = site.lowering, op.sampling
+    nearest = sampling.nearest_mode if sampling.interpolator is Interpolator.NEAREST else None
+    taps = 1 if nearest else 2
+    indices, factors = (
+        View.contiguous(lowering.room(axis.output * (taps * one.bytes)), one, (axis.output, taps))
+        for one in (INDEX, weights)
+    )
+    arguments = (*_PLACES[sampling.coordinates](axis), axis.input, indices.address, factors.address)
+    results = (indices.storage, factors.storage)
+    lowering.steps.append(
+        NativeStep(PlacesPlan(nearest, weights), arguments, axis.output, (), results, work=axis.output)
+    )
+    return _Tables(axis.place, taps, indices, factors)
+
+
+def _constant_tables(op: Resize, site: Site, place: int, sizes: Sequence[int], weights: ElementType) -> _Tables:
+    """As the meaning computes them. ``sizes``: of the input and the output, and the scale."""
+    scale = AxisScale(sizes[0], sizes[1], Fraction(*sizes[2:]), (Fraction(0), Fraction(1)))
+    places = places_of(op.sampling.coordinates, scale)
+    indices, factors = taps_of(op.sampling, scale, places)
+    views = [
+        site.lowering.constant(np.ascontiguousarray(one.T)) for one in (indices, factors.astype(numpy_type(weights)))
+    ]
+    found = [one for one in views if one is not None]
+    return _Tables(place, len(indices), *found)
+
+
+_Places = tuple[Dim, Dim, Dim]
+"""Output position o stands for the place (first + second * o) / third of the input, all whole numbers."""
+
+
+def _half_pixel(axis: _Axis) -> _Places:
+    a, b = axis.scale
+    return b - a, 2 * b, 2 * a
+
+
+def _half_pixel_symmetric(axis: _Axis) -> _Places:
+    a, b = axis.scale
+    return (1 - axis.output) * b + (axis.input - 1) * a, 2 * b, 2 * a
+
+
+def _pytorch_half_pixel(axis: _Axis) -> _Places:
+    first, step, bottom = _half_pixel(axis)
+    several = comparison(axis.output, ">", 1)
+    return first * several, step * several, bottom
+
+
+def _align_corners(axis: _Axis) -> _Places:
+    a, b = axis.scale
+    length = a * axis.input
+    return 0, (axis.input - 1) * b * comparison(length, ">", b), dim_max(1, length - b)
+
+
+def _asymmetric(axis: _Axis) -> _Places:
+    a, b = axis.scale
+    return 0, b, a
+
+
+def _tf_half_pixel_for_nn(axis: _Axis) -> _Places:
+    a, b = axis.scale
+    return b * (1 - comparison(a, "==", b)), 2 * b, 2 * a  # an axis that stays as it is, is not moved either
+
+
+_PLACES: Final[Mapping[Coordinates, Callable[[_Axis], _Places]]] = {
+    Coordinates.HALF_PIXEL: _half_pixel,
+    Coordinates.HALF_PIXEL_SYMMETRIC: _half_pixel_symmetric,
+    Coordinates.PYTORCH_HALF_PIXEL: _pytorch_half_pixel,
+    Coordinates.ALIGN_CORNERS: _align_corners,
+    Coordinates.ASYMMETRIC: _asymmetric,
+    Coordinates.TF_HALF_PIXEL_FOR_NN: _tf_half_pixel_for_nn,
+}
+"""The places by the mode, as `tract_core.ops.resize` computes them in fractions."""
