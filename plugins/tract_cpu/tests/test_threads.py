@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+from ctypes import PYFUNCTYPE, py_object, pythonapi
+from functools import partial
+from operator import setitem
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,6 +81,30 @@ def test_a_forked_process_runs_what_its_parent_prepared() -> None:
     if child == 0:
         os._exit(0 if np.array_equal(plan.spawn().run([x])[0], wanted) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_once_one_thread_was_told_to_begin_nothing_keeps_the_others_from_it() -> None:
+    """Ctrl-C comes when the first thread was told, and is heard when the caller has done its part too."""
+    interrupt: Any = PYFUNCTYPE(None, py_object)(("PyErr_SetInterrupt", pythonapi))
+    alone, called = pool.Pool(), dict[int, int]()
+    alone._queues = [SimpleNamespace(put=interrupt)]
+    with pytest.raises(KeyboardInterrupt):
+        alone.run(2, partial(setitem, called), (), (), None)
+    assert called == {0: 2}
+    with pytest.raises(KeyboardInterrupt):  # it is not taken for busy now
+        alone.run(2, partial(setitem, called), (), (), None)
+    assert called == {0: 2}
+
+
+def test_where_the_system_allows_no_more_threads_there_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    plan, x = CpuPlan(model(), chosen(""), 3), rows(100)
+    (result,) = CpuPlan(model(), chosen(""), 1).spawn().run([x])
+    monkeypatch.setattr(pool, "_POOL", [pool.Pool()])
+    monkeypatch.setattr(Thread, "start", start)
+    np.testing.assert_array_equal(plan.spawn().run([x])[0], result)
 
 
 def test_the_environment_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,19 +165,12 @@ class CpuPlan:
         inlined = self.inlined_at(first)
         within = inlined is not None and self.layout.numbers[inlined.first] < first
         frame = execution.frame_within if within else execution.frame
-
-        def work(thread: int, threads: int) -> None:
-            self._steps(frame, first, last, thread, threads)
-
-        pool().run(execution.threads, work)
+        pool().run(execution.threads, self._steps, (frame, first, last), (), execution)
 
     def call_all(self, execution: Execution, arrays: Sequence[Array]) -> None:
-        """Run all steps. ``arrays``: inputs and outputs, in order; they are kept until all threads are done."""
-
-        def work(thread: int, threads: int) -> None:
-            self.call(execution.frame, 0, execution.steps, thread, threads, *map(id, arrays))
-
-        pool().run(execution.threads, work)
+        """Run all steps. ``arrays``: inputs and outputs, in order."""
+        steps = (execution.frame, 0, execution.steps)
+        pool().run(execution.threads, self.call, steps, tuple(map(id, arrays)), (execution, arrays))
 
     def give_back(self, execution: Execution) -> None:
         """Whoever asks next for the same sizes may have it."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Any, Final
 
 from tract_cpu.isa import Isa
@@ -14,6 +15,9 @@ from tract_cpu.llvm import binding as llvm
 from tract_cpu.llvm import ir
 from tract_cpu.native.cache import Cache, Key, named_folder
 from tract_cpu.native.target import machine, object_code
+
+_LOCK: Final = RLock()
+"""Held by the one thread that compiles: LLVM, as llvmlite has it, is not for several at once."""
 
 EmitFn = Callable[[Any], None]
 """Writes a function into a module of llvmlite."""
@@ -37,7 +41,6 @@ class Library:
     def __init__(self, isa: Isa, cache: Cache) -> None:
         self.isa = isa
         self._cache = cache
-        self._lock = Lock()
         self._linker: Any = None
         self._loaded: dict[Key, tuple[int, Any]] = {}
 
@@ -49,7 +52,7 @@ class Library:
         """The addresses of functions. While LLVM compiles one, the next one is written."""
         missing = [one for one in codes if one.key not in self._loaded]
         if missing:
-            with self._lock:
+            with _LOCK:
                 self._load({one.key: one for one in missing if one.key not in self._loaded})
         return [self._loaded[one.key][0] for one in codes]
 
@@ -84,7 +87,6 @@ def module_text(emit: EmitFn) -> str:
 
 
 _LIBRARIES: Final[dict[tuple[Isa, Path | None], Library]] = {}
-_LOCK: Final = Lock()
 
 
 def library_of(isa: Isa) -> Library:
@@ -95,3 +97,8 @@ def library_of(isa: Isa) -> Library:
         if found is None:
             found = _LIBRARIES[isa, folder] = Library(isa, Cache.at(folder))
         return found
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    # While one thread compiles, a fork waits: the child has no such thread, and LLVM would wait for it.
+    os.register_at_fork(before=_LOCK.acquire, after_in_child=_LOCK.release, after_in_parent=_LOCK.release)

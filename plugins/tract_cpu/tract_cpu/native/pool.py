@@ -7,15 +7,20 @@ process that was forked makes a pool of its own.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Final
+from typing import Any, Final
 
 from tract_core.errors import InputError
 
 VARIABLE: Final = "TRACT_THREADS"
+
+Job = partial[None]
 
 
 class Pool:
@@ -23,28 +28,50 @@ class Pool:
 
     def __init__(self) -> None:
         self._busy = Lock()
-        self._queues: list[SimpleQueue[Callable[[], None]]] = []
+        self._queues: list[SimpleQueue[Job]] = []
 
-    def run(self, threads: int, work: Callable[[int, int], None]) -> None:
-        """Have ``work(thread, threads)`` called by so many threads, of which the caller is number 0.
+    def run(
+        self, threads: int, call: Callable[..., None], before: Sequence[int], after: Sequence[int], kept: Any
+    ) -> None:
+        """Have ``call(*before, thread, threads, *after)`` done by so many threads, of which the caller is number 0.
 
-        The calls have to end together. Where the other threads are busy, the caller is the only one.
+        ``call`` is a native function (see `_all_at_once`), in which each waits for the others, so that the calls end
+        together. Where the other threads are busy, or the system allows no more, there are fewer. ``kept``: what is not
+        to be freed before the last of them ends.
         """
         if threads < 2 or not self._busy.acquire(blocking=False):
-            work(0, 1)
+            call(*before, 0, 1, *after)
             return
         try:
-            while len(self._queues) < threads - 1:
-                self._queues.append(_started(len(self._queues) + 1))
-            for number in range(1, threads):
-                self._queues[number - 1].put(lambda number=number: work(number, threads))
-            work(0, threads)
+            threads = self._made(threads)
+            jobs = [partial(call, *before, thread, threads, *after) for thread in range(threads)]
+            for job in jobs[1:]:
+                job.kept = kept  # pyright: ignore[reportAttributeAccessIssue] # partials take any
+            _all_at_once(
+                [*(partial(queue.put, job) for queue, job in zip(self._queues, jobs[1:], strict=False)), jobs[0]]
+            )
         finally:
             self._busy.release()
 
+    def _made(self, threads: int) -> int:
+        """How many threads there are for a run, with the caller."""
+        with suppress(RuntimeError):  # the system allows no more
+            while len(self._queues) < threads - 1:
+                self._queues.append(_started(len(self._queues) + 1))
+        return min(threads, len(self._queues) + 1)
 
-def _started(number: int) -> SimpleQueue[Callable[[], None]]:
-    queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
+
+def _all_at_once(jobs: Sequence[Job]) -> None:
+    """Call them all, one after the other, with nothing of Python between.
+
+    Once one thread was told to begin, it waits for all others, the caller among them. A signal such as Ctrl-C raises
+    its error between two steps of Python, and there is none from the first call to the last.
+    """
+    deque(map(Job.__call__, jobs), maxlen=0)
+
+
+def _started(number: int) -> SimpleQueue[Job]:
+    queue: SimpleQueue[Job] = SimpleQueue()
 
     def wait() -> None:
         while True:

@@ -1,0 +1,247 @@
+"""Many uses at once, and systems where something is wrong: right results or a clear error, and nothing hangs."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SECONDS = 120
+"""After so long a process hangs; each takes moments."""
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+
+BEGIN = """
+import os, signal, sys, threading, time, warnings
+import numpy as np
+from tract_cpu.isa import chosen
+from tract_cpu.plan import CpuPlan
+from tract_core.data import DatumType
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.einsum import EinSum
+from tract_core.ops.elementwise import Exp, Tanh
+
+WEIGHTS = np.random.default_rng(0).standard_normal((200, 200)).astype("f4") / 50
+
+def prepared(op=Tanh, threads=2):
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("M,200,f32", model.symbols))
+    w = model.add_const("w", WEIGHTS)
+    (x,) = model.wire_node("p", EinSum(AxesMapping.parse("mk,kn->mn"), DatumType.F32), [x, w])
+    model.set_outputs(model.wire_node("y", op(), [x]))
+    return CpuPlan(model, chosen(""), threads)
+
+def x(rows):
+    return np.random.default_rng(rows).standard_normal((rows, 200)).astype("f4")
+
+def wanted(rows, op=np.tanh):  # without the threads of NumPy's BLAS, next to which no process can be forked
+    return op(np.einsum("mk,kn->mn", x(rows).astype("f8"), WEIGHTS))
+
+def is_right(plan, rows, op=np.tanh):
+    return np.allclose(plan.spawn().run([x(rows)])[0], wanted(rows, op), atol=1e-4)
+"""
+
+THREADS_AND_FORKS = """
+warnings.simplefilter("ignore")  # about forks with threads
+plan = prepared()
+problems = []
+
+def work(number):
+    state = plan.spawn()
+    result = wanted(30 + number)
+    for turn in range(30):
+        if not np.allclose(state.run([x(30 + number)])[0], result, atol=1e-4):
+            problems.append(number)
+        if turn == number:
+            prepared(threads=2)
+
+def forked(number):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # one that hangs ends with this signal
+        good = is_right(plan, 90) and is_right(prepared(Exp), 20, np.exp)
+        os._exit(0 if good else 1)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
+        problems.append(("fork", number))
+
+threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+for number, thread in enumerate(threads):
+    thread.start()
+    if number % 4 == 3:
+        forked(number)
+for thread in threads:
+    thread.join()
+assert problems == [], problems
+"""
+
+FORK_WHILE_COMPILING = """
+warnings.simplefilter("ignore")
+plan = prepared()
+from tract_cpu.native import library
+compile, began = library.object_code, threading.Event()
+
+def slowly(*arguments):
+    began.set()
+    time.sleep(0.5)
+    return compile(*arguments)
+
+library.object_code = slowly
+other = threading.Thread(target=prepared, args=(Exp,))
+other.start()
+began.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    library.object_code = compile
+    os._exit(0 if is_right(prepared(Exp), 20, np.exp) and is_right(plan, 90) else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+other.join()
+"""
+
+TORCH = """
+import torch
+torch.set_num_threads(2)
+plan, problems = prepared(), []
+matrix = torch.ones(300, 300)
+
+def work():
+    for _ in range(50):
+        if not is_right(plan, 64):
+            problems.append("ours")
+
+thread = threading.Thread(target=work)
+thread.start()
+for _ in range(50):
+    if (matrix @ matrix)[0, 0] != 300:
+        problems.append("torch")
+thread.join()
+assert problems == [], problems
+"""
+
+INTERRUPTED = """
+plan = prepared()
+state, given = plan.spawn(), x(64)
+result = state.run([given])[0].copy()
+stop = threading.Event()
+
+def interrupt():
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        time.sleep(random.uniform(0.0005, 0.002))
+        os.kill(os.getpid(), signal.SIGINT)
+    stop.set()
+
+thread = threading.Thread(target=interrupt, daemon=True)
+interrupts = 0
+try:
+    thread.start()
+except KeyboardInterrupt:
+    pass
+while not stop.is_set():
+    try:
+        while not stop.is_set():
+            found = state.run([given])[0]
+            if not np.array_equal(found, result):
+                os._exit(3)
+    except KeyboardInterrupt:
+        interrupts += 1
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+assert interrupts > 100, interrupts
+assert np.array_equal(state.run([given])[0], result)
+"""
+
+RIGHT = """
+assert is_right(prepared(), 70)
+"""
+
+COMPILES_NOTHING = """
+from tract_cpu.native import library
+library.object_code = None
+"""
+
+
+def start(script: str, cache: Path, limit: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+    """A process that runs a script. ``limit`` is called in it first."""
+    changed = {"TRACT_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONFAULTHANDLER": "1"}
+    command = [sys.executable, "-c", BEGIN + script]
+    return subprocess.Popen(
+        command,
+        env={**os.environ, **changed},
+        text=True,
+        stderr=subprocess.PIPE,
+        preexec_fn=limit,  # noqa: PLW1509 - no other threads here
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    """It ends, in time and without an error."""
+    try:
+        _, told = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    assert process.returncode == 0, told
+
+
+@needs_fork
+def test_sixteen_threads_with_a_state_each_and_forks_in_the_middle(tmp_path: Path) -> None:
+    finish(start(THREADS_AND_FORKS, tmp_path))
+
+
+@needs_fork
+def test_a_fork_while_another_thread_compiles(tmp_path: Path) -> None:
+    finish(start(FORK_WHILE_COMPILING, tmp_path))
+
+
+def test_beside_the_threads_of_torch(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    finish(start(TORCH, tmp_path))
+
+
+def test_a_run_that_is_interrupted_leaves_no_thread_that_waits_for_it(tmp_path: Path) -> None:
+    finish(start(INTERRUPTED, tmp_path))
+
+
+def test_two_processes_that_fill_the_cache_at_once(tmp_path: Path) -> None:
+    both = [start(RIGHT, tmp_path) for _ in range(2)]
+    for one in both:
+        finish(one)
+    assert kept(tmp_path) != []
+    finish(start(COMPILES_NOTHING + RIGHT, tmp_path))
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    def full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+    finish(start(RIGHT, tmp_path, full))
+    assert kept(tmp_path) == []
+    finish(start(RIGHT, tmp_path))
+    assert kept(tmp_path) != []
+
+
+@pytest.mark.parametrize("damage", [b"", b"no code", None], ids=["empty", "something else", "cut off"])
+def test_damaged_files_in_the_cache(tmp_path: Path, damage: bytes | None) -> None:
+    finish(start(RIGHT, tmp_path))
+    before = {file: file.read_bytes() for file in kept(tmp_path)}
+    for file, content in before.items():
+        file.write_bytes(content[:-5] if damage is None else damage)
+    finish(start(RIGHT, tmp_path))
+    assert {file: file.read_bytes() for file in kept(tmp_path)} == before
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="the system has no folder in which nobody can write")
+def test_a_folder_in_which_nobody_can_write() -> None:
+    finish(start(RIGHT, Path("/proc/self/tract")))
+
+
+def kept(folder: Path) -> list[Path]:
+    """The files of a cache."""
+    return sorted(path for path in folder.rglob("*") if path.is_file())
