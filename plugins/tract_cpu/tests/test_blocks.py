@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 from tract_cpu.isa import Isa
@@ -15,12 +17,14 @@ from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Mul, Sub
+from tract_core.ops.concat import TypedConcat
 from tract_core.ops.conv import Conv, KernelFormat
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.pool import MaxPool, SumPool
 from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec, SameUpper
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.plugins.keys import REFERENCE, Array
+from tract_core.runtime.parts import Part
 
 
 class Net:
@@ -112,6 +116,70 @@ def test_channels_are_not_reduced_in_blocks(isa: Isa) -> None:
     x = net.conv(net.x, 21)
     net.model.set_outputs([net.add(Sub(), x, net.add(Reduce((1,), Reducer.MAX), x))])
     check(net, isa, (2, 21, 3, 5), copies=None)
+
+
+def joined(net: Net, *inputs: OutletId) -> OutletId:
+    return net.add(TypedConcat(1), *inputs)
+
+
+@pytest.mark.parametrize("last", [16, 21])
+def test_what_is_put_together_is_written_in_its_place(isa: Isa, last: int) -> None:
+    """Whether the parts come from convolutions, pools or element-wise operators; they have readers of their own."""
+    net = Net("N,16,H,W,f32")
+    first = net.conv(net.x, 32)
+    second = net.add(MaxPool(PoolSpec(DataFormat.NCHW, (3, 3), SameUpper())), first)
+    third = net.add(Add(), first, net.conv(second, 32, (1, 1)))
+    whole = joined(net, first, second, third, net.conv(third, last, (5, 5)))
+    net.model.set_outputs([net.conv(whole, 8), net.conv(second, 8), first])
+    check(net, isa, (2, 16, 5, 7))
+    check(net, isa, (1, 16, 1, 1))
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_wholes_are_parts_of_wholes(isa: Isa, nested: bool) -> None:
+    """As in networks whose layers read all layers before them, with the last whole or with all parts as inputs."""
+    net = Net("N,3,H,W,f32")
+    parts = [net.conv(net.x, 16)]
+    whole = parts[0]
+    for _ in range(4):
+        parts.append(net.conv(net.conv(whole, 20, (1, 1)), 16))
+        whole = joined(net, whole, parts[-1]) if nested else joined(net, *parts)
+    net.model.set_outputs([net.conv(whole, 8)])
+    check(net, isa, (2, 3, 4, 6))
+
+
+def test_parts_that_lie_elsewhere_are_copied_in_blocks(isa: Isa) -> None:
+    """One that comes twice, one in two wholes, and the input of the model."""
+    net = Net("N,16,H,W,f32")
+    first, second = net.conv(net.x, 16), net.conv(net.x, 32)
+    whole = joined(net, first, second, net.x, first)
+    net.model.set_outputs([net.conv(whole, 8), net.conv(joined(net, second, first), 8)])
+    check(net, isa, (2, 16, 4, 3), copies=None)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_parts_that_do_not_begin_with_a_block_are_put_together_as_they_are(isa: Isa, axis: int) -> None:
+    net = Net("N,16,4,3,f32")
+    whole = net.add(TypedConcat(axis), net.conv(net.x, 21), net.conv(net.x, 21))
+    net.model.set_outputs([net.conv(whole, 8)])
+    check(net, isa, (2, 16, 4, 3), copies=None)
+
+
+def test_parts_of_wholes_are_shown_and_exchanged(isa: Isa) -> None:
+    net = Net("N,16,4,3,f32")
+    first, second = net.conv(net.x, 16), net.conv(net.x, 16)
+    net.model.set_outputs([net.conv(joined(net, first, second), 8)])
+    x, seen = net.random.standard_normal((1, 16, 4, 3)).astype("f4"), {}
+    plan = CpuPlan(net.model, isa)
+
+    def nothing_of_the_first(part: Part, given: Mapping[OutletId, Array]) -> Mapping[OutletId, Array]:
+        seen.update(given)
+        return {first: 0 * given[first]} if first in given else {}
+
+    plan.observed_run([x], nothing_of_the_first)
+    (whole,) = [array for outlet, array in seen.items() if array.shape[1] == 32]
+    np.testing.assert_array_equal(whole[:, 16:], seen[second])
+    assert not whole[:, :16].any()
 
 
 def test_products_over_channels_read_blocks(isa: Isa) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tract_core.dims import Dim, dim_max, is_one, product
+from tract_core.dims import Dim, dim_max, is_one, less_or_equal, product
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.ops.conv import Conv, Convolution
@@ -28,14 +28,6 @@ def form_of(lowering: Lowering, outlet: OutletId, axis: int) -> Form | None:
     if element is None or not isinstance(channels, int) or not channels:
         return None
     return Form(axis, channels, lowering.isa.lanes(element.computed.bits))
-
-
-def new_blocked(lowering: Lowering, outlet: OutletId, form: Form) -> View:
-    """Memory for a tensor in blocks, with the border of zeros that the convolutions which read it want."""
-    border = border_for(lowering, outlet, form)
-    view = bordered(lowering, element_view(lowering, outlet, form), border)
-    lowering.blocked[outlet] = lowering.born_in_blocks[outlet] = Blocked(form, view, border)
-    return view
 
 
 def only_blocked(lowering: Lowering, outlet: OutletId) -> Blocked | None:
@@ -111,9 +103,7 @@ def ends_of(lowering: Lowering, op: Convolution, outlet: OutletId) -> list[tuple
 def covers(border: Border, wanted: Border) -> bool:
     """Whether there are surely as many zeros as are wanted."""
     pairs = [pair for one, other in zip(border, wanted, strict=True) for pair in zip(one, other, strict=True)]
-    return all(
-        want in (have, 0) or (isinstance(have, int) and isinstance(want, int) and have >= want) for have, want in pairs
-    )
+    return all(want == have or less_or_equal(want, have) is True for have, want in pairs)
 
 
 def to_blocks(lowering: Lowering, outlet: OutletId, form: Form, border: Border) -> View | None:

@@ -17,7 +17,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.expressions import Apply, Expression, element_of
-from tract_cpu.lower.blocked import bordered, ends_of, form_of, new_blocked, operands_in_blocks, to_blocks
+from tract_cpu.lower.blocked import bordered, ends_of, form_of, operands_in_blocks, to_blocks
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Form
 from tract_cpu.lower.fusion import Chain, extended
@@ -25,6 +25,7 @@ from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.views import View
+from tract_cpu.lower.wholes import new_blocked
 
 ROWS = Rows()
 

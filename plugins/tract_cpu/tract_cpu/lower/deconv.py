@@ -11,11 +11,12 @@ import numpy as np
 
 from tract_core.ops.deconv import Deconv
 from tract_core.plugins.tables import Rows
-from tract_cpu.lower.blocked import form_of, new_blocked
+from tract_cpu.lower.blocked import form_of
 from tract_cpu.lower.conv import Axis, Parts, chain_of, conv_step, source_of, unfit
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.phases import Phase, phases
 from tract_cpu.lower.views import View
+from tract_cpu.lower.wholes import new_blocked
 
 ROWS = Rows()
 

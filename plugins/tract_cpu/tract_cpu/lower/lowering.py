@@ -90,6 +90,8 @@ class Lowering:
         """Tensors that are there in blocks of channels."""
         self.born_in_blocks: dict[OutletId, Blocked] = {}
         """Those of them that were computed so, as they were written first; copies of them are not among these."""
+        self.wholes: dict[OutletId, Blocked] = {}
+        """Memory of concatenations whose inputs are written there."""
         self.nowhere = Storage(Kind.ARENA, -1)
         """The storage of views of which only shape and type count."""
         self._views: dict[OutletId, View | None] = {}

@@ -20,11 +20,12 @@ from tract_core.plugins.tables import Rows, TableKey
 from tract_cpu.kernels.expressions import Apply, element_of
 from tract_cpu.kernels.rows import Fold, Load, RowStep
 from tract_cpu.language.types import ElementType
-from tract_cpu.lower.blocked import new_blocked, operands_in_blocks
+from tract_cpu.lower.blocked import operands_in_blocks
 from tract_cpu.lower.form import Form
 from tract_cpu.lower.fusion import plain_operands
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.views import View
+from tract_cpu.lower.wholes import new_blocked
 
 NestFn = Callable[[Any, "Nest", int, ElementType], int]
 """``(op, nest, x, result) -> y``: numbers of values, and the type of the result. Raises `Unknown`."""

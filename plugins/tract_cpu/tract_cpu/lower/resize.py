@@ -16,12 +16,13 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.expressions import Expression, widest_bits
 from tract_cpu.kernels.resize import PlacesPlan, ResizePlan
 from tract_cpu.language.types import INDEX, ElementType, numpy_type
-from tract_cpu.lower.blocked import new_blocked, only_blocked, operands_in_blocks
+from tract_cpu.lower.blocked import only_blocked, operands_in_blocks
 from tract_cpu.lower.fusion import Chain, OperandFn, extended
 from tract_cpu.lower.loops import collapsed
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.views import View
+from tract_cpu.lower.wholes import new_blocked
 
 ROWS = Rows()
 
