@@ -12,7 +12,7 @@ inner axis is one number of 32 bits, in the panels and in the packed blocks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -182,7 +182,7 @@ class _Product:
     def _tile(self, height: int, left: Buffer, left_row: Value | None, at: _Place) -> None:
         """One tile. ``left``: its factors; ``left_row``: how far apart its rows are, ``None`` if packed."""
         k, plan, tile = self.k, self.plan, self.plan.tile
-        sums = _Sums(k, plan, height)
+        sums = Sums(k, tile, plan.sums, height, in_pairs=plan.in_pairs)
         rows = [left.at(left_row * one) for one in range(height)] if left_row is not None else []
 
         def add(d: Value, to: int) -> None:
@@ -192,14 +192,7 @@ class _Product:
                 factor = self._factor(rows[one], d) if rows else left[d * tile.rows + one]
                 sums.add(to, one, factor.splat(tile.lanes), columns)
 
-        whole = self._steps - self._steps % sums.chains
-        with k.loop("depth", whole, step=sums.chains) as d:
-            for chain in range(sums.chains):
-                add(d + chain, chain)
-        if sums.chains > 1:
-            with k.loop("depth.rest", self._steps, whole) as d:
-                add(d, 0)
-        totals = sums.totals()
+        totals = sums.along(self._steps, add)
         if plan.masks:
             self._write(totals, at, masked=True)
             return
@@ -239,17 +232,27 @@ class _Product:
             target.put(v * lanes, plan.expression.compute(operands), mask)
 
 
-class _Sums:
+class Sums:
     """The sums of one tile. A small tile has several chains of them, as one has to wait for each addition to end."""
 
-    def __init__(self, k: Kernel, plan: MatMulPlan, height: int) -> None:
-        self._k, self._in_pairs = k, plan.in_pairs
-        tile = plan.tile
+    def __init__(self, k: Kernel, tile: Tile, type_: ElementType, height: int, *, in_pairs: bool = False) -> None:
+        self._k, self._in_pairs = k, in_pairs
         self.chains = _power_of_two(SUMS_IN_FLIGHT // (height * tile.vectors))
-        zero = k.constant(0, plan.sums, tile.lanes)
+        zero = k.constant(0, type_, tile.lanes)
         self._sums = [
             [[k.variable(zero) for _ in range(tile.vectors)] for _ in range(height)] for _ in range(self.chains)
         ]
+
+    def along(self, steps: Value, add: Callable[[Value, int], None]) -> list[list[Value]]:
+        """The sums, by rows and vectors, when ``add(step, chain)`` has added the products of every step."""
+        k, whole = self._k, steps - steps % self.chains
+        with k.loop("depth", whole, step=self.chains) as d:
+            for chain in range(self.chains):
+                add(d + chain, chain)
+        if self.chains > 1:
+            with k.loop("depth.rest", steps, whole) as d:
+                add(d, 0)
+        return self._totals()
 
     def add(self, chain: int, row: int, factor: Value, columns: Sequence[Value]) -> None:
         """Add the products of a factor with the elements of some columns to the sums of a row."""
@@ -259,7 +262,7 @@ class _Sums:
             else:
                 total.value = factor.times_plus(column, total.value)
 
-    def totals(self) -> list[list[Value]]:
+    def _totals(self) -> list[list[Value]]:
         """The sums of all chains, by rows and vectors."""
         values = [[[total.value for total in row] for row in chain] for chain in self._sums]
         while len(values) > 1:

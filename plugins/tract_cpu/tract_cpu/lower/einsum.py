@@ -15,6 +15,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.matmul import MatMulPlan, PackPlan, Tile, tile_for
 from tract_cpu.language.types import I16, I32, ElementType
+from tract_cpu.lower.attention import attention_behind, lower_attention
 from tract_cpu.lower.conv import lower_pointwise
 from tract_cpu.lower.fusion import Chain, chain_after
 from tract_cpu.lower.loops import Loop, collapsed
@@ -46,6 +47,10 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     outlet = site.outlet
     result = site.lowering.model.outlet_fact(outlet)
     chain = chain_after(site.lowering, outlet, element, [site.node.node])
+    attention = attention_behind(op, site, chain)
+    if attention is not None:
+        site.lowering.put_off(attention.nodes, lambda last: lower_attention(attention, last))
+        return None
     chain = replace(chain, operands=tuple(site.lowering.near(view) for view in chain.operands))
     shape = dict(zip(op.axes.outputs[0], result.shape, strict=True))
     product_of = _Product(site, op, groups, chain, shape)

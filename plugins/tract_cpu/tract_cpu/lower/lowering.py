@@ -86,6 +86,8 @@ class Lowering:
         self.steps = self.draft.steps
         self.places = self.draft.places
         self.taken: set[int] = set()
+        self.later: dict[int, Callable[[Site], None]] = {}
+        """What computes a node together with some before it, when its turn comes."""
         self.blocked: dict[OutletId, Blocked] = {}
         """Tensors that are there in blocks of channels."""
         self.born_in_blocks: dict[OutletId, Blocked] = {}
@@ -208,6 +210,11 @@ class Lowering:
     def kept_so_far(self) -> int:
         """How many storages stay from turn to turn."""
         return sum(1 + len(one.tensors) for one in self.draft.kept)
+
+    def put_off(self, nodes: Sequence[int], lower: Callable[[Site], None]) -> None:
+        """Have nodes computed together where the last of them stands, for which ``lower`` adds the step."""
+        self.taken.update(nodes[:-1])
+        self.later[nodes[-1]] = lower
 
     def host(self, node: HostNode, why: str) -> None:
         """Leave a node to the node executor."""

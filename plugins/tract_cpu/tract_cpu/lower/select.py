@@ -34,6 +34,9 @@ def visited(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[tuple[Hos
     for node in nodes:
         if node.node in lowering.taken or lowering.constant_array(OutletId(node.node)) is not None:
             continue
+        if node.node in lowering.later:
+            lowering.later[node.node](Site(lowering, node))
+            continue
         row = table.find(type(node.op))
         if row is None and lowering.model.registry[NESTS].find(type(node.op)) is not None:
             row = lower_nest

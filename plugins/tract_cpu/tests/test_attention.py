@@ -1,0 +1,162 @@
+"""Attention in one kernel, on every instruction set of this machine, against NumPy in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from tract_cpu.isa import Isa
+from tract_cpu.plan import CpuPlan
+
+from tract_core.data import DatumType
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add, Mul
+from tract_core.ops.einsum import EinSum
+from tract_core.ops.softmax import Softmax
+
+HEADS = "bqhd,bkhd->bhqk", "bhqk,bkhd->bqhd"
+PLAIN = "qd,kd->qk", "qk,kd->qd"
+SHARED = "bhqd,bkd->bhqk", "bhqk,bkd->bhqd"
+
+
+def wired(
+    forms: Sequence[str], facts: Sequence[str], *, mask: str | None = None, axis: int = -1, kind: DatumType
+) -> TypedModel:
+    """The softmax of products, scaled, and with a mask if there is one, times values."""
+    model = TypedModel()
+    names = ["queries", "keys", "values", *(["mask"] if mask else [])]
+    sources = [
+        model.add_source(name, parse_typed_fact(fact, model.symbols))
+        for name, fact in zip(names, [*facts, *([mask] if mask else [])], strict=True)
+    ]
+    (scores,) = model.wire_node("scores", EinSum(AxesMapping.parse(forms[0]), kind), sources[:2])
+    rank = len(model.outlet_fact(scores).shape)
+    scale = model.add_const("scale", np.full((1,) * rank, 0.5, kind.numpy))
+    (scores,) = model.wire_node("scaled", Mul(), [scores, scale])
+    if mask:
+        (scores,) = model.wire_node("masked", Add(), [scores, sources[3]])
+    (shares,) = model.wire_node("shares", Softmax((axis % rank,)), [scores])
+    operands = [shares, sources[2]]
+    model.set_outputs(model.wire_node("mixed", EinSum(AxesMapping.parse(forms[1]), kind), operands))
+    return model
+
+
+def expected(forms: Sequence[str], arrays: Sequence[np.ndarray], axis: int = -1) -> np.ndarray:
+    queries, keys, values, *masks = (one.astype("f8") for one in arrays)
+    with np.errstate(all="ignore"):
+        scores = np.einsum(forms[0], queries, keys) * 0.5
+        for mask in masks:
+            scores = scores + mask
+        powers = np.exp(scores - scores.max(axis=axis, keepdims=True, initial=-np.inf))
+        return np.einsum(forms[1], powers / powers.sum(axis=axis, keepdims=True), values)
+
+
+def fact(shape: Sequence[object], kind: DatumType) -> str:
+    return ",".join([*map(str, shape), kind.short])
+
+
+def hows(plan: CpuPlan) -> list[str]:
+    return [placement.how for placement in plan.explain().placements]
+
+
+def same(found: np.ndarray, wanted: np.ndarray, tolerance: float = 1e-5) -> None:
+    np.testing.assert_allclose(found.astype("f8"), wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("sizes", [(16, 1, 1, 1), (16, 2, 64, 64), (37, 29, 5, 3), (33, 128, 8, 70), (70, 65, 64, 1)])
+@pytest.mark.parametrize("forms", [HEADS, SHARED], ids="-".join)
+def test_sizes_fixed_and_symbolic(isa: Isa, forms: Sequence[str], sizes: tuple[int, int, int, int]) -> None:
+    queries, keys, depth, width = sizes
+    letters = {"b": 2, "h": 3, "q": queries, "k": keys, "d": depth, "w": width}
+    forms = [forms[0], forms[1].replace("d", "w")]
+    terms = [*forms[0].split("->")[0].split(","), forms[1].split("->")[0].split(",")[1]]
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal([letters[name] for name in term]).astype("f4") for term in terms]
+    symbols = {"b": "B", "q": "Q", "k": "K"}
+    for shown in (letters, letters | symbols):
+        facts = [fact([shown[name] for name in term], DatumType.F32) for term in terms]
+        plan = CpuPlan(wired(forms, facts, kind=DatumType.F32), isa, threads=2)
+        assert hows(plan)[-1] == "attention" or keys == 1
+        same(plan.spawn().run(arrays)[0], expected(forms, arrays))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 15, 16, 17, 33])
+@pytest.mark.parametrize("keys", [0, 1, 3])
+def test_any_number_of_queries_and_keys(isa: Isa, count: int, keys: int) -> None:
+    plan = CpuPlan(wired(PLAIN, ["Q,5,f32", "K,5,f32", "K,5,f32"], kind=DatumType.F32), isa)
+    assert hows(plan)[-1] == "attention"
+    rng = np.random.default_rng(1)
+    arrays = [rng.standard_normal((size, 5)).astype("f4") for size in (count, keys, keys)]
+    wanted = expected(PLAIN, arrays) if keys else np.zeros((count, 5))
+    same(plan.spawn().run(arrays)[0], wanted)
+
+
+@pytest.mark.parametrize(
+    "mask", [(1, 1, 1, 19), (2, 1, 1, 19), (1, 1, 40, 19), (2, 3, 40, 19), (2, 3, 40, 1), (1, 1, 1, 1)]
+)
+def test_masks_of_any_shape(isa: Isa, mask: tuple[int, ...]) -> None:
+    """Where all keys of a query are masked by -inf, no share is a number, as the definition gives."""
+    rng = np.random.default_rng(2)
+    arrays = [rng.standard_normal((2, size, 3, 8)).astype("f4") for size in (40, 19, 19)]
+    kept = rng.integers(0, 2, mask) if mask[-1] > 1 else np.ones(mask)
+    arrays.append(np.where(kept > 0, 0.25, -np.inf).astype("f4"))
+    arrays[-1].reshape(-1, mask[-1])[0] = -np.inf if mask[-2] > 1 else 0
+    facts = [fact(one.shape, DatumType.F32) for one in arrays]
+    plan = CpuPlan(wired(HEADS, facts[:3], mask=facts[3], kind=DatumType.F32), isa)
+    assert hows(plan)[-1] == "attention"
+    same(plan.spawn().run(arrays)[0], expected(HEADS, arrays))
+
+
+def test_what_is_no_number_reaches_its_query_alone(isa: Isa) -> None:
+    rng = np.random.default_rng(3)
+    queries, keys, values = (rng.standard_normal((size, 6)).astype("f4") for size in (35, 20, 20))
+    queries[4, 2], queries[20, 0], queries[34] = np.nan, np.inf, 1e20
+    plan = CpuPlan(wired(PLAIN, ["35,6,f32", "20,6,f32", "20,6,f32"], kind=DatumType.F32), isa)
+    found = plan.spawn().run([queries, keys, values])[0]
+    same(found, expected(PLAIN, [queries, keys, values]))
+    assert np.isnan(found).all(axis=1).nonzero()[0].tolist() == [4, 20]
+    values[3] = np.inf
+    same(plan.spawn().run([queries, keys, values])[0], expected(PLAIN, [queries, keys, values]))
+
+
+@pytest.mark.parametrize(("kind", "tolerance"), [(DatumType.F64, 1e-13), (DatumType.F16, 4e-3), (DatumType.BF16, 3e-2)])
+def test_other_floats(isa: Isa, kind: DatumType, tolerance: float) -> None:
+    rng = np.random.default_rng(4)
+    arrays = [rng.standard_normal((size, 24)).astype(kind.numpy) for size in (37, 21, 21)]
+    model = wired(PLAIN, [fact(one.shape, kind) for one in arrays], kind=kind)
+    plan = CpuPlan(model, isa)
+    assert hows(plan)[-1] == "attention" or kind is DatumType.F16
+    same(plan.spawn().run(arrays)[0], expected(PLAIN, arrays), tolerance)
+
+
+def test_softmax_along_the_other_axis_and_scores_that_others_read(isa: Isa) -> None:
+    """Neither is attention along the keys; results are right all the same."""
+    forms = "qd,kd->kq", "kq,qd->kd"
+    rng = np.random.default_rng(5)
+    arrays = [rng.standard_normal((size, 8)).astype("f4") for size in (33, 34, 33)]
+    facts = [fact(one.shape, DatumType.F32) for one in arrays]
+    plan = CpuPlan(wired(forms, facts, kind=DatumType.F32), isa)
+    assert hows(plan)[-1] == "attention"  # queries and keys have changed places
+    same(plan.spawn().run(arrays)[0], expected(forms, arrays))
+    facts[2] = facts[1]
+    across = CpuPlan(wired(PLAIN, facts, axis=0, kind=DatumType.F32), isa)
+    assert "attention" not in hows(across)
+    arrays[2] = arrays[1]
+    same(across.spawn().run(arrays)[0], expected(PLAIN, arrays, axis=0))
+    model = wired(PLAIN, facts, kind=DatumType.F32)
+    scores = next(node.outlets()[0] for node in model.nodes if node.name == "shares")
+    model.set_outputs([*model.outputs, scores])
+    shown = CpuPlan(model, isa)
+    assert "attention" not in hows(shown)
+    same(shown.spawn().run(arrays)[0], expected(PLAIN, arrays))
+
+
+def test_threads_change_no_bit(isa: Isa) -> None:
+    rng = np.random.default_rng(6)
+    arrays = [rng.standard_normal((2, size, 3, 64)).astype("f4") for size in (130, 150, 150)]
+    facts = [fact(one.shape, DatumType.F32) for one in arrays]
+    one, two = (CpuPlan(wired(HEADS, facts, kind=DatumType.F32), isa, threads) for threads in (1, 2))
+    assert np.array_equal(one.spawn().run(arrays)[0], two.spawn().run(arrays)[0])

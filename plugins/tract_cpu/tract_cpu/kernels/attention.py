@@ -1,0 +1,209 @@
+"""Attention: a softmax of products of rows, with which other rows are mixed, without a matrix of scores in memory.
+
+A task takes as many queries as a vector has lanes. It turns them, so that their numbers lie beside each other, and
+computes their scores with all keys, in memory of its own: a vector per key. So softmax goes from vector to vector, and
+nothing is summed across lanes; keys and values are read where they are, number by number, whatever their strides.
+Sums go from begin to end, and do not depend on how work is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tract_cpu.isa import Isa
+from tract_cpu.kernels.expressions import Expression, rounded
+from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.matmul import SMALL_TILES, Sums, Tile, tile_for
+from tract_cpu.language.buffers import Buffer
+from tract_cpu.language.function import where
+from tract_cpu.language.types import ElementType
+from tract_cpu.language.values import Value
+
+
+def attention_tile(isa: Isa, element: ElementType) -> Tile:
+    """As many sums as in the tile of a product, for one vector of queries."""
+    tile = tile_for(isa, element)
+    return Tile(tile.rows * tile.vectors, 1, tile.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionPlan:
+    """``element``: the type of queries, keys and values. ``scores``: what becomes of a product, its first operand.
+
+    ``along``: of each further operand, whether it moves along the queries (else, one element is for all of them).
+    ``powers``: of a score and the largest one. ``result``: the type of what is written. ``batch``: loops around.
+    """
+
+    tile: Tile
+    element: ElementType
+    scores: Expression
+    along: tuple[bool, ...]
+    powers: Expression
+    result: ElementType
+    batch: int
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "attention"
+
+    @property
+    def sums(self) -> ElementType:
+        """The type in which products are summed."""
+        return self.element.computed
+
+    def text(self) -> str:
+        """All that it says."""
+        types = f"{self.tile} {self.element.name} {self.result.name} {self.batch}"
+        return f"attention {types} {self.scores.text()} {self.along} {self.powers.text()}"
+
+    def emit(self, k: Kernel) -> None:
+        """result[i] = sum over j of share[i, j] * value[j]; share[i] = softmax of scores(query[i] * key[j], ...)."""
+        attention = _Attention(self, k)
+        with k.loop("task", k.end, k.begin) as task:
+            attention.task(task)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Rows of numbers in memory: how far apart they are, and their numbers."""
+
+    memory: Buffer
+    row: Value
+    step: Value
+
+    def moved(self, by: Value) -> _Rows:
+        """The ones that begin so many elements further on."""
+        return replace(self, memory=self.memory.at(by))
+
+    def at(self, row: Value) -> Buffer:
+        """The begin of a row."""
+        return self.memory.at(row * self.row)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Place:
+    """What one task reads and writes, from its first query on."""
+
+    queries: _Rows
+    keys: _Rows
+    values: _Rows
+    further: tuple[Buffer, ...]
+    result: _Rows
+
+
+class _Attention:
+    """The kernel while it is written. Sizes: how many queries and keys, how long they are, and how long values are."""
+
+    def __init__(self, plan: AttentionPlan, k: Kernel) -> None:
+        self.plan, self.k = plan, k
+        self.queries, self.keys, self.depth, self.width = k.size(), k.size(), k.size(), k.size()
+        queries, keys, values = (_Rows(k.memory(plan.element), k.size(), k.size()) for _ in range(3))
+        kinds = plan.scores.inputs[1:]
+        self._further = [(k.memory(kind), k.size()) for kind in kinds]
+        further = tuple(memory for memory, _ in self._further)
+        result = _Rows(k.memory(plan.result), k.size(), k.size())
+        self._place = _Place(queries, keys, values, further, result)
+        # For each loop around: its size, and how far queries, keys, values, further operands and result move.
+        self._batch = [[k.size() for _ in range(5 + len(kinds))] for _ in range(plan.batch)]
+        scratch, lanes = k.scratch(plan.sums), plan.tile.lanes
+        self._turned = scratch
+        self._scores = scratch.at(self.depth * lanes)
+        self._mixed = self._scores.at(self.keys * lanes)
+
+    def task(self, task: Value) -> None:
+        """The queries of one vector."""
+        k, lanes = self.k, self.plan.tile.lanes
+        blocks = (self.queries + (lanes - 1)) // lanes
+        first = task % blocks * lanes
+        place = self._of_batch(task // blocks)
+        left = self.queries - first
+        self._turn(place.queries, first, left)
+        self._products((self.keys, self.depth), place.keys, self._turned, self._scores)
+        total = self._shares(place, first, k.mask(left, lanes))
+        share = where(total.equals(0), total, total.like(1) / total)  # it is 0 where there are no keys
+        values = replace(place.values, row=place.values.step, step=place.values.row)
+        self._products((self.width, self.keys), values, self._scores, self._mixed, lambda mixed: mixed * share)
+        self._write(place.result, first, k.smaller(left, lanes))
+
+    def _of_batch(self, number: Value) -> _Place:
+        place = self._place
+        rows = [place.queries, place.keys, place.values, place.result]
+        further = list(place.further)
+        for size, *strides in reversed(self._batch):
+            position = number % size
+            number = number // size
+            moves = [position * stride for stride in strides]
+            rows = [one.moved(by) for one, by in zip(rows, [*moves[:3], moves[-1]], strict=True)]
+            further = [one.at(by) for one, by in zip(further, moves[3:-1], strict=True)]
+        queries, keys, values, result = rows
+        return _Place(queries, keys, values, tuple(further), result)
+
+    def _turn(self, queries: _Rows, first: Value, left: Value) -> None:
+        """turned[step, lane] = query[lane, step]; lanes beyond the last query have its numbers."""
+        k, lanes = self.k, self.plan.tile.lanes
+        rows = [queries.at(first + k.smaller(k.index(lane), left - 1)) for lane in range(lanes)]
+        with k.loop("turn", self.depth) as step:
+            for lane, row in enumerate(rows):
+                self._turned[step * lanes + lane] = k.convert(row[step * queries.step], self.plan.sums)
+
+    def _products(
+        self,
+        sizes: tuple[Value, Value],
+        rows: _Rows,
+        columns: Buffer,
+        target: Buffer,
+        then: Callable[[Value], Value] = lambda total: total,
+    ) -> None:
+        """target[row, lane] = sum over d of rows[row, d] * columns[d, lane], tile by tile.
+
+        ``sizes``: how many rows there are, and how many products are summed.
+        """
+        count, depth = sizes
+        k, tile = self.k, self.plan.tile
+        done: Value = k.index(0)
+        for height in (tile.rows, *(tile.rows // 2,) * (tile.rows > 2 * SMALL_TILES[0]), *SMALL_TILES):
+            limit = count - (count - done) % height
+            with k.loop(f"rows{height}", limit, done, height) as row:
+                places = [rows.at(row + one) for one in range(height)]
+                sums = Sums(k, tile, self.plan.sums, height)
+
+                def add(d: Value, to: int, places: Sequence[Buffer] = places, sums: Sums = sums) -> None:
+                    column = columns.vector(d * tile.lanes, tile.lanes)
+                    for one, place in enumerate(places):
+                        factor = k.convert(place[d * rows.step], self.plan.sums)
+                        sums.add(to, one, factor.splat(tile.lanes), [column])
+
+                for one, (total,) in enumerate(sums.along(depth, add)):
+                    target.put((row + one) * tile.lanes, then(total))
+            done = limit
+
+    def _shares(self, place: _Place, first: Value, mask: Value) -> Value:
+        """Turn products into powers of scores. Returns their sums."""
+        k, plan, lanes = self.k, self.plan, self.plan.tile.lanes
+        largest = k.variable(k.constant(float("-inf"), plan.sums, lanes))
+        with k.loop("score", self.keys) as key:
+            operands = [rounded(self._scores.vector(key * lanes, lanes), plan.scores.inputs[0])]
+            for (_, stride), memory, along in zip(self._further, place.further, plan.along, strict=True):
+                if along:
+                    operands.append(memory.vector(key * stride + first, lanes, mask))
+                else:
+                    operands.append(memory[key * stride].splat(lanes))
+            score = plan.scores.compute(operands)
+            self._scores.put(key * lanes, score)
+            largest.value = where(score > largest.value, score, largest.value)
+        total = k.variable(k.constant(0, plan.sums, lanes))
+        with k.loop("power", self.keys) as key:
+            power = plan.powers.compute([self._scores.vector(key * lanes, lanes), largest.value])
+            self._scores.put(key * lanes, power)
+            total.value = total.value + power
+        return total.value
+
+    def _write(self, result: _Rows, first: Value, count: Value) -> None:
+        """result[lane, step] = mixed[step, lane]"""
+        k, lanes = self.k, self.plan.tile.lanes
+        with k.loop("lane", count) as lane:
+            row = result.at(first + lane)
+            with k.loop("step", self.width) as step:
+                row[step * result.step] = self._mixed[step * lanes + lane]

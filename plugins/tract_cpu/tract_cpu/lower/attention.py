@@ -1,0 +1,207 @@
+"""Attention, found in a model: two products with a softmax in between, along an axis that the second one sums over.
+
+Nothing but that form counts: which axes there are besides, in which order, and which operators stand between the first
+product and the softmax, is up to the model. The nodes before the second product are put off until it, as its values may
+come later than the scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tract_core.dims import Dim, ceil_div, is_one, product
+from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Sub
+from tract_core.ops.einsum import EinSum
+from tract_core.ops.elementwise import Exp
+from tract_core.ops.softmax import Softmax
+from tract_cpu.kernels.attention import AttentionPlan, attention_tile
+from tract_cpu.kernels.expressions import Apply, Expression, element_of
+from tract_cpu.language.types import ElementType
+from tract_cpu.lower.fusion import Chain
+from tract_cpu.lower.loops import collapsed
+from tract_cpu.lower.lowering import Lowering, Site
+from tract_cpu.lower.program import Argument, NativeStep
+from tract_cpu.lower.views import View
+
+Sizes = dict[str, Dim]
+Strides = dict[str, Dim]
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """What was found. Axes have names, the same in all tensors.
+
+    ``factors``: the outlets of queries, keys and values; ``terms``: the names of their axes, of the scores and of the
+    result. ``query``, ``key``: the axes of the scores that tell queries and keys apart; ``depth``, ``width``: those
+    that are summed over in the first product, and that only values have; none where these have size 1.
+    """
+
+    chain: Chain
+    nodes: tuple[int, ...]
+    factors: tuple[OutletId, OutletId, OutletId]
+    terms: tuple[tuple[str, ...], ...]
+    query: str
+    key: str
+    depth: str | None
+    width: str | None
+    powers: Expression
+
+
+def attention_behind(op: EinSum, site: Site, chain: Chain) -> Attention | None:
+    """The attention that begins with a product and the element-wise operators behind it, if it does."""
+    lowering, model = site.lowering, site.lowering.model
+    softmax = _only_reader(lowering, chain.outlet)
+    mix = None if softmax is None else _only_reader(lowering, OutletId(softmax))
+    if softmax is None or mix is None:
+        return None
+    soft, second = model.nodes[softmax].op, model.nodes[mix].op
+    if not isinstance(soft, Softmax) or not isinstance(second, EinSum) or len(soft.axes) != 1:
+        return None
+    kinds = {model.outlet_fact(one).datum_type for one in [chain.outlet, *site.node.inputs, *model.nodes[mix].inputs]}
+    kinds |= {model.outlet_fact(OutletId(mix)).datum_type}
+    element = chain.expression.result
+    powers = _powers(lowering, element.computed)
+    if len(kinds) > 1 or second.q_output is not None or second.acc.itemsize > element.computed.bytes or powers is None:
+        return None
+    names = _named(op, second, model.nodes[mix].inputs.index(OutletId(softmax)))
+    if names is None:
+        return None
+    terms, (scores, result) = names[:-2], names[-2:]
+    key = scores[soft.axes[0]]
+    first = 1 if key in terms[0] else 0
+    others = [outlet for outlet in model.nodes[mix].inputs if outlet != OutletId(softmax)]
+    if key in terms[first] or key in result or key not in terms[2] or len(others) != 1:
+        return None
+    ordered = (terms[first], terms[1 - first], terms[2], scores, result)
+    factors = (site.node.inputs[first], site.node.inputs[1 - first], others[0])
+    return _checked(
+        lowering, Attention(chain, (*chain.nodes, softmax, mix), factors, ordered, "", key, None, None, powers)
+    )
+
+
+def _only_reader(lowering: Lowering, outlet: OutletId) -> int | None:
+    """The node that alone reads a tensor, once, if native code knows its types and sizes."""
+    readers = lowering.model.outlet(outlet).successors
+    if outlet in lowering.model.outputs or len(readers) != 1:
+        return None
+    (reader,) = readers
+    return None if lowering.why_unfit(reader.node) is not None else reader.node
+
+
+def _powers(lowering: Lowering, element: ElementType) -> Expression | None:
+    """exp(score - largest score)"""
+    registry, both = lowering.model.registry, (element, element)
+    less, exp = element_of(registry, Sub(), both), element_of(registry, Exp(), (element,))
+    if less is None or exp is None:
+        return None
+    return Expression(both, (Apply(Sub(), (0, 1), element, less.emit), Apply(Exp(), (2,), element, exp.emit)))
+
+
+def _named(op: EinSum, second: EinSum, slot: int) -> tuple[tuple[str, ...], ...] | None:
+    """The names of the axes of both factors, of the values, of the scores and of the result; none for diagonals."""
+    left, right, scores = op.axes.inputs[0], op.axes.inputs[1], op.axes.outputs[0]
+    shares, values, result = second.axes.inputs[slot], second.axes.inputs[1 - slot], second.axes.outputs[0]
+    if any(len(set(term)) < len(term) for term in (left, right, shares, values)):
+        return None
+    renamed = {name: f"new {name}" for name in values} | dict(zip(shares, scores, strict=True))
+    again = [tuple(renamed[name] for name in term) for term in (values, result)]
+    return tuple(left), tuple(right), again[0], tuple(scores), again[1]
+
+
+def _sizes(lowering: Lowering, found: Attention) -> Sizes:
+    """The size of each axis: that which is not 1, if there is one."""
+    sizes: Sizes = {}
+    for outlet, term in zip(found.factors, found.terms[:3], strict=True):
+        for name, size in zip(term, lowering.model.outlet_fact(outlet).shape, strict=True):
+            if is_one(sizes.get(name, 1)):
+                sizes[name] = size
+    return sizes
+
+
+def _checked(lowering: Lowering, found: Attention) -> Attention | None:
+    """The attention with its axes, where each of them plays one part only."""
+    sizes = _sizes(lowering, found)
+    shapes = [lowering.model.outlet_fact(outlet).shape for outlet in found.factors]
+    moving = [
+        {name for name, size in zip(term, shape, strict=True) if not is_one(size)}
+        for term, shape in zip(found.terms[:3], shapes, strict=True)
+    ]
+    if any(
+        size != sizes[name]
+        for term, shape in zip(found.terms[:3], shapes, strict=True)
+        for name, size in zip(term, shape, strict=True)
+        if not is_one(size)
+    ):
+        return None  # a symbolic size may have to stretch
+    queries, keys, values = moving
+    scores, result = set(found.terms[3]), set(found.terms[4])
+    depth, width = (queries | keys) - scores, values - scores
+    alone = [name for name in found.terms[3] if name in queries - keys - values]
+    summed_too = (scores - {found.key} - result) & (queries | keys | values)
+    if (
+        not alone
+        or len(depth) > 1
+        or len(width) > 1
+        or not depth <= queries & keys
+        or not width <= result
+        or summed_too
+    ):
+        return None
+    query = alone[-1]
+    lanes = attention_tile(lowering.isa, found.chain.expression.inputs[0]).lanes
+    few = isinstance(sizes[query], int) and int(sizes[query]) * 2 < lanes
+    if few or found.key not in keys & values:
+        return None
+    operands = tuple(_along(lowering, view, found.terms[3].index(query)) for view in found.chain.operands)
+    if any(view.strides[found.terms[3].index(query)] not in {0, 1} for view in operands):
+        return None
+    chain = replace(found.chain, operands=operands)
+    return replace(found, chain=chain, query=query, depth=next(iter(depth), None), width=next(iter(width), None))
+
+
+def _along(lowering: Lowering, view: View, axis: int) -> View:
+    """An operand whose neighbours along an axis lie side by side, or are one element: copied if need be."""
+    order = [*(one for one in range(len(view.shape)) if one != axis), axis]
+    turned = lowering.near(view.transposed(order))
+    return turned.transposed([order.index(one) for one in range(len(order))])
+
+
+def lower_attention(found: Attention, site: Site) -> None:
+    """Add the step that computes an attention that was found, at its second product."""
+    lowering, sizes = site.lowering, _sizes(site.lowering, found)
+    views = [lowering.view(outlet) for outlet in found.factors]
+    factors = [view for view in views if view is not None]
+    assert len(factors) == len(views)  # kernels know the types
+    result = lowering.new(site.outlet)
+    scores = found.chain.operands
+    terms = [*found.terms[:3], *(found.terms[3] for _ in scores), found.terms[4]]
+    at = [_strides(view, term) for view, term in zip([*factors, *scores, result], terms, strict=True)]
+    names = [name for name in found.terms[3] if name not in {found.query, found.key}]
+    loops = collapsed([sizes.get(name, 1) for name in names], [[one.get(name, 0) for name in names] for one in at])
+    tile = attention_tile(lowering.isa, found.chain.expression.inputs[0])
+    along = tuple(one.get(found.query, 0) != 0 for one in at[3:-1])
+    kind = found.chain.expression.inputs[0]
+    plan = AttentionPlan(tile, kind, found.chain.expression, along, found.powers, result.element, len(loops))
+    queries, keys = sizes[found.query], sizes[found.key]
+    depth, width = (sizes[name] if name else 1 for name in (found.depth, found.width))
+    rows = ((found.query, found.depth), (found.key, found.depth), (found.key, found.width))
+    arguments: list[Argument] = [queries, keys, depth, width]
+    for view, strides, (row, step) in zip(factors, at, rows, strict=False):
+        arguments += [view.address, strides[row], strides.get(step or "", 0)]
+    for view, strides in zip(scores, at[3:-1], strict=True):
+        arguments += [view.address, strides.get(found.key, 0)]
+    arguments += [result.address, at[-1][found.query], at[-1].get(found.width or "", 0)]
+    for loop in loops:
+        arguments += [loop.size, *loop.strides]
+    around = product([loop.size for loop in loops])
+    scratch = tile.lanes * (depth + keys + width) * plan.sums.bytes
+    work = around * queries * keys * (depth + width)
+    tasks = around * ceil_div(queries, tile.lanes)
+    site.add(NativeStep(plan, tuple(arguments), tasks, found.nodes, (result.storage,), scratch, work))
+
+
+def _strides(view: View, term: Sequence[str]) -> Strides:
+    named = zip(term, view.shape, view.strides, strict=True)
+    return {name: 0 if is_one(size) else stride for name, size, stride in named}
