@@ -76,6 +76,7 @@ SHAPES = [
     Shape(12, 6, (4, 5), (3, 3), (2, 2), group=3, native=False),
     Shape(16, 7, (5, 3), (2, 2), (2, 2), layout=DataFormat.NHWC),
     Shape(16, 7, (5, 3), (2, 2), (2, 2), layout=DataFormat.CHW),
+    Shape(5, 7, (), ()),
     Shape(16, 16, (0, 3), (3, 3), (2, 2)),
     Shape(16, 16, (1, 2), (3, 3), (1, 1), padding=Explicit((1, 2), (1, 2))),
 ]

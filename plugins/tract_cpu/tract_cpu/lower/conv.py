@@ -92,7 +92,7 @@ def lower_conv(op: Conv, site: Site) -> str | None:
     plans = enumerate(op.pool.plan(op, shape), start=layout.h_axis)
     windows = [(place, plan.window, plan.before) for place, plan in plans]
     axes = tuple(Axis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)
-    if not isinstance(source.view.strides[axes[-1].place], int):
+    if axes and not isinstance(source.view.strides[axes[-1].place], int):
         return "how far apart neighbours in a row lie is not known"
     result = new_blocked(site.lowering, chain.outlet, form)
     kernel = op.kernel_format.to_oihw(weights)
@@ -128,8 +128,6 @@ def unfit(op: Convolution, site: Site) -> str | None:
         return f"there is no native code for convolutions of {x.datum_type.short} yet"
     if site.array(1) is None or site.array(2) is None:
         return "native code wants weights and bias that are part of the model"
-    if not op.pool.kernel_shape:
-        return "there is no native code for convolutions along no axis"
     inputs, outputs = op.kernel_format.i_axis(weights.rank), op.kernel_format.o_axis(weights.rank)
     counts = int(weights.shape[outputs]), int(weights.shape[inputs])
     if 0 in counts or 0 in op.pool.kernel_shape:

@@ -44,7 +44,7 @@ def lower_deconv(op: Deconv, site: Site) -> str | None:
     chain = form and chain_of(site, form)
     if form is None or source is None or chain is None:
         return "the number of channels is not known, or native code cannot read the data"
-    if not isinstance(source.view.strides[layout.h_axis + op.pool.rank - 1], int):
+    if op.pool.rank and not isinstance(source.view.strides[layout.h_axis + op.pool.rank - 1], int):
         return "how far apart neighbours in a row lie is not known"
     result = new_blocked(site.lowering, chain.outlet, form)
     whole = Parts(form, (), source, op.kernel_format.to_oihw(weights), op.group, chain, result, layout.has_n)
