@@ -23,7 +23,7 @@ from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
 
-SMALL_TILES: Final = (6, 3, 1)
+SMALL_TILES: Final = (8, 4, 2, 1)
 """How many rows the tiles have that compute what whole tiles leave over."""
 
 SUMS_IN_FLIGHT: Final = 8
@@ -144,7 +144,7 @@ class _Product:
         with k.loop("tile", whole, step=tile.rows) as row:
             self._tile(tile.rows, packed.at(row * self._steps), None, at.below(row))
         done: Value = whole
-        for height in SMALL_TILES:
+        for height in (one for one in SMALL_TILES if one < tile.rows):
             limit = rows - (rows - done) % height
             with k.loop(f"rest{height}", limit, done, height) as row:
                 self._tile(height, at.left.at(row * self._left_row), self._left_row, at.below(row))
