@@ -265,14 +265,51 @@ def test_every_iteration_of_a_body_is_timed() -> None:
     assert loop.seconds >= sum(timing.seconds for timing in inner)
 
 
-def test_a_long_loop_ends_when_its_time_is_up() -> None:
-    model = around(sums(0, reset_every_turn=True), {"x": "T,N,f32", "s": "1,N,f32", "w": "1,1,f32"})
-    inputs = [np.ones((200_000, 1), "f4"), np.ones((1, 1), "f4"), np.ones((1, 1), "f4")]
-    state = plan(with_deadline(model, 0.05)).spawn()
+def rounds() -> TypedModel:
+    """A loop of sums in a loop of sums: as many iterations as the product of two lengths."""
+    one = sums(0, reset_every_turn=True)
+    outer, (x, s, y, w) = body({"x": "1,1,f32", "s": "1,1,f32", "y": "U,1,f32", "w": "1,1,f32"})
+    _, last, _ = outer.wire_node("inner", one, [y, s, w])
+    outer.set_outputs([wire_one(outer, "sum", Add(), last, x)])
+    mappings = (ScannedInput(0), StateInput(), FullInput(), FullInput())
+    op = Scan(outer, mappings, (OutputMapping(state=True, last=0),), reset_every_turn=True)
+    return around(op, {"x": "T,1,f32", "s": "1,1,f32", "y": "U,1,f32", "w": "1,1,f32"})
+
+
+def rounds_inputs(count: int) -> list[np.ndarray]:
+    return [np.ones((count, 1), "f4"), np.zeros((1, 1), "f4"), np.zeros((count, 1), "f4"), np.ones((1, 1), "f4")]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_long_loop_ends_when_its_time_is_up(threads, sharing, monkeypatch) -> None:
+    monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
+    state = plan(with_deadline(rounds(), 0.02), threads).spawn()
     with pytest.raises(RunError, match="longer"):
-        state.run(inputs)
-    short = [inputs[0][:4], *inputs[1:]]
-    same(state.run(short), TypedSimplePlan(model).run(short))
+        state.run(rounds_inputs(3000))
+    same(state.run(rounds_inputs(4)), [np.full((1, 1), 4, "f4")])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_loop_that_stops_for_the_clock_goes_on_where_it_was(threads, sharing, monkeypatch) -> None:
+    monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
+    looks: list[None] = []
+    monkeypatch.setattr("tract_cpu.plan.check_run_time", lambda: looks.append(None))
+    state = plan(rounds(), threads).spawn()
+    same(state.run(rounds_inputs(1100)), [np.full((1, 1), 1100, "f4")])
+    assert looks
+
+
+def test_who_interrupts_a_loop_can_run_again(monkeypatch) -> None:
+    state = plan(rounds()).spawn()
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr("tract_cpu.plan.check_run_time", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            state.run(rounds_inputs(1100))
+    same(state.run(rounds_inputs(1100)), [np.full((1, 1), 1100, "f4")])
 
 
 def test_a_body_with_a_node_without_native_code_is_left_to_the_host_which_says_why() -> None:

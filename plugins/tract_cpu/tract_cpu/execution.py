@@ -84,7 +84,7 @@ class Execution:
         self.frame_within = address_of(self._frame_within)
 
     def begin_anew(self) -> None:
-        """Forget where loops are that did not come to their ends."""
+        """Forget where loops are that were left in the middle."""
         self.course[:] = 0
         if self._fresh is not None:
             self._arguments[:] = self._fresh

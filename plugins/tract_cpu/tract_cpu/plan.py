@@ -13,6 +13,7 @@ from typing import Any, Final
 from tract_core.data import Constant
 from tract_core.dims import Dim, evaluate
 from tract_core.errors import TractError
+from tract_core.limits import check_run_time
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.session import BodyPlan
@@ -32,7 +33,7 @@ from tract_cpu.lower.program import HostStep, Inlined, NativeStep, Program, Step
 from tract_cpu.lower.select import lower
 from tract_cpu.lower.views import Kind, Storage, View
 from tract_cpu.native.cache import key_of
-from tract_cpu.native.executor import MOST_ARRAYS, executor
+from tract_cpu.native.executor import MOST_ARRAYS, STOPPED, executor
 from tract_cpu.native.library import Code, library_of
 from tract_cpu.native.origins import origin_of, own_sources
 from tract_cpu.native.pool import pool
@@ -166,6 +167,13 @@ class CpuPlan:
         within = inlined is not None and self.layout.numbers[inlined.first] < first
         frame = execution.frame_within if within else execution.frame
         pool().run(execution.threads, self._steps, (frame, first, last), (), execution)
+        self.go_on(execution, first, last)
+
+    def go_on(self, execution: Execution, first: int, last: int) -> None:
+        """Go on as long as a loop stopped in the middle, for somebody to look at the clock. Raises RunError."""
+        while self.layout.loops and execution.course[STOPPED]:
+            check_run_time()
+            pool().run(execution.threads, self._steps, (execution.frame, first, last), (), execution)
 
     def call_all(self, execution: Execution, arrays: Sequence[Array]) -> None:
         """Run all steps. ``arrays``: inputs and outputs, in order."""

@@ -66,6 +66,8 @@ class NativeState:
             execution = _fitting(plan, execution, plan.turn.bind(inputs, symbols))
             execution.shapes = shapes
         self._execution = execution
+        if plan.layout.loops:
+            execution.begin_anew()
         if self._memory is not None:
             self._memory.pass_to(execution)
         if out is None:
@@ -77,6 +79,8 @@ class NativeState:
             plan.call(execution.frame, 0, execution.steps, 0, 1, *map(id, inputs), *map(id, outputs))
         else:
             plan.call_all(execution, [*inputs, *outputs])
+        if plan.layout.loops:
+            plan.go_on(execution, 0, execution.steps)
         if plan.may_refuse and (refused := execution.refused()) is not None:
             self._go_on(execution, inputs, outputs, refused)
         return outputs
@@ -146,6 +150,8 @@ class CpuState:
         if execution is None or execution.symbols != bound:
             execution = plan.new_execution(bound)
         self._execution = execution
+        if plan.layout.loops:
+            execution.begin_anew()
         if self.memory is not None:
             self.memory.pass_to(execution)
         with plan.turn.going():
@@ -268,13 +274,9 @@ class _Turn:
     def _one_by_one(self) -> None:
         """Step by step, on the way that loops and branches take."""
         steps, place = self.plan.program.steps, 0
-        try:
-            while place < len(steps):
-                check_run_time()
-                place = self._step(place, steps[place])
-        except BaseException:
-            self.execution.begin_anew()
-            raise
+        while place < len(steps):
+            check_run_time()
+            place = self._step(place, steps[place])
 
     def _step(self, place: int, step: Step) -> int:
         """One step. Returns the place of the next one."""
@@ -283,6 +285,10 @@ class _Turn:
             return place + 1
         if isinstance(step, NativeStep):
             number = self.plan.layout.numbers[place]
+            whole = None if self.watches_bodies else self.plan.inlined_at(number)
+            if whole is not None:
+                self._native(number, self.plan.layout.numbers[whole.last])
+                return whole.last
             self.plan.call_steps(self.execution, number, number + 1)
             refused = self.execution.refused()
             if refused is None and step.tasks == CONTROL:

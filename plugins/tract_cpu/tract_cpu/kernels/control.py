@@ -17,7 +17,7 @@ from typing import Final
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.types import BOOL, INDEX
-from tract_cpu.native.executor import MEETING, NEXT
+from tract_cpu.native.executor import FUEL, MEETING, NEXT, RESUME, STOPPED
 
 CONTROL: Final = -1
 """The number of tasks of a step that says which one is next."""
@@ -33,6 +33,9 @@ changes; the address before the loop, and how far it moves next, which the loop 
 
 WORK_ALONE: Final = 1 << 18
 """Up to how much work of an iteration a loop is not shared with other threads: about as long as they need to meet."""
+
+WORK_OF_STEPS: Final = 1 << 10
+"""What an iteration costs besides its work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class RepeatPlan:
 
     def text(self) -> str:
         """All that it says."""
-        return "repeat"
+        return f"repeat {WORK_OF_STEPS}"
 
     def emit(self, k: Kernel) -> None:
         """Move the addresses and go on with the next iteration, or bring them back and go on behind the loop."""
@@ -90,6 +93,10 @@ class RepeatPlan:
                     place[0] = place[0] + far
                     move[NOW] = far * move[FACTOR]
                 course[NEXT] = loop[BODY]
+                fuel = course[FUEL] - loop[WORK] - WORK_OF_STEPS
+                course[FUEL] = fuel
+                with k.when(fuel < 0):
+                    course[STOPPED], course[RESUME] = k.index(1), loop[BODY]
             with behind:
                 with _moves(k, loop) as move:
                     k.at(move[PLACE])[0] = move[BEFORE]

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from tract_cpu.isa import Isa
 from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import POINTER, Function, Variable
+from tract_cpu.language.function import POINTER, Function
 from tract_cpu.language.types import INDEX
 from tract_cpu.language.values import Value
 from tract_cpu.native.cache import key_of
@@ -49,9 +49,10 @@ SPINS: Final = 4096
 def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
     """``name(frame, first, last, thread, threads, array, ...)`` runs the steps from ``first`` to before ``last``.
 
-    It ends where the next step is not among these. Each of ``threads`` threads calls it, with its number; they meet
-    after every step. Behind one that refuses, nothing is done. ``array``: the arrays of NumPy, by the addresses of the
-    objects, whose elements are passed, in order; only thread 0 looks at them.
+    It ends where the next step is not among these, and in the middle of a loop that goes round for long: then the same
+    call goes on from there. Each of ``threads`` threads calls it, with its number; they meet after every step. Behind
+    one that refuses, nothing is done. ``array``: the arrays of NumPy, by the addresses of the objects, whose elements
+    are passed, in order; only thread 0 looks at them.
     """
     f = Function(module, name, isa, [POINTER, INDEX, INDEX, INDEX, INDEX, *[INDEX] * arrays])
     frame = f.buffer(0, INDEX)
@@ -65,15 +66,16 @@ def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
         for number in range(arrays):
             table[number] = f.at(f.argument(5 + number) + DATA_OFFSET)[0]
         rows = f.at(patches)
-        with f.loop("patch", count) as row:
+        begun = _begun(f, f.at(course), first)
+        with f.loop("patch", f.select(begun, f.index(0), count)) as row:
             target, which, offset = (rows[row * 3 + column] for column in range(3))
             f.at(target)[0] = table[which] + offset
     barrier.meet()
     kernels, status = f.at(steps), f.at(told)
     own = scratch + thread * scratch_bytes
-    runner = _Runner(f, barrier, thread, f.at(course), f.variable(first))
+    runner = _Runner(f, barrier, thread, f.at(course))
     step = runner.step
-    with f.loop_while("step", lambda: (step.value >= first) & (step.value < last)):
+    with f.loop_while("step", lambda: runner.goes_on & (step.value >= first) & (step.value < last)):
         now = step.value
         kernel, arguments, tasks = (kernels[now * 3 + column] for column in range(3))
         with f.either(tasks >= 0) as (work, control):
@@ -83,25 +85,52 @@ def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
                     status[1] = now
                     f.call_at(kernel, [arguments, begin, end, own])
                 step.value = now + 1
+                runner.meet()
             with control:
                 runner.turn(kernel, [arguments, now, f.index(0), course], status[0].differs(0), last)
-        runner.meet()
     runner.end()
     f.finish()
 
 
-NEXT, MEETING = range(2)
-"""The integers with which a step tells how it goes on: the next step, and where other threads than 0 wait meanwhile, as
-thread 0 goes on by itself; 0 where they all go on together."""
+NEXT, MEETING, STOPPED, RESUME, FUEL, START, BEGUN = range(7)
+"""The integers with which a step tells how it goes on.
+
+That is the next step, and where other threads than 0 wait meanwhile, as thread 0 goes on by itself (0 where they all go
+on together). A loop that has gone round for long tells that the call ends, and which step is next then. How much work
+it may do before that; with which step this call began, and whether it goes on where another one stopped.
+"""
+
+FULL: Final = 1 << 30
+"""How much work one call does in loops, some tenths of a second, before whoever called may look at the clock."""
+
+
+def _begun(f: Function, course: Buffer, first: Value) -> Value:
+    """Settle where a call begins. Gives whether it goes on where another one stopped."""
+    begun = course[STOPPED].differs(0)
+    course[BEGUN] = course[STOPPED]
+    course[START] = f.select(begun, course[RESUME], first)
+    course[STOPPED], course[FUEL] = f.index(0), f.index(FULL)
+    return begun
 
 
 class _Runner:
     """One thread on its way through the steps. ``step``: the one that it is at."""
 
-    def __init__(self, f: Function, barrier: _Barrier, thread: Value, course: Buffer, step: Variable) -> None:
+    def __init__(self, f: Function, barrier: _Barrier, thread: Value, course: Buffer) -> None:
         self._f, self._barrier, self._thread, self._course = f, barrier, thread, course
-        self.step = step
-        self._alone = f.variable(f.index(0))
+        behind, start = course[MEETING], course[START]
+        alone = course[BEGUN].differs(0) & behind.differs(0)
+        waits = alone & thread.differs(0)
+        self.step = f.variable(f.select(waits, behind, start))
+        self._alone = f.variable(f.convert(alone & thread.equals(0), INDEX))
+        barrier.meet()  # as thread 0 changes what all have to read before
+        with f.when(waits):
+            barrier.meet()
+
+    @property
+    def goes_on(self) -> Value:
+        """Whether no loop told that the call ends."""
+        return self._course[STOPPED].equals(0)
 
     def share(self, tasks: Value) -> tuple[Value, Value]:
         """The tasks of this thread, from the first one to before the last one."""
@@ -119,10 +148,15 @@ class _Runner:
             with otherwise:
                 f.call_at(kernel, arguments)
         self.meet()
-        elsewhere = course[MEETING].differs(0)
-        waits = elsewhere & self._thread.differs(0)
-        self.step.value = f.select(waits, course[MEETING], course[NEXT])
-        self._alone.value = f.convert(elsewhere & self._thread.equals(0), INDEX)
+        behind, following = course[MEETING], course[NEXT]
+        self.meet()  # as thread 0 changes what all have to read before
+        waits = behind.differs(0) & self._thread.differs(0)
+        alone = behind.differs(0) & self._thread.equals(0)
+        comes_back = self._alone.value.differs(0) & ~alone
+        self.step.value = f.select(waits, behind, following)
+        self._alone.value = f.convert(alone, INDEX)
+        with f.when(waits | comes_back):
+            self._barrier.meet()
 
     def meet(self) -> None:
         """Wait for the others, where they do not wait for this one elsewhere."""
