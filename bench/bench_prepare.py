@@ -41,7 +41,7 @@ facts = [model.input_fact(number) for number in range(model.input_count())]
 loaded, used = time.perf_counter(), time.process_time()
 runnable = tract.runtime_for_name("cpu", threads=threads).prepare(model)
 done, cpu = time.perf_counter(), time.process_time() - used
-runnable.run([zeros(fact.dims(), fact.datum_type.numpy) for fact in facts])
+runnable.run([zeros(fact.dims(), fact.datum_type().numpy) for fact in facts])
 told(begin, loaded, done, cpu)
 """
 

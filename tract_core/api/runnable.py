@@ -94,7 +94,9 @@ class Runnable(TypedInterface):
         in front of their id, ``[[[5, 0]], 2]`` for node 2 of the first body of node 5; their costs are those of one
         iteration, their seconds those of all, and node 5 has both too. Nodes that the runtime fuses are timed
         together: they have the number of their ``"group"``, which says ``"qualified_ids"``, ``"op_names"``,
-        ``"node_names"`` and ``"secs_per_iter"``.
+        ``"node_names"`` and ``"secs_per_iter"``. What has a time, in the model itself, also says how many
+        ``"operations"`` it takes (a multiply-add counts as two) and how many ``"bytes"`` it reads and writes (tensors
+        whole, each once), with ``"gflop_per_s"`` and ``"gb_per_s"``: null where a size only comes up in the run.
         """
         arrays = None if inputs is None else self._calls.arrays(inputs)
         with calling(self.runtime, "run"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import numpy as np
@@ -14,12 +14,16 @@ from tract_core.cli.printed import Column, Table
 from tract_core.cli.turns import warm_up
 from tract_core.runtime.parts import Part, body_at
 from tract_core.runtime.profile import chrome_trace, profile
+from tract_core.runtime.protocol import MeasuringPlan
+from tract_core.runtime.work import Ceilings, Work
 from tract_core.saving import whole_file
 
 if TYPE_CHECKING:
     from tract_core.cli.render import Show
     from tract_core.cli.request import Request
     from tract_core.model.typed import TypedModel
+
+_RATES: Final = ("GFLOP/s", "GB/s", "of peak")
 
 Array = np.ndarray[Any, Any]
 Flags = Mapping[str, Any]
@@ -29,7 +33,8 @@ def measured(request: Request, model: TypedModel, flags: Flags) -> dict[str, Any
     """Costs, and with ``--profile`` timings, as `tract_core.Runnable.profile_json` has them, with shares and sums.
 
     ``share``: of the time that all nodes take together. ``operators``: the sums, the slowest first, where the time of
-    a node that runs bodies is what it takes without them.
+    a node that runs bodies is what it takes without them. Where the runtime can measure what the machine can do at
+    most, ``of_ceiling`` is the share of it that a node or a group reaches.
     """
     plan = request.prepare(model)
     arrays = inputs_for(request, model, {**flags, "random": True}) if flags["profile"] else None
@@ -41,7 +46,21 @@ def measured(request: Request, model: TypedModel, flags: Flags) -> dict[str, Any
             warm_up(plan.spawn(), arrays, flags["warmup_time"], flags["warmup_loops"])
         limits = {"max_seconds": flags["max_time"] / 1e3, "max_turns": flags["max_loops"]}
         timed = json.loads(profile(model, plan, arrays, **limits))
+        if arrays is not None and isinstance(plan, MeasuringPlan):
+            _compare(timed, plan.ceilings())
     return timed if arrays is None else _with_sums(timed)
+
+
+def _compare(timed: dict[str, Any], ceilings: Ceilings) -> None:
+    """Say of what has a time how near it comes to what the machine can do."""
+    timed["profiling_info"]["ceilings"] = {
+        "gflop_per_s": ceilings.operations_per_s / 1e9,
+        "gb_per_s": ceilings.bytes_per_s / 1e9,
+    }
+    for entry in _entries(timed):
+        if entry["operations"] is not None:
+            work = Work(entry["operations"], entry["bytes"])
+            entry["of_ceiling"] = ceilings.share_of(work, entry["secs_per_iter"])
 
 
 def _with_sums(timed: dict[str, Any]) -> dict[str, Any]:
@@ -110,11 +129,14 @@ def print_profile(request: Request, model: TypedModel, timed: Mapping[str, Any],
     console.line()
     console.table(_sums(timed))
     console.line(f"\n{_time(info['secs_per_iter'])} a turn on {runtime} ({turns})")
+    if "ceilings" in info:
+        peak = info["ceilings"]
+        console.line(f"this machine: {peak['gflop_per_s']:.0f} GFLOP/s, {peak['gb_per_s']:.1f} GB/s from memory")
 
 
 def _node_table(model: TypedModel, timed: Mapping[str, Any], show: Show) -> Table:
     columns = show.columns or {}
-    table = _table("id", *("operator", "name", "facts"), *columns)
+    table = _table("id", *_RATES, titles=("operator", "name", "facts", *columns))
     for entry in sorted(_entries(timed), key=lambda entry: -entry["secs_per_iter"]):
         part = Part(tuple(node for _, node in _ids_of(entry)), tuple((node, number) for node, number in _way_to(entry)))
         outermost = part.body[0][:1] if part.body else part.nodes
@@ -126,7 +148,8 @@ def _node_table(model: TypedModel, timed: Mapping[str, Any], show: Show) -> Tabl
                 "\n".join(filter(None, (cells.get((part.body, node)) for node in part.nodes)))
                 for cells in columns.values()
             )
-            table.add(*_timing(entry), _id_text(part), (shown[0], "green"), *shown[1:], *more)
+            rates = _rates(entry)
+            table.add(*_timing(entry), _id_text(part), *rates, (shown[0], "green"), *shown[1:], *more)
     return table
 
 
@@ -136,7 +159,7 @@ def _id_text(part: Part) -> str:
 
 
 def _sums(timed: Mapping[str, Any]) -> Table:
-    table = _table("nodes", "operator")
+    table = _table("nodes", titles=("operator",))
     for entry in timed["operators"]:
         table.add(*_timing(entry), str(entry["nodes"]), (entry["op_name"], "green"))
     count = sum(entry["nodes"] for entry in timed["operators"])
@@ -144,8 +167,14 @@ def _sums(timed: Mapping[str, Any]) -> Table:
     return table
 
 
-def _table(number: str, *titles: str) -> Table:
-    figures = (Column(title, right=True, whole=True) for title in ("time", "share", number))
+def _rates(entry: Mapping[str, Any]) -> list[str]:
+    """Operations and bytes a second, and the share of what is possible; empty where nobody knows."""
+    shown = [f"{entry[key]:.1f}" if entry.get(key) else "" for key in ("gflop_per_s", "gb_per_s")]
+    return [*shown, f"{entry['of_ceiling']:.0%}".replace("%", " %") if "of_ceiling" in entry else ""]
+
+
+def _table(*numbers: str, titles: Sequence[str]) -> Table:
+    figures = (Column(title, right=True, whole=True) for title in ("time", "share", *numbers))
     return Table((*figures, *map(Column, titles)))
 
 

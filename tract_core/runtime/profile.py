@@ -8,12 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Final
 
+import numpy as np
+
 from tract_core.errors import Unsupported
 from tract_core.model.questions import node_cost
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
+from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.parts import Part, bodies_within, body_at
 from tract_core.runtime.protocol import Plan, TimedPlan, Timing, running_model
+from tract_core.runtime.work import work_of
 
 MAX_SECONDS: Final = 1.0
 """A profile repeats the model for this long by default, but at least once and no more than `MAX_TURNS` times."""
@@ -38,24 +42,46 @@ def profile(
         turns, total, seconds = _measure(plan, inputs, max_seconds, max_turns)
         info = {"iterations": turns, "secs_per_iter": total / turns}
     model = running_model(plan, given)
+    symbols = _symbols(model, inputs)
     groups = [part for part in seconds if len(part.nodes) > 1]
-    nodes = list(_nodes(model, seconds, groups))
-    listed = [_group(model, part, seconds[part]) for part in groups]
+    nodes = list(_nodes(model, seconds, groups, symbols))
+    listed = [_group(model, part, seconds[part]) | _rates(model, part, seconds[part], symbols) for part in groups]
     return json.dumps({"nodes": nodes, "groups": listed, "profiling_info": info})
 
 
-def _nodes(model: TypedModel, seconds: Mapping[Part, float], groups: Sequence[Part]) -> Iterator[dict[str, Any]]:
+def _symbols(model: TypedModel, inputs: Sequence[Array] | None) -> Mapping[str, int]:
+    """What the inputs say of the sizes of a model."""
+    plan = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs])
+    return plan.values([np.shape(array) for array in inputs]) or {} if inputs is not None else {}
+
+
+def _rates(model: TypedModel, part: Part, seconds: float, symbols: Mapping[str, int]) -> dict[str, Any]:
+    """How much a part has to do, and how much of that in a second; nulls where the sizes are not known."""
+    work = work_of(model, part, symbols)
+    fast = work if seconds else None
+    return {
+        "operations": work and work.operations,
+        "bytes": work and work.bytes,
+        "gflop_per_s": fast and fast.operations / seconds / 1e9,
+        "gb_per_s": fast and fast.bytes / seconds / 1e9,
+    }
+
+
+def _nodes(
+    model: TypedModel, seconds: Mapping[Part, float], groups: Sequence[Part], symbols: Mapping[str, int]
+) -> Iterator[dict[str, Any]]:
     """Every node of a model, and of the bodies in it."""
     group_of = {(part.body, node): number for number, part in enumerate(groups) for node in part.nodes}
     for path, body in bodies_within(model):
         for node_id in body.eval_order():
-            node = body.nodes[node_id]
+            node, part = body.nodes[node_id], Part((node_id,), path)
             yield {
                 "qualified_id": [path, node_id],
                 "op_name": node.op.name,
                 "node_name": node.name,
                 "cost": {kind: str(count) for kind, count in node_cost(body, node).items()},
-                "secs_per_iter": seconds.get(Part((node_id,), path)),
+                "secs_per_iter": seconds.get(part),
+                **(_rates(model, part, seconds[part], symbols) if part in seconds else {}),
                 **({"group": group_of[path, node_id]} if (path, node_id) in group_of else {}),
             }
 

@@ -4,7 +4,7 @@ This is the whole contract, and the conformance kit (`tract_core.testing.conform
 `Runtime`, a `Plan` and a `PlanState` must do is said where they are; most of it comes from `tract_core.runtime.turn`,
 `tract_core.runtime.outputs` and `tract_core.runtime.host`, which every runtime may use. What some plans can do besides
 are protocols of their own, which are asked for with ``isinstance``: `LendingPlan`, `OwningPlan`, `ObservablePlan`,
-`TimedPlan`.
+`TimedPlan`, `MeasuringPlan`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.explain import Explanation
 from tract_core.runtime.parts import Part
+from tract_core.runtime.work import Ceilings
 
 
 class PlanState(Protocol):
@@ -160,4 +161,13 @@ class TimedPlan(Protocol):
 
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
         """One turn on a fresh state, and what each part of the model took in it, and those of bodies, in any order."""
+        ...
+
+
+@runtime_checkable
+class MeasuringPlan(Protocol):
+    """Optional ability of a plan: it can measure what the machine can do at most, with as many threads as it has."""
+
+    def ceilings(self) -> Ceilings:
+        """Measured now, in about a second."""
         ...

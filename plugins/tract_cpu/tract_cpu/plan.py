@@ -24,18 +24,19 @@ from tract_core.runtime.host import Bodies, host_nodes
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
 from tract_core.runtime.protocol import Observer, Timing
 from tract_core.runtime.turn import Turn
+from tract_core.runtime.work import Ceilings
 from tract_cpu.binding import Layout
+from tract_cpu.ceilings import Meter
 from tract_cpu.execution import Execution
 from tract_cpu.isa import Isa
 from tract_cpu.kept import Memory
-from tract_cpu.kernels.kernel import Kernel, KernelPlan
+from tract_cpu.kernels.code import code_of
 from tract_cpu.lower.program import HostStep, Inlined, NativeStep, Program, Step
 from tract_cpu.lower.select import lower
 from tract_cpu.lower.views import Kind, Storage, View
-from tract_cpu.native.cache import key_of
 from tract_cpu.native.executor import MOST_ARRAYS, STOPPED, executor
-from tract_cpu.native.library import Code, library_of
-from tract_cpu.native.origins import origin_of, own_sources
+from tract_cpu.native.library import library_of
+from tract_cpu.native.origins import own_sources
 from tract_cpu.native.pool import pool
 from tract_cpu.state import CpuState, NativeState
 from tract_cpu.timing import timings
@@ -58,7 +59,7 @@ class CpuPlan:
         self.layout = Layout(self.program, len(model.inputs))
         self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads))
         self._library, self._sources = library_of(isa), own_sources()
-        self.kernels = self._library.addresses([self._code(step.kernel) for step in self.layout.steps])
+        self.kernels = self._library.addresses([code_of(step.kernel, isa) for step in self.layout.steps])
         self.pieces = list(_pieces(self.program))
         self.places = [place for place, step in enumerate(self.program.steps) if isinstance(step, NativeStep)]
         """Where native steps are in the program, by their numbers."""
@@ -115,6 +116,10 @@ class CpuPlan:
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
         """One turn on a fresh state, and what each step took in it, those of bodies too."""
         return timings(self, inputs)
+
+    def ceilings(self) -> Ceilings:
+        """What this machine can do at most, with the threads of this plan: operations on f32, and reading memory."""
+        return Meter(self.isa, 0.05).ceilings(self.threads)
 
     def explain(self) -> Explanation:
         """Which kernel computes which nodes, and why a node is left to the host, in bodies too."""
@@ -194,17 +199,6 @@ class CpuPlan:
     def _shape_of(self, output: int) -> tuple[tuple[Dim, ...], Any]:
         fact = self.model.outlet_fact(self.model.outputs[output])
         return tuple(fact.shape), fact.datum_type.storage.numpy
-
-    def _code(self, kernel: KernelPlan) -> Code:
-        key = key_of(f"{origin_of(type(kernel))} {kernel.text()}", self.isa, self._sources)
-        name = f"{kernel.name}_{key.digest[:8]}"
-
-        def emit(module: Any) -> None:
-            k = Kernel(module, name, self.isa)
-            kernel.emit(k)
-            k.finish()
-
-        return Code(key, name, emit)
 
 
 def _pieces(program: Program) -> list[range | HostStep]:

@@ -62,6 +62,12 @@ def tract_runtimes() -> Mapping[str, RuntimeOffer]:
 
 
 @hookimpl
+def tract_commands() -> Mapping[str, str]:
+    """What shows the machine and the kernels."""
+    return {"hwbench": "tract_cpu.cli.hwbench:command", "native": "tract_cpu.cli.native:command"}
+
+
+@hookimpl
 def tract_tables() -> Mapping[str, str]:
     """What the compiler asks about operators."""
     return {

@@ -19,6 +19,9 @@ from tract_cpu.native.target import machine, object_code
 _LOCK: Final = RLock()
 """Held by the one thread that compiles: LLVM, as llvmlite has it, is not for several at once."""
 
+PERF: Final = "TRACT_PERF"
+"""The variable that has kernels named in the output of ``perf``."""
+
 EmitFn = Callable[[Any], None]
 """Writes a function into a module of llvmlite."""
 
@@ -76,7 +79,18 @@ class Library:
             self._linker = llvm.create_lljit_compiler(machine(self.isa))
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(name)
         tracker = builder.link(self._linker, f"{len(self._loaded)}.{name}")
+        if os.environ.get(PERF):
+            _tell_perf(name, tracker[name], code)
         return tracker[name], tracker
+
+
+def _tell_perf(name: str, address: int, code: bytes) -> None:
+    """Add a function to the map in which the profiler ``perf`` looks up what has no file."""
+    sections = llvm.ObjectFileRef.from_data(code).sections()
+    size = max((one.size() for one in sections if one.is_text()), default=0)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(f"/tmp/perf-{os.getpid()}.map", flags, 0o600), "w", encoding="ascii") as file:
+        file.write(f"{address:x} {size:x} tract:{name}\n")  # it looks in this file
 
 
 def module_text(emit: EmitFn) -> str:

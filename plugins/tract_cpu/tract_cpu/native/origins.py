@@ -27,9 +27,11 @@ _BEGIN: Final = time()
 @cache
 def origin_of(code: Any) -> str:
     """The text for a function or a class, with those that a class is made from."""
-    if isinstance(code, type):
-        return " ".join(_origin_of(one) for one in code.__mro__ if one.__module__ != "builtins")
-    return _origin_of(code)
+    if not isinstance(code, type):
+        return _origin_of(code)
+    own, *bases = (_origin_of(one) for one in code.__mro__)
+    others = {one.partition("@")[2] or one for one in bases if "@" in one or ONLY_HERE in one}
+    return " ".join([own, *sorted(others - {own.partition("@")[2]})])
 
 
 def _origin_of(code: Any) -> str:

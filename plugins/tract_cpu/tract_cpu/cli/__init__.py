@@ -1,0 +1,1 @@
+"""Subcommands of ``tract``: what this machine can do, and what kernels look like."""

@@ -1,0 +1,24 @@
+"""From the plan of a kernel to its native function: the name, the key under which it is kept, and what writes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tract_cpu.isa import Isa
+from tract_cpu.kernels.kernel import Kernel, KernelPlan
+from tract_cpu.native.cache import key_of
+from tract_cpu.native.library import Code
+from tract_cpu.native.origins import origin_of, own_sources
+
+
+def code_of(kernel: KernelPlan, isa: Isa) -> Code:
+    """The native function of a kernel, for one instruction set."""
+    key = key_of(f"{origin_of(type(kernel))} {kernel.text()}", isa, own_sources())
+    name = f"{kernel.name}_{key.digest[:8]}"
+
+    def emit(module: Any) -> None:
+        k = Kernel(module, name, isa)
+        kernel.emit(k)
+        k.finish()
+
+    return Code(key, name, emit)
