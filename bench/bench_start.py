@@ -22,7 +22,7 @@ from onnx import helper, numpy_helper
 DIGITS = str(Path(__file__).parents[1] / "examples" / "digits" / "digits.onnx")
 BASE = "import numpy, onnx"
 LOAD = "import sys, tract_core as tract; model = tract.onnx().load(sys.argv[1]).into_model()"
-PREPARE = f"{LOAD}; tract.runtime_for_name('default').prepare(model)"
+PREPARE = f"{LOAD}; tract.runtime_for_name('reference').prepare(model)"
 
 
 def main() -> None:

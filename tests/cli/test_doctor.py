@@ -89,7 +89,7 @@ def test_what_is_set_aside_and_what_was_not_looked_at_is_told(tract: Call, sick:
 def test_a_healthy_model(tract: Call, model: Path) -> None:
     result = tract(model, "doctor")
     assert result.exit_code == 0
-    assert "loads, and would run on 'reference'" in result.output
+    assert "loads, and would run on 'cpu'" in result.output
     assert "ai.onnx 17" in result.output
     content = report(tract, model)
     assert content["runs"]

@@ -65,7 +65,7 @@ def test_a_random_input_needs_its_sizes(tract: Call, model: Path) -> None:
 def test_outputs_and_steps_are_saved(tract: Call, model: Path, bundle: Path, tmp_path: Path) -> None:
     outputs, steps = tmp_path / "out.npz", tmp_path / "steps.npz"
     flags = ("--save-outputs", outputs, "--save-steps", steps, "--steps")
-    result = tract(model, "run", "--input-from-bundle", bundle, *flags)
+    result = tract(model, "-r", "reference", "run", "--input-from-bundle", bundle, *flags)
     assert result.exit_code == 0
     np.testing.assert_allclose(np.load(outputs)["y"], np.load(bundle)["y"], rtol=1e-6)
     assert len(np.load(steps).files) >= 3

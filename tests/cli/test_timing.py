@@ -70,7 +70,7 @@ def test_bench_has_percentiles_and_throughput(tract: Call, model: Path, monkeypa
 
     monkeypatch.setattr("tract_core.cli.bench._measure", measured)
     result = tract(model, "bench", "--set", "B=2")
-    assert "2.500 ms a turn (median of 20; fastest 1.000, slowest 4.000) on reference" in result.stdout
+    assert "2.500 ms a turn (median of 20; fastest 1.000, slowest 4.000) on cpu" in result.stdout
     assert "75 % 4.000" in result.stdout
     assert "400 turns a second" in result.stdout
     assert "Warning: the turns differ by 120% of the median, which says little" in result.stderr
@@ -83,17 +83,18 @@ def test_bench_has_percentiles_and_throughput(tract: Call, model: Path, monkeypa
 def test_a_profile_is_sorted_and_has_shares_and_sums(tract: Call, model: Path) -> None:
     flags = ("dump", "--profile", "--set", "B=2", "--max-loops", "3")
     result = tract(model, *flags)
-    assert result.stderr == "measuring on reference, for up to 5 s (--max-time)\n"
+    assert result.stderr == "measuring on cpu, for up to 5 s (--max-time)\n"
     listing, sums = result.stdout.split("\n\n")[:2]
     shares = [float(line.split()[2]) for line in listing.splitlines()[1:]]
     assert shares == sorted(shares, reverse=True)
     assert sum(shares) == pytest.approx(100, abs=0.5)
     assert "100.0 %      3  all nodes" in sums
-    assert "a turn on reference (mean of 3 turns)" in result.stdout
+    assert "a turn on cpu (mean of 3 turns)" in result.stdout
 
 
 def test_a_profile_as_json(tract: Call, model: Path) -> None:
-    content = json.loads(tract(model, "dump", "--profile", "--json", "--set", "B=2").stdout)
+    flags = ("-r", "reference", "dump")
+    content = json.loads(tract(model, *flags, "--profile", "--json", "--set", "B=2").stdout)
     timed = [node for node in content["nodes"] if node["secs_per_iter"] is not None]
     total = sum(node["secs_per_iter"] for node in timed)
     assert content["profiling_info"]["secs_in_nodes"] == pytest.approx(total)
@@ -101,13 +102,13 @@ def test_a_profile_as_json(tract: Call, model: Path) -> None:
     assert sum(one["secs_per_iter"] for one in content["operators"]) == pytest.approx(total)
     assert sum(one["nodes"] for one in content["operators"]) == len(timed)
     ids = [node["qualified_id"][1] for node in content["nodes"]]
-    assert ids == [node["qualified_id"][1] for node in json.loads(tract(model, "dump", "--json").stdout)["nodes"]]
+    assert ids == [node["qualified_id"][1] for node in json.loads(tract(model, *flags, "--json").stdout)["nodes"]]
 
 
 @pytest.mark.parametrize("command", ["run", "bench", "dump", "dump --profile"])
 def test_a_chrome_trace(tract: Call, model: Path, tmp_path: Path, command: str) -> None:
     path = tmp_path / "trace.json"
-    result = tract(model, *command.split(), "-R", "--set", "B=2", "--chrome-trace", path)
+    result = tract(model, "-r", "reference", *command.split(), "-R", "--set", "B=2", "--chrome-trace", path)
     assert result.exit_code == 0, result.output
     events = json.loads(path.read_text())["traceEvents"]
     spans = [event for event in events if event["ph"] == "X"]

@@ -79,7 +79,9 @@ class CpuPlan:
             number: self._shape_of(number) for number in range(len(model.outputs)) if number not in self.lent
         }
         self.input_types = (
-            [model.outlet_fact(outlet).datum_type.storage.numpy for outlet in model.inputs] if native else []
+            [model.outlet_fact(outlet).datum_type.storage.numpy for outlet in model.inputs]
+            if self.runs_in_one_call
+            else []
         )
         self.inner_turns = [
             (Turn(body, host_nodes(body)), runs, self.by_number[one.node].place)

@@ -58,7 +58,7 @@ def tract_api_version() -> str:
 @hookimpl
 def tract_runtimes() -> Mapping[str, RuntimeOffer]:
     """The compiling runtime."""
-    return {"cpu": RuntimeOffer("tract_cpu.runtime:CpuRuntime", rank=None)}
+    return {"cpu": RuntimeOffer("tract_cpu.runtime:CpuRuntime", rank=100)}
 
 
 @hookimpl

@@ -49,9 +49,7 @@ def test_into_runnable_consumes(affine: Maker) -> None:
     model = affine()
     runnable = model.into_runnable()
     assert runnable.run([X])[0].to_numpy().tolist() == Y
-    message = (
-        r"this Model was consumed by Runtime\.prepare \(runtime 'reference'\) and is empty now\n  hint: load it again"
-    )
+    message = r"this Model was consumed by Runtime\.prepare \(runtime 'cpu'\) and is empty now\n  hint: load it again"
     for use in (
         model.input_count,
         model.output_names,

@@ -295,9 +295,9 @@ def test_a_failing_node_is_named() -> None:
 
 
 def test_representations(runnable: Runnable) -> None:
-    assert str(runnable) == repr(runnable) == "Runnable on reference (x: B,3,f32 -> y: B,3,f32; 5 nodes)"
+    assert str(runnable) == repr(runnable) == "Runnable on cpu (x: B,3,f32 -> y: B,3,f32; 5 nodes)"
     assert "<td>output</td><td>y</td>" in runnable._repr_html_()
-    assert dict(runnable.__rich_repr__())["runtime"] == "reference"
+    assert dict(runnable.__rich_repr__())["runtime"] == "cpu"
 
 
 @pytest.mark.parametrize(

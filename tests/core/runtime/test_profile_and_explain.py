@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tract_core import Model, Runnable
+from tract_core import Model, Runnable, runtime_for_name
 from tract_core.data import DatumType
 from tract_core.dims import evaluate, parse_dim
 from tract_core.errors import InputError, Unsupported
@@ -33,7 +33,7 @@ def make() -> Callable[[], Runnable]:
         b = model.add_const("b", np.ones((1, 1, 3), np.float32))
         (product,) = model.wire_node("product", EinSum(AxesMapping.parse("bsk,kn->bsn"), DatumType.F32), [x, w])
         model.set_outputs(model.wire_node("y", Add(), [product, b]))
-        return Model.from_typed(model).into_runnable()
+        return runtime_for_name("reference").prepare(Model.from_typed(model))
 
     return prepared
 
