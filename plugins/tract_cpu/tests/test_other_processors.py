@@ -1,0 +1,84 @@
+"""Kernels for processors that this machine is not: code that needs nothing but what such a processor has."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from tract_cpu.isa import ISAS, Isa
+from tract_cpu.kernels.conv import ConvPlan
+from tract_cpu.kernels.kernel import Kernel, KernelPlan
+from tract_cpu.kernels.matmul import MatMulPlan
+from tract_cpu.lower.program import NativeStep
+from tract_cpu.lower.select import lower
+from tract_cpu.native.library import module_text
+from tract_cpu.native.target import assembly
+
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.conv import Conv
+from tract_core.ops.pool_spec import DataFormat, PoolSpec, SameUpper
+from tract_core.plugins import default_registry
+from tract_core.runtime.host import host_nodes
+from tract_core.testing.conformance.selection import all_cases
+
+NEON = next(one for one in ISAS if one.name == "neon")
+
+OF_EACH_KIND = 6
+"""How many kernels of one kind are compiled."""
+
+
+def convolution(group: int) -> TypedModel:
+    """One whose weights are part of the model, as those of the core's cases are not."""
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("B,32,9,9,f32", model.symbols))
+    weights = model.add_const("weights", np.ones((32, 32 // group, 3, 3), "f4"))
+    bias = model.add_const("bias", np.ones(32, "f4"))
+    op = Conv(PoolSpec(DataFormat.NCHW, (3, 3), SameUpper()), group=group)
+    model.set_outputs(model.wire_node("conv", op, [x, weights, bias]))
+    return model
+
+
+def kernels(isa: Isa) -> dict[str, list[KernelPlan]]:
+    """Those of the core's cases, and of convolutions, by kind, in the order in which they come up."""
+    found: dict[str, dict[str, KernelPlan]] = defaultdict(dict)
+    registry = default_registry()
+    cases = [case.model(symbolic=True, registry=registry) for case in all_cases(registry)]
+    for model in [*cases, convolution(1), convolution(32)]:
+        for step in lower(model, host_nodes(model), isa).steps:
+            if isinstance(step, NativeStep):
+                found[step.kernel.name].setdefault(step.kernel.text(), step.kernel)
+    return {name: list(plans.values()) for name, plans in found.items()}
+
+
+def written(plan: KernelPlan, isa: Isa) -> str:
+    """What the processor is told."""
+
+    def emit(module: object) -> None:
+        k = Kernel(module, "kernel", isa)
+        plan.emit(k)
+        k.finish()
+
+    return assembly(module_text(emit), isa)
+
+
+@pytest.fixture(scope="module")
+def neon() -> dict[str, list[KernelPlan]]:
+    return kernels(NEON)
+
+
+def test_kernels_for_neon_call_nothing_that_is_not_there(neon) -> None:
+    assert {"map", "rows", "matmul", "conv", "pool", "gather"} <= neon.keys()
+    for name, plans in neon.items():
+        for plan in plans[:: max(len(plans) // OF_EACH_KIND, 1)]:
+            called = set(re.findall(r"^\s+bl?\s+([A-Za-z_]\w*)", written(plan, NEON), re.MULTILINE))
+            assert called <= {"memset", "memcpy"}, (name, plan.text())
+
+
+@pytest.mark.parametrize("kind", [MatMulPlan, ConvPlan])
+def test_products_for_neon_are_vectors_that_are_multiplied_and_added_at_once(neon, kind) -> None:
+    floats = [one for plans in neon.values() for one in plans if isinstance(one, kind) and "f32" in one.text()]
+    text = written(floats[0], NEON)
+    assert len(re.findall(r"^\s+fmla\s+v\d+\.4s", text, re.MULTILINE)) >= 16
