@@ -110,6 +110,38 @@ def test_masks_of_any_shape(isa: Isa, mask: tuple[int, ...]) -> None:
     same(plan.spawn().run(arrays)[0], expected(HEADS, arrays))
 
 
+@pytest.mark.parametrize("queries", [1, 2])
+@pytest.mark.parametrize("mask", [None, (1, 1, 1, "K"), (2, 3, "q", 1), (2, 1, "q", "K")], ids=str)
+def test_few_queries(isa: Isa, queries: int, mask: Sequence[object] | None) -> None:
+    """A step of decoding: queries one by one, with any number of keys; nothing but the keys is symbolic."""
+    forms = "bhqd,bhkd->bhqk", "bhqk,bhkd->bhqd"
+    facts = [f"2,3,{queries},64,f32", "2,3,K,64,f32", "2,3,K,32,f32"]
+    shown = None if mask is None else fact([queries if one == "q" else one for one in mask], DatumType.F32)
+    plan = CpuPlan(wired(forms, facts, mask=shown, kind=DatumType.F32), isa)
+    assert hows(plan)[-1] == "attention"
+    rng = np.random.default_rng(7)
+    for keys in (1, 2, 15, 16, 17, 100):
+        shapes = [(2, 3, queries, 64), (2, 3, keys, 64), (2, 3, keys, 32)]
+        arrays = [rng.standard_normal(shape).astype("f4") for shape in shapes]
+        if mask is not None:
+            shape = [{"q": queries, "K": keys}.get(one, one) for one in mask]
+            kept = np.where(rng.integers(0, 4, shape) > 0, 0.25, -np.inf)
+            kept[..., 0] = 0.5
+            arrays.append(kept.astype("f4"))
+        same(plan.spawn().run(arrays)[0], expected(forms, arrays))
+    arrays[0][0, 0, 0, 3], arrays[1][1, 2, 4], arrays[2][1, 0, 5, 7] = np.nan, np.inf, -np.inf
+    same(plan.spawn().run(arrays)[0], expected(forms, arrays))
+
+
+def test_a_query_without_keys(isa: Isa) -> None:
+    plan = CpuPlan(
+        wired(("hd,hkd->hk", "hk,hkd->hd"), ["2,16,f32", "2,K,16,f32", "2,K,16,f32"], kind=DatumType.F32), isa
+    )
+    assert hows(plan) == ["attention"]
+    arrays = [np.ones(shape, "f4") for shape in ((2, 16), (2, 0, 16), (2, 0, 16))]
+    same(plan.spawn().run(arrays)[0], np.zeros((2, 16)))
+
+
 def test_what_is_no_number_reaches_its_query_alone(isa: Isa) -> None:
     rng = np.random.default_rng(3)
     queries, keys, values = (rng.standard_normal((size, 6)).astype("f4") for size in (35, 20, 20))

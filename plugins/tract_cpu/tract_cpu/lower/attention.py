@@ -7,8 +7,9 @@ come later than the scores.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.model.graph import OutletId
@@ -16,14 +17,23 @@ from tract_core.ops.binary import Sub
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Exp
 from tract_core.ops.softmax import Softmax
+from tract_cpu.isa import Isa
 from tract_cpu.kernels.attention import AttentionPlan, attention_tile
 from tract_cpu.kernels.expressions import Apply, Expression, element_of
+from tract_cpu.kernels.matmul import Tile
+from tract_cpu.kernels.query import QueryPlan
 from tract_cpu.language.types import ElementType
 from tract_cpu.lower.fusion import Chain
-from tract_cpu.lower.loops import collapsed
+from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import Lowering, Site
 from tract_cpu.lower.program import Argument, NativeStep
-from tract_cpu.lower.views import View
+from tract_cpu.lower.views import Address, View
+
+FEW: Final = 2
+"""From one part in so many of a vector on, queries are computed side by side."""
+
+MOST_VECTORS: Final = 16
+"""How many vectors a key or a value may take whose queries are computed one by one."""
 
 Sizes = dict[str, Dim]
 Strides = dict[str, Dim]
@@ -34,8 +44,9 @@ class Attention:
     """What was found. Axes have names, the same in all tensors.
 
     ``factors``: the outlets of queries, keys and values; ``terms``: the names of their axes, of the scores and of the
-    result. ``query``, ``key``: the axes of the scores that tell queries and keys apart; ``depth``, ``width``: those
-    that are summed over in the first product, and that only values have; none where these have size 1.
+    result. ``query``, ``key``: the axes of the scores that tell queries and keys apart, the first one empty where
+    queries are few, and computed one by one; ``depth``, ``width``: those that are summed over in the first product, and
+    that only values have; none where these have size 1.
     """
 
     chain: Chain
@@ -138,27 +149,34 @@ def _checked(lowering: Lowering, found: Attention) -> Attention | None:
     queries, keys, values = moving
     scores, result = set(found.terms[3]), set(found.terms[4])
     depth, width = (queries | keys) - scores, values - scores
-    alone = [name for name in found.terms[3] if name in queries - keys - values]
+    if len(depth) > 1 or len(width) > 1 or not depth <= queries & keys or not width <= result:
+        return None
     summed_too = (scores - {found.key} - result) & (queries | keys | values)
-    if (
-        not alone
-        or len(depth) > 1
-        or len(width) > 1
-        or not depth <= queries & keys
-        or not width <= result
-        or summed_too
-    ):
+    if summed_too or found.key not in keys & values:
         return None
-    query = alone[-1]
+    found = replace(found, depth=next(iter(depth), None), width=next(iter(width), None))
+    alone = [name for name in found.terms[3] if name in queries - keys - values]
     lanes = attention_tile(lowering.isa, found.chain.expression.inputs[0]).lanes
-    few = isinstance(sizes[query], int) and int(sizes[query]) * 2 < lanes
-    if few or found.key not in keys & values:
+    count = sizes[alone[-1]] if alone else 1
+    if isinstance(count, int) and count * FEW < lanes:
+        return _with_operands(lowering, found, found.key) if _are_vectors(found, sizes, lanes) else None
+    return _with_operands(lowering, replace(found, query=alone[-1]), alone[-1])
+
+
+def _are_vectors(found: Attention, sizes: Sizes, lanes: int) -> bool:
+    """Whether keys and values are made of whole vectors, and results lie like these."""
+    lengths = [sizes[name] if name else 1 for name in (found.depth, found.width)]
+    whole = [isinstance(size, int) and 0 < size <= MOST_VECTORS * lanes and size % lanes == 0 for size in lengths]
+    return all(whole) and found.terms[4][-1] == found.width
+
+
+def _with_operands(lowering: Lowering, found: Attention, axis: str) -> Attention | None:
+    """The attention, with operands of the scores that lie along an axis, in which vectors go."""
+    place = found.terms[3].index(axis)
+    operands = tuple(_along(lowering, view, place) for view in found.chain.operands)
+    if any(view.strides[place] not in {0, 1} for view in operands):
         return None
-    operands = tuple(_along(lowering, view, found.terms[3].index(query)) for view in found.chain.operands)
-    if any(view.strides[found.terms[3].index(query)] not in {0, 1} for view in operands):
-        return None
-    chain = replace(found.chain, operands=operands)
-    return replace(found, chain=chain, query=query, depth=next(iter(depth), None), width=next(iter(width), None))
+    return replace(found, chain=replace(found.chain, operands=operands))
 
 
 def _along(lowering: Lowering, view: View, axis: int) -> View:
@@ -174,32 +192,76 @@ def lower_attention(found: Attention, site: Site) -> None:
     views = [lowering.view(outlet) for outlet in found.factors]
     factors = [view for view in views if view is not None]
     assert len(factors) == len(views)  # kernels know the types
+    if not found.query:
+        axes = zip(factors, found.terms, (found.depth, found.depth, found.width), strict=False)
+        factors = [_along(lowering, view, term.index(axis)) for view, term, axis in axes if axis]
     result = lowering.new(site.outlet)
-    scores = found.chain.operands
-    terms = [*found.terms[:3], *(found.terms[3] for _ in scores), found.terms[4]]
-    at = [_strides(view, term) for view, term in zip([*factors, *scores, result], terms, strict=True)]
+    tensors = [*factors, *found.chain.operands, result]
+    terms = [*found.terms[:3], *(found.terms[3] for _ in found.chain.operands), found.terms[4]]
+    at = [_strides(view, term) for view, term in zip(tensors, terms, strict=True)]
     names = [name for name in found.terms[3] if name not in {found.query, found.key}]
     loops = collapsed([sizes.get(name, 1) for name in names], [[one.get(name, 0) for name in names] for one in at])
-    tile = attention_tile(lowering.isa, found.chain.expression.inputs[0])
-    along = tuple(one.get(found.query, 0) != 0 for one in at[3:-1])
-    kind = found.chain.expression.inputs[0]
-    plan = AttentionPlan(tile, kind, found.chain.expression, along, found.powers, result.element, len(loops))
-    queries, keys = sizes[found.query], sizes[found.key]
-    depth, width = (sizes[name] if name else 1 for name in (found.depth, found.width))
-    rows = ((found.query, found.depth), (found.key, found.depth), (found.key, found.width))
-    arguments: list[Argument] = [queries, keys, depth, width]
-    for view, strides, (row, step) in zip(factors, at, rows, strict=False):
-        arguments += [view.address, strides[row], strides.get(step or "", 0)]
-    for view, strides in zip(scores, at[3:-1], strict=True):
-        arguments += [view.address, strides.get(found.key, 0)]
-    arguments += [result.address, at[-1][found.query], at[-1].get(found.width or "", 0)]
-    for loop in loops:
-        arguments += [loop.size, *loop.strides]
     around = product([loop.size for loop in loops])
-    scratch = tile.lanes * (depth + keys + width) * plan.sums.bytes
-    work = around * queries * keys * (depth + width)
-    tasks = around * ceil_div(queries, tile.lanes)
-    site.add(NativeStep(plan, tuple(arguments), tasks, found.nodes, (result.storage,), scratch, work))
+    placed = _Placed(found, sizes, [view.address for view in tensors], at, loops, result.element)
+    step = placed.many(attention_tile(lowering.isa, placed.element)) if found.query else placed.few(lowering.isa)
+    depth, width = (sizes[name] if name else 1 for name in (found.depth, found.width))
+    work = around * sizes.get(found.query, 1) * sizes[found.key] * (depth + width)
+    site.add(replace(step, tasks=around * step.tasks, nodes=found.nodes, results=(result.storage,), work=work))
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """An attention whose tensors are placed: factors, further operands of the scores, and the result, in this order.
+
+    ``at``: how far apart neighbours along each axis are, for each tensor. ``loops``: around. ``result``: its type.
+    """
+
+    found: Attention
+    sizes: Sizes
+    addresses: Sequence[Address]
+    at: Sequence[Strides]
+    loops: Sequence[Loop]
+    result: ElementType
+
+    @property
+    def element(self) -> ElementType:
+        """The type of the factors."""
+        return self.found.chain.expression.inputs[0]
+
+    def many(self, tile: Tile) -> NativeStep:
+        """A call for all queries, whose tasks are vectors of them."""
+        found, at = self.found, self.at
+        along = tuple(one.get(found.query, 0) != 0 for one in at[3:-1])
+        expression, count = found.chain.expression, len(self.loops)
+        plan = AttentionPlan(tile, self.element, expression, along, found.powers, self.result, count)
+        queries, keys = self.sizes[found.query], self.sizes[found.key]
+        depth, width = (self.sizes[name] if name else 1 for name in (found.depth, found.width))
+        rows = ((found.query, found.depth), (found.key, found.depth), (found.key, found.width))
+        arguments: list[Argument] = [queries, keys, depth, width]
+        for address, strides, (row, step) in zip(self.addresses, at, rows, strict=False):
+            arguments += [address, strides[row], strides.get(step or "", 0)]
+        for address, strides in zip(self.addresses[3:-1], at[3:-1], strict=True):
+            arguments += [address, strides.get(found.key, 0)]
+        arguments += [self.addresses[-1], at[-1][found.query], at[-1].get(found.width or "", 0), *self._around()]
+        scratch = tile.lanes * (depth + keys + width) * plan.sums.bytes
+        return NativeStep(plan, tuple(arguments), ceil_div(queries, tile.lanes), (), (), scratch)
+
+    def few(self, isa: Isa) -> NativeStep:
+        """A call for queries one by one."""
+        found, at, lanes = self.found, self.at, isa.lanes(self.element.computed.bits)
+        along = tuple(one.get(found.key, 0) != 0 for one in at[3:-1])
+        depth, width = (int(self.sizes[name]) // lanes for name in (found.depth, found.width) if name)
+        kinds = (self.element, found.chain.expression, along, found.powers, self.result)
+        plan = QueryPlan(lanes, depth, width, *kinds, len(self.loops))
+        query, key, value, *further, result = self.addresses
+        keys = self.sizes[found.key]
+        arguments: list[Argument] = [keys, query, key, at[1][found.key], value, at[2][found.key], *further, result]
+        scratch = (keys + lanes) * plan.sums.bytes
+        return NativeStep(plan, (*arguments, *self._around()), 1, (), (), scratch)
+
+    def _around(self) -> Iterator[Argument]:
+        for loop in self.loops:
+            yield from (loop.size, *loop.strides)
 
 
 def _strides(view: View, term: Sequence[str]) -> Strides:
