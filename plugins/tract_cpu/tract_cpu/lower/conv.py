@@ -80,23 +80,13 @@ def lower_conv(op: Conv, site: Site) -> str | None:
     why = unfit(op, site)
     if why is not None:
         return why
-    data, layout = site.node.inputs[0], op.pool.data_format
-    shape = site.facts()[0].shape
-    axis = layout.c_axis(len(shape))
-    form = form_of(site.lowering, site.outlet, axis)
-    source = source_of(op, site, data, axis)
-    chain = form and chain_of(site, form)
-    weights = site.array(1)
-    if form is None or source is None or chain is None or weights is None:
+    parts = prepared(op, site)
+    if parts is None:
         return "the number of channels is not known, windows do not fit, or native code cannot read the data"
-    plans = enumerate(op.pool.plan(op, shape), start=layout.h_axis)
+    plans = enumerate(op.pool.plan(op, site.facts()[0].shape), start=op.pool.data_format.h_axis)
     windows = [(place, plan.window, plan.before) for place, plan in plans]
     axes = tuple(Axis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)
-    if axes and not isinstance(source.view.strides[axes[-1].place], int):
-        return "how far apart neighbours in a row lie is not known"
-    result = new_blocked(site.lowering, chain.outlet, form)
-    kernel = op.kernel_format.to_oihw(weights)
-    site.add(conv_step(site, Parts(form, axes, source, kernel, op.group, chain, result, layout.has_n)))
+    add_steps(site, parts, [conv_step(site, replace(parts, axes=axes))])
     return None
 
 
@@ -135,23 +125,73 @@ def unfit(op: Convolution, site: Site) -> str | None:
     element = site.result()
     if element is None:
         return f"native code does not know {x.datum_type.short}"
-    lanes = site.isa.lanes(element.computed.bits)
-    depthwise = counts == (op.group, 1)
-    if op.group > 1 and not depthwise and (counts[0] // op.group % lanes or counts[1] % lanes):
-        return "native code wants groups of whole blocks of channels"
     return None
 
 
-def source_of(op: Convolution, site: Site, data: OutletId, axis: int) -> Source | None:
-    """The data with the zeros around it that windows reach: in blocks, or, where there are few channels, as it lies."""
+def prepared(op: Convolution, site: Site) -> Parts | None:
+    """What a convolution or a deconvolution is made of, but for its axes; ``None`` where native code cannot read that.
+
+    Where groups do not fill whole blocks of channels, each gets blocks of its own; nothing behind is computed along.
+    """
+    lowering, layout, weights = site.lowering, op.pool.data_format, site.array(1)
+    axis, last = layout.c_axis(site.facts()[0].rank), layout.h_axis + op.pool.rank - 1
+    form = form_of(lowering, site.outlet, axis)
+    if form is None or weights is None:
+        return None
+    kernel = op.kernel_format.to_oihw(weights)
+    outputs, inputs = kernel.shape[0] // op.group, kernel.shape[1]
+    whole = op.group == 1 or (outputs, inputs) == (1, 1) or outputs % form.block == inputs % form.block == 0
+    if not whole:
+        form = replace(form, channels=op.group * -(-outputs // form.block) * form.block)
+    source = source_of(op, site, axis, 0 if whole else inputs)
+    chain = source and _biased(site, form, 1 if whole else op.group)
+    if source is None or chain is None or (op.pool.rank and not isinstance(source.view.strides[last], int)):
+        return None
+    if whole:
+        chain = extended(lowering, chain, operands_in_blocks(lowering, form))
+        result = new_blocked(lowering, chain.outlet, form)
+    else:
+        shape = form.shape(site.node.facts[0].shape)
+        element = chain.expression.result
+        result = View.contiguous(lowering.room(product(shape) * element.bytes), element, shape)
+    return Parts(form, (), source, kernel, op.group, chain, result, layout.has_n)
+
+
+def add_steps(site: Site, parts: Parts, steps: Sequence[NativeStep]) -> None:
+    """Add the calls that compute the result, and copy it from blocks of the groups, where these have their own."""
     lowering = site.lowering
+    copies = [] if parts.chain.outlet in lowering.born_in_blocks else _ungrouped(site, parts)
+    *others, last = *steps, *copies
+    lowering.steps += [replace(step, nodes=()) for step in others]
+    site.add(replace(last, nodes=parts.chain.nodes))
+
+
+def _ungrouped(site: Site, parts: Parts) -> list[NativeStep]:
+    """The calls that put the channels of all groups one behind the other."""
+    plain, axis, groups = site.lowering.new(site.outlet), parts.form.axis, parts.groups
+    of_one = Form(axis + 1, parts.weights.shape[0] // groups, parts.form.block)
+    blocked, apart = (
+        view.shaped((*view.shape[:axis], groups, count, *view.shape[axis + 1 :]))
+        for view, count in ((parts.result, of_one.blocks), (plain, of_one.channels))
+    )
+    assert blocked is not None  # as the result of its kernel, it has no gaps
+    assert apart is not None  # nor has new memory
+    return [copy_step(out_of, into, site.isa, ()) for out_of, into in of_one.parts(blocked, apart)]
+
+
+def source_of(op: Convolution, site: Site, axis: int, apart: int) -> Source | None:
+    """The data with the zeros around it that windows reach: in blocks, or, where there are few channels, as it lies.
+
+    ``apart``: how many channels each group has, where these do not fill whole blocks, else 0.
+    """
+    lowering, data = site.lowering, site.node.inputs[0]
     form = form_of(lowering, data, axis)
     ends, start = ends_of(lowering, op, data), op.pool.data_format.h_axis
     if form is None or ends is None:
         return None
     rank = lowering.model.outlet_fact(data).rank
     border = tuple(ends[one - start] if start <= one < start + len(ends) else (0, 0) for one in range(rank))
-    if form.channels >= form.block or op.group > 1 or not lowering.is_plain(data):
+    if not apart and (form.channels >= form.block or op.group > 1 or not lowering.is_plain(data)):
         view = to_blocks(lowering, data, form, (*border, (0, 0)))
         return view and Source(view, form.block)
     plain = lowering.view(data)
@@ -161,17 +201,22 @@ def source_of(op: Convolution, site: Site, data: OutletId, axis: int) -> Source 
         wide = bordered(lowering, plain, border)
         lowering.steps.append(copy_step(plain, wide, site.isa, ()))
         plain = wide
-    return Source(replace(form, block=form.channels).cut(plain, 0, 1, form.channels), form.channels)
+    few = apart or form.channels
+    return Source(replace(form, block=few).cut(plain, 0, form.channels // few, few), few)
 
 
-def chain_of(site: Site, form: Form) -> Chain | None:
-    """The bias, and what is behind the convolution. The sum is the first operand, in the type in which it is summed."""
+def _biased(site: Site, form: Form, groups: int) -> Chain | None:
+    """The bias. The sum is the first operand, in the type in which it is summed.
+
+    ``groups``: how many have blocks of their own.
+    """
     lowering, element, array = site.lowering, site.result(), site.array(2)
     if array is None or element is None:
         return None
     shape = tuple(lowering.model.outlet_fact(site.outlet).shape)
-    padded = np.zeros(form.blocks * form.block, array.dtype)
-    padded[: form.channels] = array.reshape(-1)
+    outputs = np.broadcast_to(array.reshape(-1), (int(shape[form.axis]),)).reshape(groups, -1)
+    padded = np.zeros((groups, form.blocks * form.block // groups), array.dtype)
+    padded[:, : outputs.shape[1]] = outputs
     sizes = [form.blocks if place == form.axis else 1 for place in range(len(shape))]
     view = lowering.constant(padded.reshape(*sizes, form.block))
     bias = view and view.stretched(form.shape(shape))
@@ -179,8 +224,7 @@ def chain_of(site: Site, form: Form) -> Chain | None:
     if bias is None or add is None:
         return None
     expression = Expression((element.computed, element), (Apply(Add(), (0, 1), element, add.emit),))
-    start = Chain(expression, (bias,), site.outlet, (site.node.node,))
-    return extended(lowering, start, operands_in_blocks(lowering, form))
+    return Chain(expression, (bias,), site.outlet, (site.node.node,))
 
 
 def conv_step(site: Site, parts: Parts) -> NativeStep:

@@ -11,12 +11,10 @@ import numpy as np
 
 from tract_core.ops.deconv import Deconv
 from tract_core.plugins.tables import Rows
-from tract_cpu.lower.blocked import form_of
-from tract_cpu.lower.conv import Axis, Parts, chain_of, conv_step, source_of, unfit
+from tract_cpu.lower.conv import Axis, Parts, add_steps, conv_step, prepared, unfit
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.phases import Phase, phases
 from tract_cpu.lower.views import View
-from tract_cpu.lower.wholes import new_blocked
 
 ROWS = Rows()
 
@@ -30,27 +28,17 @@ def lower_deconv(op: Deconv, site: Site) -> str | None:
     why = unfit(op, site)
     if why is not None:
         return why
-    data, layout = site.node.inputs[0], op.pool.data_format
-    shape, weights = site.facts()[0].shape, site.array(1)
-    axis = layout.c_axis(len(shape))
+    shape, weights, start = site.facts()[0].shape, site.array(1), op.pool.data_format.h_axis
     by_axis = [phases(plan) for plan in op.pool.transposed_plan(op, shape, op.adjustments)]
     known = [one for one in by_axis if one is not None]
     if len(known) < len(by_axis) or prod(map(len, known)) > MOST_PHASES:
         return "what is cut off is not known, or the strides are too large"
     if weights is None or not np.isfinite(weights).all():
         return "native code multiplies zeros by weights, which must be finite for that"
-    form = form_of(site.lowering, site.outlet, axis)
-    source = source_of(op, site, data, axis)
-    chain = form and chain_of(site, form)
-    if form is None or source is None or chain is None:
+    whole = prepared(op, site)
+    if whole is None:
         return "the number of channels is not known, or native code cannot read the data"
-    if op.pool.rank and not isinstance(source.view.strides[layout.h_axis + op.pool.rank - 1], int):
-        return "how far apart neighbours in a row lie is not known"
-    result = new_blocked(site.lowering, chain.outlet, form)
-    whole = Parts(form, (), source, op.kernel_format.to_oihw(weights), op.group, chain, result, layout.has_n)
-    steps = [conv_step(site, _phase(whole, layout.h_axis, chosen)) for chosen in product(*known)]
-    site.lowering.steps += [replace(step, nodes=()) for step in steps[:-1]]
-    site.add(steps[-1])
+    add_steps(site, whole, [conv_step(site, _phase(whole, start, chosen)) for chosen in product(*known)])
     return None
 
 
