@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tract_cpu.isa import chosen
@@ -43,6 +46,34 @@ def test_weights_that_are_packed_are_copied_once_and_others_only_where_kernels_c
     x = rng.standard_normal((5, 40)).astype("f4")
     wanted = x.astype("f8") @ weights.astype("f8") + 1
     np.testing.assert_allclose(plan.spawn().run([x])[0], wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system does not say what is in memory")
+def test_pages_of_a_file_do_not_stay_in_memory_once_its_weights_are_packed(tmp_path: Path) -> None:
+    file = tmp_path / "weights"
+    content = np.random.default_rng(0).standard_normal(40 << 14).astype("f4")
+    file.write_bytes(bytes(100) + content.tobytes())
+    with file.open("rb") as opened:
+        mapped = mmap(opened.fileno(), 0, access=ACCESS_READ)
+    weights = np.frombuffer(memoryview(mapped)[100:], np.float32).reshape(40, -1)
+    found = TypedModel()
+    x = found.add_source("x", parse_typed_fact("M,40,f32", found.symbols))
+    w = found.add_const("w", weights)
+    found.set_outputs(found.wire_node("p", EinSum(AxesMapping.parse("mk,kn->mn"), DatumType.F32), [x, w]))
+    plan = CpuPlan(found, chosen(""))
+    assert _in_memory(file) < weights.nbytes / 4
+    rows = np.ones((2, 40), "f4")
+    np.testing.assert_allclose(plan.spawn().run([rows])[0], rows.astype("f8") @ weights, rtol=1e-3, atol=1e-3)
+    np.testing.assert_array_equal(weights.ravel()[:100], content[:100])  # it is read from the file again
+
+
+def _in_memory(file: Path) -> int:
+    """Bytes of a mapped file that are in memory."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    for line in lines:
+        if line.endswith(str(file)):
+            return next(int(one.split()[1]) << 10 for one in lines if one.startswith("Rss:"))
+    raise AssertionError(f"{file} is not mapped")
 
 
 def test_an_error_in_the_threads_that_arrange_constants_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -240,7 +240,8 @@ def conv_step(site: Site, parts: Parts) -> NativeStep:
     weights = site.lowering.made(
         (groups * -(-form.blocks // groups // vectors), run),
         source.element,
-        lambda: _packed(kernel, groups, width, parts.source.block),
+        lambda array: _packed(array, groups, width, parts.source.block),
+        kernel,
     )
     channel, column = source.strides[-1], loops[-1].strides[0]
     assert isinstance(column, int)  # the caller asked

@@ -276,7 +276,10 @@ class _Product:
             element, rows = (I32, ceil_div(depth.size, 2)) if in_pairs else (right.element, depth.size)
             shape = (count, ceil_div(column.size, tile.columns), rows, tile.columns)
             view = self.site.lowering.made(
-                shape, element, lambda: _panels(_paired(matrices) if in_pairs else matrices, tile.columns)
+                shape,
+                element,
+                lambda array: _panels(_paired(array) if in_pairs else array, tile.columns),
+                matrices,
             )
             return _Panels(view.address, product(shape[1:]), element, in_pairs)
         storage = self.site.lowering.room(count * each * right.element.bytes)

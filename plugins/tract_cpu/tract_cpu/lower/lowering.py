@@ -177,10 +177,10 @@ class Lowering:
         constants.append(array)
         return View.contiguous(Storage(Kind.CONSTANT, len(constants) - 1), element, array.shape)
 
-    def made(self, shape: Sequence[Dim], element: ElementType, make: Callable[[], Array]) -> View:
-        """An array that is part of the program, which another thread makes meanwhile; of this shape and type."""
+    def made(self, shape: Sequence[Dim], element: ElementType, make: Callable[[Array], Array], source: Array) -> View:
+        """An array that is part of the program, which another thread makes of one of the model; its shape and type."""
         constants = self.draft.constants
-        constants.append(self.draft.makers.start(make))
+        constants.append(self.draft.makers.start(make, source))
         return View.contiguous(Storage(Kind.CONSTANT, len(constants) - 1), element, shape)
 
     def new(self, outlet: OutletId) -> View:
