@@ -202,12 +202,13 @@ def _count(model: TypedModel, name: str, limit: TypedFact, begin: TypedFact, bod
     """The number of iterations: a fresh symbol, unless the limit is known and no condition can end the loop earlier."""
     if begin.constant is not None and not begin.constant.any():
         return 0
-    if begin.constant is not None and _never_ends(body) and limit.dims is not None:
+    if begin.constant is not None and never_ends(body) and limit.dims is not None:
         return dim_max(limit.dims[0], 0)
     return fresh_size(model, f"{name}_count")
 
 
-def _never_ends(body: TypedModel) -> bool:
+def never_ends(body: TypedModel) -> bool:
+    """Whether the condition that a body gives surely holds, so that only the number of iterations ends the loop."""
     condition = body.outlet_fact(body.outputs[0]).constant
     return condition is not None and bool(condition.all())
 
@@ -363,7 +364,7 @@ class LoopState:
         carried, others = list(inputs[2 : 2 + op.carried]), inputs[2 + op.carried :]
         last: list[Array] = []
         collected: list[list[Array]] = [[] for _ in op.body.outputs[1 + op.carried + op.last :]]
-        endless = _never_ends(op.body)
+        endless = never_ends(op.body)
         if going and endless:
             _check_limit(limit)
         body, iteration = self.plan.spawn(), op.body.outlet_fact(op.body.inputs[0])

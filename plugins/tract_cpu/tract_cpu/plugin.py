@@ -24,6 +24,7 @@ _LOWERED: Final = (
     "einsum",
     "gather",
     "if_then_else",
+    "loop",
     "one_hot",
     "pad",
     "pool",

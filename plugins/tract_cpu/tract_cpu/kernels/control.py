@@ -16,7 +16,7 @@ from typing import Final
 
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import BOOL, INDEX
+from tract_cpu.language.types import BOOL, INDEX, ElementType
 from tract_cpu.native.executor import FUEL, MEETING, NEXT, RESUME, STOPPED
 
 CONTROL: Final = -1
@@ -144,6 +144,73 @@ class JumpPlan:
     def emit(self, k: Kernel) -> None:
         """The step is the argument."""
         k.scratch(INDEX)[NEXT] = k.size()
+
+
+@dataclass(frozen=True, slots=True)
+class CountPlan:
+    """Tells a loop how many iterations it has. ``limit``: the type of their number; ``most``: how many there may be."""
+
+    limit: ElementType
+    most: int
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "count"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"count {self.limit.name} {self.most}"
+
+    def emit(self, k: Kernel) -> None:
+        """Where to say that there are too many; the number, a boolean without which there are none, and the loop."""
+        status, limit, begins, loop = k.memory(INDEX), k.memory(self.limit), k.memory(BOOL), k.memory(INDEX)
+        number = k.convert(limit[0], INDEX)
+        count = k.select(begins[0] & (number > 0), number, k.index(0))
+        loop[COUNT] = count
+        with k.when(count > self.most):
+            status[0] = k.index(1)
+
+
+@dataclass(frozen=True, slots=True)
+class EndPlan:
+    """Makes an iteration the last one where a boolean does not hold."""
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "end"
+
+    def text(self) -> str:
+        """All that it says."""
+        return "end"
+
+    def emit(self, k: Kernel) -> None:
+        """The boolean comes first, then the loop."""
+        goes_on, loop = k.memory(BOOL), k.memory(INDEX)
+        with k.when(~goes_on[0]):
+            loop[COUNT] = loop[INDEX_NOW] + 1
+
+
+@dataclass(frozen=True, slots=True)
+class NumberPlan:
+    """Writes the number of the iteration, as an element of a type."""
+
+    element: ElementType
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "number"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"number {self.element.name}"
+
+    def emit(self, k: Kernel) -> None:
+        """The loop comes first, then where to write."""
+        loop, target = k.memory(INDEX), k.memory(self.element)
+        target[0] = k.convert(loop[INDEX_NOW], self.element)
 
 
 @contextmanager

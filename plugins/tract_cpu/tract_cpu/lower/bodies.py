@@ -7,14 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tract_core.dims import Dim
+from tract_core.dims import Dim, comparison
 from tract_core.errors import TractError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import host_nodes
+from tract_cpu.kernels.control import CONTROL, WORK_ALONE, BeginPlan, RepeatPlan
 from tract_cpu.lower.copies import copy_step
-from tract_cpu.lower.lowering import Site
-from tract_cpu.lower.program import HostStep, Inlined, ViewStep
+from tract_cpu.lower.lowering import Lowering, Site
+from tract_cpu.lower.program import ArgumentPlace, HostStep, Inlined, Loop, NativeStep, StepNumber, ViewStep
 from tract_cpu.lower.select import visited
 from tract_cpu.lower.views import Storage, View
 
@@ -51,7 +52,7 @@ def add_body(
             homes.setdefault(target.outlet, target.view.storage)
     lowering, first = site.lowering.inside(body, homes), len(site.lowering.steps)
     for outlet, view in inputs.items():
-        lowering.place(outlet, view)
+        lowering.place(outlet, replace(view, shape=tuple(body.outlet_fact(outlet).shape)))
     try:
         nodes = host_nodes(body)
     except TractError as error:
@@ -81,3 +82,27 @@ def done(site: Site, how: str, first: int, inputs: Sequence[View], bodies: Seque
     lowering.steps.append(ViewStep((site.node.node,), held))
     last = len(lowering.steps) - 1
     lowering.draft.inlined.append(Inlined(site.node.node, (), how, first, last, tuple(bodies)))
+
+
+def begin_loop(lowering: Lowering) -> int:
+    """Add the step before the first one of a loop. Returns its place."""
+    first = len(lowering.steps)
+    lowering.draft.loops.append(Loop(first, first))
+    lowering.steps.append(NativeStep(BeginPlan(), (), CONTROL, (), ()))
+    return first
+
+
+def repeat(lowering: Lowering, number: int, count: Dim) -> None:
+    """End a loop, by its number. Its work counts as often as it is done, where threads share it."""
+    steps, first, last = lowering.steps, lowering.draft.loops[number].first, len(lowering.steps)
+    work: Dim = 0
+    for step in steps[first + 1 :]:
+        work = work + (step.work if isinstance(step, NativeStep) else 0)
+    times = count * comparison(work, ">=", WORK_ALONE)
+    for place in range(first + 1, last):
+        step = steps[place]
+        steps[place] = replace(step, work=step.work * times) if isinstance(step, NativeStep) else step
+    steps.append(NativeStep(RepeatPlan(), (ArgumentPlace(first, 0),), CONTROL, (), ()))
+    arguments = (count, StepNumber(first + 1), StepNumber(last + 1), work, 0, 0)
+    steps[first] = NativeStep(BeginPlan(), arguments, CONTROL, (), ())
+    lowering.draft.loops[number] = Loop(first, last)

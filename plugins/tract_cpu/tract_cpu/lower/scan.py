@@ -10,18 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from tract_core.dims import Dim, comparison, product
+from tract_core.dims import product
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.ops.scan import FullOutput, Scan, ScannedInput, StateInput
 from tract_core.plugins.tables import Rows
-from tract_cpu.kernels.control import CONTROL, WORK_ALONE, BeginPlan, BranchPlan, RepeatPlan
+from tract_cpu.kernels.control import CONTROL, BranchPlan
 from tract_cpu.language.types import BOOL
-from tract_cpu.lower.bodies import Target, Unfit, add_body, body_with, done
+from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, repeat
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.places import Move, Part
-from tract_cpu.lower.program import ArgumentPlace, Kept, Loop, NativeStep, StepNumber
+from tract_cpu.lower.program import Kept, NativeStep, StepNumber
 from tract_cpu.lower.views import Kind, Storage, View
 
 ROWS = Rows()
@@ -66,11 +66,9 @@ class _Scan:
         kept = self._begin_with()
         targets = self._targets()
         given = dict(zip(self.body.inputs, [self._seen(slot) for slot in range(len(self.inputs))], strict=True))
-        first = len(lowering.steps)
-        lowering.draft.loops.append(Loop(first, first))
-        lowering.steps.append(NativeStep(BeginPlan(), (), CONTROL, (), ()))
+        begin_loop(lowering)
         add_body(self.site, 0, self.body, given, targets)
-        self._repeat(first)
+        repeat(lowering, self.number, self.count)
         for place, slot in enumerate(op.state_outputs):
             last, pair = op.outputs[slot].last, self.states[place]
             state = pair.part(0, self.count - self.count // 2 * 2, 1).shaped(pair.shape[1:])
@@ -80,21 +78,6 @@ class _Scan:
         if kept:
             self._copy(self._constant(np.ones((), np.bool_)), self._begun())
         done(self.site, "loop", begin, self.inputs, [(self.body, self.count)])
-
-    def _repeat(self, first: int) -> None:
-        """The end of the loop. Its work counts as often as it is done, where threads share it."""
-        steps, last = self.lowering.steps, len(self.lowering.steps)
-        work: Dim = 0
-        for step in steps[first + 1 :]:
-            work = work + (step.work if isinstance(step, NativeStep) else 0)
-        times = self.count * comparison(work, ">=", WORK_ALONE)
-        for place in range(first + 1, last):
-            step = steps[place]
-            steps[place] = replace(step, work=step.work * times) if isinstance(step, NativeStep) else step
-        steps.append(NativeStep(RepeatPlan(), (ArgumentPlace(first, 0),), CONTROL, (), ()))
-        arguments = (self.count, StepNumber(first + 1), StepNumber(last + 1), work, 0, 0)
-        steps[first] = NativeStep(BeginPlan(), arguments, CONTROL, (), ())
-        self.lowering.draft.loops[self.number] = Loop(first, last)
 
     # ---- state
 
@@ -145,9 +128,8 @@ class _Scan:
         mapping = self.op.inputs[slot]
         if isinstance(mapping, StateInput):
             return self._place(self.states[self.op.state_inputs.index(slot)], 0)
-        view = self._in_full(slot)
         if not isinstance(mapping, ScannedInput):
-            return view
+            return self.inputs[slot]
         chunk = abs(mapping.chunk)
         whole = self._whole_slices(self.inputs[slot], mapping.axis, mapping.chunk)
         return self._slice(whole, mapping.axis, chunk, backward=mapping.chunk < 0)

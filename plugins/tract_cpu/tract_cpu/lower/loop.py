@@ -1,0 +1,111 @@
+"""Loops that end when a condition says so, as steps that are done again and again.
+
+What iterations hand on lies where the loop gives it at the end. An iteration writes it elsewhere, as it may still read
+what was handed to it, and it is copied when the iteration is done.
+"""
+
+from __future__ import annotations
+
+from tract_core.dims import Dim, product, symbols_of
+from tract_core.errors import FactError
+from tract_core.model.graph import OutletId
+from tract_core.ops.loop import MAX_ITERATIONS, Loop, never_ends
+from tract_core.plugins.tables import Rows
+from tract_cpu.kernels.control import CountPlan, EndPlan, NumberPlan
+from tract_cpu.language.types import BOOL, ElementType
+from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, repeat
+from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.places import Move, Part
+from tract_cpu.lower.program import STATUS, ArgumentPlace, NativeStep
+from tract_cpu.lower.views import View
+
+ROWS = Rows()
+
+_NO_LIMIT = (1 << 63) - 1
+
+
+@ROWS.row(CPU, Loop)
+def lower_loop(op: Loop, site: Site) -> str | None:
+    """A loop of native steps, where all nodes of the body are native, and no size changes."""
+    site.known_inputs()  # those that are only there in another form are brought into this one before the loop
+    try:
+        site.lowering.attempt(lambda: _Loop(op, site).lower())
+    except Unfit as error:
+        return str(error)
+    return None
+
+
+class _Loop:
+    """A loop that is about to become steps."""
+
+    def __init__(self, op: Loop, site: Site) -> None:
+        """Raises Unfit where the host has to run the loop."""
+        self.op, self.site, self.lowering = op, site, site.lowering
+        self.inputs = site.known_inputs()
+        try:
+            self.body = body_with(op.body, op.sizes(site.facts()))
+        except FactError as error:
+            raise Unfit(f"sizes do not fit: {error.problem}") from None
+        if op.last:
+            raise Unfit("its first iteration is given something else than those that follow")
+        if len(self.body.conditions):
+            raise Unfit("its body wants something of sizes, which only counts where an iteration runs")
+        given, outlets = self.lowering.given, [*self.body.inputs, *self.body.outputs]
+        if any(not self.body.outlet_fact(outlet).shape.symbols() <= given for outlet in outlets):
+            raise Unfit("sizes change from one iteration to the next")
+        self.number = len(self.lowering.draft.loops)
+        slots = range(len(site.node.facts))
+        self.outputs = [self.lowering.new(OutletId(site.node.node, slot)) for slot in slots]
+
+    def lower(self) -> None:
+        """Add the steps. Raises Unfit."""
+        lowering, op, body = self.lowering, self.op, self.body
+        start = len(lowering.steps)
+        carried = self.outputs[: op.carried]
+        for value, output in zip(self.inputs[2 : 2 + op.carried], carried, strict=True):
+            self._copy(value, output)
+        limit, begins = self.inputs[:2]
+        first = len(lowering.steps) + 1
+        most = MAX_ITERATIONS if never_ends(op.body) else _NO_LIMIT
+        arguments = (STATUS, limit.address, begins.address, ArgumentPlace(first, 0))
+        lowering.steps.append(NativeStep(CountPlan(limit.element, most), arguments, 1, (), ()))
+        begin_loop(lowering)
+        condition, number = self._room(BOOL, ()), self._number(first)
+        later = [self._room(view.element, view.shape) for view in carried]
+        targets = [] if never_ends(op.body) else [Target(body.outputs[0], condition)]
+        targets += [Target(outlet, view) for outlet, view in zip(body.outputs[1:], later, strict=False)]
+        collected = zip(body.outputs[1 + op.carried :], self.outputs[op.carried :], strict=True)
+        targets += [Target(outlet, self._slice(whole)) for outlet, whole in collected]
+        given = dict(zip(body.inputs, [number, *carried, *self.inputs[2 + op.carried :]], strict=True))
+        add_body(self.site, 0, body, given, targets)
+        for value, output in zip(later, carried, strict=True):
+            self._copy(value, output)
+        if not never_ends(op.body):
+            lowering.steps.append(NativeStep(EndPlan(), (condition.address, ArgumentPlace(first, 0)), 1, (), ()))
+        known = symbols_of(op.count) <= lowering.given
+        repeat(lowering, self.number, op.count if known else 1)
+        done(self.site, "loop", start, self.inputs, [(body, 1)])
+
+    def _number(self, first: int) -> View:
+        """Where the number of the iteration is."""
+        fact = self.body.outlet_fact(self.body.inputs[0])
+        element = self.lowering.element(fact.datum_type.storage)
+        assert element is not None  # an integer
+        number = self._room(element, tuple(fact.shape))
+        arguments = (ArgumentPlace(first, 0), number.address)
+        self.lowering.steps.append(NativeStep(NumberPlan(element), arguments, 1, (), (number.storage,)))
+        return number
+
+    def _slice(self, whole: View) -> View:
+        """The place of what an iteration gives, in what all of them give."""
+        size = product(whole.shape[1:])
+        move = Move(self.number, size * whole.element.bytes)
+        part = self.lowering.part(Part(whole.storage, 0, whole.element.bytes, move))
+        return View.contiguous(part, whole.element, whole.shape[1:])
+
+    def _room(self, element: ElementType, shape: tuple[Dim, ...]) -> View:
+        return View.contiguous(self.lowering.room(product(shape) * element.bytes), element, shape)
+
+    def _copy(self, source: View, target: View) -> None:
+        self.lowering.steps.append(copy_step(source, target, self.site.isa, ()))
