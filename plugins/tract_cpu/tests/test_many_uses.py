@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -218,6 +217,8 @@ def test_two_processes_that_fill_the_cache_at_once(tmp_path: Path) -> None:
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource", reason="the system has no such limits")
+
     def full() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 

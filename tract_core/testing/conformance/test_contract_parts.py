@@ -15,7 +15,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.registry import Registry
 from tract_core.runtime.explain import Explanation, is_constant
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
-from tract_core.runtime.protocol import ObservablePlan, TimedPlan, running_model
+from tract_core.runtime.protocol import MeasuringPlan, ObservablePlan, TimedPlan, running_model
 from tract_core.testing.checks import Bench
 from tract_core.testing.conformance.models import ones, picked_inside, sum_of_exponentials
 from tract_core.testing.conformance.selection import pytest_generate_tests
@@ -86,3 +86,12 @@ def test_timings_are_of_the_nodes_that_run(bench: Bench) -> None:
     assert {node for path, node in wanted if not path} == {node for path, node in timed if not path}
     assert max(timed.values()) == 1
     assert all(one.start >= 0 and one.seconds >= 0 for one in timings)
+
+
+def test_ceilings_are_rates(bench: Bench) -> None:
+    """Of a plan that measures what the machine can do: operations and bytes a second, both more than none."""
+    plan = bench.runtime.prepare(sum_of_exponentials(bench.registry))
+    if isinstance(plan, MeasuringPlan):
+        found = plan.ceilings()
+        assert 0 < found.operations_per_s < float("inf")
+        assert 0 < found.bytes_per_s < float("inf")
