@@ -13,6 +13,7 @@ from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
+from tract_core.ops.axis import AddAxis
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.softmax import Softmax
@@ -184,6 +185,28 @@ def test_softmax_along_the_other_axis_and_scores_that_others_read(isa: Isa) -> N
     shown = CpuPlan(model, isa)
     assert "attention" not in hows(shown)
     same(shown.spawn().run(arrays)[0], expected(PLAIN, arrays))
+
+
+def test_masks_may_come_later_than_products(isa: Isa) -> None:
+    """The mask of the scores, and values, are computed by nodes that come behind the first product."""
+    model = TypedModel()
+    facts = ["20,8,f32", "9,8,f32", "9,8,f32", "9,f32"]
+    queries, keys, values, mask = (model.add_source(f"x{n}", parse_typed_fact(one)) for n, one in enumerate(facts))
+    half, one = (model.add_const(f"c{n}", np.full((1, 1), number, "f4")) for n, number in enumerate((0.5, -1.0)))
+    (scores,) = model.wire_node("scores", EinSum(AxesMapping.parse("qd,kd->qk"), DatumType.F32), [queries, keys])
+    (scores,) = model.wire_node("scaled", Mul(), [scores, half])
+    (mask,) = model.wire_node("row", AddAxis(0), [mask])
+    (mask,) = model.wire_node("negated", Mul(), [mask, one])
+    (scores,) = model.wire_node("masked", Add(), [scores, mask])
+    (shares,) = model.wire_node("shares", Softmax((1,)), [scores])
+    (values,) = model.wire_node("doubled", Add(), [values, values])
+    mix = EinSum(AxesMapping.parse("qk,kd->qd"), DatumType.F32)
+    model.set_outputs(model.wire_node("mixed", mix, [shares, values]))
+    plan = CpuPlan(model, isa)
+    assert hows(plan).count("attention") == 1
+    rng = np.random.default_rng(8)
+    arrays = [rng.standard_normal(shape).astype("f4") for shape in ((20, 8), (9, 8), (9, 8), (9,))]
+    same(plan.spawn().run(arrays)[0], expected(PLAIN, [*arrays[:2], 2 * arrays[2], -arrays[3][None]]))
 
 
 def test_threads_change_no_bit(isa: Isa) -> None:

@@ -1,8 +1,8 @@
 """Attention, found in a model: two products with a softmax in between, along an axis that the second one sums over.
 
 Nothing but that form counts: which axes there are besides, in which order, and which operators stand between the first
-product and the softmax, is up to the model. The nodes before the second product are put off until it, as its values may
-come later than the scores.
+product and the softmax, is up to the model. The nodes before the second product wait for it, as masks and values may
+come later than the first one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tract_core.ops.elementwise import Exp
 from tract_core.ops.softmax import Softmax
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.attention import AttentionPlan, attention_tile
-from tract_cpu.kernels.expressions import Apply, Expression, element_of
+from tract_cpu.kernels.expressions import ELEMENTS, Apply, Expression, element_of
 from tract_cpu.kernels.matmul import Tile
 from tract_cpu.kernels.query import QueryPlan
 from tract_cpu.language.types import ElementType
@@ -58,6 +58,25 @@ class Attention:
     depth: str | None
     width: str | None
     powers: Expression
+
+
+def waits(site: Site) -> bool:
+    """Whether a product waits for that which mixes values by its softmax, if there is one: so a mask may come later."""
+    lowering, model, number = site.lowering, site.lowering.model, site.node.node
+    if number in lowering.waiting:
+        return False
+    nodes, elements = [number], model.registry[ELEMENTS]
+    while (reader := _only_reader(lowering, OutletId(nodes[-1]))) is not None:
+        nodes.append(reader)
+        if isinstance(model.nodes[reader].op, Softmax):
+            last = _only_reader(lowering, OutletId(reader))
+            if last is None or not isinstance(model.nodes[last].op, EinSum):
+                return False
+            lowering.wait(nodes, last)
+            return True
+        if elements.find(type(model.nodes[reader].op)) is None:
+            return False
+    return False
 
 
 def attention_behind(op: EinSum, site: Site, chain: Chain) -> Attention | None:

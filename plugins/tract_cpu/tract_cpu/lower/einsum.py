@@ -15,7 +15,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.matmul import MatMulPlan, PackPlan, Tile, tile_for
 from tract_cpu.language.types import I16, I32, ElementType
-from tract_cpu.lower.attention import attention_behind, lower_attention
+from tract_cpu.lower.attention import attention_behind, lower_attention, waits
 from tract_cpu.lower.conv import lower_pointwise
 from tract_cpu.lower.fusion import Chain, chain_after
 from tract_cpu.lower.loops import Loop, collapsed
@@ -34,6 +34,8 @@ _ANY_ELEMENT = 8
 @ROWS.row(CPU, EinSum)
 def lower_einsum(op: EinSum, site: Site) -> str | None:
     """A product of two matrices, or of many pairs of them."""
+    if waits(site):
+        return None
     why, element = _unfit(op, site), site.result()
     if why is not None or element is None:
         return why or f"native code does not know {op.acc.short}"

@@ -88,6 +88,10 @@ class Lowering:
         self.taken: set[int] = set()
         self.later: dict[int, Callable[[Site], None]] = {}
         """What computes a node together with some before it, when its turn comes."""
+        self.waiting: set[int] = set()
+        """Nodes that are lowered when the turn of another one comes."""
+        self.awaited: dict[int, list[int]] = {}
+        """Those others, with the nodes that wait for them."""
         self.blocked: dict[OutletId, Blocked] = {}
         """Tensors that are there in blocks of channels."""
         self.born_in_blocks: dict[OutletId, Blocked] = {}
@@ -210,6 +214,11 @@ class Lowering:
     def kept_so_far(self) -> int:
         """How many storages stay from turn to turn."""
         return sum(1 + len(one.tensors) for one in self.draft.kept)
+
+    def wait(self, nodes: Sequence[int], last: int) -> None:
+        """Have nodes lowered, in this order, right before another one that comes later."""
+        self.waiting.update(nodes)
+        self.awaited[last] = list(nodes)
 
     def put_off(self, nodes: Sequence[int], lower: Callable[[Site], None]) -> None:
         """Have nodes computed together where the last of them stands, for which ``lower`` adds the step."""

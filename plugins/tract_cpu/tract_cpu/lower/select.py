@@ -31,7 +31,7 @@ def lower(model: TypedModel, nodes: Sequence[HostNode], isa: Isa) -> Program:
 def visited(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[tuple[HostNode, str]]:
     """Lower nodes, in order of execution. Gives those that native code cannot compute, with the reason."""
     table = lowering.model.registry[CPU]
-    for node in nodes:
+    for node in _in_turn(lowering, nodes):
         if node.node in lowering.taken or lowering.constant_array(OutletId(node.node)) is not None:
             continue
         if node.node in lowering.later:
@@ -48,3 +48,12 @@ def visited(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[tuple[Hos
             why = f"sizes do not fit: {error.problem}"
         if why is not None:
             yield node, why
+
+
+def _in_turn(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[HostNode]:
+    """The nodes in order; those that wait for another one right before that one."""
+    by_number = {node.node: node for node in nodes}
+    for node in nodes:
+        if node.node not in lowering.waiting:
+            yield from (by_number[number] for number in lowering.awaited.get(node.node, ()))
+            yield node
