@@ -221,6 +221,16 @@ def densenet(net: Net, x: str) -> str:
     return net.classes(net.relu(x), 1000)
 
 
+def grouped(net: Net, x: str) -> str:
+    """Layers of 32 groups of 4 channels, and of 4 groups of 32."""
+    x = net.relu(net.conv(x, 64, (7, 7), 4, pads=[3] * 4))
+    for group in (32, 32, 4, 4):
+        y = net.relu(net.conv(x, 128, (1, 1)))
+        y = net.conv(net.relu(net.conv(y, 128, (3, 3), group=group)), 256, (1, 1))
+        x = net.relu(net.add("Add", y, x) if net.channels[x] == net.channels[y] else y)
+    return net.classes(x, 1000)
+
+
 def causal_depthwise(net: Net, x: str) -> str:
     x = net.conv(x, 128, (1,))
     for number in range(8):
@@ -265,6 +275,7 @@ NETS: dict[str, tuple[Callable[[Net, str], str], list[int]]] = {
     "unet_resized": (unet_resized, [1, 3, 160, 160]),
     "squeezenet": (squeezenet, [1, 3, 224, 224]),
     "densenet": (densenet, [1, 3, 160, 160]),
+    "grouped": (grouped, [1, 3, 224, 224]),
     "causal_depthwise": (causal_depthwise, [1, 40, 400]),
     "wavenet": (wavenet, [1, 20, 200]),
     "speech_encoder": (speech_encoder, [1, 1, 16000]),

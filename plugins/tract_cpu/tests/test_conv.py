@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from tract_cpu.isa import Isa
+from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.plan import CpuPlan
 
 from tract_core.data import DatumType
@@ -248,3 +249,18 @@ def test_convolutions_of_integers_wrap_around_as_the_references(isa: Isa, shape:
     plan = CpuPlan(wired(shape, weights, bias, str(fact)), isa)
     assert all(placement.how != "numpy" for placement in plan.explain().placements)
     np.testing.assert_array_equal(plan.spawn().run([x])[0], reference(shape.op, x, weights, bias))
+
+
+def test_long_rows_are_cut_into_pieces_for_which_all_channels_are_computed(isa: Isa) -> None:
+    """A product over channels at 2,688 positions: more tasks than output channels, and the result is the same."""
+    rng = np.random.default_rng(0)
+    x, weights = rng.standard_normal((2, 80, 48, 56)).astype("f4"), rng.standard_normal((48, 80)).astype("f4")
+    model = TypedModel()
+    inputs = [model.add_source("x", TypedFact.of(DatumType.F32, x.shape)), model.add_const("w", weights)]
+    model.set_outputs(model.wire_node("product", EinSum(AxesMapping.parse("nchw,oc->nohw"), DatumType.F32), inputs))
+    plan = CpuPlan(model, isa)
+    (step,) = [step for step in plan.layout.steps if step.nodes]
+    assert isinstance(step.kernel, ConvPlan)
+    runs = -(-48 // (step.kernel.vectors * step.kernel.lanes))
+    assert int(step.tasks) > 2 * runs
+    same(plan.spawn().run([x])[0], np.einsum("nchw,oc->nohw", x.astype("f8"), weights.astype("f8")), 80)

@@ -32,7 +32,8 @@ class ConvPlan:
     elements apart, where that is known now; ``column_step``: elements from what one column reads to what the next one
     does. ``depthwise``: whether each channel is summed alone, and a tile has one vector of them. ``expression``: what
     becomes of a sum, which is its first operand; ``along_channels``: of each further operand, whether it has a number
-    for every channel of a block, or one for all.
+    for every channel of a block, or one for all. ``runs_inside``: whether the next task has the next output channels,
+    at the same positions, else the next positions.
     """
 
     spatial: int
@@ -47,6 +48,7 @@ class ConvPlan:
     weights: ElementType
     expression: Expression
     along_channels: tuple[bool, ...]
+    runs_inside: bool = False
 
     @property
     def name(self) -> str:
@@ -57,7 +59,7 @@ class ConvPlan:
         """All that it says."""
         tile = (self.spatial, self.columns, self.vectors, self.lanes, self.block, self.channel_step, self.column_step)
         types = f"{self.element.name} {self.weights.name} {self.expression.text()}"
-        return f"{self.name} {tile} {types} {self.along_channels}"
+        return f"{self.name} {tile} {types} {self.along_channels} {self.runs_inside}"
 
     def emit(self, k: Kernel) -> None:
         """output[n, o, p] = expression(sum of weights[o, i, t] * input[n, i, stride * p + dilation * t], ...)
@@ -92,10 +94,14 @@ class _Conv:
         """One row of the output, for the channels of a tile."""
         k, plan = self.k, self.plan
         outer: list[Value] = []
+        run = task % self.runs
+        if plan.runs_inside:
+            task = task // self.runs
         for size in reversed(self.sizes[:-1]):
             outer.insert(0, task % size)
             task = task // size
-        run, task = task % self.runs, task // self.runs
+        if not plan.runs_inside:
+            run, task = task % self.runs, task // self.runs
         group, batch = task % self.groups, task // self.groups
         source = self.input.at(batch * self.batch + group * self.group)
         if plan.depthwise:

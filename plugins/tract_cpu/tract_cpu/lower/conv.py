@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from tract_cpu.lower.views import View
 from tract_cpu.lower.wholes import new_blocked
 
 ROWS = Rows()
+
+NEAR: Final = 1 << 18
+"""Bytes that stay in the second cache while other data goes through it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +238,8 @@ def conv_step(site: Site, parts: Parts) -> NativeStep:
     loops = _loops(parts, views)
     blocks = form.blocks // groups
     columns, vectors = _tile(site, loops[-1].size, blocks, depthwise=parts.depthwise)
+    if len(loops) == 1:
+        loops = _pieces(loops[0], columns, kernel.shape[1] * source.element.bytes)
     width = vectors * form.block
     run = width * prod(kernel.shape[1:])
     weights = site.lowering.made(
@@ -259,6 +264,7 @@ def conv_step(site: Site, parts: Parts) -> NativeStep:
         weights=weights.element,
         expression=parts.chain.expression,
         along_channels=tuple(view.strides[-1] != 0 for view in parts.chain.operands),
+        runs_inside=kernel.nbytes <= NEAR,
     )
     runs = -(-blocks // vectors)
     block = source.strides[form.axis]
@@ -314,6 +320,20 @@ def _tile(site: Site, width: Dim, blocks: int, *, depthwise: bool) -> tuple[int,
     choices = [(room // vectors, vectors) for vectors in (1, 2, 4) if vectors <= blocks]
     filled = [(_filling(width, columns), vectors) for columns, vectors in choices]
     return min(filled, key=lambda one: (one[0] + one[1]) / (one[0] * one[1]))
+
+
+def _pieces(loop: Loop, columns: int, each: int) -> list[Loop]:
+    """A long loop over positions as two, so that all output channels can be computed while a piece is in the cache.
+
+    ``columns``: of a tile; ``each``: bytes that a position has.
+    """
+    if not isinstance(loop.size, int):
+        return [loop]
+    sizes = [size for size in range(columns, loop.size, columns) if loop.size % size == 0 and size * each <= NEAR]
+    if not sizes:
+        return [loop]
+    size = max(sizes)
+    return [Loop(loop.size // size, tuple(stride * size for stride in loop.strides)), Loop(size, loop.strides)]
 
 
 def _filling(width: Dim, columns: int) -> int:
