@@ -21,6 +21,7 @@ Written by `make bench`, which measures this project beside other engines, all f
 Python packages, on the networks of `bench/workloads.py`: f32, one input at a time, random weights. Every engine runs in
 a process of its own. They take turns, in short rounds; a time is the median of the rounds' medians, a ratio the median
 of the rounds' ratios: above 1 means that this project is the faster one. Times include the call from Python.
+Where a machine does other things meanwhile, times grow, for all alike: trust the ratios.
 """
 
 
