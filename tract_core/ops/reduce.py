@@ -156,7 +156,7 @@ def symbolic(op: Reduce, x: Array) -> Array:
     """Sums, products and extremes of sizes, one after the other."""
     kept = [axis for axis in range(x.ndim) if axis not in op.axes]
     shape = [1 if axis in op.axes else size for axis, size in enumerate(x.shape)]
-    groups = x.transpose([*kept, *op.axes]).reshape(int(np.prod([x.shape[axis] for axis in kept])), -1)
+    groups = x.transpose([*kept, *op.axes]).reshape([prod(x.shape[axis] for axis in axes) for axes in (kept, op.axes)])
     result = np.empty(len(groups), dtype=object)
     combine, neutral = _ON_SIZES[op.reducer], _NEUTRAL.get(op.reducer, ())
     result[:] = [reduce(combine, group.tolist(), *neutral) for group in groups]

@@ -100,9 +100,9 @@ def _unseen(model: TypedModel, node: TypedNode, conv: ConvNode) -> bool:
     kind = np.finfo(conv.outputs[0].fact.datum_type.numpy)
     if isinstance(node.op, _SHIFTS):
         return bool(np.all(np.abs(_MEANING[type(node.op)](bias.reshape(-1), number.reshape(-1))) <= kind.max))
-    rows = np.moveaxis(kernel, conv.op.kernel_format.o_axis(kernel.ndim), 0).reshape(len(kernel), -1)
+    per_channel = tuple(axis for axis in range(kernel.ndim) if axis != conv.op.kernel_format.o_axis(kernel.ndim))
     factor = _MEANING[type(node.op)](1.0, np.abs(number.reshape(-1)))
-    largest, bias = np.abs(rows).max(axis=1, initial=0) * factor, np.abs(bias.reshape(-1)) * factor
+    largest, bias = np.abs(kernel).max(axis=per_channel, initial=0) * factor, np.abs(bias.reshape(-1)) * factor
     in_full = (largest == 0) | ((largest >= kind.smallest_normal) & (largest <= kind.max))
     return bool(np.all(in_full) and np.all(bias <= kind.max))
 

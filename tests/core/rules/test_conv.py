@@ -46,16 +46,25 @@ def _conv(
 
 
 @pytest.mark.parametrize("layout", [DataFormat.NCHW, DataFormat.NHWC])
+@pytest.mark.parametrize("form", [KernelFormat.OIHW, KernelFormat.HWIO])
 @pytest.mark.parametrize("bias", [None, 0.5], ids=str)
 @pytest.mark.parametrize("op", [Add(), Sub(), Mul(), Div()], ids=str)
-def test_numbers_per_channel_go_into_the_kernel(op: Binary, bias: Any, layout: DataFormat) -> None:
+def test_numbers_per_channel_go_into_the_kernel(op: Binary, bias: Any, layout: DataFormat, form: KernelFormat) -> None:
     model, (x,) = sources("B,3,H,W,f32" if layout is DataFormat.NCHW else "B,H,W,3,f32")
-    y = _conv(model, x, bias=bias, layout=layout)
+    y = _conv(model, x, bias=bias, layout=layout, form=form)
     shape = (1, 4, 1, 1) if layout is DataFormat.NCHW else (1, 1, 1, 4)
     model.set_outputs([wire_one(model, "out", op, y, model.add_const("c", _random(*shape) + 2))])
     simple = checked_declutter(model, {"B": 2, "H": 5, "W": 6}, tolerance=CLOSE)
     assert operators(simple) == ["Conv"]
     assert simple.outlet_name(simple.outputs[0]) == "out"
+
+
+def test_no_channels_take_numbers_too() -> None:
+    model, (x,) = sources("B,3,H,W,f32")
+    weights, bias = model.add_const("kernel", _random(0, 3, 3, 3)), model.add_const("bias", _random(0))
+    y = wire_one(model, "conv", Conv(PoolSpec(DataFormat.NCHW, (3, 3))), x, weights, bias)
+    model.set_outputs([wire_one(model, "out", Mul(), y, model.add_const("c", _random(1, 1, 1, 1)))])
+    checked_declutter(model, {"B": 2, "H": 5, "W": 6})
 
 
 @pytest.mark.parametrize("bias", [None, 0.5], ids=str)

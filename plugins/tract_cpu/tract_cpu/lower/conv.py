@@ -297,7 +297,10 @@ def _loops(parts: Parts, views: Sequence[View]) -> list[Loop]:
     strides = [source, *([view.strides[one.place] for one in parts.axes] for view in views)]
     if _moves(parts):
         return [Loop(size, tuple(one[axis] for one in strides)) for axis, size in enumerate(sizes)]
-    return collapsed(sizes, strides) or [Loop(1, (0,) * len(strides))]
+    found = collapsed(sizes, strides)
+    if found and isinstance(found[-1].strides[0], int):
+        return found
+    return [*found, Loop(1, (0,) * len(strides))]  # kernels know how far apart the columns that they read are
 
 
 def _first(parts: Parts) -> View:
@@ -338,7 +341,7 @@ def _pieces(loop: Loop, columns: int, each: int) -> list[Loop]:
 
 def _filling(width: Dim, columns: int) -> int:
     """About as many columns, so that a row is made of whole tiles."""
-    if not isinstance(width, int) or not width:
+    if not isinstance(width, int) or width < 1:
         return columns
     return -(-width // -(-width // columns))
 
