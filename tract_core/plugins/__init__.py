@@ -5,11 +5,9 @@ The default registry is made when it is first asked for, from the plugins that a
 
 from __future__ import annotations
 
-from threading import Lock
-
 from tract_core.plugins.descriptor import Failure, Format, PluginRecord, PluginState
 from tract_core.plugins.hookspecs import API_VERSION, hookimpl
-from tract_core.plugins.registry import PluginWarning, Registry
+from tract_core.plugins.registry import ASKING, PluginWarning, Registry
 from tract_core.plugins.tables import Row, Rows, Table, TableKey
 
 __all__ = [
@@ -29,13 +27,12 @@ __all__ = [
     "refresh",
 ]
 
-_lock = Lock()
 _default: list[Registry] = []
 
 
 def default_registry() -> Registry:
     """The registry of the installed plugins, the same for all threads until `refresh`."""
-    with _lock:
+    with ASKING:
         if not _default:
             _default.append(Registry())
         return _default[0]
@@ -43,5 +40,5 @@ def default_registry() -> Registry:
 
 def refresh() -> None:
     """Look for installed plugins again at the next question, as after an installation from a notebook."""
-    with _lock:
+    with ASKING:
         _default.clear()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FunctionType
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import pluggy
 
@@ -46,6 +46,13 @@ _NAME_HOOKS = ("tract_tables", "tract_formats", "tract_transforms", "tract_stage
 
 
 _FORGIVING: ContextVar[bool] = ContextVar("_FORGIVING", default=True)
+
+
+ASKING: Final = threading.RLock()
+"""Held while plugins are asked. A fork waits until that is done: the child has no thread that would finish it."""
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(before=ASKING.acquire, after_in_child=ASKING.release, after_in_parent=ASKING.release)
 
 
 class PluginWarning(UserWarning):
@@ -84,7 +91,6 @@ class Registry:
         self._unreported: list[str] = []
         self._busy: set[str] = set()
         self._found = False
-        self._lock = threading.RLock()
 
     def __getitem__(self, key: TableKey[K, V]) -> Table[K, V]:
         """The table of that key, filled from every plugin at the first question."""
@@ -427,13 +433,13 @@ class Registry:
     @contextmanager
     def _asking(self) -> Generator[None, None, None]:
         """Hold the lock; report failures afterwards, when everything is in place, as a warning may become an error."""
-        with self._lock:
+        with ASKING:
             yield
         while (problem := self._next_unreported()) is not None:
             warnings.warn(problem, PluginWarning, stacklevel=4)
 
     def _next_unreported(self) -> str | None:
-        with self._lock:
+        with ASKING:
             return self._unreported.pop(0) if self._unreported else None
 
     @contextmanager
