@@ -238,7 +238,7 @@ def conv_step(site: Site, parts: Parts) -> NativeStep:
     loops = _loops(parts, views)
     blocks = form.blocks // groups
     columns, vectors = _tile(site, loops[-1].size, blocks, depthwise=parts.depthwise)
-    if len(loops) == 1:
+    if len(loops) == 1 and not _moves(parts):
         loops = _pieces(loops[0], columns, kernel.shape[1] * source.element.bytes)
     width = vectors * form.block
     run = width * prod(kernel.shape[1:])
