@@ -123,14 +123,15 @@ class _Runner:
         waits = alone & thread.differs(0)
         self.step = f.variable(f.select(waits, behind, start))
         self._alone = f.variable(f.convert(alone & thread.equals(0), INDEX))
+        self._stopped = f.variable(f.index(0))
         barrier.meet()  # as thread 0 changes what all have to read before
         with f.when(waits):
-            barrier.meet()
+            self._join()
 
     @property
     def goes_on(self) -> Value:
         """Whether no loop told that the call ends."""
-        return self._course[STOPPED].equals(0)
+        return self._stopped.value.equals(0)
 
     def share(self, tasks: Value) -> tuple[Value, Value]:
         """The tasks of this thread, from the first one to before the last one."""
@@ -149,6 +150,7 @@ class _Runner:
                 f.call_at(kernel, arguments)
         self.meet()
         behind, following = course[MEETING], course[NEXT]
+        self._stopped.value = course[STOPPED]
         self.meet()  # as thread 0 changes what all have to read before
         waits = behind.differs(0) & self._thread.differs(0)
         alone = behind.differs(0) & self._thread.equals(0)
@@ -156,7 +158,7 @@ class _Runner:
         self.step.value = f.select(waits, behind, following)
         self._alone.value = f.convert(alone, INDEX)
         with f.when(waits | comes_back):
-            self._barrier.meet()
+            self._join()
 
     def meet(self) -> None:
         """Wait for the others, where they do not wait for this one elsewhere."""
@@ -166,7 +168,13 @@ class _Runner:
     def end(self) -> None:
         """Meet those that wait."""
         with self._f.when(self._alone.value.differs(0)):
-            self._barrier.meet()
+            self._join()
+
+    def _join(self) -> None:
+        """Meet again after thread 0 went on by itself, and see together whether the call ends here."""
+        self._barrier.meet()
+        self._stopped.value = self._course[STOPPED]
+        self._barrier.meet()  # as thread 0 changes what all have to read before
 
 
 class _Barrier:
