@@ -26,7 +26,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_before_the_model() -> None:
-    assert offers("") == ["list-ops", "list-runtimes", "list-transforms", "plugins", "help", "FILES"]
+    assert offers("") == ["list-ops", "list-runtimes", "list-transforms", "plugins", "help", "hwbench", "FILES"]
     assert offers("list-o") == ["list-ops", "FILES"]
     assert "--runtime" in offers("--")
 
