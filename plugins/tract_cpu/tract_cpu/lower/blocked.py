@@ -11,7 +11,6 @@ from tract_core.model.graph import OutletId
 from tract_core.ops.conv import Conv, Convolution
 from tract_core.ops.deconv import Deconv
 from tract_cpu.kernels.border import BorderPlan
-from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Blocked, Border, Form
 from tract_cpu.lower.fusion import OperandFn
 from tract_cpu.lower.lowering import Lowering
@@ -121,7 +120,7 @@ def to_blocks(lowering: Lowering, outlet: OutletId, form: Form, border: Border) 
         target = bordered(lowering, element_view(lowering, outlet, form), border)
         pairs = form.parts(target, plain)
     for into, out_of in pairs:
-        lowering.steps.append(copy_step(out_of, into, lowering.isa, ()))
+        lowering.copy(out_of, into)
     lowering.blocked[outlet] = Blocked(form, target, border)
     return target
 

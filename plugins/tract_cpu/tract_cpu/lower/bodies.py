@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,7 +13,6 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import host_nodes
 from tract_cpu.kernels.control import CONTROL, WORK_ALONE, BeginPlan, RepeatPlan
-from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.lowering import Lowering, Site
 from tract_cpu.lower.program import ArgumentPlace, HostStep, Inlined, Loop, NativeStep, StepNumber, ViewStep
 from tract_cpu.lower.select import visited
@@ -25,6 +24,15 @@ WAYS: Final = ("loop", "branch", "model")
 
 class Unfit(Exception):
     """A body has something that native code cannot compute; the text says what."""
+
+
+def inlined(site: Site, lower: Callable[[], None]) -> str | None:
+    """What a row of an operator with bodies returns. ``lower``: adds its steps, or raises Unfit, and then none stay."""
+    try:
+        site.lowering.attempt(lower)
+    except Unfit as error:
+        return str(error)
+    return None
 
 
 def body_with(body: TypedModel, sizes: Mapping[str, Dim]) -> TypedModel:
@@ -64,7 +72,7 @@ def add_body(
         if view is None:
             raise Unfit("native code does not know the type of an output of its body")
         if not lowering.places.is_same(view, target.view):
-            lowering.steps.append(copy_step(view, target.view, site.isa, ()))
+            lowering.copy(view, target.view)
     for place in range(first, len(lowering.steps)):
         step = lowering.steps[place]
         assert not isinstance(step, HostStep)  # nothing in a body is left to the host

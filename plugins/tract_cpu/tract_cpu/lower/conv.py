@@ -202,7 +202,7 @@ def source_of(op: Convolution, site: Site, axis: int, apart: int) -> Source | No
         return None
     if any(end != 0 for pair in border for end in pair):
         wide = bordered(lowering, plain, border)
-        lowering.steps.append(copy_step(plain, wide, site.isa, ()))
+        lowering.copy(plain, wide)
         plain = wide
     few = apart or form.channels
     return Source(replace(form, block=few).cut(plain, 0, form.channels // few, few), few)

@@ -8,7 +8,7 @@ from tract_core.model.graph import OutletId
 from tract_core.ops.if_then_else import Branch, IfThenElse, branch_sizes
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan
-from tract_cpu.lower.bodies import Target, Unfit, add_body, body_with, done
+from tract_cpu.lower.bodies import Target, Unfit, add_body, body_with, done, inlined
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import NativeStep, StepNumber
 from tract_cpu.lower.views import View
@@ -20,11 +20,7 @@ ROWS = Rows()
 def lower_if(op: IfThenElse, site: Site) -> str | None:
     """A jump, where all nodes of both branches are native."""
     inputs = site.known_inputs()
-    try:
-        site.lowering.attempt(lambda: _lower(op, site, inputs))
-    except Unfit as error:
-        return str(error)
-    return None
+    return inlined(site, lambda: _lower(op, site, inputs))
 
 
 def _lower(op: IfThenElse, site: Site, inputs: Sequence[View]) -> None:
@@ -33,7 +29,7 @@ def _lower(op: IfThenElse, site: Site, inputs: Sequence[View]) -> None:
     bodies = [body_with(branch.body, branch_sizes(label, branch, site.facts())) for label, branch in branches]
     if any(len(body.conditions) for body in bodies):
         raise Unfit("a branch wants something of sizes, which only counts where it is taken")
-    outputs = [site.lowering.new(OutletId(site.node.node, slot)) for slot in range(len(site.node.facts))]
+    outputs = site.results()
     choice, jump = first, -1
     steps.append(NativeStep(BranchPlan(jumps=False), (), CONTROL, (), ()))
     for number, (body, (_, branch)) in enumerate(zip(bodies, branches, strict=True)):

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from tract_core.dims import Dim, product, symbols_of
 from tract_core.errors import FactError
-from tract_core.model.graph import OutletId
 from tract_core.ops.loop import MAX_ITERATIONS, Loop, never_ends
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.control import CountPlan, EndPlan, NumberPlan
 from tract_cpu.language.types import BOOL, ElementType
-from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, repeat
-from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, inlined, repeat
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.places import Move, Part
 from tract_cpu.lower.program import STATUS, ArgumentPlace, NativeStep
@@ -29,11 +27,7 @@ _NO_LIMIT = (1 << 63) - 1
 def lower_loop(op: Loop, site: Site) -> str | None:
     """A loop of native steps, where all nodes of the body are native, and no size changes."""
     site.known_inputs()  # those that are only there in another form are brought into this one before the loop
-    try:
-        site.lowering.attempt(lambda: _Loop(op, site).lower())
-    except Unfit as error:
-        return str(error)
-    return None
+    return inlined(site, lambda: _Loop(op, site).lower())
 
 
 class _Loop:
@@ -55,8 +49,7 @@ class _Loop:
         if any(not self.body.outlet_fact(outlet).shape.symbols() <= given for outlet in outlets):
             raise Unfit("sizes change from one iteration to the next")
         self.number = len(self.lowering.draft.loops)
-        slots = range(len(site.node.facts))
-        self.outputs = [self.lowering.new(OutletId(site.node.node, slot)) for slot in slots]
+        self.outputs = site.results()
 
     def lower(self) -> None:
         """Add the steps. Raises Unfit."""
@@ -64,7 +57,7 @@ class _Loop:
         start = len(lowering.steps)
         carried = self.outputs[: op.carried]
         for value, output in zip(self.inputs[2 : 2 + op.carried], carried, strict=True):
-            self._copy(value, output)
+            lowering.copy(value, output)
         limit, begins = self.inputs[:2]
         first = len(lowering.steps) + 1
         most = MAX_ITERATIONS if never_ends(op.body) else _NO_LIMIT
@@ -80,7 +73,7 @@ class _Loop:
         given = dict(zip(body.inputs, [number, *carried, *self.inputs[2 + op.carried :]], strict=True))
         add_body(self.site, 0, body, given, targets)
         for value, output in zip(later, carried, strict=True):
-            self._copy(value, output)
+            lowering.copy(value, output)
         if not never_ends(op.body):
             lowering.steps.append(NativeStep(EndPlan(), (condition.address, ArgumentPlace(first, 0)), 1, (), ()))
         known = symbols_of(op.count) <= lowering.given
@@ -106,6 +99,3 @@ class _Loop:
 
     def _room(self, element: ElementType, shape: tuple[Dim, ...]) -> View:
         return View.contiguous(self.lowering.room(product(shape) * element.bytes), element, shape)
-
-    def _copy(self, source: View, target: View) -> None:
-        self.lowering.steps.append(copy_step(source, target, self.site.isa, ()))

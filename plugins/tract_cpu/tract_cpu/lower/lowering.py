@@ -163,7 +163,7 @@ class Lowering:
         if outlet not in self._views:
             blocked, plain = self.blocked[outlet], self.new(outlet)
             for out_of, into in blocked.form.parts(blocked.view, plain):
-                self.steps.append(copy_step(out_of, into, self.isa, ()))
+                self.copy(out_of, into)
         return self._views[outlet]
 
     def constant_array(self, outlet: OutletId) -> Array | None:
@@ -237,13 +237,17 @@ class Lowering:
             self._views[outlet] = element and View.contiguous(storage, element, tuple(fact.shape))
         self.steps.append(HostStep(node, why, inputs, tuple(results)))
 
+    def copy(self, source: View, target: View) -> None:
+        """Add the call that copies a tensor to another place, for no node in particular."""
+        self.steps.append(copy_step(source, target, self.isa, ()))
+
     def contiguous(self, view: View) -> View:
         """The same tensor without gaps: a copy where it may have some, one for all that ask."""
         if view.is_contiguous:
             return view
         if view not in self._copies:
             target = View.contiguous(self.room(product(view.shape) * view.element.bytes), view.element, view.shape)
-            self.steps.append(copy_step(view, target, self.isa, ()))
+            self.copy(view, target)
             self._copies[view] = target
         return self._copies[view]
 
@@ -266,7 +270,7 @@ class Lowering:
             home = Storage(Kind.OUTPUT, number)
             if view is not None and view.storage != home and view.storage.kind is not Kind.HOST:
                 target = View.contiguous(home, view.element, view.shape)
-                self.steps.append(copy_step(view, target, self.isa, ()))
+                self.copy(view, target)
                 view = target
             outputs.append(self.places.view(view))
         draft, places = self.draft, self.places
@@ -340,6 +344,10 @@ class Site:
     def result(self) -> ElementType | None:
         """The type of the first output, where kernels know it."""
         return self.lowering.element(self.node.facts[0].datum_type.storage)
+
+    def results(self) -> list[View]:
+        """Memory for all outputs."""
+        return [self.lowering.new(OutletId(self.node.node, slot)) for slot in range(len(self.node.facts))]
 
     def place(self, view: View) -> None:
         """The first output is a view on another tensor."""

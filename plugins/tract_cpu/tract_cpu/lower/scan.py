@@ -12,13 +12,11 @@ import numpy as np
 
 from tract_core.dims import product
 from tract_core.errors import FactError
-from tract_core.model.graph import OutletId
 from tract_core.ops.scan import FullOutput, Scan, ScannedInput, StateInput
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.control import CONTROL, BranchPlan
 from tract_cpu.language.types import BOOL
-from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, repeat
-from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, inlined, repeat
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.places import Move, Part
 from tract_cpu.lower.program import Kept, NativeStep, StepNumber
@@ -31,11 +29,7 @@ ROWS = Rows()
 def lower_scan(op: Scan, site: Site) -> str | None:
     """A loop of native steps, where all nodes of the body are native."""
     site.known_inputs()  # those that are only there in another form are brought into this one before the loop
-    try:
-        site.lowering.attempt(lambda: _Scan(op, site).lower())
-    except Unfit as error:
-        return str(error)
-    return None
+    return inlined(site, lambda: _Scan(op, site).lower())
 
 
 class _Scan:
@@ -56,7 +50,7 @@ class _Scan:
             raise Unfit(f"sizes do not fit: {error.problem}") from None
         self.inputs = site.known_inputs()
         self.number = len(site.lowering.draft.loops)
-        self.outputs = [site.lowering.new(OutletId(site.node.node, slot)) for slot in range(len(site.node.facts))]
+        self.outputs = site.results()
         self.states = [self._pair(slot) for slot in op.state_inputs]
 
     def lower(self) -> None:
@@ -74,9 +68,9 @@ class _Scan:
             state = pair.part(0, self.count - self.count // 2 * 2, 1).shaped(pair.shape[1:])
             assert state is not None  # a part without gaps
             for target in [*kept[place : place + 1], *([] if last is None else [self.outputs[last]])]:
-                self._copy(state, target)
+                self.lowering.copy(state, target)
         if kept:
-            self._copy(self._constant(np.ones((), np.bool_)), self._begun())
+            self.lowering.copy(self._constant(np.ones((), np.bool_)), self._begun())
         done(self.site, "loop", begin, self.inputs, [(self.body, self.count)])
 
     # ---- state
@@ -109,12 +103,12 @@ class _Scan:
         for place, slot in enumerate(self.op.state_inputs):
             source = self._in_full(slot)
             if kept:
-                self._copy(source, kept[place])
+                self.lowering.copy(source, kept[place])
         for place, slot in enumerate(self.op.state_inputs):
             source = kept[place] if kept else self._in_full(slot)
             pair = self.states[place].part(0, 0, 1).shaped(source.shape)
             assert pair is not None  # a part without gaps
-            self._copy(source, pair)
+            self.lowering.copy(source, pair)
         return kept
 
     def _begun(self) -> View:
@@ -157,7 +151,7 @@ class _Scan:
         storage = self.lowering.room(product(shape) * view.element.bytes)
         whole = View.contiguous(storage, view.element, shape)
         begin, size = (0, view.shape[axis]) if chunk > 0 else (lacks, view.shape[axis])
-        self._copy(view, whole.part(axis, begin, size))
+        self.lowering.copy(view, whole.part(axis, begin, size))
         self._clear(whole.part(axis, size if chunk > 0 else 0, lacks))
         return whole
 
@@ -180,13 +174,10 @@ class _Scan:
         whole, chunk = self.outputs[full.slot], abs(full.chunk)
         return self._slice(whole, full.axis, chunk, backward=full.chunk < 0)
 
-    def _copy(self, source: View, target: View) -> None:
-        self.lowering.steps.append(copy_step(source, target, self.site.isa, ()))
-
     def _clear(self, target: View) -> None:
         """Fill with zeros."""
         zero = self._constant(np.zeros((), f"u{target.element.bytes}"))
-        self._copy(zero.stretched(target.shape), target.as_bits())
+        self.lowering.copy(zero.stretched(target.shape), target.as_bits())
 
     def _constant(self, array: np.ndarray) -> View:
         found = self.lowering.constant(array)

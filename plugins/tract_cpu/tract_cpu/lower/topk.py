@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from tract_core.dims import product
-from tract_core.model.graph import OutletId
 from tract_core.ops.topk import Topk
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.topk import TopkPlan
@@ -25,7 +24,7 @@ def lower_topk(op: Topk, site: Site) -> str | None:
     if not isinstance(op.k, int) or op.k > _MOST:
         return f"native code keeps up to {_MOST} elements of a row"
     source, count = site.known_inputs()
-    results = [site.lowering.new(OutletId(site.node.node, slot)) for slot in range(2)]
+    results = site.results()
     views = (source, *results)
     others = [axis for axis in range(len(source.shape)) if axis != op.axis]
     loops = collapsed([source.shape[a] for a in others], [[one.strides[a] for a in others] for one in views])
