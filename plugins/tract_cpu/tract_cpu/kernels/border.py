@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.runs import Run
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
@@ -54,9 +55,5 @@ class _Border:
         self._fill(at.at(inside * each), after * each)
 
     def _fill(self, at: Buffer, count: Value) -> None:
-        k, plan = self._k, self._plan
-        whole = count - count % plan.lanes
-        with k.loop("vector", whole, step=plan.lanes) as place:
-            at.put(place, k.constant(0, plan.element.computed, plan.lanes))
-        with k.loop("rest", count, whole) as place:
-            at.put(place, k.constant(0, plan.element.computed))
+        zero = self._k.constant(0, self._plan.element.computed)
+        Run(self._plan.lanes, masked=False).fill(self._k, zero, at, count)

@@ -8,6 +8,7 @@ from typing import Final
 
 from tract_cpu.kernels.expressions import Expression
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.runs import Run
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.values import Value
 
@@ -64,19 +65,10 @@ class MapPlan:
             self._nested(k, _moved(places, position, strides[axis]), strides, sizes, axis + 1)
 
     def _innermost(self, k: Kernel, places: Sequence[Buffer], strides: Sequence[Value], size: Value) -> None:
-        if not self.lanes:
-            with k.loop("element", size) as place:
-                self._compute(places, strides, place, 0, None)
-            return
-        whole = size - size % self.lanes
-        with k.loop("vector", whole, step=self.lanes) as place:
-            self._compute(places, strides, place, self.lanes, None)
-        if self.masked:
-            with k.when(whole < size):
-                self._compute(places, strides, whole, self.lanes, k.mask(size - whole, self.lanes))
-        else:
-            with k.loop("rest", size, whole) as place:
-                self._compute(places, strides, place, 0, None)
+        def some(place: Value, lanes: int, mask: Value | None) -> None:
+            self._compute(places, strides, place, lanes, mask)
+
+        Run(self.lanes, self.masked).each(k, size, some)
 
     def _compute(
         self, places: Sequence[Buffer], strides: Sequence[Value], place: Value, lanes: int, mask: Value | None

@@ -7,14 +7,16 @@ is gone through along the last axis, and what comes out goes through an expressi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tract_core.ops.pool_spec import Window
 from tract_core.ops.reduce import Reducer
-from tract_cpu.kernels.expressions import Expression, rounded
+from tract_cpu.kernels.expressions import Expression
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.reducers import REDUCTIONS, Reduction
+from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.targets import Targets
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.function import where
 from tract_cpu.language.types import ElementType
@@ -94,15 +96,6 @@ class _Axis:
         return where(found < self.window.kernel, found, self.window.kernel)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Tensor:
-    """The result, or a further operand: where it is, and how far it moves with each loop and each spatial axis."""
-
-    memory: Buffer
-    outer: Sequence[Value]
-    moves: Sequence[Value]
-
-
 class _Total:
     """What elements are reduced to, one after the other."""
 
@@ -127,32 +120,30 @@ class _Pool:
 
     def __init__(self, plan: PoolPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
+        self._run = Run(plan.lanes, plan.masked)
         self._how, self._type = REDUCTIONS[plan.reducer], plan.element.computed
         self._source, self._channels = k.memory(plan.element), k.size()
         self._axes = [_Axis(one, *(k.size() for _ in range(6))) for one in plan.windows]
         # For each loop before the spatial axes: its size, and how far the input moves.
         self._outer = [(k.size(), k.size()) for _ in range(plan.outer)]
-        types = [*plan.expression.inputs[1:], plan.expression.result]
-        self._tensors = [
-            _Tensor(k.memory(one), [k.size() for _ in self._outer], [k.size() for _ in self._axes]) for one in types
-        ]
+        self._targets = Targets.of(k, plan.expression, plan.along, len(self._outer) + len(self._axes))
         self._length, ones = k.size(), k.size()
         self._line, self._ones = k.scratch(self._type), k.scratch(self._type).at(ones)
 
     def line(self, task: Value) -> None:
         """One line of the output."""
         source, number = self._source, task
-        targets = [one.memory for one in self._tensors]
+        targets = self._targets
         begins: list[Value] = []
         for place in reversed(range(len(self._axes) - 1)):
             axis = self._axes[place]
             position, number = number % axis.output, number // axis.output
             begins.insert(0, axis.begin(position))
-            targets = [at.at(position * one.moves[place]) for at, one in zip(targets, self._tensors, strict=True)]
+            targets = targets.moved(len(self._outer) + place, position)
         for place, (size, stride) in reversed(list(enumerate(self._outer))):
             position, number = number % size, number // size
             source = source.at(position * stride)
-            targets = [at.at(position * one.outer[place]) for at, one in zip(targets, self._tensors, strict=True)]
+            targets = targets.moved(place, position)
         for axis, begin in zip(self._axes[:-1], begins, strict=True):
             source = source.at(begin * axis.stride)
         self._gather(source, begins)
@@ -178,7 +169,7 @@ class _Pool:
             self._every(source, ranges, 0, lambda at: total.add(at.vector(place, lanes, mask)))
             inside.put(place, total.value, mask)
 
-        self._vectors(size, column)
+        self._run.each(k, size, column)
 
     def _every(
         self, source: Buffer, ranges: list[tuple[Value, Value]], axis: int, visit: Callable[[Buffer], None]
@@ -194,7 +185,7 @@ class _Pool:
 
     # ---- the last axis
 
-    def _windows(self, targets: Sequence[Buffer], count: Value | None) -> None:
+    def _windows(self, targets: Targets, count: Value | None) -> None:
         if self.plan.grouped:
             with self.k.loop("output", self._axes[-1].output) as position:
                 self._window_of_channels(targets, position, count)
@@ -208,35 +199,24 @@ class _Pool:
             found = self._window(self._line, first, 1, lanes)
             if count is not None:
                 found = found / (self._window(self._ones, first, 1, lanes, Reducer.SUM) * count)
-            self._put(targets, place, found, mask)
+            targets.put(place, found, lanes, mask)
 
-        if window.stride <= 2:  # lanes are windows
-            self._vectors(self._axes[-1].output, outputs)
-            return
-        with self.k.loop("output", self._axes[-1].output) as place:
-            outputs(place, 0, None)
+        run = self._run if window.stride <= 2 else Run(0, masked=False)  # lanes are windows
+        run.each(self.k, self._axes[-1].output, outputs)
 
-    def _window_of_channels(self, targets: Sequence[Buffer], position: Value, count: Value | None) -> None:
+    def _window_of_channels(self, targets: Targets, position: Value, count: Value | None) -> None:
         last, channels = self._axes[-1], self._channels
         line = self._line.at(position * last.window.stride * channels)
-        there = [at.at(position * one.moves[-1]) for at, one in zip(targets, self._tensors, strict=True)]
+        there = targets.moved(-1, position)
         counted = last.counted(last.begin(position))
         if count is not None:
             count = count * self.k.convert(counted, self._type)
 
         def some(place: Value, lanes: int, mask: Value | None) -> None:
             found = self._window(line, place, channels, lanes, side_by_side=True)
-            self._put(there, place, found if count is None else found / count, mask)
+            there.put(place, found if count is None else found / count, lanes, mask)
 
-        self._vectors(channels, some)
-
-    def _put(self, targets: Sequence[Buffer], place: Value, found: Value, mask: Value | None) -> None:
-        """Send windows, one in each lane, through the expression, and write what comes out."""
-        inputs = self.plan.expression.inputs
-        operands = [rounded(found, inputs[0])]
-        for at, along in zip(targets[:-1], self.plan.along, strict=True):
-            operands.append(at.vector(place, found.lanes, mask) if along else at[0].splat(found.lanes))
-        targets[-1].put(place, self.plan.expression.compute(operands), mask)
+        self._run.each(self.k, channels, some)
 
     def _window(
         self,
@@ -275,16 +255,3 @@ class _Pool:
         """Fill from a place to another. What is behind may be overwritten too, so it is written later."""
         with self.k.loop("fill", end, begin, self.plan.lanes) as place:
             line.put(place, vector)
-
-    def _vectors(self, size: Value, compute: Callable[[Value, int, Value | None], None]) -> None:
-        """Go through a line: whole vectors, then what is left."""
-        k, lanes = self.k, self.plan.lanes
-        whole = size - size % lanes
-        with k.loop("vector", whole, step=lanes) as place:
-            compute(place, lanes, None)
-        if self.plan.masked:
-            with k.when(whole < size):
-                compute(whole, lanes, k.mask(size - whole, lanes))
-        else:
-            with k.loop("rest", size, whole) as place:
-                compute(place, 0, None)

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from tract_core.ops.resize import NearestMode
-from tract_cpu.kernels.expressions import Expression, rounded
+from tract_cpu.kernels.expressions import Expression
 from tract_cpu.kernels.functions.rounding import ceil, floor
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.targets import Targets
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.function import where
 from tract_cpu.language.types import F64, INDEX, ElementType
@@ -112,15 +114,6 @@ class _Axis:
     stride: Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Tensor:
-    """The result, or a further operand: where it is, and how far it moves with outer loops and resized axes."""
-
-    memory: Buffer
-    outer: Sequence[Value]
-    moves: Sequence[Value]
-
-
 class _Resize:
     """The kernel while it is written. ``_run``: how many elements stand side by side at each position."""
 
@@ -130,52 +123,35 @@ class _Resize:
         self._source, self._run = k.memory(plan.element), k.size()
         self._axes = [_Axis(k.size(), k.memory(INDEX), k.memory(self._type), k.size()) for _ in plan.taps]
         self._outer = [(k.size(), k.size()) for _ in range(plan.outer)]
-        types = [*plan.expression.inputs[1:], plan.expression.result]
-        self._tensors = [
-            _Tensor(k.memory(one), [k.size() for _ in self._outer], [k.size() for _ in self._axes]) for one in types
-        ]
+        self._targets = Targets.of(k, plan.expression, plan.along, len(self._outer) + len(self._axes))
 
     def line(self, task: Value) -> None:
         """One line of the output."""
         source, number = self._source, task
-        targets = [one.memory for one in self._tensors]
+        targets = self._targets
         positions: list[Value] = []
         for place in reversed(range(len(self._axes) - 1)):
             position, number = number % self._axes[place].size, number // self._axes[place].size
             positions.insert(0, position)
-            targets = [at.at(position * one.moves[place]) for at, one in zip(targets, self._tensors, strict=True)]
+            targets = targets.moved(len(self._outer) + place, position)
         for place, (size, stride) in reversed(list(enumerate(self._outer))):
             position, number = number % size, number // size
             source = source.at(position * stride)
-            targets = [at.at(position * one.outer[place]) for at, one in zip(targets, self._tensors, strict=True)]
+            targets = targets.moved(place, position)
         with self.k.loop("position", self._axes[-1].size) as last:
-            there = [at.at(last * one.moves[-1]) for at, one in zip(targets, self._tensors, strict=True)]
-            self._elements(source, [*positions, last], there)
+            self._elements(source, [*positions, last], targets.moved(-1, last))
 
-    def _elements(self, source: Buffer, positions: Sequence[Value], targets: Sequence[Buffer]) -> None:
+    def _elements(self, source: Buffer, positions: Sequence[Value], targets: Targets) -> None:
         """What stands side by side at one position."""
-        k, lanes = self.k, self.plan.lanes
 
         def some(place: Value, lanes: int, mask: Value | None) -> None:
-            inputs = self.plan.expression.inputs
             found = self._sum(source.at(place), 0, positions, lanes, mask)
-            operands = [rounded(found, inputs[0])]
-            for at, along in zip(targets[:-1], self.plan.along, strict=True):
-                operands.append(at.vector(place, lanes, mask) if along else at[0].splat(lanes))
-            targets[-1].put(place, self.plan.expression.compute(operands).splat(lanes), mask)
+            targets.put(place, found, lanes, mask)
 
-        if not lanes:
-            some(k.index(0), 0, None)
-            return
-        whole = self._run - self._run % lanes
-        with k.loop("vector", whole, step=lanes) as place:
-            some(place, lanes, None)
-        if self.plan.masked:
-            with k.when(whole < self._run):
-                some(whole, lanes, k.mask(self._run - whole, lanes))
-        else:
-            with k.loop("rest", self._run, whole) as place:
-                some(place, 0, None)
+        if self.plan.lanes:
+            Run(self.plan.lanes, self.plan.masked).each(self.k, self._run, some)
+        else:  # there is one
+            some(self.k.index(0), 0, None)
 
     def _sum(self, at: Buffer, axis: int, positions: Sequence[Value], lanes: int, mask: Value | None) -> Value:
         """The elements that are read along an axis and those behind it, times their weights, added up."""

@@ -1,4 +1,4 @@
-"""Elements side by side, copied or filled a vector at a time. What is moved is not interpreted."""
+"""Elements side by side, gone through a vector at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tract_cpu.language.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """``lanes``: of a vector. ``masked``: whether what is left over is moved under a mask, else one by one."""
+    """``lanes``: of a vector, 0 for elements one by one. ``masked``: whether what is left is taken under a mask."""
 
     lanes: int
     masked: bool
@@ -26,20 +26,25 @@ class Run:
         return Run(isa.lanes(bits), isa.masks_bits <= bits)
 
     def copy(self, k: Kernel, source: Buffer, target: Buffer, size: Value) -> None:
-        """target[:size] = source[:size]"""
-        self._each(k, size, lambda place, lanes, mask: target.put(place, source.vector(place, lanes, mask), mask))
+        """target[:size] = source[:size], whose elements are not interpreted."""
+        self.each(k, size, lambda place, lanes, mask: target.put(place, source.vector(place, lanes, mask), mask))
 
     def fill(self, k: Kernel, value: Value, target: Buffer, size: Value) -> None:
         """target[:size] = value"""
-        self._each(k, size, lambda place, lanes, mask: target.put(place, value.splat(lanes), mask))
+        self.each(k, size, lambda place, lanes, mask: target.put(place, value.splat(lanes), mask))
 
-    def _each(self, k: Kernel, size: Value, move: Callable[[Value, int, Value | None], None]) -> None:
+    def each(self, k: Kernel, size: Value, visit: Callable[[Value, int, Value | None], None]) -> None:
+        """Call ``visit(place, lanes, mask)`` for whole vectors, then for what is left; with 0 lanes for one element."""
+        if not self.lanes:
+            with k.loop("element", size) as place:
+                visit(place, 0, None)
+            return
         whole = size - size % self.lanes
-        with k.loop("run", whole, step=self.lanes) as place:
-            move(place, self.lanes, None)
+        with k.loop("vector", whole, step=self.lanes) as place:
+            visit(place, self.lanes, None)
         if self.masked:
             with k.when(whole < size):
-                move(whole, self.lanes, k.mask(size - whole, self.lanes))
+                visit(whole, self.lanes, k.mask(size - whole, self.lanes))
         else:
-            with k.loop("run.rest", size, whole) as place:
-                move(place, 0, None)
+            with k.loop("rest", size, whole) as place:
+                visit(place, 0, None)
