@@ -12,7 +12,6 @@ sys.path.insert(0, str(Path(__file__).parent))  # modules that tests share
 
 from element_functions import Elements
 
-
 _BEST_OF_EACH_WIDTH = {isa.vector_bytes: isa for isa in of_this_machine()}
 
 
