@@ -27,7 +27,7 @@ from tract_core.runtime.protocol import LendingPlan
 
 if TYPE_CHECKING:
     from tract_core.api.runtime import Runtime
-    from tract_core.runtime.protocol import Plan, PlanState
+    from tract_core.runtime.protocol import Plan, PlanState, Repeating
 
 _ARRAYS: Final[Any] = (np.ndarray, np.generic)
 
@@ -62,6 +62,23 @@ class Calls:
                 return views
         pairs = zip(in_order(inputs, self._inputs, "input"), self._inputs, strict=True)
         return [as_array(value, name, fact.datum_type) for value, (name, fact) in pairs]
+
+    def repeat(self, repeating: Repeating, inputs: Given) -> list[Tensor] | None:
+        """One turn that is like one before, if it is: else ``None``, and nothing was done."""
+        try:
+            given: Any = inputs
+            named = given.__class__ is dict and len(given) == len(self._names)
+            found = repeating.repeat([given.get(name) for name in self._names] if named else given)
+            return None if found is None else self._tensors(found)
+        except BaseException:
+            with calling(self._runtime, "run"):
+                raise
+
+    def _tensors(self, arrays: Sequence[Array]) -> list[Tensor]:
+        tensors: list[Tensor] = []
+        for array, kind in zip(arrays, self._kinds):  # noqa: B905 - they are as many, and every call comes here
+            tensors.append(Tensor.around(array, kind))
+        return tensors
 
     def run(self, state: PlanState, inputs: Given, out: Given | None) -> list[Any]:
         """One turn, as `tract_core.Runnable.run` describes it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, overload
+from typing import Any, cast, overload
 
 from tract_core.api.calls import Calls, named_inputs
 from tract_core.api.display import describe_model, html_of, rich_of
@@ -15,7 +15,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.explain import Explanation
 from tract_core.runtime.profile import chrome_trace, profile
-from tract_core.runtime.protocol import Plan
+from tract_core.runtime.protocol import Plan, Repeating
 
 
 class Runnable(TypedInterface):
@@ -27,6 +27,7 @@ class Runnable(TypedInterface):
     __slots__ = {
         "_calls": "",
         "_model": "",
+        "_repeats": "",
         "plan": "What the runtime made of the model: `tract_core.runtime.protocol`.",
         "runtime": "The `Runtime` that prepared the model.",
     }
@@ -37,6 +38,7 @@ class Runnable(TypedInterface):
         self.plan = plan
         self.runtime = runtime
         self._calls = Calls(model, plan, runtime)
+        self._repeats = isinstance(plan, Repeating)
 
     @property
     def typed(self) -> TypedModel:
@@ -63,6 +65,10 @@ class Runnable(TypedInterface):
 
         Raises InputError when the arrays do not fit, RunError when a node fails.
         """
+        if self._repeats and out is None:
+            found = self._calls.repeat(cast("Repeating", self.plan), inputs)
+            if found is not None:
+                return found
         try:
             state = self.plan.spawn()
         except BaseException:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from tract_core.api.calls import Calls, named_inputs
 from tract_core.api.interface import TypedInterface
@@ -12,6 +12,7 @@ from tract_core.api.tensor import Tensor
 from tract_core.errors import InputError
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
+from tract_core.runtime.protocol import Repeating
 
 if TYPE_CHECKING:
     from tract_core.api.runnable import Runnable
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 class State(TypedInterface):
     """What the nodes of a `Runnable` keep from one call of `run` to the next. Used by one thread at a time."""
 
-    __slots__ = ("_calls", "_inner", "_runnable")
+    __slots__ = ("_calls", "_inner", "_repeats", "_runnable")
 
     def __init__(self, runnable: Runnable, calls: Calls, inner: PlanState) -> None:
         """For this package; users call `Runnable.spawn_state`."""
         self._runnable = runnable
         self._calls = calls
         self._inner = inner
+        self._repeats = isinstance(inner, Repeating)
 
     @property
     def typed(self) -> TypedModel:
@@ -42,6 +44,10 @@ class State(TypedInterface):
     ) -> list[Array]: ...
     def run(self, inputs: Sequence[Any] | Mapping[str, Any], out: Any = None) -> list[Any]:
         """The next turn. Inputs, outputs and ``out`` are those of `Runnable.run`."""
+        if self._repeats and out is None:
+            found = self._calls.repeat(cast("Repeating", self._inner), inputs)
+            if found is not None:
+                return found
         return self._calls.run(self._inner, inputs, out)
 
     def __call__(self, *inputs: Any, **named: Any) -> list[Tensor]:

@@ -3,8 +3,8 @@
 This is the whole contract, and the conformance kit (`tract_core.testing.conformance`) checks every point of it. What a
 `Runtime`, a `Plan` and a `PlanState` must do is said where they are; most of it comes from `tract_core.runtime.turn`,
 `tract_core.runtime.outputs` and `tract_core.runtime.host`, which every runtime may use. What some plans can do besides
-are protocols of their own, which are asked for with ``isinstance``: `LendingPlan`, `OwningPlan`, `ObservablePlan`,
-`TimedPlan`, `MeasuringPlan`.
+are protocols of their own, which are asked for with ``isinstance``: `LendingPlan`, `Repeating`, `OwningPlan`,
+`ObservablePlan`, `TimedPlan`, `MeasuringPlan`.
 """
 
 from __future__ import annotations
@@ -104,6 +104,21 @@ class LendingPlan(Protocol):
     @property
     def lent(self) -> Sequence[int]:
         """The outputs, by their numbers, that may be so."""
+        ...
+
+
+@runtime_checkable
+class Repeating(Protocol):
+    """Optional ability of a plan, and of a state: it sees at a glance that a turn is like one before."""
+
+    @property
+    def repeat(self) -> Callable[[Any], list[Array] | None]:
+        """Takes the inputs of a caller, as he gave them, and does one turn, on a fresh state where a plan is asked.
+
+        Returns the outputs as `PlanState.run` does, each an array of NumPy. Where it is not sure at once that the turn
+        is right, returns ``None``, and nothing was done: then arrays are made of what was given, and `PlanState.run`
+        is called, which refuses what is wrong. What it returns may be another function after each turn.
+        """
         ...
 
 

@@ -11,9 +11,14 @@ from tract_core.dims import Dim, evaluate
 from tract_core.plugins.keys import Array
 from tract_cpu.binding import ALIGNMENT, Layout
 from tract_cpu.native.executor import FRAME, LINE
+from tract_cpu.native.objects import address_of
+from tract_cpu.native.repeat import Repeat, look_closer
 
 WORK_FOR_THREADS: Final = 1 << 20
 """From how much work on a run is shared with other threads: to wake one takes as long as some million products."""
+
+WORK_FOR_OTHERS: Final = 1 << 17
+"""From how much work on a run lets other threads run Python meanwhile: below it, it is over in some microseconds."""
 
 MEETING: Final = 3 * LINE
 """Integers of the place where threads meet, in lines of the cache that nothing else is in."""
@@ -24,8 +29,10 @@ class Execution:
 
     ``symbols``: the sizes. ``frame``: the address of what the executor takes; ``frame_within``: the same for going on
     in the middle of a loop, which has moved addresses. ``steps``: how many native steps there
-    are. ``passed``: the addresses that a run passes. ``arena``, ``slots``: memory, and where each slot begins in it, in
-    bytes. ``outputs``: shapes and types of the arrays that native code fills, by the numbers of the outputs.
+    are. ``passed``: the addresses that a run passes. ``status``: the address where kernels refuse. ``arena``,
+    ``slots``: memory, and where each slot begins in it, in bytes. ``outputs``: shapes and types of the arrays that
+    native code fills, by the numbers of the outputs. ``shapes``: those of the inputs of the last turn; ``repeat``: what
+    does a turn with such inputs again.
     """
 
     def __init__(
@@ -46,6 +53,8 @@ class Execution:
         self.outputs = {number: (sizes[number], dtype) for number, (_, dtype) in outputs.items()}
         self.filled = list(self.outputs.values())
         self.arena, base = _aligned(int(bound.slots[-1]))
+        self.repeat: Repeat = look_closer
+        self.is_short = bound.work < WORK_FOR_OTHERS
         self.threads = threads if bound.work >= WORK_FOR_THREADS else 1
         each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
         self._scratch, scratch = _aligned(each * self.threads)
@@ -63,7 +72,7 @@ class Execution:
         self._patches = np.array(patches, np.int64).reshape(-1, 3)
         self.passed = np.zeros(layout.passed_count, np.int64)
         status = np.zeros(2, np.int64)
-        self.passed[-1] = address_of(status)
+        self.passed[-1] = self.status = address_of(status)
         self._status = memoryview(status.data)
         self.course = np.zeros(LINE, np.int64)
         tables = (
@@ -78,6 +87,7 @@ class Execution:
             self.course,
         )
         self._frame = np.array([one if isinstance(one, int) else address_of(one) for one in tables], np.int64)
+        self.memory = (self._frame, self.arena, self._scratch, self._arguments, *tables)
         self.frame = address_of(self._frame)
         self._frame_within = self._frame.copy()
         self._frame_within[FRAME.index("patch_count")] = 0
@@ -104,8 +114,3 @@ def _aligned(size: int) -> tuple[Array, int]:
     ahead = -address_of(whole) % ALIGNMENT
     memory = whole[ahead : ahead + size]
     return memory, address_of(whole) + ahead
-
-
-def address_of(array: Array) -> int:
-    """Where the elements of an array begin."""
-    return array.__array_interface__["data"][0]

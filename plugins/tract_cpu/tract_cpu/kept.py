@@ -10,9 +10,10 @@ import numpy as np
 from tract_core.dims import evaluate
 from tract_core.ops.scan import FrozenScan, check_state
 from tract_core.plugins.keys import Array
-from tract_cpu.execution import Execution, address_of
+from tract_cpu.execution import Execution
 from tract_cpu.language.types import numpy_type
 from tract_cpu.lower.program import Kept
+from tract_cpu.native.objects import address_of
 
 
 class Memory:

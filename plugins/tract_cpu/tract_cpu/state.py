@@ -19,13 +19,15 @@ from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostState
 from tract_core.runtime.parts import Part
 from tract_core.runtime.protocol import Observer
-from tract_cpu.execution import Execution, address_of
+from tract_cpu.execution import Execution
 from tract_cpu.kept import Memory
 from tract_cpu.kernels.control import CONTROL
 from tract_cpu.language.types import numpy_type
 from tract_cpu.lower.program import HostStep, NativeStep, Step
 from tract_cpu.lower.views import Kind, Storage, View
 from tract_cpu.native.executor import NEXT
+from tract_cpu.native.objects import address_of
+from tract_cpu.native.repeat import Repeat, look_closer
 
 if TYPE_CHECKING:
     from tract_cpu.plan import CpuPlan
@@ -35,14 +37,15 @@ _ARRAYS: Final[Any] = (np.ndarray, np.generic)
 
 
 class NativeState:
-    """The state of a model that is one native call."""
+    """The state of a model that is one native call. ``repeat``: a turn like the last one, by `Repeating`."""
 
-    __slots__ = ("_execution", "_memory", "_plan")
+    __slots__ = ("_execution", "_memory", "_plan", "repeat")
 
     def __init__(self, plan: CpuPlan) -> None:
         self._plan = plan
         self._execution: Execution | None = None
         self._memory = plan.new_memory()
+        self.repeat: Repeat = look_closer
 
     def run(
         self,
@@ -64,8 +67,9 @@ class NativeState:
             if symbols is not None:  # operators give their bodies parts of arrays
                 inputs = [_readable(array) for array in inputs]
             execution = _fitting(plan, execution, plan.turn.bind(inputs, symbols))
-            execution.shapes = shapes
+            plan.expect(execution, shapes)
         self._execution = execution
+        self.repeat = execution.repeat
         if plan.layout.loops:
             execution.begin_anew()
         if self._memory is not None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tract_core.errors import InputError
-from tract_core.runtime.protocol import LendingPlan, PlanState
+from tract_core.plugins.keys import Array
+from tract_core.runtime.protocol import LendingPlan, PlanState, Repeating
 from tract_core.testing.checks import Bench
 from tract_core.testing.conformance.models import layouts, ones, plus_constant, sum_of_exponentials, views
 from tract_core.testing.conformance.selection import pytest_generate_tests
@@ -20,6 +22,7 @@ __all__ = [
     "test_constants_may_lie_in_any_way",
     "test_outputs_are_not_changed_by_later_turns",
     "test_outputs_share_no_memory_with_inputs",
+    "test_turns_that_are_repeated_are_right",
 ]
 
 
@@ -44,6 +47,31 @@ def test_outputs_share_no_memory_with_inputs(bench: Bench) -> None:
     found = plan.spawn().run([given])
     shared = [slot for slot, array in enumerate(found) if slot not in lent and np.may_share_memory(array, given)]
     assert not shared, f"outputs {shared} are memory of an input, the plan lends {sorted(lent)}"
+
+
+def test_turns_that_are_repeated_are_right(bench: Bench) -> None:
+    """What is repeated gives the outputs of its inputs, new ones each time. What is not as before is left to `run`."""
+    plan = bench.runtime.prepare(sum_of_exponentials(bench.registry))
+    state = plan.spawn()
+    wrong: list[Any] = [None, "ab", [], [ones(2, 3)], [ones(2, 3)] * 3, [ones(3, 3), ones(2, 3)], [ones(6), ones(6)]]
+    wrong += [
+        [ones(3, 2).T] * 2,
+        [np.ones((2, 3))] * 2,
+        [ones(2, 6)[:, ::2]] * 2,
+        [ones(2, 3).byteswap().view(">f4")] * 2,
+    ]
+    for one, spawn in ((plan, plan.spawn), (state, lambda: state)):
+        kept: list[Array] = []
+        for number, size in enumerate((2, 2, 0, 2, 5, 5)):
+            given = [ones(size, 3) * np.float32(number), ones(size, 3)]
+            repeated = one.repeat(given) if isinstance(one, Repeating) else None
+            found = spawn().run(given) if repeated is None else repeated
+            np.testing.assert_allclose(found[0], np.exp(given[0]) + np.exp(given[1]), rtol=1e-5)
+            assert not any(np.may_share_memory(found[0], other) for other in kept), "an output came twice"
+            kept.append(found[0])
+        spawn().run([ones(2, 3)] * 2)
+        for inputs in wrong:
+            assert not isinstance(one, Repeating) or one.repeat(inputs) is None, f"{inputs!r} is not as before"
 
 
 def test_arrays_of_the_caller_are_filled(bench: Bench) -> None:

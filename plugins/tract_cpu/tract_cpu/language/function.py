@@ -168,10 +168,17 @@ class Function:
         return found or ir.Function(self.module, ir.FunctionType(result, arguments), name)
 
     def call_at(self, address: Value, arguments: Sequence[Value]) -> None:
-        """Call the function at an address, which takes numbers and returns nothing."""
-        kind = ir.FunctionType(ir.VoidType(), [one.ir.type for one in arguments])
+        """Call the function at an address, which takes numbers, for what it does."""
+        self._called(address, arguments, ir.VoidType())
+
+    def result_at(self, address: Value, arguments: Sequence[Value]) -> Value:
+        """The integer or the address that the function at an address returns, which takes numbers."""
+        return Value(self, self._called(address, arguments, ir_type(INDEX)), INDEX)
+
+    def _called(self, address: Value, arguments: Sequence[Value], returns: Any) -> Any:
+        kind = ir.FunctionType(returns, [one.ir.type for one in arguments])
         callee = self.builder.inttoptr(address.ir, kind.as_pointer())
-        self.builder.call(callee, [one.ir for one in arguments])
+        return self.builder.call(callee, [one.ir for one in arguments])
 
     def call_library(self, name: str) -> None:
         """Call a function of the C library that takes nothing, for what it does."""

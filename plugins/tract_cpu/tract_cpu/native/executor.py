@@ -27,6 +27,7 @@ from tract_cpu.language.types import INDEX
 from tract_cpu.language.values import Value
 from tract_cpu.native.cache import key_of
 from tract_cpu.native.library import Code, Library
+from tract_cpu.native.objects import DATA
 
 FRAME: Final = ("steps", "patches", "patch_count", "passed", "scratch", "scratch_bytes", "meeting", "status", "course")
 """What a frame holds, an array of integers: addresses of the tables, how many rows the second has, memory for each
@@ -35,9 +36,6 @@ say which one is next."""
 
 MOST_ARRAYS: Final = 8
 """With up to so many arrays, their addresses are found by native code."""
-
-DATA_OFFSET: Final = object.__basicsize__
-"""Where in an object of type ``numpy.ndarray`` the address of its elements is, in bytes: the first field of its own."""
 
 LINE: Final = 8
 """Integers that a line of the cache holds. What one thread writes and others read lies in a line of its own."""
@@ -64,7 +62,7 @@ def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
     with f.when(thread.equals(0)):
         table = f.at(passed)
         for number in range(arrays):
-            table[number] = f.at(f.argument(5 + number) + DATA_OFFSET)[0]
+            table[number] = f.at(f.argument(5 + number) + DATA)[0]
         rows = f.at(patches)
         begun = _begun(f, f.at(course), first)
         with f.loop("patch", f.select(begun, f.index(0), count)) as row:
@@ -209,11 +207,15 @@ class _Barrier:
             self._current.value = current + 1
 
 
+def address_of_executor(library: Library, sources: str, arrays: int) -> int:
+    """Where the executor is that takes so many arrays."""
+    name = f"run_{arrays}"
+    key = key_of(f"executor {arrays} {DATA}", library.isa, sources)
+    return library.address(Code(key, name, lambda module: write_executor(module, name, library.isa, arrays)))
+
+
 @cache
 def executor(library: Library, sources: str, arrays: int) -> Callable[..., None]:
     """The executor that takes so many arrays, which can be called from Python. It gives up the interpreter's lock."""
-    name = f"run_{arrays}"
-    key = key_of(f"executor {arrays} {DATA_OFFSET}", library.isa, sources)
-    address = library.address(Code(key, name, lambda module: write_executor(module, name, library.isa, arrays)))
     kind: Any = CFUNCTYPE(None, c_void_p, c_int64, c_int64, c_int64, c_int64, *[c_void_p] * arrays)
-    return kind(address)
+    return kind(address_of_executor(library, sources, arrays))

@@ -1,0 +1,215 @@
+"""Turns that are like one before are native code alone: the same results and refusals as on the long way."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pytest
+from tract_cpu.isa import chosen
+from tract_cpu.native import objects
+from tract_cpu.native.repeat import look_closer
+from tract_cpu.plan import CpuPlan
+
+import tract_core as tract
+from tract_core.errors import InputError, RunError
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add, Mul
+from tract_core.ops.elementwise import Exp, Tanh
+from tract_core.ops.gather import Gather
+
+
+def plan_of(facts: list[str], wire, isa=None) -> CpuPlan:
+    model = TypedModel()
+    inputs = [model.add_source(f"x{slot}", parse_typed_fact(one, model.symbols)) for slot, one in enumerate(facts)]
+    model.set_outputs(wire(model, inputs))
+    return CpuPlan(model, isa or chosen(""))
+
+
+def sums(facts: list[str]) -> CpuPlan:
+    return plan_of(facts, lambda model, inputs: model.wire_node("y", Add(), inputs))
+
+
+def normal(*shape: int, seed: int = 0, dtype="f4"):
+    return (np.random.default_rng(seed).standard_normal(shape) * 9).astype(dtype)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (2, 0, 3), (3, 5), (1, 2, 1, 3, 1)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1"])
+def test_inputs_like_those_before_give_what_the_long_way_gives(isa, shape, dtype) -> None:
+    names = {"f4": "f32", "f8": "f64", "i8": "i64", "u1": "u8"}
+
+    def wire(model, inputs):
+        product = model.wire_node("y", Mul(), inputs)
+        return [*product, *model.wire_node("z", Add(), [product[0], inputs[0]])]
+
+    plan = plan_of([",".join([*"ABCDE"[: len(shape)], names[dtype]])] * 2, wire, isa)
+    state = plan.spawn()
+    assert state.repeat([normal(*shape, dtype=dtype)] * 2) is None
+    for seed in range(3):
+        a, b = (np.asarray(normal(*shape, seed=seed + 9 * one, dtype=dtype)) for one in range(2))
+        wanted = state.run([a, b])
+        for inputs in ([a, b], (a, b)):
+            found = state.repeat(inputs)
+            assert found is not None
+            assert [(one.dtype, one.shape, one.tobytes()) for one in found] == [
+                (one.dtype, one.shape, one.tobytes()) for one in wanted
+            ]
+            assert all(one.flags.owndata and one.flags.writeable and one.flags.c_contiguous for one in found)
+
+
+def test_what_is_not_as_before_is_left_to_the_long_way() -> None:
+    plan = sums(["A,B,f32", "A,B,f32"])
+    state = plan.spawn()
+    a, b = normal(4, 6), normal(4, 6, seed=1)
+    state.run([a, b])
+    assert state.repeat([a, b]) is not None
+
+    class Other(np.ndarray):
+        pass
+
+    unaligned = np.frombuffer(bytes(97), np.float32, 24, 1).reshape(4, 6)
+    for odd in (
+        *(None, 3, "ab", {"x0": a, "x1": b}, np.stack([a, b]), iter([a, b]), [], [a], [a, b, b], [a, None]),
+        *([a, b.tolist()], [a, b.astype("f8")], [a, b.astype("i4")], [a, b.byteswap().view(">f4")]),
+        *([a, normal(6, 4)], [a, normal(4, 5)], [normal(5, 6)] * 2, [a, b[0]], [a, b[None]], [a, np.float32(1)]),
+        *([a, normal(6, 4).T], [a, normal(8, 6)[::2]], [a, normal(4, 12)[:, ::2]], [a, b[::-1]], [a, unaligned]),
+        *([a, np.asfortranarray(b)], [a, b.view(Other)], [a, np.ma.masked_array(b)], [a, tract.Tensor.from_numpy(b)]),
+    ):
+        assert state.repeat(odd) is None
+    assert state.repeat([a, b]) is not None
+
+
+def test_equal_types_are_one_type() -> None:
+    """Arrays that come out of a pickle have types of their own, which are equal to the others."""
+    plan, x = sums(["3,i64", "3,i64"]), np.arange(3)
+    state = plan.spawn()
+    state.run([x, x])
+    for other in (pickle.loads(pickle.dumps(x)), x.astype("q"), x.astype("<i8")):
+        assert state.repeat([other, x])[0].tolist() == [0, 2, 4]
+
+
+def test_inputs_are_read_where_they_are_and_nothing_is_kept_of_them() -> None:
+    plan = sums(["9,f32", "9,f32"])
+    state, a, b = plan.spawn(), normal(9), normal(9, seed=1)
+    a.setflags(write=False)
+    state.run([a, b])
+    gc.collect()
+    objects_ = [a, b, a.dtype, state.repeat]
+    before = [sys.getrefcount(one) for one in objects_]
+    for _ in range(50):
+        b += 1
+        assert state.repeat([a, b])[0].tolist() == (a + b).tolist()
+        assert state.repeat([a, a[1:]]) is None
+    assert [sys.getrefcount(one) for one in objects_] == before
+
+
+def test_new_sizes_take_the_long_way_once(monkeypatch) -> None:
+    plan = sums(["N,f32", "N,f32"])
+    runnable = tract.runtime_for_name("cpu").prepare(tract.Model(plan.model))
+    found = []
+    real = type(runnable.plan.spawn()).run
+    monkeypatch.setattr(
+        type(runnable.plan.spawn()),
+        "run",
+        lambda self, *args, **options: (found.append(1), real(self, *args, **options))[1],
+    )
+    state = runnable.spawn_state()
+    for called in (runnable, state):
+        for size, long_ways in ((3, 1), (5, 1), (0, 1), (3, 1)):
+            found.clear()
+            for _ in range(3):
+                (sum_,) = called.run([np.full(size, 2, "f4"), np.ones(size, "f4")])
+                assert sum_.to_numpy().tolist() == [3.0] * size
+                (sum_,) = called.run({"x1": np.full(size, 2, "f4"), "x0": np.ones(size, "f4")})
+                assert sum_.to_numpy().tolist() == [3.0] * size
+            assert len(found) == long_ways
+
+
+def test_refusals_say_the_same_the_second_time() -> None:
+    runnable = tract.runtime_for_name("cpu").prepare(tract.Model(sums(["N,2,f32", "N,2,f32"]).model))
+    for called in (runnable, runnable.spawn_state()):
+        good = [np.ones((3, 2), "f4")] * 2
+        for odd in (
+            [good[0]],
+            [good[0], np.ones((4, 2), "f4")],
+            [good[0], np.ones((3, 2))],
+            [np.ones((3, 3), "f4")] * 2,
+        ):
+            messages = []
+            for _ in range(2):
+                called.run(good)
+                with pytest.raises(InputError) as error:
+                    called.run(odd)
+                messages.append(str(error.value))
+            fresh = tract.runtime_for_name("cpu").prepare(tract.Model(sums(["N,2,f32", "N,2,f32"]).model))
+            with pytest.raises(InputError) as error:
+                fresh.run(odd)
+            assert messages == [str(error.value)] * 2
+
+
+def test_what_a_kernel_refuses_is_told_by_the_long_way() -> None:
+    plan = plan_of(["5,f32", "3,i64"], lambda model, inputs: model.wire_node("y", Gather(0), inputs))
+    runnable = tract.runtime_for_name("cpu").prepare(tract.Model(plan.model))
+    x = normal(5)
+    for called in (runnable, runnable.spawn_state()):
+        for _ in range(2):
+            for _ in range(2):
+                (found,) = called.run([x, np.array([4, 0, 1])])
+                np.testing.assert_array_equal(found.to_numpy(), x[[4, 0, 1]])
+            with pytest.raises(RunError, match="node 'y'"):
+                called.run([x, np.array([4, 5, 1])])
+
+
+def test_a_runnable_may_be_called_from_many_threads_at_once() -> None:
+    """Others run Python meanwhile, and call the same function, which is under way."""
+    plan = plan_of(["N,f32"], lambda model, inputs: model.wire_node("z", Exp(), model.wire_node("y", Tanh(), inputs)))
+    runnable = tract.runtime_for_name("cpu", threads=1).prepare(tract.Model(plan.model))
+    size, wrong = 1 << 17, []
+    runnable.run([np.zeros(size, "f4")])
+
+    def work(number: int) -> None:
+        for turn in range(40):
+            given = [np.full(size, (number * 40 + turn) / 300, "f4")]
+            (found,) = runnable.run(given)
+            given.clear()
+            wanted = np.exp(np.tanh((number * 40 + turn) / 300))
+            if not np.allclose(found.to_numpy(), wanted, rtol=1e-5):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not wrong
+
+
+def test_a_function_outlives_the_plan_that_made_it() -> None:
+    plan, x = sums(["40,f32", "40,f32"]), normal(40)
+    state = plan.spawn()
+    state.run([x, x])
+    repeat = state.repeat
+    del plan, state
+    gc.collect()
+    filler = [np.full(4000, np.nan, "f4") for _ in range(50)]
+    assert repeat([x, x])[0].tolist() == (x + x).tolist()
+    del filler
+
+
+def test_where_objects_are_not_as_they_should_be_there_is_no_such_function(monkeypatch) -> None:
+    for name, value in (("python_implementation", lambda: "PyPy"), ("DTYPE", objects.DTYPE - 8), ("HEAD", 32)):
+        with monkeypatch.context() as changed:
+            changed.setattr(objects, name, value)
+            assert not objects.are_known.__wrapped__()
+    assert objects.are_known.__wrapped__()
+    monkeypatch.setattr("tract_cpu.plan.are_known", lambda: False)
+    plan, x = sums(["3,f32", "3,f32"]), normal(3)
+    state = plan.spawn()
+    for _ in range(3):
+        assert state.run([x, x])[0].tolist() == (x + x).tolist()
+    assert state.repeat is plan.repeat is look_closer

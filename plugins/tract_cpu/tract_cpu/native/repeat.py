@@ -1,0 +1,206 @@
+"""Turns that are like one before, as native functions that Python calls like its own.
+
+To look at arrays from Python, to make others and to call through ctypes takes as long as a small network. This function
+looks at what the caller gave, and compares it with what was checked before; it makes the outputs, and calls the
+executor. Where anything is not as it was it gives ``None`` and has done nothing: then somebody looks closer, who has
+the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tract_core.plugins.keys import Array
+from tract_cpu.isa import Isa
+from tract_cpu.language.buffers import Buffer
+from tract_cpu.language.function import Function
+from tract_cpu.language.types import I32, INDEX
+from tract_cpu.language.values import Value
+from tract_cpu.native.cache import key_of
+from tract_cpu.native.library import Code, Library
+from tract_cpu.native.objects import (
+    DATA,
+    DTYPE,
+    FLAGS,
+    HEAD,
+    NAMES,
+    RANK,
+    SIZES,
+    TYPE,
+    WHOLE,
+    address_of,
+    addresses,
+    definition,
+    function_of,
+)
+
+Repeat = Callable[[Any], list[Array] | None]
+"""Takes what a caller gave. Gives the outputs, or ``None``, with nothing done, where that takes a closer look."""
+
+
+def look_closer(inputs: Any) -> None:
+    """A `Repeat` that nothing is known of."""
+
+
+_TABLE: Final = ("names", "busy", "run", "frame", "steps", "status", "passed", "lets_go", "inputs", "outputs", "rows")
+"""What a function has of its own, an array of integers.
+
+Addresses of what it uses of Python; whether it is under way; the executor, its frame, and how many steps there are;
+where kernels refuse; where addresses of arrays are passed; whether other threads may run Python meanwhile; how many
+inputs and outputs there are; and rows, one for each of these.
+"""
+
+_ROW: Final = 4
+"""The type of an array, its rank, the address of its sizes, and the array itself while it is looked at."""
+
+
+class _Table(np.ndarray[Any, Any]):
+    """Integers that hold on to what they are addresses of."""
+
+    kept: Any
+
+
+def repeat_of(
+    library: Library,
+    sources: str,
+    numbers: Mapping[str, int],
+    arrays: Sequence[tuple[np.dtype[Any], Sequence[int]]],
+    kept: Any,
+) -> Repeat:
+    """The function for inputs and outputs of certain types and shapes.
+
+    ``numbers``: what is in its table, by name; ``arrays``: inputs, then outputs; ``kept``: what must last as long as
+    the function does.
+    """
+    sizes = np.array([size for _, shape in arrays for size in shape], np.int64)
+    begins = address_of(sizes) + 8 * np.cumsum([0, *(len(shape) for _, shape in arrays)])
+    rows = np.array(
+        [(id(dtype), len(shape), begin, 0) for (dtype, shape), begin in zip(arrays, begins, strict=False)], np.int64
+    )
+    values = {"names": address_of(addresses()), "busy": 0, "rows": address_of(rows), **numbers}
+    table = np.array([values[name] for name in _TABLE], np.int64).view(_Table)
+    table.kept = (kept, sizes, rows, [dtype for dtype, _ in arrays])
+    key = key_of(f"repeat {HEAD}", library.isa, sources)
+    address = library.address(Code(key, "repeat", lambda module: write_repeat(module, "repeat", library.isa)))
+    function: Repeat = function_of(definition("repeat", address), table)
+    return function
+
+
+def write_repeat(module: Any, name: str, isa: Isa) -> None:
+    """``name(table, inputs)``, both objects of Python, gives a list of new arrays, or ``None``."""
+    f = Function(module, name, isa, [INDEX, INDEX], INDEX)
+    turn = _Turn(f, f.at(f.at(f.argument(0) + DATA)[0]))
+    found = f.variable(turn.names["None"])
+    with f.when(turn.fits(f.argument(1))):
+        turn.begin()
+        made = turn.outputs()
+        with f.when(made.differs(0)):
+            found.value = turn.run(made)
+        turn.end()
+    with f.when(found.value.equals(turn.names["None"])):
+        turn.call("Py_IncRef", found.value)
+    f.finish(found.value)
+
+
+class _Turn:
+    """One turn, while the function is written. ``names``: functions and objects of Python."""
+
+    def __init__(self, f: Function, table: Buffer) -> None:
+        self._f, self._table = f, table
+        own = dict(zip(_TABLE, (table[place] for place in range(len(_TABLE))), strict=True))
+        self._own = own
+        names = f.at(own["names"])
+        self.names = {name: names[place] for place, name in enumerate(NAMES)}
+        self._rows, self._passed = f.at(own["rows"]), f.at(own["passed"])
+
+    def call(self, name: str, *values: Value) -> Value:
+        """What a function of Python gives."""
+        return self._f.result_at(self.names[name], values)
+
+    def fits(self, inputs: Value) -> Value:
+        """Whether no other turn is under way, and the inputs are arrays as they were, in a list or a tuple."""
+        f, names = self._f, self.names
+        kind, fits = f.at(inputs + TYPE)[0], f.variable(f.index(0))
+        listed = kind.equals(names["list"])
+        with f.when(self._own["busy"].equals(0) & (listed | kind.equals(names["tuple"]))):
+            size, item = (
+                f.select(listed, names[f"PyList_{what}"], names[f"PyTuple_{what}"]) for what in ("Size", "GetItem")
+            )
+            count = f.result_at(size, [inputs])
+            fits.value = f.convert(count.equals(self._own["inputs"]), INDEX)
+            with (
+                f.loop("input", f.select(fits.value.differs(0), count, f.index(0))) as number,
+                f.when(fits.value.differs(0)),
+            ):
+                array = f.result_at(item, [inputs, number])
+                fits.value = f.index(0)
+                with f.when(f.at(array + TYPE)[0].equals(names["ndarray"])):
+                    fits.value = self._is_like(array, self._rows.at(number * _ROW))
+        return fits.value.differs(0)
+
+    def _is_like(self, array: Value, row: Buffer) -> Value:
+        """1 where an array is whole, and of the type and the sizes of its row; else 0."""
+        f, own = self._f, row[0]
+        rank, flags = (f.convert(f.at(array + at).of(I32)[0], INDEX) for at in (RANK, FLAGS))
+        like = f.variable(f.convert(rank.equals(row[1]) & (flags & WHOLE).equals(WHOLE), INDEX))
+        sizes, wanted = f.at(f.at(array + SIZES)[0]), f.at(row[2])
+        with f.loop("axis", f.select(like.value.differs(0), rank, f.index(0))) as axis:
+            like.value = like.value & f.convert(sizes[axis].equals(wanted[axis]), INDEX)
+        type_ = f.at(array + DTYPE)[0]
+        with f.when(like.value.differs(0) & type_.differs(own)):
+            like.value = self.call("PyArray_EquivTypes", type_, own) & 1
+        row[3] = array
+        return like.value
+
+    def begin(self) -> None:
+        """The turn is under way: nobody else begins one, and the inputs stay, whatever becomes of the list."""
+        self._table[_TABLE.index("busy")] = self._f.index(1)
+        with self._f.loop("begin", self._own["inputs"]) as number:
+            array = self._rows[number * _ROW + 3]
+            self.call("Py_IncRef", array)
+            self._passed[number] = self._f.at(array + DATA)[0]
+
+    def end(self) -> None:
+        """The turn is over."""
+        with self._f.loop("end", self._own["inputs"]) as number:
+            self.call("Py_DecRef", self._rows[number * _ROW + 3])
+        self._table[_TABLE.index("busy")] = self._f.index(0)
+
+    def outputs(self) -> Value:
+        """A list of new arrays; 0 where there is no memory for them."""
+        f, inputs, count = self._f, self._own["inputs"], self._own["outputs"]
+        made = f.variable(self.call("PyList_New", count))
+        with f.loop("output", count) as number, f.when(made.value.differs(0)):
+            place = inputs + number
+            dtype, rank, sizes = (self._rows[place * _ROW + one] for one in range(3))
+            self.call("Py_IncRef", dtype)  # which the call below takes away
+            array = self.call("PyArray_Empty", rank, sizes, dtype, f.index(0))
+            with f.either(array.differs(0)) as (then, otherwise):
+                with then:
+                    self._passed[place] = f.at(array + DATA)[0]
+                    self.call("PyList_SetItem", made.value, number, array)
+                with otherwise:
+                    self.call("Py_DecRef", made.value)
+                    made.value = f.index(0)
+        with f.when(made.value.equals(0)):
+            self.call("PyErr_Clear")  # it is raised where the turn is done again
+        return made.value
+
+    def run(self, made: Value) -> Value:
+        """Run all steps. Gives the outputs, or ``None`` where a kernel refused."""
+        f, own = self._f, self._own
+        lets_go, status = own["lets_go"].differs(0), f.at(own["status"])
+        thread, found = f.variable(f.index(0)), f.variable(made)
+        with f.when(lets_go):
+            thread.value = self.call("PyEval_SaveThread")
+        f.call_at(own["run"], [own["frame"], f.index(0), own["steps"], f.index(0), f.index(1)])
+        with f.when(lets_go):
+            self.call("PyEval_RestoreThread", thread.value)
+        with f.when(status[0].differs(0)):
+            status[0] = f.index(0)
+            self.call("Py_DecRef", made)
+            found.value = self.names["None"]
+        return found.value
