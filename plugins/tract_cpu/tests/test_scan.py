@@ -15,6 +15,7 @@ from tract_cpu.plan import CpuPlan
 
 from tract_core.data import DatumType
 from tract_core.errors import RunError
+from tract_core.limits import check_run_time
 from tract_core.model.axes import AxesMapping
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, RmAxis
@@ -283,7 +284,15 @@ def rounds_inputs(count: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_long_loop_ends_when_its_time_is_up(threads, sharing, monkeypatch) -> None:
     monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
-    state = plan(with_deadline(rounds(), 0.02), threads).spawn()
+    now = [0.0]
+    monkeypatch.setattr("tract_core.limits.monotonic", lambda: now[0])
+
+    def late() -> None:
+        now[0] += 1
+        check_run_time()
+
+    monkeypatch.setattr("tract_cpu.plan.check_run_time", late)  # time passes in the middle of a loop
+    state = plan(with_deadline(rounds(), 0.5), threads).spawn()
     with pytest.raises(RunError, match="longer"):
         state.run(rounds_inputs(3000))
     same(state.run(rounds_inputs(4)), [np.full((1, 1), 4, "f4")])
