@@ -25,6 +25,9 @@ ROWS = Rows()
 CUBIC_COEFFICIENT = -0.75
 """The ``a`` of the cubic kernel."""
 
+FARTHEST = float(1 << 52)
+"""How far away places count, in elements: up to here f64 tells all whole numbers apart, and their neighbours."""
+
 
 class PaddingMode(Enum):
     """What is read outside the image: zeros, its nearest element, or its mirror image."""
@@ -40,7 +43,8 @@ class GridSample(TypedOp):
 
     Inputs: an image with any number ``k`` of spatial axes (batch, channels, spatial axes); a grid of floats (batch,
     output axes, ``k``), whose last axis holds coordinates from -1 to 1, that of the last spatial axis first. -1 and 1
-    stand for the centres of the first and last element with ``align_corners``, else for their outer edges.
+    stand for the centres of the first and last element with ``align_corners``, else for their outer edges. What is not
+    a number lies far before the first element.
     """
 
     mode: Interpolator = Interpolator.LINEAR
@@ -84,6 +88,7 @@ def _neighbours(op: GridSample, size: int, coordinates: Array) -> list[tuple[Arr
         places = (coordinates.astype(np.float64) + 1) / 2 * (size - 1)
     else:
         places = ((coordinates.astype(np.float64) + 1) * size - 1) / 2
+    places = np.clip(np.nan_to_num(places, nan=-FARTHEST), -FARTHEST, FARTHEST)
     if op.mode is Interpolator.NEAREST:
         indices, weights = nearest_tap(places, np.rint)
     else:

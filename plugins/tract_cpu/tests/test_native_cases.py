@@ -18,6 +18,7 @@ AT_LEAST = {
     "downsample": 10,
     "elementwise": 46,
     "gather": 21,
+    "grid_sample": 24,
     "if_then_else": 3,
     "loop": 2,
     "one_hot": 7,

@@ -23,6 +23,7 @@ _LOWERED: Final = (
     "downsample",
     "einsum",
     "gather",
+    "grid_sample",
     "if_then_else",
     "loop",
     "one_hot",

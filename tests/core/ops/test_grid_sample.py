@@ -31,6 +31,17 @@ def test_agrees_with_onnx_runtime(run_op: Any, run_onnx: Any, shape: Any, mode: 
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("mode", Interpolator, ids=lambda one: one.value)
+def test_places_beyond_all_numbers(run_op: Any, mode: Interpolator) -> None:
+    """Far away is the nearest edge, or nothing; what is not a number lies far before the image."""
+    x = np.array([[[1, 2, 3]]], np.float32)
+    grid = np.array([-np.inf, np.inf, np.nan, 1e300, -1e300]).reshape(1, 5, 1)
+    wanted = {PaddingMode.BORDER: [1, 3, 1, 3, 1], PaddingMode.ZEROS: [0, 0, 0, 0, 0]}
+    for padding, values in wanted.items():
+        (found,) = run_op(GridSample(mode, padding), [x, grid])
+        np.testing.assert_array_equal(found, [[values]])
+
+
 def test_facts_cost_and_axes() -> None:
     op = GridSample()
     inputs = [parse_typed_fact(text) for text in ("B,C,H,W,f16", "B,P,Q,2,f32")]

@@ -40,6 +40,21 @@ class Buffer:
             found = self._masked("load", mangled(nothing), kind, [address, self._alignment, mask.ir, nothing.ir])
         return _read(Value(self.function, found, stored, lanes), self.element)
 
+    def gather(self, places: Value, mask: Value | None = None) -> Value:
+        """The elements at a vector of places; at one place, the element there. As in `vector` with ``mask``."""
+        lanes = places.lanes
+        if not lanes:
+            return self[places]
+        stored = _stored(self.element)
+        kind, every = ir_type(stored, lanes), ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes)
+        nothing = Value(self.function, ir.Constant(kind, None), stored, lanes)
+        addresses = self.function.builder.gep(self.ir, [places.ir], source_etype=ir_type(stored))
+        addresses.type = ir.VectorType(ir.PointerType(), lanes)  # llvmlite takes it for a single one
+        name = f"llvm.masked.gather.{mangled(nothing)}.v{lanes}p0"
+        arguments = [addresses, self._alignment, every if mask is None else mask.ir, nothing.ir]
+        callee = self.function.declared(name, kind, [one.type for one in arguments])
+        return _read(Value(self.function, self.function.builder.call(callee, arguments), stored, lanes), self.element)
+
     def put(self, place: Value | int, value: Value, mask: Value | None = None) -> None:
         """Write a number, or the lanes of a vector that ``mask`` does not leave out, from a place on."""
         stored = _written(value, self.element)

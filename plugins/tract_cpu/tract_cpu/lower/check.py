@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from tract_core.dims import symbols_of
+from tract_core.dims import Dim, symbols_of
 from tract_core.ops.check import CheckShape
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.sizes import EqualPlan
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import STATUS, NativeStep
+from tract_cpu.lower.views import View
 
 ROWS = Rows()
+
+
+def refusing(pairs: Sequence[tuple[Dim, Dim]], result: View) -> list[NativeStep]:
+    """The call that refuses where the sizes of a pair differ, before a result is written; none where none can."""
+    unsure = [pair for pair in pairs if pair[0] != pair[1]]
+    sizes = [size for pair in unsure for size in pair]
+    return [NativeStep(EqualPlan(len(unsure)), (STATUS, *sizes), 1, (), (result.storage,))] if unsure else []
 
 
 @ROWS.row(CPU, CheckShape)

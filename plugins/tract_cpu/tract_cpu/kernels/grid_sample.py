@@ -1,0 +1,162 @@
+"""An image sampled at the places of a grid: elements of the image times weights, for a block of places at a time.
+
+What is read for a place is the same in all channels. So the elements along each axis and their weights are written to
+scratch memory first; then channel after channel is gone through. Places are computed in f64, as the meaning does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import floor as floored
+from typing import Final
+
+from tract_core.ops.grid_sample import CUBIC_COEFFICIENT, FARTHEST, PaddingMode
+from tract_core.ops.interpolate import Interpolator
+from tract_cpu.kernels.functions.rounding import floor, whole
+from tract_cpu.kernels.interpolate import weight_of
+from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.runs import Run
+from tract_cpu.language.buffers import Buffer
+from tract_cpu.language.function import where
+from tract_cpu.language.types import F64, INDEX, ElementType
+from tract_cpu.language.values import Value
+
+PLACES: Final = 256
+"""How many places of the grid are one task."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridSamplePlan:
+    """``element``: of the image and the result; ``grid``: of the coordinates. ``axes``: how many spatial ones."""
+
+    element: ElementType
+    grid: ElementType
+    axes: int
+    mode: Interpolator
+    padding: PaddingMode
+    align_corners: bool
+    run: Run
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "grid_sample"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"grid_sample {self!r}"
+
+    def scratch(self) -> int:
+        """How many bytes each thread needs."""
+        return self.axes * self.mode.reach * PLACES * (INDEX.bytes + self.element.computed.bytes)
+
+    def emit(self, k: Kernel) -> None:
+        """Task by task, all channels of a block of places of one image."""
+        sample = _GridSample(self, k)
+        with k.loop("task", k.end, k.begin) as task:
+            sample.block(task)
+
+
+class _GridSample:
+    """The kernel while it is written. ``_places``: how many places the grid has for each image."""
+
+    def __init__(self, plan: GridSamplePlan, k: Kernel) -> None:
+        self.plan, self.k, self._type = plan, k, plan.element.computed
+        self._image, self._grid, self._result = k.memory(plan.element), k.memory(plan.grid), k.memory(plan.element)
+        self._places, self._channels = k.size(), k.size()
+        self._image_stride, self._channel_stride = k.size(), k.size()
+        # For each spatial axis: its size, and how far apart its elements are.
+        self._axes = [(k.size(), k.size()) for _ in range(plan.axes)]
+        self._offsets = k.scratch(INDEX)
+        tables = plan.axes * plan.mode.reach
+        self._weights = self._offsets.at(tables * PLACES).of(self._type)
+
+    def block(self, task: Value) -> None:
+        """All channels of one block of places."""
+        k, places, run = self.k, self._places, self.plan.run
+        blocks = (places + (PLACES - 1)) // PLACES
+        image, first = task // blocks, task % blocks * PLACES
+        count = k.smaller(places - first, PLACES)
+        grid = self._grid.at((image * places + first) * self.plan.axes)
+        run.each(k, count, lambda place, lanes, mask: self._look_up(grid, place, lanes, mask))
+        source = self._image.at(image * self._image_stride)
+        target = self._result.at(image * self._channels * places + first)
+        with k.loop("channel", self._channels) as channel:
+            there, result = source.at(channel * self._channel_stride), target.at(channel * places)
+
+            def some(place: Value, lanes: int, mask: Value | None) -> None:
+                result.put(place, self._sum(there, 0, k.index(0).splat(lanes), (place, lanes, mask)), mask)
+
+            run.each(k, count, some)
+
+    # ---- what is read for a place
+
+    def _look_up(self, grid: Buffer, place: Value, lanes: int, mask: Value | None) -> None:
+        """Write what is read along each axis, and with which weights."""
+        k, reach = self.k, self.plan.mode.reach
+        numbers = k.lanes(lanes) + place if lanes else place
+        for axis, (size, stride) in enumerate(self._axes):
+            coordinate = grid.gather(numbers * self.plan.axes + (self.plan.axes - 1 - axis), mask)
+            at, end = self._place(k.convert(coordinate, F64), k.convert(size, F64)), k.convert(size, F64)
+            begin = (whole if self.plan.mode is Interpolator.NEAREST else floor)(at)
+            for tap in range(reach):
+                index = begin + float(floored(-reach / 2) + 1 + tap)
+                weight = weight_of(self.plan.mode, index - at, CUBIC_COEFFICIENT)
+                if self.plan.padding is PaddingMode.ZEROS:
+                    weight = where((index >= 0.0) & (index < end), weight, 0.0)
+                inside = k.convert(_INSIDE[self.plan.padding](index, end, self.plan.align_corners), INDEX)
+                row = place + (axis * reach + tap) * PLACES
+                self._offsets.put(row, inside * stride, mask)
+                self._weights.put(row, k.convert(weight, self._type), mask)
+
+    def _place(self, coordinate: Value, size: Value) -> Value:
+        """Where a coordinate is, in elements."""
+        if self.plan.align_corners:
+            place = (coordinate + 1.0) / 2.0 * (size - 1.0)
+        else:
+            place = ((coordinate + 1.0) * size - 1.0) / 2.0
+        return where(place >= -FARTHEST, where(place < FARTHEST, place, FARTHEST), -FARTHEST)
+
+    # ---- the elements there
+
+    def _sum(self, image: Buffer, axis: int, offset: Value, lanes: tuple[Value, int, Value | None]) -> Value:
+        """The elements that are read along an axis and those behind it, times their weights, added up."""
+        k, reach = self.k, self.plan.mode.reach
+        place, count, mask = lanes
+        if axis == self.plan.axes:
+            return image.gather(offset, mask)
+        total = k.variable(k.constant(0.0, self._type, count))
+        with k.loop(f"tap{axis}", reach) as tap:
+            row = (tap + axis * reach) * PLACES + place
+            further = offset + self._offsets.vector(row, count, mask)
+            element = self._sum(image, axis + 1, further, lanes)
+            total.value = self._weights.vector(row, count, mask).times_plus(element, total.value)
+        return total.value
+
+
+def _clamp(index: Value, size: Value, align_corners: bool) -> Value:
+    low = where(index > 0.0, index, 0.0)
+    return where(low < size, low, size - 1.0)
+
+
+def _reflect(index: Value, size: Value, align_corners: bool) -> Value:
+    """Of whole numbers below 2**53, where the quotient tells all whole numbers apart."""
+    if align_corners:
+        period = where(size > 1.0, (size - 1.0) * 2.0, 1.0)
+        return size - 1.0 - size.function.intrinsic("fabs", _modulo(index, period) - (size - 1.0))
+    rest = _modulo(index, size * 2.0)
+    mirrored = size * 2.0 - 1.0 - rest
+    return where(rest < mirrored, rest, mirrored)
+
+
+def _modulo(number: Value, period: Value) -> Value:
+    return number - period * floor(number / period)
+
+
+_INSIDE: Final[Mapping[PaddingMode, Callable[[Value, Value, bool], Value]]] = {
+    PaddingMode.ZEROS: _clamp,
+    PaddingMode.BORDER: _clamp,
+    PaddingMode.REFLECTION: _reflect,
+}
+"""Which element is read for a whole number, which may lie outside of the axis."""
