@@ -20,6 +20,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Max
 from tract_core.ops.conv import Conv, KernelFormat, reference
+from tract_core.ops.deconv import Deconv
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.pool_spec import DataFormat, Explicit, Padding, PoolSpec, SameLower, SameUpper, Valid
 from tract_core.plugins.keys import Array
@@ -92,6 +93,17 @@ def wired(shape: Shape, weights: np.ndarray, bias: np.ndarray, fact: str) -> Typ
     model = TypedModel()
     x = model.add_source("x", parse_typed_fact(fact, model.symbols))
     model.set_outputs(model.wire_node("conv", shape.op, [x, model.add_const("w", weights), model.add_const("b", bias)]))
+    return model
+
+
+def wired_with_inputs(op: Conv | Deconv, *facts: str) -> TypedModel:
+    """Weights and bias are inputs too."""
+    model = TypedModel()
+    names = ("x", "w", "b")
+    sources = [
+        model.add_source(name, parse_typed_fact(fact, model.symbols)) for name, fact in zip(names, facts, strict=True)
+    ]
+    model.set_outputs(model.wire_node("conv", op, sources))
     return model
 
 
@@ -264,3 +276,62 @@ def test_long_rows_are_cut_into_pieces_for_which_all_channels_are_computed(isa: 
     runs = -(-48 // (step.kernel.vectors * step.kernel.lanes))
     assert int(step.tasks) > 2 * runs
     same(plan.spawn().run([x])[0], np.einsum("nchw,oc->nohw", x.astype("f8"), weights.astype("f8")), 80)
+
+
+def fact_of(array: np.ndarray) -> str:
+    return ",".join([*map(str, array.shape), DatumType.from_numpy(array.dtype).short])
+
+
+GIVEN = [
+    Shape(33, 70, (5, 29), (3, 3)),
+    Shape(40, 40, (12, 13), (3, 3), group=40),
+    Shape(12, 20, (6, 7), (3, 3), (2, 1), group=4),
+    Shape(4, 18, (5, 6, 7), (3, 3, 3)),
+    Shape(19, 33, (8, 9), (3, 3), layout=DataFormat.NHWC),
+    Shape(3, 4, (), ()),
+]
+
+
+def test_weights_that_are_inputs_give_the_same_bits_as_weights_of_the_model(isa: Isa) -> None:
+    for shape in GIVEN:
+        x, weights, bias = arrays(shape, "f4")
+        facts = [fact_of(one) for one in (x, weights, bias)]
+        wanted = CpuPlan(wired(shape, weights, bias, facts[0]), isa).spawn().run([x])[0]
+        plan = CpuPlan(wired_with_inputs(shape.op, *facts), isa)
+        assert all(one.how != "numpy" for one in plan.explain().placements)
+        np.testing.assert_array_equal(plan.spawn().run([x, weights, bias])[0], wanted)
+        one = np.array(0.5, "f4")
+        scalar = CpuPlan(wired_with_inputs(shape.op, *facts[:2], "f32"), isa).spawn().run([x, weights, one])[0]
+        same(scalar, reference(shape.op, x.astype("f8"), weights.astype("f8"), one.astype("f8")), weights[0].size)
+
+
+@pytest.mark.parametrize("group", [1, 2])
+def test_input_channels_may_be_symbolic(isa: Isa, group: int) -> None:
+    shape = Shape(21 * group, 34, (9,), (3,), group=group)
+    facts = (f"N,{group}*C,S,f32", "34,C,3,f32", "34,f32")
+    plan = CpuPlan(wired_with_inputs(shape.op, *facts), isa)
+    assert all(one.how != "numpy" for one in plan.explain().placements)
+    x, weights, bias = arrays(shape, "f4")
+    wanted = reference(shape.op, x.astype("f8"), weights.astype("f8"), bias.astype("f8"))
+    same(plan.spawn().run([x, weights, bias])[0], wanted, weights[0].size)
+
+
+@pytest.mark.parametrize("shape", [SHAPES[3], SHAPES[9], SHAPES[11]], ids=str)
+def test_narrow_integers_of_two_types_are_summed_in_i32(isa: Isa, shape: Shape) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 255, shape.data, "u1", endpoint=True)
+    weights = rng.integers(-128, 127, (shape.outputs, shape.inputs // shape.group, *shape.kernel), "i1", endpoint=True)
+    bias = rng.integers(-999, 999, shape.outputs, "i4")
+    plan = CpuPlan(wired(shape, weights, bias, fact_of(x)), isa)
+    assert all(placement.how != "numpy" for placement in plan.explain().placements)
+    np.testing.assert_array_equal(plan.spawn().run([x])[0], reference(shape.op, x, weights, bias))
+
+
+def test_a_product_over_channels_may_have_factors_of_two_types(isa: Isa) -> None:
+    rng = np.random.default_rng(0)
+    x, weights = rng.integers(0, 255, (2, 24, 5, 6), "u1"), rng.integers(-128, 127, (24, 24), "i1")
+    model = TypedModel()
+    inputs = [model.add_source("x", parse_typed_fact(fact_of(x))), model.add_const("w", weights)]
+    model.set_outputs(model.wire_node("product", EinSum(AxesMapping.parse("nchw,oc->nohw"), DatumType.I32), inputs))
+    wanted = np.einsum("nchw,oc->nohw", x.astype("i4"), weights.astype("i4"))
+    np.testing.assert_array_equal(CpuPlan(model, isa).spawn().run([x])[0], wanted)

@@ -168,3 +168,40 @@ def test_phases() -> None:
         Phase(0, 2, 3, (0,), 1, 0, 0),
         Phase(1, 2, 2, (), 1, 0, -1),
     ]
+
+
+def with_inputs(shape: Shape, *arrays: Any) -> TypedModel:
+    """Weights and bias are inputs too."""
+    model = TypedModel()
+    facts = [",".join([*map(str, one.shape), DatumType.from_numpy(one.dtype).short]) for one in arrays]
+    sources = [model.add_source(f"i{slot}", parse_typed_fact(fact)) for slot, fact in enumerate(facts)]
+    model.set_outputs(model.wire_node("deconv", shape.op, sources))
+    return model
+
+
+def test_weights_that_are_inputs_give_the_same_bits_as_weights_of_the_model(isa: Isa) -> None:
+    for shape in (SHAPES[0], SHAPES[2], SHAPES[6], SHAPES[11]):
+        given = arrays(shape, 2, "f4")
+        fact = ",".join([*map(str, given[0].shape), "f32"])
+        plan = CpuPlan(with_inputs(shape, *given), isa)
+        assert all(one.how != "numpy" for one in plan.explain().placements)
+        np.testing.assert_array_equal(
+            plan.spawn().run(given)[0], CpuPlan(wired(shape, *given[1:], fact), isa).spawn().run(given[:1])[0]
+        )
+
+
+def test_infinite_weights_of_a_run_are_as_the_meaning_says_also_in_blocks(isa: Isa) -> None:
+    """The native step refuses where zeros around the data would meet them; what it gives is read in blocks behind."""
+    shape = Shape(16, 16, (4, 4), (3, 3), (2, 2))
+    x, weights, bias = arrays(shape, 2, "f4")
+    model = with_inputs(shape, x, weights, bias)
+    conv = Conv(PoolSpec(DataFormat.NCHW, (1, 1)), KernelFormat.OIHW, 16)
+    ones, zeros = model.add_const("w2", np.ones((16, 1, 1, 1), "f4")), model.add_const("b2", np.zeros(16, "f4"))
+    model.set_outputs(model.wire_node("conv", conv, [*model.outputs, ones, zeros]))
+    plan = CpuPlan(model, isa)
+    assert [one.how for one in plan.explain().placements] == ["conv", "depthwise"]
+    for strange in (0, np.inf, -np.inf, np.nan):
+        weights[12, 2, 1, 0] = strange
+        with np.errstate(invalid="ignore"):
+            wanted = reference(shape.op, x, weights, bias)
+        np.testing.assert_allclose(plan.spawn().run([x, weights, bias])[0], wanted, rtol=1e-5, atol=1e-4)

@@ -15,6 +15,8 @@ AT_LEAST = {
     "broadcast": 8,
     "check": 4,
     "concat": 10,
+    "conv": 32,
+    "deconv": 15,
     "downsample": 10,
     "elementwise": 46,
     "gather": 21,

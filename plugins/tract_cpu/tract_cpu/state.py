@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tract_core.data import Container
-from tract_core.dims import evaluate
 from tract_core.errors import GraphError, RunError
 from tract_core.limits import check_run_time
 from tract_core.model.graph import OutletId
@@ -22,9 +21,8 @@ from tract_core.runtime.protocol import Observer
 from tract_cpu.execution import Execution
 from tract_cpu.kept import Memory
 from tract_cpu.kernels.control import CONTROL
-from tract_cpu.language.types import numpy_type
 from tract_cpu.lower.program import HostStep, NativeStep, Step
-from tract_cpu.lower.views import Kind, Storage, View
+from tract_cpu.lower.views import Kind, Storage, View, seen
 from tract_cpu.native.executor import NEXT
 from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
@@ -263,7 +261,7 @@ class _Turn:
                 memory.keep(number, host.state_of(node).freeze())
             self.hosted.update(results)
         for outlet in self.plan.model.nodes[nodes[-1]].outlets():
-            self.array(outlet, self.plan.views[outlet])[...] = self.hosted[outlet]
+            self._write(outlet, self.hosted[outlet])
         for number in nodes:
             for outlet in self.plan.model.nodes[number].outlets():
                 del self.hosted[outlet]
@@ -311,18 +309,24 @@ class _Turn:
         return place + 1
 
     def _exchange(self, outlet: OutletId, array: Array) -> None:
-        view, blocked = self.plan.views.get(outlet), self.plan.program.blocked.get(outlet)
-        if blocked is not None:
-            self.memory(blocked.view)[...] = blocked.form.blocked_array(array)
-            return
-        shown = self.array(outlet, view)
-        if view is None or view.storage.kind not in {Kind.ARENA, Kind.OUTPUT}:
+        view = self.plan.views.get(outlet)
+        in_memory = outlet in self.plan.program.blocked
+        if not in_memory and (view is None or view.storage.kind not in {Kind.ARENA, Kind.OUTPUT}):
+            shown = self.array(outlet, view)
             if shown.tobytes() == array.tobytes():
                 return  # as it was read from what was exchanged before
             where = f"node {self.plan.model.nodes[outlet.node].name!r}"
             hint = "exchange what comes before it, or use the runtime 'reference'"
             raise RunError("its result cannot be exchanged: it is a view on another tensor", where=where, hint=hint)
-        shown[...] = array
+        self._write(outlet, array)
+
+    def _write(self, outlet: OutletId, array: Array) -> None:
+        """Write a tensor where the step that computes it writes it."""
+        blocked = self.plan.program.blocked.get(outlet)
+        if blocked is not None:
+            self.memory(blocked.view)[...] = blocked.form.blocked_array(array)
+        else:
+            self.array(outlet, self.plan.views.get(outlet))[...] = array
 
     def _host(self, step: HostStep) -> None:
         node, host = step.node, self.state.host
@@ -368,24 +372,16 @@ class _Turn:
 
     def memory(self, view: View) -> Array:
         """The memory of a view."""
-        dtype = numpy_type(view.element)
-        shape = [evaluate(dim, self.symbols) for dim in view.shape]
-        strides = [evaluate(dim, self.symbols) * dtype.itemsize for dim in view.strides]
-        offset = evaluate(view.offset, self.symbols) * dtype.itemsize
-        storage = view.storage
+        storage, begin = view.storage, 0
         if storage.kind is Kind.ARENA:
             slot = self.plan.layout.arena.slot_of[storage.number]
             memory: Any = self.execution.arena
-            offset += int(self.execution.slots[slot])
+            begin = int(self.execution.slots[slot])
         elif storage.kind is Kind.CONSTANT:
             memory = self.plan.program.constants[storage.number]
         else:
             memory = self.arrays[storage.kind, storage.number]
-        if 0 in shape:
-            return np.empty(shape, dtype)
-        flat: Any = memory.reshape(-1).view(np.uint8)
-        found: Array = np.ndarray(shape, dtype, flat, offset, strides)
-        return found
+        return seen(view, memory, self.symbols, begin)
 
     def _pass(self, storage: Storage, array: Any) -> None:
         if array.__class__ is np.ndarray:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from tract_core.dims import Dim, product
+from tract_core.dims import Dim, less_or_equal, product
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add
 from tract_core.ops.conv import Conv, Convolution
@@ -25,6 +24,7 @@ from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.views import View
+from tract_cpu.lower.weights import Weights, packed
 from tract_cpu.lower.wholes import new_blocked
 
 ROWS = Rows()
@@ -56,14 +56,14 @@ class Source:
 class Parts:
     """All that a convolution is made of.
 
-    ``form``: of the result; ``axes``: the spatial ones; ``weights``: output channels, input channels of a group,
-    window; ``has_batch``: whether there are several inputs, along the first axis.
+    ``form``: of the result; ``axes``: the spatial ones; ``has_batch``: whether there are several inputs, along the
+    first axis.
     """
 
     form: Form
     axes: tuple[Axis, ...]
     source: Source
-    weights: Array
+    weights: Weights
     groups: int
     chain: Chain
     result: View
@@ -72,7 +72,7 @@ class Parts:
     @property
     def depthwise(self) -> bool:
         """Whether each channel is summed alone."""
-        return self.weights.shape[1] == 1 and self.groups == self.weights.shape[0] and self.groups > 1
+        return self.weights.inputs == 1 and self.groups == self.weights.outputs and self.groups > 1
 
 
 @ROWS.row(CPU, Conv)
@@ -85,7 +85,7 @@ def lower_conv(op: Conv, site: Site) -> str | None:
         return why
     parts = prepared(op, site)
     if parts is None:
-        return "the number of channels is not known, windows do not fit, or native code cannot read the data"
+        return "windows do not fit, or native code cannot read the data"
     plans = enumerate(op.pool.plan(op, site.facts()[0].shape), start=op.pool.data_format.h_axis)
     windows = [(place, plan.window, plan.before) for place, plan in plans]
     axes = tuple(Axis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)
@@ -99,7 +99,8 @@ def lower_pointwise(site: Site, data: OutletId, weights: Array, axis: int) -> st
     ``axis``: where the channels are, 0, or 1 behind a batch, in the data and in the result.
     """
     form, given, element = form_of(site.lowering, site.outlet, axis), form_of(site.lowering, data, axis), site.result()
-    if form is None or given is None or element is None:
+    matrix = Weights.of_array(site.lowering, weights)
+    if form is None or given is None or element is None or matrix is None:
         return "the number of channels is not known"
     rank = site.lowering.model.outlet_fact(data).rank
     view = to_blocks(site.lowering, data, given, ((0, 0),) * (rank + 1))
@@ -109,25 +110,21 @@ def lower_pointwise(site: Site, data: OutletId, weights: Array, axis: int) -> st
     chain = extended(site.lowering, start, operands_in_blocks(site.lowering, form))
     result = new_blocked(site.lowering, chain.outlet, form)
     axes = tuple(map(Axis, range(axis + 1, rank)))
-    parts = Parts(form, axes, Source(view, given.block), weights, 1, chain, result, bool(axis))
+    parts = Parts(form, axes, Source(view, given.block), matrix, 1, chain, result, bool(axis))
     site.add(conv_step(site, parts))
     return None
 
 
 def unfit(op: Convolution, site: Site) -> str | None:
     """Why native code cannot compute a convolution, or a deconvolution, of such types and channels."""
-    x, weights, *_ = site.facts()
-    if not x.datum_type == weights.datum_type == site.node.facts[0].datum_type:
-        return f"there is no native code for convolutions of {x.datum_type.short} yet"
-    if site.array(1) is None or site.array(2) is None:
-        return "native code wants weights and bias that are part of the model"
-    inputs, outputs = op.kernel_format.i_axis(weights.rank), op.kernel_format.o_axis(weights.rank)
-    counts = int(weights.shape[outputs]), int(weights.shape[inputs])
-    if 0 in counts or 0 in op.pool.kernel_shape:
+    weights = site.facts()[1]
+    if site.result() is None:
+        return f"native code does not know {site.node.facts[0].datum_type.short}"
+    outputs = weights.shape[op.kernel_format.o_axis(weights.rank)]
+    if not isinstance(outputs, int):
+        return "the number of output channels is not known"
+    if 0 in (outputs, weights.shape[op.kernel_format.i_axis(weights.rank)], *op.pool.kernel_shape):
         return "there is nothing to compute"
-    element = site.result()
-    if element is None:
-        return f"native code does not know {x.datum_type.short}"
     return None
 
 
@@ -136,17 +133,16 @@ def prepared(op: Convolution, site: Site) -> Parts | None:
 
     Where groups do not fill whole blocks of channels, each gets blocks of its own; nothing behind is computed along.
     """
-    lowering, layout, weights = site.lowering, op.pool.data_format, site.array(1)
+    lowering, layout, weights = site.lowering, op.pool.data_format, _weights(op, site)
     axis, last = layout.c_axis(site.facts()[0].rank), layout.h_axis + op.pool.rank - 1
     form = form_of(lowering, site.outlet, axis)
     if form is None or weights is None:
         return None
-    kernel = op.kernel_format.to_oihw(weights)
-    outputs, inputs = kernel.shape[0] // op.group, kernel.shape[1]
-    whole = op.group == 1 or (outputs, inputs) == (1, 1) or outputs % form.block == inputs % form.block == 0
+    outputs, inputs = weights.outputs // op.group, weights.inputs
+    whole = op.group == 1 or (outputs, inputs) == (1, 1) or (outputs % form.block == 0 and inputs % form.block == 0)
     if not whole:
         form = replace(form, channels=op.group * -(-outputs // form.block) * form.block)
-    source = source_of(op, site, axis, 0 if whole else inputs)
+    source = source_of(op, site, axis, form.block, 0 if whole else inputs)
     chain = source and _biased(site, form, 1 if whole else op.group)
     if source is None or chain is None or (op.pool.rank and not isinstance(source.view.strides[last], int)):
         return None
@@ -157,7 +153,21 @@ def prepared(op: Convolution, site: Site) -> Parts | None:
         shape = form.shape(site.node.facts[0].shape)
         element = chain.expression.result
         result = View.contiguous(lowering.room(product(shape) * element.bytes), element, shape)
-    return Parts(form, (), source, kernel, op.group, chain, result, layout.has_n)
+    return Parts(form, (), source, weights, op.group, chain, result, layout.has_n)
+
+
+def _weights(op: Convolution, site: Site) -> Weights | None:
+    """The weights; ``None`` where native code cannot read them."""
+    array, layout = site.array(1), op.kernel_format
+    if array is not None:
+        return Weights.of_array(site.lowering, layout.to_oihw(array))
+    view = site.lowering.view(site.node.inputs[1])
+    if view is None:
+        return None
+    rank, start = len(view.shape), layout.h_axis
+    shape = (*view.shape[:start], *op.pool.kernel_shape, *view.shape[start + op.pool.rank :])
+    order = [layout.o_axis(rank), layout.i_axis(rank), *range(start, start + op.pool.rank)]
+    return Weights(replace(view, shape=shape).transposed(order))
 
 
 def add_steps(site: Site, parts: Parts, steps: Sequence[NativeStep]) -> None:
@@ -172,7 +182,7 @@ def add_steps(site: Site, parts: Parts, steps: Sequence[NativeStep]) -> None:
 def _ungrouped(site: Site, parts: Parts) -> list[NativeStep]:
     """The calls that put the channels of all groups one behind the other."""
     plain, axis, groups = site.lowering.new(site.outlet), parts.form.axis, parts.groups
-    of_one = Form(axis + 1, parts.weights.shape[0] // groups, parts.form.block)
+    of_one = Form(axis + 1, parts.weights.outputs // groups, parts.form.block)
     blocked, apart = (
         view.shaped((*view.shape[:axis], groups, count, *view.shape[axis + 1 :]))
         for view, count in ((parts.result, of_one.blocks), (plain, of_one.channels))
@@ -182,21 +192,20 @@ def _ungrouped(site: Site, parts: Parts) -> list[NativeStep]:
     return [copy_step(out_of, into, site.isa, ()) for out_of, into in of_one.parts(blocked, apart)]
 
 
-def source_of(op: Convolution, site: Site, axis: int, apart: int) -> Source | None:
+def source_of(op: Convolution, site: Site, axis: int, block: int, apart: Dim) -> Source | None:
     """The data with the zeros around it that windows reach: in blocks, or, where there are few channels, as it lies.
 
-    ``apart``: how many channels each group has, where these do not fill whole blocks, else 0.
+    ``block``: of blocks; ``apart``: how many channels each group has, where these do not fill whole blocks, else 0.
     """
     lowering, data = site.lowering, site.node.inputs[0]
-    form = form_of(lowering, data, axis)
-    ends, start = ends_of(lowering, op, data), op.pool.data_format.h_axis
-    if form is None or ends is None:
+    fact, ends, start = lowering.model.outlet_fact(data), ends_of(lowering, op, data), op.pool.data_format.h_axis
+    if ends is None:
         return None
-    rank = lowering.model.outlet_fact(data).rank
-    border = tuple(ends[one - start] if start <= one < start + len(ends) else (0, 0) for one in range(rank))
-    if not apart and (form.channels >= form.block or op.group > 1 or not lowering.is_plain(data)):
-        view = to_blocks(lowering, data, form, (*border, (0, 0)))
-        return view and Source(view, form.block)
+    channels = fact.shape[axis]
+    border = tuple(ends[one - start] if start <= one < start + len(ends) else (0, 0) for one in range(fact.rank))
+    if isinstance(channels, int) and apart == 0 and (channels >= block or op.group > 1 or not lowering.is_plain(data)):
+        view = to_blocks(lowering, data, Form(axis, channels, block), (*border, (0, 0)))
+        return view and Source(view, block)
     plain = lowering.view(data)
     if plain is None:
         return None
@@ -204,8 +213,8 @@ def source_of(op: Convolution, site: Site, axis: int, apart: int) -> Source | No
         wide = bordered(lowering, plain, border)
         lowering.copy(plain, wide)
         plain = wide
-    few = apart or form.channels
-    return Source(replace(form, block=few).cut(plain, 0, form.channels // few, few), few)
+    few = next((one for one in (apart, channels) if isinstance(one, int) and one != 0), 1)
+    return Source(Form(axis, few, few).cut(plain, 0, channels // few, few), few)
 
 
 def _biased(site: Site, form: Form, groups: int) -> Chain | None:
@@ -213,41 +222,48 @@ def _biased(site: Site, form: Form, groups: int) -> Chain | None:
 
     ``groups``: how many have blocks of their own.
     """
-    lowering, element, array = site.lowering, site.result(), site.array(2)
-    if array is None or element is None:
-        return None
+    lowering, element = site.lowering, site.result()
     shape = tuple(lowering.model.outlet_fact(site.outlet).shape)
-    outputs = np.broadcast_to(array.reshape(-1), (int(shape[form.axis]),)).reshape(groups, -1)
-    padded = np.zeros((groups, form.blocks * form.block // groups), array.dtype)
-    padded[:, : outputs.shape[1]] = outputs
-    sizes = [form.blocks if place == form.axis else 1 for place in range(len(shape))]
-    view = lowering.constant(padded.reshape(*sizes, form.block))
-    bias = view and view.stretched(form.shape(shape))
-    add = element_of(lowering.model.registry, Add(), [element])
-    if bias is None or add is None:
+    blocks = _bias_in_blocks(site, Form(1, int(shape[form.axis]) // groups, form.block), groups)
+    add = element and element_of(lowering.model.registry, Add(), [element])
+    if blocks is None or element is None or add is None:
         return None
+    sizes = [form.blocks if place == form.axis else 1 for place in range(len(shape))]
+    bias = blocks.shaped((*sizes, form.block))
+    assert bias is not None  # it was made without gaps
     expression = Expression((element.computed, element), (Apply(Add(), (0, 1), element, add.emit),))
-    return Chain(expression, (bias,), site.outlet, (site.node.node,))
+    return Chain(expression, (bias.stretched(form.shape(shape)),), site.outlet, (site.node.node,))
+
+
+def _bias_in_blocks(site: Site, form: Form, groups: int) -> View | None:
+    """The bias as [groups, blocks, block], by now or by steps that are added. ``form``: of [groups, channels]."""
+    lowering, array = site.lowering, site.array(2)
+    plain = (groups, form.channels)
+    if array is not None:
+        outputs = np.broadcast_to(array.reshape(-1), (groups * form.channels,)).reshape(plain)
+        return lowering.constant(form.blocked_array(outputs))
+    view = lowering.view(site.node.inputs[2])
+    if view is None:
+        return None
+    of_group = view.stretched((groups * form.channels,)).split(0, plain)
+    shape = form.shape(plain)
+    blocks = View.contiguous(lowering.room(product(shape) * view.element.bytes), view.element, shape)
+    for into, out_of in form.parts(blocks, of_group):
+        lowering.copy(out_of, into)
+    return blocks
 
 
 def conv_step(site: Site, parts: Parts) -> NativeStep:
     """The call of the kernel."""
-    form, source, kernel = parts.form, parts.source.view, parts.weights
+    form, source, weights = parts.form, parts.source.view, parts.weights
     groups = 1 if parts.depthwise else parts.groups
     views = (*parts.chain.operands, parts.result)
     loops = _loops(parts, views)
     blocks = form.blocks // groups
     columns, vectors = _tile(site, loops[-1].size, blocks, depthwise=parts.depthwise)
     if len(loops) == 1 and not _moves(parts):
-        loops = _pieces(loops[0], columns, kernel.shape[1] * source.element.bytes)
-    width = vectors * form.block
-    run = width * prod(kernel.shape[1:])
-    weights = site.lowering.made(
-        (groups * -(-form.blocks // groups // vectors), run),
-        source.element,
-        lambda array: _packed(array, groups, width, parts.source.block),
-        kernel,
-    )
+        loops = _pieces(loops[0], columns, weights.inputs * source.element.bytes)
+    kernel = packed(site.lowering, weights, groups, vectors * form.block, parts.source.block)
     channel, column = source.strides[-1], loops[-1].strides[0]
     assert isinstance(column, int)  # the caller asked
     windows = list(parts.axes) if _moves(parts) else []
@@ -261,27 +277,27 @@ def conv_step(site: Site, parts: Parts) -> NativeStep:
         column_step=column,
         depthwise=parts.depthwise,
         element=source.element,
-        weights=weights.element,
+        weights=kernel.element,
         expression=parts.chain.expression,
         along_channels=tuple(view.strides[-1] != 0 for view in parts.chain.operands),
-        runs_inside=kernel.nbytes <= NEAR,
+        runs_inside=less_or_equal(weights.bytes, NEAR) is True,
     )
-    runs = -(-blocks // vectors)
+    _, runs, run = kernel.shape
     block = source.strides[form.axis]
-    per_group = kernel.shape[1] // parts.source.block if groups > 1 else 0
-    arguments: list[Argument] = [groups, blocks, runs, kernel.shape[1]]
+    per_group = weights.inputs // parts.source.block if groups > 1 else 0
+    arguments: list[Argument] = [groups, blocks, runs, weights.inputs]
     arguments += [loop.size for loop in loops]
     arguments += [one.window for one in windows] or [1] * len(loops)
     arguments += [_first(parts).address, source.strides[0] if parts.has_batch else 0, block * per_group, block, channel]
     arguments += [loop.strides[0] for loop in loops]
     arguments += [source.strides[one.place] * one.dilation for one in windows] or [0] * len(loops)
-    arguments += [weights.address, run]
+    arguments += [kernel.address, run]
     for number, view in enumerate(views, start=1):
         arguments += [view.address, view.strides[0] if parts.has_batch else 0, view.strides[form.axis]]
         arguments += [loop.strides[number] for loop in loops]
     count = parts.result.shape[0] if parts.has_batch else 1
     tasks = product([count, groups, runs, *(loop.size for loop in loops[:-1])])
-    work = product(parts.result.shape) * prod(kernel.shape[1:])
+    work = product(parts.result.shape) * product(weights.view.shape[1:])
     return NativeStep(plan, tuple(arguments), tasks, parts.chain.nodes, (parts.result.storage,), work=work)
 
 
@@ -325,12 +341,12 @@ def _tile(site: Site, width: Dim, blocks: int, *, depthwise: bool) -> tuple[int,
     return min(filled, key=lambda one: (one[0] + one[1]) / (one[0] * one[1]))
 
 
-def _pieces(loop: Loop, columns: int, each: int) -> list[Loop]:
+def _pieces(loop: Loop, columns: int, each: Dim) -> list[Loop]:
     """A long loop over positions as two, so that all output channels can be computed while a piece is in the cache.
 
     ``columns``: of a tile; ``each``: bytes that a position has.
     """
-    if not isinstance(loop.size, int):
+    if not isinstance(loop.size, int) or not isinstance(each, int):
         return [loop]
     sizes = [size for size in range(columns, loop.size, columns) if loop.size % size == 0 and size * each <= NEAR]
     if not sizes:
@@ -344,30 +360,3 @@ def _filling(width: Dim, columns: int) -> int:
     if not isinstance(width, int) or width < 1:
         return columns
     return -(-width // -(-width // columns))
-
-
-def _packed(kernel: Array, groups: int, width: int, block: int) -> Array:
-    """Weights [output channels, input channels, window] in the order of the kernel: [groups * runs, ...].
-
-    ``width``: output channels of a run; ``block``: input channels that follow each other.
-    """
-    outputs, inputs, taps = kernel.shape[0] // groups, kernel.shape[1], prod(kernel.shape[2:])
-    runs = -(-outputs // width)
-    made = np.zeros if outputs % width else np.empty
-    packed: Any = made((groups, runs, inputs * taps * width), kernel.dtype)
-    plain = kernel.reshape(groups, outputs, inputs, taps)
-    for first, blocks, depth in _cuts(inputs, block):
-        begin, size = first * taps * width, blocks * depth * taps * width
-        into = packed[:, :, begin : begin + size].reshape(groups, runs, blocks, taps, depth, width)
-        for output, whole, lanes in _cuts(outputs, width):
-            cut = plain[:, output : output + whole * lanes, first : first + blocks * depth]
-            pieces = cut.reshape(groups, whole, lanes, blocks, depth, taps)
-            run = output // width
-            into[:, run : run + whole, :, :, :, :lanes] = pieces.transpose(0, 1, 3, 5, 4, 2)
-    return packed.reshape(groups * runs, -1)
-
-
-def _cuts(size: int, block: int) -> list[tuple[int, int, int]]:
-    """The whole blocks of an axis, then what is left over: where they begin, how many there are, how long each is."""
-    whole, rest = divmod(size, block)
-    return [cut for cut in ((0, whole, block), (whole * block, 1, rest)) if cut[1] and cut[2]]

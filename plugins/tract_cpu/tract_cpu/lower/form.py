@@ -37,7 +37,7 @@ class Form:
         """The shape of the view."""
         return (*shape[: self.axis], self.blocks, *shape[self.axis + 1 :], self.block)
 
-    def cut(self, plain: View, first: int, count: int, lanes: int) -> View:
+    def cut(self, plain: View, first: int, count: Dim, lanes: int) -> View:
         """Some blocks of a view whose channels are not cut, as if they were."""
         step = plain.strides[self.axis]
         shape = (*plain.shape[: self.axis], count, *plain.shape[self.axis + 1 :], lanes)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from types import MappingProxyType
+from typing import Any
 
-from tract_core.dims import Dim, comparison, is_one, product
-from tract_cpu.language.types import ElementType, bits_of
+import numpy as np
+
+from tract_core.dims import Dim, comparison, evaluate, is_one, product
+from tract_core.plugins.keys import Array
+from tract_cpu.language.types import ElementType, bits_of, numpy_type
 from tract_cpu.lower.loops import collapsed
 
 
@@ -111,9 +116,31 @@ class View:
         shape[axis], strides[axis] = size, strides[axis] * step
         return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset)
 
+    def split(self, axis: int, sizes: Sequence[Dim]) -> View:
+        """One axis as several, which have as many positions together."""
+        step = self.strides[axis]
+        strides = [one * step for one in contiguous_strides(sizes)]
+        return replace(
+            self,
+            shape=(*self.shape[:axis], *sizes, *self.shape[axis + 1 :]),
+            strides=(*self.strides[:axis], *strides, *self.strides[axis + 1 :]),
+        )
+
     def as_bits(self) -> View:
         """The same elements as integers of their width, which nothing interprets."""
         return replace(self, element=bits_of(self.element))
+
+
+def seen(view: View, memory: Array, symbols: Mapping[str, int] = MappingProxyType({}), begin: int = 0) -> Array:
+    """The elements of a view, in an array without gaps whose memory is that of its storage from byte ``begin`` on."""
+    dtype = numpy_type(view.element)
+    shape, strides = ([evaluate(dim, symbols) for dim in dims] for dims in (view.shape, view.strides))
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    flat: Any = memory.reshape(-1).view(np.uint8)
+    offset = begin + evaluate(view.offset, symbols) * dtype.itemsize
+    found: Array = np.ndarray(shape, dtype, flat, offset, [one * dtype.itemsize for one in strides])
+    return found
 
 
 def contiguous_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:

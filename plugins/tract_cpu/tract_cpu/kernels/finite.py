@@ -1,0 +1,46 @@
+"""Numbers that must all be finite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.runs import Run
+from tract_cpu.language.types import INDEX, ElementType
+from tract_cpu.language.values import Value
+
+CHUNK: Final = 8192
+"""How many numbers are one task."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinitePlan:
+    """Refuses unless all numbers of a type of floats, one behind the other, are finite."""
+
+    element: ElementType
+    run: Run
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "finite"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"finite {self!r}"
+
+    def emit(self, k: Kernel) -> None:
+        """The status becomes 1 where a number less itself is not 0, as with infinities, and what is no number."""
+        status, x, size = k.memory(INDEX), k.memory(self.element), k.size()
+        with k.loop("task", k.end, k.begin) as task:
+            first = task * CHUNK
+            part = x.at(first)
+
+            def look(place: Value, lanes: int, mask: Value | None) -> None:
+                numbers = part.vector(place, lanes, mask)
+                strange = (numbers - numbers).differs(0)
+                with k.when(k.any(strange) if lanes else strange):
+                    status[0] = k.index(1)
+
+            self.run.each(k, k.smaller(size - first, CHUNK), look)

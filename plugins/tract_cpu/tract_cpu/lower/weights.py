@@ -1,0 +1,117 @@
+"""Weights of convolutions, in the order in which their kernel reads them.
+
+They are packed once where they are part of the model, else in every run, by the same description: views on them, and
+where each goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import cast
+
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.dims import Dim, ceil_div, product
+from tract_core.plugins.keys import Array
+from tract_cpu.lower.lowering import Lowering
+from tract_cpu.lower.views import View, seen
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """``view``: output channels, input channels of a group, window.
+
+    ``array``: the elements of its storage, one behind the other, where they are part of the model.
+    """
+
+    view: View
+    array: Array | None = None
+
+    @staticmethod
+    def of_array(lowering: Lowering, array: Array) -> Weights | None:
+        """Weights that are part of the model, however their axes lie; ``None`` where native code cannot read them."""
+        order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+        element = lowering.element(DatumType.from_numpy(array.dtype))
+        plain = array.transpose(order)
+        back = [order.index(axis) for axis in range(array.ndim)]
+        view = element and View.contiguous(lowering.nowhere, element, plain.shape).transposed(back)
+        return view and Weights(view, plain)
+
+    @property
+    def outputs(self) -> int:
+        """How many output channels there are."""
+        return cast("int", self.view.shape[0])  # whoever made it asked
+
+    @property
+    def inputs(self) -> Dim:
+        """How many input channels a group has."""
+        return self.view.shape[1]
+
+    @property
+    def window(self) -> tuple[int, ...]:
+        """How many positions windows have along each axis."""
+        return cast("tuple[int, ...]", self.view.shape[2:])
+
+    @property
+    def bytes(self) -> Dim:
+        """What they take in memory."""
+        return product(self.view.shape) * self.view.element.bytes
+
+    def of_taps(self, axis: int, taps: Sequence[int]) -> Weights:
+        """Those for some positions of the window along an axis, all as far apart."""
+        apart = taps[1] - taps[0] if len(taps) > 1 else 1
+        return replace(self, view=self.view.part(axis, taps[0] if taps else 0, len(taps), apart))
+
+
+def packed(lowering: Lowering, weights: Weights, groups: int, width: int, block: int) -> View:
+    """The weights as [groups, runs of output channels, ...]: packed by now, or by steps that are added.
+
+    ``width``: output channels of a run; ``block``: input channels that follow each other.
+    """
+    element = weights.view.element
+    runs = ceil_div(weights.outputs // groups, width)
+    shape = (groups, runs, weights.inputs * prod(weights.window) * width)
+    if weights.array is not None:
+        whole = View.contiguous(lowering.nowhere, element, shape)
+        pairs = list(_pieces(weights.view, whole, width, block))
+        return lowering.made(shape, element, lambda array: _arranged(array, whole, pairs), weights.array)
+    whole = View.contiguous(lowering.room(product(shape) * element.bytes), element, shape)
+    for source, target in _pieces(weights.view, whole, width, block):
+        lowering.copy(source, target)
+    return whole
+
+
+def _arranged(array: Array, whole: View, pairs: Sequence[tuple[View, View]]) -> Array:
+    """An array for a view, with the pieces of another one in it, and zeros where these leave gaps."""
+    source, made = np.ascontiguousarray(array), np.zeros(cast("tuple[int, ...]", whole.shape), array.dtype)
+    for out_of, into in pairs:
+        seen(into, made)[...] = seen(out_of, source)
+    return made
+
+
+def _pieces(kernel: View, packed: View, width: int, block: int) -> Iterator[tuple[View, View]]:
+    """Parts of the weights, and where these go, both as [groups, runs, blocks, window, input channels, width].
+
+    What whole runs and whole blocks leave over are parts of their own.
+    """
+    groups, window = packed.shape[0], kernel.shape[2:]
+    outputs, inputs, taps = kernel.shape[0] // cast("int", groups), kernel.shape[1], product(window)
+    by_group = kernel.split(0, (groups, outputs))
+    inner = range(5, 5 + len(window))
+    for first, blocks, depth in _cuts(inputs, block):
+        deep = by_group.part(2, first, blocks * depth).split(2, (blocks, depth))
+        begin, size = first * taps * width, blocks * depth * taps * width
+        read = packed.part(2, begin, size).split(2, (blocks, *window, depth, width))
+        for output, runs, lanes in _cuts(outputs, width):
+            source = deep.part(1, output, runs * lanes).split(1, (runs, lanes))
+            target = read.part(1, output // width, runs).part(len(read.shape) - 1, 0, lanes)
+            yield source.transposed([0, 1, 3, *inner, 4, 2]), target
+
+
+def _cuts(size: Dim, block: int) -> list[tuple[Dim, Dim, Dim]]:
+    """The whole blocks of an axis, then what is left over: where they begin, how many there are, how long each is."""
+    whole, rest = size // block, size % block
+    return [cut for cut in ((0, whole, block), (whole * block, 1, rest)) if cut[1] != 0 and cut[2] != 0]
