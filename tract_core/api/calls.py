@@ -35,7 +35,7 @@ _ARRAYS: Final[Any] = (np.ndarray, np.generic)
 class Calls:
     """The calls of one model on one runtime. Immutable, and made once, by the `Runnable`."""
 
-    __slots__ = ("_inputs", "_kinds", "_lent", "_names", "_outputs", "_plain", "_runtime", "_types")
+    __slots__ = ("_inputs", "_kinds", "_lent", "_names", "_numbered_kinds", "_outputs", "_plain", "_runtime", "_types")
 
     def __init__(self, model: TypedModel, plan: Plan, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -46,6 +46,7 @@ class Calls:
         self._types = None if others else [(kind, kind.storage.numpy) for kind in types]
         self._names = [name for name, _ in self._inputs]
         self._kinds = [fact.datum_type for _, fact in self._outputs]
+        self._numbered_kinds = list(enumerate(self._kinds))
         self._lent = frozenset(plan.lent) if isinstance(plan, LendingPlan) else frozenset[int]()
         self._plain = not self._lent and not any(isinstance(kind, Container) for kind in self._kinds)
 
@@ -66,18 +67,18 @@ class Calls:
     def repeat(self, repeating: Repeating, inputs: Given) -> list[Tensor] | None:
         """One turn that is like one before, if it is: else ``None``, and nothing was done."""
         try:
-            given: Any = inputs
-            named = given.__class__ is dict and len(given) == len(self._names)
-            found = repeating.repeat([given.get(name) for name in self._names] if named else given)
-            return None if found is None else self._tensors(found)
+            found = repeating.repeat(inputs)
+            if found is None and inputs.__class__ is dict and len(inputs) == len(self._names):
+                given: Any = inputs
+                found = repeating.repeat([given.get(name) for name in self._names])
+            if found is None:
+                return None
+            tensors: list[Any] = found
+            for slot, kind in self._numbered_kinds:
+                tensors[slot] = Tensor.around(tensors[slot], kind)
         except BaseException:
             with calling(self._runtime, "run"):
                 raise
-
-    def _tensors(self, arrays: Sequence[Array]) -> list[Tensor]:
-        tensors: list[Tensor] = []
-        for array, kind in zip(arrays, self._kinds):  # noqa: B905 - they are as many, and every call comes here
-            tensors.append(Tensor.around(array, kind))
         return tensors
 
     def run(self, state: PlanState, inputs: Given, out: Given | None) -> list[Any]:

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from tract_cpu.isa import ISAS
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
-from tract_cpu.language.types import F32, F64
+from tract_cpu.language.types import F32, F64, I32
 from tract_cpu.plan import CpuPlan
 
 from tract_core.data import DatumType
+from tract_core.dims import symbol
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
@@ -97,6 +98,37 @@ def test_tiles_fill_the_registers() -> None:
     assert plans["neon"] == Tile(14, 2, 4)
     assert plans["sse2"] == Tile(6, 2, 4)
     assert tile_for(ISAS[2], F64).lanes == 8
+
+
+def test_tiles_are_as_narrow_as_the_result() -> None:
+    avx512, sizes = ISAS[2], (symbol("N"), 1, 4, 5, 8, 9, 16, 17, 32, 33)
+    assert [tile_for(avx512, F32, size).columns for size in sizes] == [32, 4, 4, 8, 8, 16, 16, 32, 32, 32]
+    assert [tile_for(avx512, F64, size).columns for size in sizes] == [16, 2, 4, 8, 8, 16, 16, 16, 16, 16]
+    assert [tile_for(ISAS[0], F32, size).columns for size in sizes] == [8, 4, 4, 8, 8, 8, 8, 8, 8, 8]
+    assert [tile_for(avx512, I32, size, in_pairs=True).columns for size in sizes][:3] == [32, 16, 16]
+    assert tile_for(avx512, F32, 3).rows == tile_for(avx512, F32).rows
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4", "u1"])
+def test_results_of_few_columns_are_right(isa, columns, dtype) -> None:
+    """Constants are packed when the model is prepared, other factors in the run."""
+    names = {"f4": "f32", "f8": "f64", "f2": "f16", "i4": "i32", "u1": "u8"}
+    acc = DatumType.I32 if dtype in {"i4", "u1"} else DatumType[names[dtype].upper()]
+    generator = np.random.default_rng(columns)
+    for rows, depth in [(1, 1), (1, 37), (2, 16), (15, 9), (130, 20)]:
+        a, b = (
+            (generator.standard_normal(shape) * 3).astype(dtype)
+            if dtype[0] == "f"
+            else generator.integers(0, 9, shape, dtype)
+            for shape in ((rows, depth), (depth, columns))
+        )
+        wanted = a.astype("f8") @ b.astype("f8")
+        for right in (b, f"{depth},{columns},{names[dtype]}"):
+            plan = CpuPlan(product("mk,kn->mn", f"M,{depth},{names[dtype]}", right, acc), isa)
+            (found,) = plan.spawn().run([a] if isinstance(right, np.ndarray) else [a, b])
+            exactness = {"f4": 1e-5, "f8": 1e-13, "f2": 2e-3}.get(dtype, 0)
+            np.testing.assert_allclose(found, wanted, rtol=exactness, atol=exactness * 9 * depth)
 
 
 @pytest.mark.parametrize("mapping", ["bmhk,bnhk->bhmn", "bhmn,bnhk->bmhk", "mkbh,nhbk->bhmn", "makb,kanb->mn"])

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from tract_core.dims import Dim, evaluate
 from tract_core.plugins.keys import Array
+from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.lower.program import STATUS, Argument, ArgumentPlace, HostStep, NativeStep, Program, StepNumber
 from tract_cpu.lower.views import Address, Kind, Storage
 from tract_cpu.memory import ArenaPlan, plan_arena
-
-ALIGNMENT: Final = 64
-"""Bytes at which every slot of the arena begins: a line of the cache, and a vector of the widest kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +26,8 @@ class Bound:
     """The arguments for certain sizes, but for what lies in the arena or is passed.
 
     ``arguments``: with offsets, in bytes, in the places of addresses. ``slots``: where each slot of the arena begins,
-    in bytes; the last number is how large it is. ``tasks``: of each native step. ``scratch``: bytes per thread.
-    ``work``: of all steps.
+    in bytes, each aligned; the last number is how large it is. ``tasks``: of each native step. ``scratch``: bytes per
+    thread. ``work``: of all steps.
     """
 
     arguments: Array

@@ -17,12 +17,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from tract_core.plugins.keys import Array
 from tract_core.runtime.work import Ceilings
+from tract_cpu.aligned import ALIGNMENT, aligned
 from tract_cpu.isa import Isa
 from tract_cpu.language.function import POINTER, Function
 from tract_cpu.language.types import F32, F64, INDEX, U8, ElementType
 from tract_cpu.native.cache import key_of
 from tract_cpu.native.library import Code, Library, library_of
+from tract_cpu.native.objects import address_of
 from tract_cpu.native.origins import own_sources
 
 CHAINS: Final = 12
@@ -36,7 +39,6 @@ Rounds = Callable[[int], None]
 
 TYPES: Final[Mapping[str, ElementType]] = {"f32": F32, "f64": F64}
 
-_ALIGNMENT: Final = 64
 _USUAL_CACHES: Final = {"L1": 32 << 10, "L2": 1 << 20, "L3": 8 << 20}
 _MEMORY: Final = 256 << 20
 """Bytes; more than caches hold."""
@@ -55,7 +57,7 @@ class Meter:
         kind = TYPES[element]
         lanes = self.isa.lanes(kind.bits)
         run = self._function(f"peak {element}", [INDEX, POINTER], lambda f: _write_peak(f, kind, lanes))
-        sinks = [_aligned(_ALIGNMENT * 2) for _ in range(threads)]
+        sinks = [_filled(2 * ALIGNMENT) for _ in range(threads)]
         return self._rate(2 * lanes * CHAINS, [_rounds_of(run, sink) for sink in sinks])
 
     def bytes_read(self, size: int, threads: int) -> float:
@@ -63,7 +65,7 @@ class Meter:
         run = self._function("read", [INDEX, POINTER, INDEX, POINTER], _write_read)
         step = self.isa.vector_bytes * CHAINS
         whole = max(size // step, 1) * step
-        own = [(_aligned(whole), _aligned(_ALIGNMENT * 2)) for _ in range(threads)]
+        own = [(_filled(whole), _filled(2 * ALIGNMENT)) for _ in range(threads)]
         return self._rate(whole, [_rounds_of(run, memory, whole, sink) for memory, sink in own])
 
     def bytes_copied(self, size: int, threads: int) -> float:
@@ -71,7 +73,7 @@ class Meter:
         run = self._function("copy", [INDEX, POINTER, INDEX, POINTER], _write_copy)
         step = self.isa.vector_bytes * CHAINS
         half = max(size // 2 // step, 1) * step
-        own = [(_aligned(half), _aligned(half)) for _ in range(threads)]
+        own = [(_filled(half), _filled(half)) for _ in range(threads)]
         return self._rate(2 * half, [_rounds_of(run, source, half, target) for source, target in own])
 
     def seconds_of_a_call(self) -> float:
@@ -108,9 +110,9 @@ class Meter:
         return work * rounds * len(calls) / _quickest(calls, rounds)
 
 
-def _rounds_of(run: Callable[..., None], *arguments: np.ndarray[Any, Any] | int) -> Rounds:
+def _rounds_of(run: Callable[..., None], *arguments: Array | int) -> Rounds:
     """``run(rounds, ...)``, with the addresses of arrays, which are kept."""
-    passed = [one if isinstance(one, int) else _address(one) for one in arguments]
+    passed = [one if isinstance(one, int) else address_of(one) for one in arguments]
 
     def call(rounds: int, _kept: object = arguments) -> None:
         run(rounds, *passed)
@@ -183,11 +185,5 @@ def levels() -> dict[str, int]:
     return {**{name: size // 2 for name, size in sizes_of_caches().items() if size // 2 < _MEMORY}, "memory": _MEMORY}
 
 
-def _aligned(size: int) -> np.ndarray[Any, Any]:
-    whole = np.ones(size + _ALIGNMENT, np.uint8)
-    ahead = -_address(whole) % _ALIGNMENT
-    return whole[ahead : ahead + size]
-
-
-def _address(array: np.ndarray[Any, Any]) -> int:
-    return array.__array_interface__["data"][0]
+def _filled(size: int) -> Array:
+    return aligned(np.ones, [size], np.uint8)

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from tract_core.dims import Dim, evaluate
-from tract_core.plugins.keys import Array
-from tract_cpu.binding import ALIGNMENT, Layout
+from tract_cpu.aligned import ALIGNMENT, aligned
+from tract_cpu.binding import Layout
 from tract_cpu.native.executor import FRAME, LINE
 from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
@@ -52,12 +52,13 @@ class Execution:
         self.shapes: list[tuple[int, ...]] = []
         self.outputs = {number: (sizes[number], dtype) for number, (_, dtype) in outputs.items()}
         self.filled = list(self.outputs.values())
-        self.arena, base = _aligned(int(bound.slots[-1]))
+        self.arena = aligned(np.empty, [int(bound.slots[-1])], np.uint8)
+        base = address_of(self.arena)
         self.repeat: Repeat = look_closer
         self.is_short = bound.work < WORK_FOR_OTHERS
         self.threads = threads if bound.work >= WORK_FOR_THREADS else 1
         each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
-        self._scratch, scratch = _aligned(each * self.threads)
+        self._scratch = aligned(np.empty, [each * self.threads], np.uint8)
         self._meeting = np.zeros(MEETING, np.int64)
         self._arguments = bound.arguments
         places, slots = layout.in_arena
@@ -80,7 +81,7 @@ class Execution:
             self._patches,
             len(patches),
             self.passed,
-            scratch,
+            self._scratch,
             each,
             self._meeting,
             status,
@@ -106,11 +107,3 @@ class Execution:
         self._status[0] = 0
         self.begin_anew()
         return self._status[1]
-
-
-def _aligned(size: int) -> tuple[Array, int]:
-    """Memory of so many bytes, and the address of its begin, which is aligned."""
-    whole = np.empty(size + ALIGNMENT, np.uint8)
-    ahead = -address_of(whole) % ALIGNMENT
-    memory = whole[ahead : ahead + size]
-    return memory, address_of(whole) + ahead

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tract_core.dims import Dim
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
@@ -25,6 +26,9 @@ from tract_cpu.language.values import Value
 
 SMALL_TILES: Final = (8, 4, 2, 1)
 """How many rows the tiles have that compute what whole tiles leave over."""
+
+_NARROWEST: Final = 128
+"""Bits of the narrowest vectors that instruction sets have."""
 
 SUMS_IN_FLIGHT: Final = 8
 """How many additions a processor has under way at once, about: two units, and four cycles for each."""
@@ -55,11 +59,19 @@ class Tile:
         return self.rows * TILES_PER_BLOCK
 
 
-def tile_for(isa: Isa, element: ElementType) -> Tile:
-    """The tile with the most sums that fit the registers, beside a row of the panel and one element of the left."""
+def tile_for(isa: Isa, element: ElementType, columns: Dim | None = None, *, in_pairs: bool = False) -> Tile:
+    """The tile with the most sums that fit the registers, beside a row of the panel and one element of the left.
+
+    ``columns``: how many the result has; where they surely fit a narrower tile, its panel has fewer zeros to read.
+    ``in_pairs``: whether products are summed two by two, which takes whole registers.
+    """
     vectors = 2
     rows = (isa.registers - vectors - 1) // vectors
-    return Tile(rows, vectors, isa.lanes(element.computed.bits))
+    lanes = isa.lanes(element.computed.bits)
+    least = lanes if in_pairs else _NARROWEST // element.computed.bits
+    while isinstance(columns, int) and columns <= vectors * lanes // 2 and vectors * lanes > least:
+        vectors, lanes = (1, lanes) if vectors > 1 else (1, lanes // 2)
+    return Tile(rows, vectors, lanes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from tract_core.model.graph import OutletId
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
+from tract_cpu.aligned import aligned
 from tract_cpu.kernels.matmul import MatMulPlan, PackPlan, Tile, tile_for
 from tract_cpu.language.types import I16, I32, ElementType
 from tract_cpu.lower.attention import attention_behind, lower_attention, waits
@@ -180,7 +181,6 @@ class _Product:
         """Add the steps, or say why there are none."""
         groups, lowering = self.groups, self.site.lowering
         left, right = views[groups.left], views[groups.right]
-        tile = tile_for(self.site.isa, self.chain.expression.inputs[0])
         output = self.op.axes.outputs[0]
         sizes = {
             **self.shape,
@@ -204,6 +204,12 @@ class _Product:
         if columns and columns[-1].strides[-1] != 1:
             return "the columns of the result do not lie beside each other"
         cut = _Cut(rows, columns, self._loops(groups.pairs, places), depth)
+        tile = tile_for(
+            self.site.isa,
+            self.chain.expression.inputs[0],
+            columns[-1].size if columns else 1,
+            in_pairs=self._fit_pairs(),
+        )
         return self._add(tile, (left, right, result), cut)
 
     def _strides(self, view: View, slot: int) -> dict[str, Dim]:
@@ -328,7 +334,7 @@ def _panels(matrices: Array, width: int) -> Array:
     """Matrices [count, depth, columns] as panels [count, panels, depth, width], zeros where columns are missing."""
     count, depth, columns = matrices.shape
     whole, rest = divmod(columns, width)
-    packed: Any = np.empty((count, whole + bool(rest), depth, width), matrices.dtype)
+    packed = aligned(np.empty, (count, whole + bool(rest), depth, width), matrices.dtype)
     cut = matrices[:, :, : whole * width].reshape(count, depth, whole, width)
     packed[:, :whole] = cut.transpose(0, 2, 1, 3)
     if rest:

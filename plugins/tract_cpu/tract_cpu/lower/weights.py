@@ -16,6 +16,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.plugins.keys import Array
+from tract_cpu.aligned import aligned
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.views import View, seen
 
@@ -86,7 +87,7 @@ def packed(lowering: Lowering, weights: Weights, groups: int, width: int, block:
 
 def _arranged(array: Array, whole: View, pairs: Sequence[tuple[View, View]]) -> Array:
     """An array for a view, with the pieces of another one in it, and zeros where these leave gaps."""
-    source, made = np.ascontiguousarray(array), np.zeros(cast("tuple[int, ...]", whole.shape), array.dtype)
+    source, made = np.ascontiguousarray(array), aligned(np.zeros, cast("tuple[int, ...]", whole.shape), array.dtype)
     for out_of, into in pairs:
         seen(into, made)[...] = seen(out_of, source)
     return made
