@@ -12,7 +12,6 @@ from fractions import Fraction
 from math import lcm
 from typing import ClassVar, Final
 
-import ml_dtypes
 import numpy as np
 
 from tract_core.data import DatumType
@@ -28,6 +27,7 @@ from tract_core.model.op import Op, TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops.expect import arity, axis_in, wide
 from tract_core.ops.interpolate import Interpolator, blended_taps, nearest_tap
+from tract_core.ops.rounding import cut_into
 from tract_core.ops.wiring import fresh_size, wire_one
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
@@ -338,8 +338,7 @@ def _blending_type(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
 def _rounded(result: Array, dtype: np.dtype[np.generic]) -> Array:
     if result.dtype == dtype or DatumType.from_numpy(dtype).is_float():
         return result.astype(dtype, copy=False)
-    limits = ml_dtypes.iinfo(dtype)
-    return np.clip(np.rint(result), limits.min, limits.max).astype(dtype)
+    return cut_into(np.rint(result), DatumType.from_numpy(dtype))
 
 
 def _resize_axis(sampling: Sampling, scale: AxisScale, places: Array, x: Array, axis: int) -> Array:

@@ -27,6 +27,7 @@ AT_LEAST = {
     "pad": 12,
     "quantize": 27,
     "recurrent": 8,
+    "resize": 55,
     "scan": 12,
     "scatter": 27,
     "slice": 7,

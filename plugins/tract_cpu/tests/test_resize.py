@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,15 +12,16 @@ from test_blocks import Net, check
 from tract_cpu.isa import Isa
 from tract_cpu.plan import CpuPlan
 
-from tract_core.dims import Dim
+from tract_core.dims import Dim, symbol
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.resize import Coordinates, NearestMode, Resize, Sampling, Scales, Sizes, reference
 
-LINEAR, NEAREST = Interpolator.LINEAR, Interpolator.NEAREST
+LINEAR, CUBIC, NEAREST = Interpolator.LINEAR, Interpolator.CUBIC, Interpolator.NEAREST
 PLAIN = [one for one in Coordinates if one is not Coordinates.TF_CROP_AND_RESIZE]
+FACTORS, FACTORS_OF_ONE = Scales((2.0, 0.4)), Scales((1.7,))
 FACTS = ["2,3,5,7,f32", "N,3,H,W,f32"]
 
 
@@ -71,11 +74,56 @@ def test_the_nearest_element_of_any_type(isa: Isa, dtype: str) -> None:
     np.testing.assert_array_equal(run(op, isa, x, f"2,5,3,{short}"), reference(op, x))
 
 
-@pytest.mark.parametrize("sampling", [Sampling(Interpolator.CUBIC), Sampling(LINEAR, antialias=True)], ids=str)
-def test_more_neighbours_of_known_sizes(isa: Isa, sampling: Sampling) -> None:
-    x = np.random.default_rng(0).standard_normal((2, 3, 8, 7)).astype("f4")
-    op = Resize((2, 3), Sizes((3, 11)), sampling)
-    np.testing.assert_allclose(run(op, isa, x, "N,3,8,7,f32"), reference(op, x), rtol=1e-5, atol=1e-5)
+WIDE = [
+    Sampling(CUBIC),
+    Sampling(LINEAR, antialias=True),
+    Sampling(CUBIC, cubic_coeff_a=-0.5, exclude_outside=True),
+    Sampling(CUBIC, Coordinates.ALIGN_CORNERS, antialias=True, exclude_outside=True),
+]
+
+
+@pytest.mark.parametrize("sampling", WIDE, ids=["cubic", "antialias", "cut", "both"])
+def test_kernels_that_are_wide(isa: Isa, sampling: Sampling) -> None:
+    """Axes that shrink, grow, stay or have one element, whether their sizes are known or not."""
+    x = np.random.default_rng(0).standard_normal((2, 8, 7)).astype("f4")
+    x[0, 2, 3] = np.inf
+    close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
+    sizes = [(3, 11), (8, 7), (1, 2), (4, 0)]
+    for fact in ("2,8,7,f32", "N,H,W,f32"):
+        ops = [Resize((1, 2), target, sampling) for target in (*map(Sizes, sizes[: 4 if "H" in fact else 2]), FACTORS)]
+        for op in ops:
+            with np.errstate(invalid="ignore"):
+                close(run(op, isa, x, fact), reference(op, x))
+    doubled = Resize((1, 2), Sizes((symbol("H") * 2, symbol("W") // 2)), sampling)
+    close(run(doubled, isa, x[1:], "1,H,W,f32"), reference(replace(doubled, target=Sizes((16, 3))), x[1:]))
+
+
+@pytest.mark.parametrize("mode", [LINEAR, NEAREST], ids=lambda one: one.value)
+def test_crops(isa: Isa, mode: Interpolator) -> None:
+    """What lies outside of the input is a number that was given, where one axis alone is outside too."""
+    x = np.random.default_rng(0).standard_normal((2, 8, 7, 3)).astype("f4")
+    crop = Sampling(mode, Coordinates.TF_CROP_AND_RESIZE, extrapolation_value=-7.5, roi=((0.25, 1.5), (-0.1, 0.9)))
+    for target in (Sizes((4, 7)), Sizes((1, 9)), Sizes((8, 0))):
+        for fact in ("2,8,7,3,f32", "N,H,W,3,f32"):
+            op = Resize((1, 2), target, crop)
+            same(run(op, isa, x, fact), reference(op, x))
+    exact = Resize((1,), Sizes((5,)), replace(crop, roi=((0.123456789, 0.9),)))
+    same(run(exact, isa, x, "N,8,7,3,f32"), reference(exact, x))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i8"])
+def test_integers_are_rounded_and_stop_at_the_ends_of_their_type(isa: Isa, dtype: str) -> None:
+    ends = np.iinfo(dtype)
+    x = np.random.default_rng(0).choice(np.array([ends.min, ends.max, 3], dtype), (2, 9, 5))
+    for fact in ("2,9,5", "A,B,C"):
+        op = Resize((1,), FACTORS_OF_ONE, Sampling(CUBIC))
+        np.testing.assert_array_equal(run(op, isa, x, f"{fact},{dtype[0]}{8 * x.itemsize}"), reference(op, x))
+
+
+def test_an_axis_that_turns_out_to_stay_is_copied(isa: Isa) -> None:
+    x = np.array([[1, np.inf, -0.0, np.nan, 2, -np.inf]], "f4")
+    op = Resize((1,), Sizes((6,)), Sampling(LINEAR))
+    np.testing.assert_array_equal(run(op, isa, x, "1,S,f32").view("i4"), x.view("i4"))
 
 
 def test_sizes_of_nothing_and_of_one(isa: Isa) -> None:

@@ -1,7 +1,7 @@
 """Axes resized by interpolation: which elements are read, with which weights, and their sums.
 
-What is read along an axis is said by tables: ``taps`` elements for every output position. Where the sizes of an axis
-are known, its tables are constants; else a kernel fills them.
+What is read along an axis is said by tables: ``taps`` elements for every output position, and their weights. Where the
+sizes of an axis are known, its tables are constants; else a kernel fills them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.resize import NearestMode
 from tract_cpu.kernels.expressions import Expression
-from tract_cpu.kernels.functions.rounding import ceil, floor
+from tract_cpu.kernels.functions.rounding import ceil, floor, whole
+from tract_cpu.kernels.interpolate import weight_of
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.targets import Targets
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.function import where
-from tract_cpu.language.types import F64, INDEX, ElementType
+from tract_cpu.language.types import BOOL, F64, INDEX, ElementType
 from tract_cpu.language.values import Value
 
 _NEAREST: Final[Mapping[NearestMode, Callable[[Value], Value]]] = {
@@ -30,57 +32,97 @@ _NEAREST: Final[Mapping[NearestMode, Callable[[Value], Value]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class PlacesPlan:
-    """Fills the tables of one axis. ``nearest``: which element is read; ``None`` where two are blended.
+class TapsPlan:
+    """Fills the tables of one axis. ``nearest``: which element is read; ``None`` where several are blended.
 
-    ``weights``: the type of the weights.
+    ``mode``, ``a``: how those are; ``antialias``: whether the kernel is stretched; ``cut``: whether elements outside
+    weigh nothing. ``weights``: the type of the weights. ``crops``: whether places outside get no element.
     """
 
     nearest: NearestMode | None
+    mode: Interpolator
+    a: float
+    antialias: bool
+    cut: bool
+    crops: bool
     weights: ElementType
 
     @property
     def name(self) -> str:
         """What profiles call it."""
-        return "places"
+        return "taps"
 
     def text(self) -> str:
         """All that it says."""
-        return f"places {self.nearest} {self.weights.name}"
+        return f"taps {self!r}"
 
     def emit(self, k: Kernel) -> None:
         """Output position o stands for the place (start + stride * o) / bottom; task by task, one output position."""
         start, stride, bottom, size = (k.size() for _ in range(4))
+        taps, reach = _taps(k)
         indices, weights = k.memory(INDEX), k.memory(self.weights)
-
-        def put(at: Value, element: Value) -> None:
-            low = where(element < 0, element.like(0), element)
-            indices[at] = where(low < size, low, size - 1)
-
+        stretch = reach / (self.mode.reach / 2)
         with k.loop("task", k.end, k.begin) as task:
             place = k.convert(start + stride * task, F64) / k.convert(bottom, F64)
+            first = task * taps
             if self.nearest is not None:
-                put(task, k.convert(_NEAREST[self.nearest](place), INDEX))
+                indices[first] = _inside(k.convert(_NEAREST[self.nearest](place), INDEX), size)
             else:
-                first = floor(place)
-                put(task * 2, k.convert(first, INDEX))
-                put(task * 2 + 1, k.convert(first, INDEX) + 1)
-                weights[task * 2] = k.convert(1.0 - (place - first), self.weights)
-                weights[task * 2 + 1] = k.convert(1.0 - (first + 1.0 - place), self.weights)
+                self._blend(k, place, (size, taps, stretch), (indices.at(first), weights.at(first)))
+            if self.crops:
+                with k.when((place < 0.0) | (place > k.convert(size - 1, F64))):
+                    indices[first] = k.index(-1)
+
+    def _blend(self, k: Kernel, place: Value, sizes: tuple[Value, Value, Value], tables: tuple[Buffer, Buffer]) -> None:
+        (size, taps, stretch), (indices, weights) = sizes, tables
+        lowest = k.convert(floor(place), INDEX) + (2 - taps) // 2  # a single one is the place itself
+
+        def weight_at(index: Value) -> Value:
+            distance = k.convert(index, F64) - place
+            found = weight_of(self.mode, distance / stretch if self.antialias else distance, self.a)
+            return where((index >= 0) & (index < size), found, 0.0) if self.cut else found
+
+        total = k.variable(k.constant(0.0, F64))
+        if self.antialias or self.cut:
+            with k.loop("sum", taps) as tap:
+                total.value = total.value + weight_at(lowest + tap)
+        with k.loop("tap", taps) as tap:
+            weight = weight_at(lowest + tap)
+            indices[tap] = _inside(lowest + tap, size)
+            weights[tap] = k.convert(weight / total.value if self.antialias or self.cut else weight, self.weights)
+
+
+def _taps(k: Kernel) -> tuple[Value, Value]:
+    """How many elements are read, and how far away at most: from the next three arguments of a kernel.
+
+    They are whether the axis stays as it is, when one is read, and else how far, as a fraction.
+    """
+    stays, top, bottom = k.size(), k.size(), k.size()
+    taps = where(stays.equals(0), (top + bottom - 1) // bottom * 2, 1)
+    return taps, k.convert(top, F64) / k.convert(bottom, F64)
+
+
+def _inside(index: Value, size: Value) -> Value:
+    low = where(index < 0, index.like(0), index)
+    return where(low < size, low, size - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class ResizePlan:
-    """``taps``: how many elements are read along each resized axis; ``weighted``: whether they have weights.
+    """``taps``: how many elements are read along each resized axis, ``None`` where arguments say it (`_taps`).
 
-    ``outer``: how many loops there are along other axes. ``lanes``: of vectors along the last axis, 0 where that is
-    resized; ``masked``: whether what is left of it is computed under a mask. ``expression``: what becomes of an
-    element, which is its first operand; ``along``: of each further operand, whether it moves along the last axis.
+    ``computed``: the type of the sums; ``weighted``: whether there are weights, else one element is read. ``crops``:
+    whether positions of which a table says -1 get a number that an argument gives. ``outer``: how many loops there are
+    along other axes. ``lanes``: of vectors along the last axis, 0 where that is resized; ``masked``: whether what is
+    left of it is computed under a mask. ``expression``: what becomes of an element, which is its first operand;
+    ``along``: of each further operand, whether it moves along the last axis.
     """
 
     element: ElementType
-    taps: tuple[int, ...]
+    computed: ElementType
+    taps: tuple[int | None, ...]
     weighted: bool
+    crops: bool
     outer: int
     lanes: int
     masked: bool
@@ -94,7 +136,7 @@ class ResizePlan:
 
     def text(self) -> str:
         """All that it says."""
-        flags = f"{self.weighted} {self.outer} {self.lanes} {self.masked}"
+        flags = f"{self.computed.name} {self.weighted} {self.crops} {self.outer} {self.lanes} {self.masked}"
         return f"resize {self.element.name} {self.taps} {flags} {self.expression.text()} {self.along}"
 
     def emit(self, k: Kernel) -> None:
@@ -106,9 +148,10 @@ class ResizePlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Axis:
-    """One resized axis: its output size, its tables, and how far the input moves."""
+    """One resized axis: its output size, how many elements are read, its tables, and how far the input moves."""
 
     size: Value
+    taps: Value
     indices: Buffer
     weights: Buffer
     stride: Value
@@ -119,11 +162,17 @@ class _Resize:
 
     def __init__(self, plan: ResizePlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
-        self._type = plan.element.computed
+        self._type = plan.computed
         self._source, self._run = k.memory(plan.element), k.size()
-        self._axes = [_Axis(k.size(), k.memory(INDEX), k.memory(self._type), k.size()) for _ in plan.taps]
+        self._axes = [self._axis(taps) for taps in plan.taps]
         self._outer = [(k.size(), k.size()) for _ in range(plan.outer)]
         self._targets = Targets.of(k, plan.expression, plan.along, len(self._outer) + len(self._axes))
+        self._outside = k.memory(self._type)[0] if plan.crops else None
+
+    def _axis(self, taps: int | None) -> _Axis:
+        k = self.k
+        size, count = k.size(), _taps(k)[0] if taps is None else k.index(taps)
+        return _Axis(size, count, k.memory(INDEX), k.memory(self._type), k.size())
 
     def line(self, task: Value) -> None:
         """One line of the output."""
@@ -144,26 +193,45 @@ class _Resize:
     def _elements(self, source: Buffer, positions: Sequence[Value], targets: Targets) -> None:
         """What stands side by side at one position."""
 
-        def some(place: Value, lanes: int, mask: Value | None) -> None:
+        def read(place: Value, lanes: int, mask: Value | None) -> None:
             found = self._sum(source.at(place), 0, positions, lanes, mask)
-            targets.put(place, found, lanes, mask)
+            is_rounded = self.plan.weighted and self.plan.element.kind != "f"
+            targets.put(place, whole(found) if is_rounded else found, lanes, mask)
 
+        if self._outside is None:
+            self._each(read)
+            return
+        outside = self._outside
+        pairs = zip(self._axes, positions, strict=True)
+        inside = self.k.constant(1, BOOL)
+        for one, position in pairs:
+            inside = inside & (one.indices[position * one.taps] >= 0)
+        with self.k.either(inside) as (then, otherwise):
+            with then:
+                self._each(read)
+            with otherwise:
+                self._each(lambda place, lanes, mask: targets.put(place, outside.splat(lanes), lanes, mask))
+
+    def _each(self, visit: Callable[[Value, int, Value | None], None]) -> None:
         if self.plan.lanes:
-            Run(self.plan.lanes, self.plan.masked).each(self.k, self._run, some)
+            Run(self.plan.lanes, self.plan.masked).each(self.k, self._run, visit)
         else:  # there is one
-            some(self.k.index(0), 0, None)
+            visit(self.k.index(0), 0, None)
 
     def _sum(self, at: Buffer, axis: int, positions: Sequence[Value], lanes: int, mask: Value | None) -> Value:
         """The elements that are read along an axis and those behind it, times their weights, added up."""
         k, plan = self.k, self.plan
         if axis == len(plan.taps):
-            return at.vector(0, lanes, mask)
-        one, taps = self._axes[axis], plan.taps[axis]
-        first = positions[axis] * taps
+            return k.convert(at.vector(0, lanes, mask), self._type)
+        one = self._axes[axis]
+        first = positions[axis] * one.taps
         if not plan.weighted:
             return self._sum(at.at(one.indices[first] * one.stride), axis + 1, positions, lanes, mask)
-        total = k.variable(k.constant(0.0, self._type, lanes))
-        with k.loop(f"tap{axis}", taps) as tap:
+        zero = k.constant(0.0, self._type)
+        if plan.taps[axis] is None:  # a single element stays what it is, were it -0.0
+            zero = where(one.taps.equals(1), -zero, zero)
+        total = k.variable(zero.splat(lanes))
+        with k.loop(f"tap{axis}", one.taps) as tap:
             there = at.at(one.indices[first + tap] * one.stride)
             element = self._sum(there, axis + 1, positions, lanes, mask)
             total.value = one.weights[first + tap].splat(lanes).times_plus(element, total.value)

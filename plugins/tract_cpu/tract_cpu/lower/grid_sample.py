@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tract_core.dims import ceil_div, comparison, product
+from tract_core.dims import Dim, ceil_div, comparison, product
 from tract_core.ops.grid_sample import GridSample
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.grid_sample import PLACES, GridSamplePlan
@@ -16,7 +16,7 @@ ROWS = Rows()
 
 @ROWS.row(CPU, GridSample)
 def lower_grid_sample(op: GridSample, site: Site) -> str | None:
-    """One kernel, behind one that refuses images that have no elements to read, and grids that do not fit."""
+    """One kernel, behind one that refuses images that have no elements to read."""
     image, grid = site.known_inputs()
     axes = len(image.shape) - 2
     grid = site.lowering.contiguous(grid)
@@ -31,8 +31,7 @@ def lower_grid_sample(op: GridSample, site: Site) -> str | None:
         arguments += [size, stride]
     work = product(result.shape) * op.mode.reach**axes
     tasks = image.shape[0] * ceil_div(places, PLACES)
-    fits = [(image.shape[0], grid.shape[0]), (grid.shape[-1], axes)]
-    fits += [(comparison(size, "==", 0), 0) for size in image.shape[2:]]
+    fits: list[tuple[Dim, Dim]] = [(comparison(size, "==", 0), 0) for size in image.shape[2:]]
     site.add_all(
         [
             *refusing(fits, result),

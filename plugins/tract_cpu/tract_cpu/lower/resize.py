@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import lcm
 from typing import Final
 
 import numpy as np
 
-from tract_core.dims import Dim, comparison, dim_max, product
+from tract_core.dims import Dim, ceil_div, comparison, dim_max, product
 from tract_core.ops.interpolate import Interpolator
-from tract_core.ops.resize import AxisScale, Coordinates, Resize, Scales, nearby_fraction, places_of, taps_of
+from tract_core.ops.resize import AxisScale, Coordinates, Resize, Sampling, Scales, nearby_fraction, places_of, taps_of
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.expressions import Expression, widest_bits
-from tract_cpu.kernels.resize import PlacesPlan, ResizePlan
-from tract_cpu.language.types import INDEX, ElementType, numpy_type
+from tract_cpu.kernels.resize import ResizePlan, TapsPlan
+from tract_cpu.language.types import F64, INDEX, ElementType, numpy_type
 from tract_cpu.lower.blocked import only_blocked, operands_in_blocks
 from tract_cpu.lower.fusion import Chain, OperandFn, extended
 from tract_cpu.lower.loops import collapsed
@@ -29,22 +30,34 @@ ROWS = Rows()
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """One axis that is resized for sure, or may be. ``scale``: output positions per input position, as a fraction."""
+    """One axis that is resized for sure, or may be. ``scale``: output positions per input position, as a fraction.
+
+    ``region``: what is resized of it, where a crop is asked for.
+    """
 
     place: int
     input: Dim
     output: Dim
     scale: tuple[Dim, Dim]
+    region: tuple[Fraction, Fraction]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its sizes are."""
+        return all(isinstance(size, int) for size in (self.input, self.output, *self.scale))
 
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """What is read along an axis: ``taps`` elements for each output position, and their weights."""
+    """What is read along an axis: ``taps`` elements for each output position, and their weights.
 
-    axis: int
-    taps: int
+    ``taps`` is ``None`` where they are counted in the run, from the numbers ``counted`` that kernels take.
+    """
+
+    taps: int | None
     indices: View
     weights: View
+    counted: tuple[Dim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +74,12 @@ class _Parts:
 def lower_resize(op: Resize, site: Site) -> str | None:
     """Each output element is a sum of elements times weights; where none is resized, a view."""
     found = _axes(op, site)
-    why = _unfit(op, site, found)
+    why = _unfit(op, found)
     if why is not None:
         return why
     lowering, outlet = site.lowering, site.node.inputs[0]
-    axes = [one for one in found if one.input != one.output or one.scale[0] != one.scale[1]]
+    crops = op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE
+    axes = [one for one in found if crops or one.input != one.output or one.scale[0] != one.scale[1]]
     if not axes:
         site.place(site.known_inputs()[0])
         return None
@@ -95,23 +109,24 @@ def _axes(op: Resize, site: Site) -> list[_Axis]:
         scales = [factor.as_integer_ratio() for factor in factors]
     else:
         scales = list(zip(output, sizes, strict=True))
-    return sorted(map(_Axis, op.axes, sizes, output, scales), key=lambda one: one.place)
+    regions = [op.sampling.region(number) for number in range(len(op.axes))]
+    return sorted(map(_Axis, op.axes, sizes, output, scales, regions), key=lambda one: one.place)
 
 
-def _unfit(op: Resize, site: Site, axes: Sequence[_Axis]) -> str | None:
-    sampling, fact = op.sampling, site.facts()[0]
-    nearest = sampling.interpolator is Interpolator.NEAREST
-    if sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE:
-        return "there is no native code for crops yet"
-    if not nearest and not fact.datum_type.is_float():
-        return f"there is no native code for blending {fact.datum_type.short} yet"
+def _unfit(op: Resize, axes: Sequence[_Axis]) -> str | None:
     if any(one.input == 0 and one.output != 0 for one in axes):
         return "sizes do not fit"
-    known = all(isinstance(size, int) for one in axes for size in (one.input, one.output))
-    simple = nearest or sampling.interpolator is Interpolator.LINEAR
-    if not known and (not simple or sampling.antialias or sampling.exclude_outside):
-        return "native code wants known sizes for cubic, antialiased or cut kernels"
+    if op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE and not all(_is_simple(one) for one in axes):
+        return "native code wants known sizes for regions that are no simple fractions"
     return None
+
+
+def _is_simple(axis: _Axis) -> bool:
+    """Whether positions times what the region is a fraction of surely fit 64 bits, where they must."""
+    return axis.is_known or max(abs(part) for one in axis.region for part in one.as_integer_ratio()) <= _SIMPLE
+
+
+_SIMPLE: Final = 4096
 
 
 def _chain(site: Site, element: ElementType, operand: OperandFn | None = None) -> Chain:
@@ -124,7 +139,9 @@ def _add(op: Resize, site: Site, parts: _Parts) -> None:
     """The call of the kernel, behind those that fill tables."""
     axes, source, chain, result = parts.axes, parts.source, parts.chain, parts.result
     element, weighted = source.element, op.sampling.interpolator is not Interpolator.NEAREST
-    tables = [_tables(op, site, one, element.computed) for one in axes]
+    computed = F64 if weighted and element.kind != "f" else element.computed
+    crops = op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE
+    tables = [_tables(op, site, one, computed) for one in axes]
     places = [one.place for one in axes]
     run = places[-1] != len(source.shape) - 1
     tensors = (*chain.operands, result)
@@ -132,56 +149,97 @@ def _add(op: Resize, site: Site, parts: _Parts) -> None:
     loops = collapsed([source.shape[a] for a in outer], [[v.strides[a] for a in outer] for v in (source, *tensors)])
     plan = ResizePlan(
         element,
+        computed,
         tuple(one.taps for one in tables),
         weighted,
+        crops,
         len(loops),
-        site.isa.lanes(widest_bits(chain.expression.types)) if run else 0,
+        site.isa.lanes(widest_bits([computed, *chain.expression.types])) if run else 0,
         site.isa.masks_bits <= min(view.element.bytes * 8 for view in (source, *tensors)),
         chain.expression,
         tuple(run and view.strides[-1] != 0 for view in chain.operands),
     )
     arguments: list[Argument] = [source.address, source.shape[-1] if run else 1]
     for one, table in zip(axes, tables, strict=True):
-        arguments += [one.output, table.indices.address, table.weights.address, source.strides[one.place]]
+        arguments += [one.output, *table.counted]
+        arguments += [table.indices.address, table.weights.address, source.strides[one.place]]
     for loop in loops:
         arguments += [loop.size, loop.strides[0]]
     for number, view in enumerate(tensors, start=1):
         arguments += [view.address, *(loop.strides[number] for loop in loops), *(view.strides[a] for a in places)]
+    if crops:
+        arguments.append(_outside(op, site, computed).address)
     lines = product([*(loop.size for loop in loops), *(one.output for one in axes[:-1])])
-    work = product(result.shape) * product(plan.taps)
+    work = product(result.shape) * product(table.taps or op.sampling.interpolator.reach for table in tables)
     site.add(NativeStep(plan, tuple(arguments), lines, chain.nodes, (result.storage,), work=work))
+
+
+def _outside(op: Resize, site: Site, computed: ElementType) -> View:
+    """The number that stands for what is outside of the input, in the type of the sums."""
+    blended = op.sampling.interpolator is not Interpolator.NEAREST
+    kind = numpy_type(computed) if blended else site.facts()[0].datum_type.storage.numpy
+    number = np.array([op.sampling.extrapolation_value]).astype(kind).astype(numpy_type(computed))
+    found = site.lowering.constant(number)
+    assert found is not None  # kernels know the types that they compute with
+    return found
 
 
 def _tables(op: Resize, site: Site, axis: _Axis, weights: ElementType) -> _Tables:
     """Constants where the sizes are known, else memory that a step fills."""
-    known = [size for size in (axis.input, axis.output, *axis.scale) if isinstance(size, int)]
-    if len(known) == 2 + len(axis.scale):
-        return _constant_tables(op, site, axis.place, known, weights)
+    if axis.is_known:
+        return _constant_tables(op, site, axis, weights)
     lowering, sampling = site.lowering, op.sampling
     nearest = sampling.nearest_mode if sampling.interpolator is Interpolator.NEAREST else None
-    taps = 1 if nearest else 2
-    indices, factors = (
-        View.contiguous(lowering.room(axis.output * (taps * one.bytes)), one, (axis.output, taps))
-        for one in (INDEX, weights)
+    crops = sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE
+    counted, room = _taps(sampling, axis)
+    indices, factors = (View.contiguous(lowering.room(room * one.bytes), one, (room,)) for one in (INDEX, weights))
+    arguments = (*_PLACES[sampling.coordinates](axis), axis.input, *counted, indices.address, factors.address)
+    plan = TapsPlan(
+        nearest,
+        sampling.interpolator,
+        sampling.cubic_coeff_a,
+        sampling.antialias,
+        sampling.exclude_outside,
+        crops,
+        weights,
     )
-    arguments = (*_PLACES[sampling.coordinates](axis), axis.input, indices.address, factors.address)
     results = (indices.storage, factors.storage)
-    lowering.steps.append(
-        NativeStep(PlacesPlan(nearest, weights), arguments, axis.output, (), results, work=axis.output)
-    )
-    return _Tables(axis.place, taps, indices, factors)
+    lowering.steps.append(NativeStep(plan, arguments, axis.output, (), results, work=room))
+    return _Tables(1, indices, factors) if nearest else _Tables(None, indices, factors, counted)
 
 
-def _constant_tables(op: Resize, site: Site, place: int, sizes: Sequence[int], weights: ElementType) -> _Tables:
-    """As the meaning computes them. ``sizes``: of the input and the output, and the scale."""
-    scale = AxisScale(sizes[0], sizes[1], Fraction(*sizes[2:]), (Fraction(0), Fraction(1)))
+def _taps(sampling: Sampling, axis: _Axis) -> tuple[tuple[Dim, Dim, Dim], Dim]:
+    """What tells kernels how many elements are read for a position, and how many may be read for all of them.
+
+    Those numbers are whether the axis stays as it is, and else how far away elements are read, as a fraction.
+    """
+    if sampling.interpolator is Interpolator.NEAREST:
+        return (1, 1, 1), axis.output
+    half = sampling.interpolator.reach // 2
+    a, b = axis.scale
+    crops = sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE
+    stays = 0 if crops else comparison(axis.input, "==", axis.output) * comparison(a, "==", b)
+    if not sampling.antialias:
+        return (stays, half, 1), axis.output * (2 * half)
+    top, bottom = dim_max(a, b) * half, dim_max(1, a)
+    if isinstance(bottom, int):
+        return (stays, top, bottom), ceil_div(top, bottom) * 2 * axis.output
+    return (stays, top, bottom), (top + axis.output) * 2  # here a is the size of the output
+
+
+def _constant_tables(op: Resize, site: Site, axis: _Axis, weights: ElementType) -> _Tables:
+    """As the meaning computes them."""
+    a, b = map(int, axis.scale)
+    scale = AxisScale(int(axis.input), int(axis.output), Fraction(a, b), axis.region)
     places = places_of(op.sampling.coordinates, scale)
     indices, factors = taps_of(op.sampling, scale, places)
+    if op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE:
+        indices[0] = np.where((places < 0) | (places > scale.input - 1), -1, indices[0])
     views = [
         site.lowering.constant(np.ascontiguousarray(one.T)) for one in (indices, factors.astype(numpy_type(weights)))
     ]
     found = [one for one in views if one is not None]
-    return _Tables(place, len(indices), *found)
+    return _Tables(len(indices), found[0], found[1])
 
 
 _Places = tuple[Dim, Dim, Dim]
@@ -220,6 +278,20 @@ def _tf_half_pixel_for_nn(axis: _Axis) -> _Places:
     return b * (1 - comparison(a, "==", b)), 2 * b, 2 * a  # an axis that stays as it is, is not moved either
 
 
+def _tf_crop_and_resize(axis: _Axis) -> _Places:
+    start, end = axis.region
+    bottom = lcm(start.denominator, end.denominator)
+    first, last = int(start * bottom), int(end * bottom)
+    several, last_place = comparison(axis.output, ">", 1), axis.input - 1
+    middle = (first + last) * (1 - several)  # where there is one position
+    intervals = dim_max(1, axis.output - 1)
+    return (
+        (first * 2 * intervals * several + middle) * last_place,
+        (last - first) * 2 * several * last_place,
+        bottom * 2 * intervals,
+    )
+
+
 _PLACES: Final[Mapping[Coordinates, Callable[[_Axis], _Places]]] = {
     Coordinates.HALF_PIXEL: _half_pixel,
     Coordinates.HALF_PIXEL_SYMMETRIC: _half_pixel_symmetric,
@@ -227,5 +299,6 @@ _PLACES: Final[Mapping[Coordinates, Callable[[_Axis], _Places]]] = {
     Coordinates.ALIGN_CORNERS: _align_corners,
     Coordinates.ASYMMETRIC: _asymmetric,
     Coordinates.TF_HALF_PIXEL_FOR_NN: _tf_half_pixel_for_nn,
+    Coordinates.TF_CROP_AND_RESIZE: _tf_crop_and_resize,
 }
 """The places by the mode, as `tract_core.ops.resize` computes them in fractions."""
