@@ -153,6 +153,56 @@ def test_factors_whose_axes_lie_apart_are_arranged(isa, mapping) -> None:
     np.testing.assert_allclose(plan.spawn().run([a, b])[0], wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["constant", "input"])
+@pytest.mark.parametrize("mapping", ["mk,bkn->bmn", "mk,hkbn->hmbn", "bmk,hkbn->hbmn", "bmk,hbkn->bmhn", "k,bkn->bn"])
+def test_columns_may_lie_apart(isa, mapping, known) -> None:
+    """Each of them is a product with the same rows."""
+    sizes = {"b": 2, "h": 3, "m": 17, "n": 5, "k": 9}
+    terms = AxesMapping.parse(mapping).inputs
+    a, b = (np.random.default_rng(0).standard_normal([sizes[name] for name in term]).astype("f4") for term in terms)
+    plan = CpuPlan(product(mapping, fact(a.shape, "f32"), b if known else fact(b.shape, "f32"), DatumType.F32), isa)
+    assert all(placement.how != "numpy" for placement in plan.explain().placements)
+    (found,) = plan.spawn().run([a] if known else [a, b])
+    np.testing.assert_allclose(found, np.einsum(mapping, a.astype("f8"), b.astype("f8")), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mapping", ["bmk,bkn->bmn", "bmk,bnk->bnm", "abmk,abkn->ambn"])
+def test_a_symbolic_size_may_be_1_in_either_factor(isa, mapping) -> None:
+    terms = AxesMapping.parse(mapping).inputs
+    model = TypedModel()
+    shapes = [
+        ",".join(f"{name.upper()}{slot if name in 'ab' else ''}" for name in term) for slot, term in enumerate(terms)
+    ]
+    factors = [
+        model.add_source(f"x{slot}", parse_typed_fact(f"{shape},f32", model.symbols))
+        for slot, shape in enumerate(shapes)
+    ]
+    model.set_outputs(model.wire_node("c", EinSum(AxesMapping.parse(mapping), DatumType.F32), factors))
+    plan = CpuPlan(model, isa)
+    assert all(placement.how != "numpy" for placement in plan.explain().placements)
+    for left, right in ((3, 3), (1, 3), (3, 1), (1, 1), (0, 1)):
+        sizes = {"m": 7, "n": 5, "k": 9}
+        a, b = (
+            np.random.default_rng(0).standard_normal([sizes.get(name, size) for name in term]).astype("f4")
+            for term, size in zip(terms, (left, right), strict=True)
+        )
+        wanted = np.einsum(mapping, a.astype("f8"), b.astype("f8"))
+        np.testing.assert_allclose(plan.spawn().run([a, b])[0], wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["constant", "input"])
+@pytest.mark.parametrize("depths", [(1, 9), (9, 1)], ids=str)
+def test_an_axis_that_is_summed_over_may_have_size_1_in_one_factor(isa, depths, known) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 7, depths[0])).astype("f4"), rng.standard_normal((2, depths[1], 5)).astype("f4")
+    model = product("bmk,bkn->bmn", f"B,M,{depths[0]},f32", b if known else fact(b.shape, "f32"), DatumType.F32)
+    plan = CpuPlan(model, isa)
+    assert all(placement.how != "numpy" for placement in plan.explain().placements)
+    (found,) = plan.spawn().run([a] if known else [a, b])
+    wanted = np.broadcast_to(a.astype("f8"), (2, 7, 9)) @ np.broadcast_to(b, (2, 9, 5))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_what_is_added_to_a_product_may_be_turned(isa) -> None:
     model = product("mk,kn->mn", "M,20,f32", "20,37,f32", DatumType.F32)
     turned = model.add_source("t", parse_typed_fact("37,M,f32", model.symbols))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.model.graph import OutletId
@@ -43,7 +44,7 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     channels = _channels(op, site)
     if channels is not None:
         return lower_pointwise(site, *channels)
-    views = site.known_inputs()
+    views = _stretched(op, site)
     groups = _groups(op, views)
     if isinstance(groups, str):
         return groups
@@ -62,9 +63,26 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     return product_of.lower([_arranged(site, op, groups, slot, view) for slot, view in enumerate(views)])
 
 
+def _stretched(op: EinSum, site: Site) -> list[View]:
+    """The factors. An axis is repeated where its size is 1, or turns out to be, and another one in the other factor.
+
+    Not one of size 1 that the result has, as such an axis is none; symbolic sizes of one that is summed over are equal.
+    """
+    sizes, found = op.sizes(site.facts()), list[View]()
+    (output,) = op.axes.outputs
+    for term, view in zip(op.axes.inputs, site.known_inputs(), strict=True):
+        named = zip(term, view.shape, strict=True)
+        found.append(
+            view.stretched([sizes[name] if is_one(size) != (name in output) else size for name, size in named])
+        )
+    return found
+
+
 def _arranged(site: Site, op: EinSum, groups: _Groups, slot: int, view: View) -> View:
     """A factor, copied so that its pairs follow each other, and its summed axes lie beside each other."""
     inside = groups.rows + groups.inner if slot == groups.left else groups.inner + groups.columns
+    if slot != groups.left and groups.columns not in op.axes.outputs[0]:
+        inside = groups.columns[:-1] + groups.inner + groups.columns[-1:]  # columns apart are further pairs
     term, array = op.axes.inputs[slot], site.array(slot)
     named = [term.index(name) for name in groups.pairs + inside if name in term]
     order = [*named, *(axis for axis in range(len(term)) if axis not in named)]
@@ -88,7 +106,8 @@ def _channels(op: EinSum, site: Site) -> tuple[OutletId, Array, int] | None:
         if len(changed) != 1 or changed[0] > 1 or changed[0] == len(data) - 1:
             continue
         axis = changed[0]
-        if set(term) == {data[axis], output[axis]}:
+        fits = set(term) == {data[axis], output[axis]}
+        if fits and site.facts()[slot].shape[axis] == array.shape[term.index(data[axis])]:
             ordered = array if term[0] == output[axis] else array.T
             return site.node.inputs[slot], ordered, axis
     return None
@@ -102,10 +121,6 @@ def _unfit(op: EinSum, site: Site) -> str | None:
     kinds = [one for one in elements if one is not None]
     if len(kinds) != 2 or len(facts) != 2:
         return "native code takes products of two factors"
-    sizes = op.sizes(facts)
-    for term, fact in zip(op.axes.inputs, facts, strict=True):
-        if any(size != sizes[name] and not is_one(size) for name, size in zip(term, fact.shape, strict=True)):
-            return "a symbolic size may have to stretch"
     floats = [one.kind == "f" for one in kinds]
     if any(floats) and (kinds[0] != kinds[1] or op.acc.itemsize > kinds[0].computed.bytes):
         return f"there is no native code for sums in {op.acc.short} yet"
@@ -273,13 +288,10 @@ class _Product:
         """The packed right matrices. Constants are packed now."""
         each = ceil_div(column.size, tile.columns) * tile.columns * depth.size
         count = pair.size
-        array = self.site.array(self.groups.right)
-        if array is not None and all(isinstance(one, int) for one in (each, count)):
-            names = [*self.groups.pairs, *self.groups.inner, *self.groups.columns]
-            term = self.op.axes.inputs[self.groups.right]
-            kept = [name for name in names if name in term]
-            squeezed = array.transpose([term.index(n) for n in kept] + [i for i, n in enumerate(term) if n not in kept])
-            matrices = np.reshape(squeezed, (count, depth.size, column.size))
+        if self.site.array(self.groups.right) is not None and all(isinstance(one, int) for one in (each, count)):
+            matrices = self._matrices(
+                right, (count, depth.size, column.size), (pair.strides[0], depth.strides[1], column.strides[1])
+            )
             in_pairs = self._fit_pairs()
             element, rows = (I32, ceil_div(depth.size, 2)) if in_pairs else (right.element, depth.size)
             shape = (count, ceil_div(column.size, tile.columns), rows, tile.columns)
@@ -304,6 +316,13 @@ class _Product:
         tasks = count * ceil_div(column.size, tile.columns)
         self.site.lowering.steps.append(NativeStep(plan, tuple(arguments), tasks, (), (storage,)))
         return _Panels(Address(storage), each, right.element)
+
+    def _matrices(self, right: View, shape: tuple[Any, ...], strides: tuple[Any, ...]) -> Array:
+        """The right factors [pair, depth, column] where they are a constant of the model, or a copy of it."""
+        array = self.site.lowering.draft.constants[right.storage.number]
+        assert isinstance(array, np.ndarray)  # it is there before the program is
+        array = np.ascontiguousarray(array)
+        return as_strided(array, shape, [one * array.itemsize for one in strides], writeable=False)
 
     def _fit_pairs(self) -> bool:
         """Whether products can be summed two by two: both factors have integers that surely fit 16 bits."""
