@@ -23,6 +23,7 @@ AT_LEAST = {
     "grid_sample": 24,
     "if_then_else": 3,
     "loop": 2,
+    "lrn": 8,
     "one_hot": 7,
     "pad": 12,
     "quantize": 27,

@@ -26,6 +26,7 @@ _LOWERED: Final = (
     "grid_sample",
     "if_then_else",
     "loop",
+    "lrn",
     "one_hot",
     "pad",
     "pool",
