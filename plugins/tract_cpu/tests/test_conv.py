@@ -335,3 +335,20 @@ def test_a_product_over_channels_may_have_factors_of_two_types(isa: Isa) -> None
     model.set_outputs(model.wire_node("product", EinSum(AxesMapping.parse("nchw,oc->nohw"), DatumType.I32), inputs))
     wanted = np.einsum("nchw,oc->nohw", x.astype("i4"), weights.astype("i4"))
     np.testing.assert_array_equal(CpuPlan(model, isa).spawn().run([x])[0], wanted)
+
+
+@pytest.mark.parametrize("shape", ["2,16,7,{}", "2,16,7,W"])
+@pytest.mark.parametrize("width", [1, 2, 13, 14, 28, 31, 129])
+def test_kernels_have_the_tiles_that_some_row_needs(isa: Isa, shape: str, width: int) -> None:
+    """Where the length of rows is known that is one tile for what whole ones leave over, or none."""
+    op = Shape(16, 33, (7, width), (3, 3))
+    x, weights, bias = arrays(op, "f4")
+    plan = CpuPlan(wired(op, weights, bias, shape.format(width) + ",f32"), isa)
+    (kernel,) = [step.kernel for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
+    if "W" in shape:
+        assert kernel.rest[-1] == 1
+        assert list(kernel.rest) == sorted(set(kernel.rest), reverse=True)
+    else:
+        over = width % kernel.columns
+        assert kernel.rest == ((over,) if over else ())
+    same(plan.spawn().run([x])[0], reference(op.op, *(one.astype("f8") for one in (x, weights, bias))), 16 * 9)

@@ -19,25 +19,24 @@ from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
 
-SMALL_TILES = (6, 3, 1)
-"""How many columns the tiles have that compute what whole tiles leave over."""
-
 
 @dataclass(frozen=True, slots=True)
 class ConvPlan:
     """How a convolution is cut.
 
     ``spatial``: how many axes windows move along. ``columns``, ``vectors``: of a tile, along the last of these axes,
-    and of ``lanes`` output channels each. ``block``: how many input channels follow each other ``channel_step``
-    elements apart, where that is known now; ``column_step``: elements from what one column reads to what the next one
-    does. ``depthwise``: whether each channel is summed alone, and a tile has one vector of them. ``expression``: what
-    becomes of a sum, which is its first operand; ``along_channels``: of each further operand, whether it has a number
-    for every channel of a block, or one for all. ``runs_inside``: whether the next task has the next output channels,
-    at the same positions, else the next positions.
+    and of ``lanes`` output channels each. ``rest``: how many columns the tiles have, the widest one first, that compute
+    what whole tiles leave over of a row; each is code of its own, so there are those that some row needs. ``block``:
+    how many input channels follow each other ``channel_step`` elements apart, where that is known now; ``column_step``:
+    elements from what one column reads to what the next one does. ``depthwise``: whether each channel is summed alone,
+    and a tile has one vector of them. ``expression``: what becomes of a sum, which is its first operand;
+    ``along_channels``: of each further operand, whether it has a number for every channel of a block, or one for all.
+    ``runs_inside``: whether the next task has the next output channels, at the same positions, else the next positions.
     """
 
     spatial: int
     columns: int
+    rest: tuple[int, ...]
     vectors: int
     lanes: int
     block: int
@@ -57,9 +56,10 @@ class ConvPlan:
 
     def text(self) -> str:
         """All that it says."""
-        tile = (self.spatial, self.columns, self.vectors, self.lanes, self.block, self.channel_step, self.column_step)
+        tile = (self.spatial, self.columns, self.rest, self.vectors, self.lanes)
+        read = (self.block, self.channel_step, self.column_step)
         types = f"{self.element.name} {self.weights.name} {self.expression.text()}"
-        return f"{self.name} {tile} {types} {self.along_channels} {self.runs_inside}"
+        return f"{self.name} {tile} {read} {types} {self.along_channels} {self.runs_inside}"
 
     def emit(self, k: Kernel) -> None:
         """output[n, o, p] = expression(sum of weights[o, i, t] * input[n, i, stride * p + dilation * t], ...)
@@ -112,7 +112,7 @@ class _Conv:
         block = run * plan.vectors
         places = [one.at(batch, group * self.blocks + block, outer) for one in self.targets]
         done: Value = k.index(0)
-        for columns in (plan.columns, *(one for one in SMALL_TILES if one < plan.columns)):
+        for columns in (plan.columns, *plan.rest):
             size = self.sizes[-1]
             limit = size - (size - done) % columns
             with k.loop(f"columns{columns}", limit, done, columns) as column:

@@ -32,6 +32,9 @@ ROWS = Rows()
 NEAR: Final = 1 << 18
 """Bytes that stay in the second cache while other data goes through it."""
 
+SMALL_TILES: Final = (6, 3, 1)
+"""How many columns the tiles have that compute what whole tiles leave over of rows whose length is not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -270,6 +273,7 @@ def conv_step(site: Site, parts: Parts) -> NativeStep:
     plan = ConvPlan(
         spatial=len(loops),
         columns=columns,
+        rest=_rest(loops[-1].size, columns),
         vectors=vectors,
         lanes=form.block,
         block=parts.source.block,
@@ -339,6 +343,13 @@ def _tile(site: Site, width: Dim, blocks: int, *, depthwise: bool) -> tuple[int,
     choices = [(room // vectors, vectors) for vectors in (1, 2, 4) if vectors <= blocks]
     filled = [(_filling(width, columns), vectors) for columns, vectors in choices]
     return min(filled, key=lambda one: (one[0] + one[1]) / (one[0] * one[1]))
+
+
+def _rest(width: Dim, columns: int) -> tuple[int, ...]:
+    """Columns of the tiles that compute what whole tiles leave over: code for each is a part of the kernel."""
+    if not isinstance(width, int):
+        return tuple(one for one in SMALL_TILES if one < columns)
+    return (width % columns,) if width % columns else ()
 
 
 def _pieces(loop: Loop, columns: int, each: Dim) -> list[Loop]:
