@@ -25,6 +25,7 @@ from tract_core.ops.einsum import EinSum
 from tract_core.ops.pool_spec import DataFormat, Explicit, Padding, PoolSpec, SameLower, SameUpper, Valid
 from tract_core.plugins.keys import Array
 from tract_core.runtime.parts import Part
+from tract_core.runtime.reference import ReferenceRuntime
 
 SAME = SameUpper()
 
@@ -352,3 +353,26 @@ def test_kernels_have_the_tiles_that_some_row_needs(isa: Isa, shape: str, width:
         over = width % kernel.columns
         assert kernel.rest == ((over,) if over else ())
     same(plan.spawn().run([x])[0], reference(op.op, *(one.astype("f8") for one in (x, weights, bias))), 16 * 9)
+
+
+def kernels(plan: CpuPlan) -> set[str]:
+    return {step.kernel.text() for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)}
+
+
+def test_one_kernel_serves_weights_of_any_size(isa: Isa) -> None:
+    """Those that stay in the cache are used for all output channels before the next row, others for all rows before."""
+    model, op = TypedModel(), Shape(256, 256, (8, 8), (3, 3)).op
+    x = model.add_source("x", TypedFact.of(DatumType.F32, (1, 256, 8, 8)))
+    rng = np.random.default_rng(0)
+    for name, inputs, outputs in (("large", 256, 256), ("small", 256, 64), ("last", 64, 256)):
+        weights = (rng.standard_normal((outputs, inputs, 3, 3)) / 48).astype("f4")
+        w, b = model.add_const(f"{name}.w", weights), model.add_const(f"{name}.b", np.zeros(outputs, "f4"))
+        (x,) = model.wire_node(name, op, [x, w, b])
+    model.set_outputs([x])
+    plan = CpuPlan(model, isa, threads=2)
+    near = [step.arguments[3] for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
+    assert near[0] == 1
+    assert len(kernels(plan)) == 1
+    data = rng.standard_normal((1, 256, 8, 8)).astype("f4")
+    (wanted,) = ReferenceRuntime().prepare(model).spawn().run([data])
+    same(plan.spawn().run([data])[0], wanted, 256 * 9)

@@ -31,7 +31,6 @@ class ConvPlan:
     elements from what one column reads to what the next one does. ``depthwise``: whether each channel is summed alone,
     and a tile has one vector of them. ``expression``: what becomes of a sum, which is its first operand;
     ``along_channels``: of each further operand, whether it has a number for every channel of a block, or one for all.
-    ``runs_inside``: whether the next task has the next output channels, at the same positions, else the next positions.
     """
 
     spatial: int
@@ -47,7 +46,6 @@ class ConvPlan:
     weights: ElementType
     expression: Expression
     along_channels: tuple[bool, ...]
-    runs_inside: bool = False
 
     @property
     def name(self) -> str:
@@ -59,12 +57,13 @@ class ConvPlan:
         tile = (self.spatial, self.columns, self.rest, self.vectors, self.lanes)
         read = (self.block, self.channel_step, self.column_step)
         types = f"{self.element.name} {self.weights.name} {self.expression.text()}"
-        return f"{self.name} {tile} {read} {types} {self.along_channels} {self.runs_inside}"
+        return f"{self.name} {tile} {read} {types} {self.along_channels}"
 
     def emit(self, k: Kernel) -> None:
         """output[n, o, p] = expression(sum of weights[o, i, t] * input[n, i, stride * p + dilation * t], ...)
 
-        Task by task: one row of the output, for the channels of a tile.
+        Task by task: one row of the output, for the channels of a tile. An argument says for how many tiles of channels
+        that is done before the next row.
         """
         conv = _Conv(self, k)
         with k.loop("task", k.end, k.begin) as task:
@@ -77,7 +76,8 @@ class _Conv:
     def __init__(self, plan: ConvPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
         axes = range(plan.spatial)
-        self.groups, self.blocks, self.runs = k.size(), k.size(), k.size()
+        self.groups, self.blocks, self.runs, self.near = k.size(), k.size(), k.size(), k.size()
+        self.far = self.runs // self.near
         self.channels = k.size()
         self.sizes = [k.size() for _ in axes]
         self.window = [k.size() for _ in axes]
@@ -94,14 +94,11 @@ class _Conv:
         """One row of the output, for the channels of a tile."""
         k, plan = self.k, self.plan
         outer: list[Value] = []
-        run = task % self.runs
-        if plan.runs_inside:
-            task = task // self.runs
+        run, task = task % self.near, task // self.near
         for size in reversed(self.sizes[:-1]):
             outer.insert(0, task % size)
             task = task // size
-        if not plan.runs_inside:
-            run, task = task % self.runs, task // self.runs
+        run, task = task % self.far * self.near + run, task // self.far
         group, batch = task % self.groups, task // self.groups
         source = self.input.at(batch * self.batch + group * self.group)
         if plan.depthwise:

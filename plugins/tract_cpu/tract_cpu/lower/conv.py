@@ -284,12 +284,12 @@ def conv_step(site: Site, parts: Parts) -> NativeStep:
         weights=kernel.element,
         expression=parts.chain.expression,
         along_channels=tuple(view.strides[-1] != 0 for view in parts.chain.operands),
-        runs_inside=less_or_equal(weights.bytes, NEAR) is True,
     )
     _, runs, run = kernel.shape
     block = source.strides[form.axis]
     per_group = weights.inputs // parts.source.block if groups > 1 else 0
-    arguments: list[Argument] = [groups, blocks, runs, weights.inputs]
+    near = runs if less_or_equal(weights.bytes, NEAR) is True else 1
+    arguments: list[Argument] = [groups, blocks, runs, near, weights.inputs]
     arguments += [loop.size for loop in loops]
     arguments += [one.window for one in windows] or [1] * len(loops)
     arguments += [_first(parts).address, source.strides[0] if parts.has_batch else 0, block * per_group, block, channel]
