@@ -376,3 +376,17 @@ def test_one_kernel_serves_weights_of_any_size(isa: Isa) -> None:
     data = rng.standard_normal((1, 256, 8, 8)).astype("f4")
     (wanted,) = ReferenceRuntime().prepare(model).spawn().run([data])
     same(plan.spawn().run([data])[0], wanted, 256 * 9)
+
+
+def test_the_order_of_operands_that_commute_makes_no_kernel_of_its_own(isa: Isa) -> None:
+    shape = Shape(16, 16, (7, 7), (1, 1), batch=1)
+    _, weights, bias = arrays(shape, "f4")
+    model = wired(shape, weights, bias, "1,16,7,7,f32")
+    (found,) = model.outputs
+    for name in ("right", "left"):
+        other = model.add_source(name, TypedFact.of(DatumType.F32, (1, 16, 7, 7)))
+        (found,) = model.wire_node(f"{name}.add", Add(), [found, other] if name == "right" else [other, found])
+        w, b = model.add_const(f"{name}.w", weights), model.add_const(f"{name}.b", bias)
+        (found,) = model.wire_node(f"{name}.conv", shape.op, [found, w, b])
+    model.set_outputs([found])
+    assert len(kernels(CpuPlan(model, isa))) == 2

@@ -34,7 +34,7 @@ from tract_cpu.language.values import Value
 ROWS = Rows()
 
 
-@elements(ROWS, "fiu", Add)
+@elements(ROWS, "fiu", Add, commutes=True)
 def add(op: Add, a: Value, b: Value) -> Value:
     """The sum."""
     return a + b
@@ -52,7 +52,7 @@ def subtract_from(op: SubF, a: Value, b: Value) -> Value:
     return b - a
 
 
-@elements(ROWS, "fiu", Mul)
+@elements(ROWS, "fiu", Mul, commutes=True)
 def multiply(op: Mul, a: Value, b: Value) -> Value:
     """The product."""
     return a * b
@@ -82,22 +82,22 @@ def larger(op: Max, a: Value, b: Value) -> Value:
     return where((a > b) | a.differs(a), a, b) if a.type.kind == "f" else where(a > b, a, b)
 
 
-@elements(ROWS, "b", And)
-@elements(ROWS, "iu", BitAnd)
+@elements(ROWS, "b", And, commutes=True)
+@elements(ROWS, "iu", BitAnd, commutes=True)
 def both(op: And | BitAnd, a: Value, b: Value) -> Value:
     """Every bit that both have"""
     return a & b
 
 
-@elements(ROWS, "b", Or)
-@elements(ROWS, "iu", BitOr)
+@elements(ROWS, "b", Or, commutes=True)
+@elements(ROWS, "iu", BitOr, commutes=True)
 def either(op: Or | BitOr, a: Value, b: Value) -> Value:
     """Every bit that one of them has"""
     return a | b
 
 
-@elements(ROWS, "b", Xor)
-@elements(ROWS, "iu", BitXor)
+@elements(ROWS, "b", Xor, commutes=True)
+@elements(ROWS, "iu", BitXor, commutes=True)
 def one_of(op: Xor | BitXor, a: Value, b: Value) -> Value:
     """Every bit that just one of them has"""
     return a ^ b
@@ -125,13 +125,13 @@ def _is_shift(b: Value) -> Value:
     return b < b.type.bits if b.type.kind == "u" else (b >= 0) & (b < b.type.bits)
 
 
-@elements(ROWS, "fiub", Eq)
+@elements(ROWS, "fiub", Eq, commutes=True)
 def equal(op: Eq, a: Value, b: Value) -> Value:
     """Whether both are the same number."""
     return a.equals(b)
 
 
-@elements(ROWS, "fiub", Ne)
+@elements(ROWS, "fiub", Ne, commutes=True)
 def not_equal(op: Ne, a: Value, b: Value) -> Value:
     """Whether they are not the same number."""
     return a.differs(b)

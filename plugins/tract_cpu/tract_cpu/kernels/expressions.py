@@ -24,10 +24,18 @@ EmitFn = Callable[..., Value]
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """How an operator computes one element of its output. ``kinds``: the kinds of types that its operands may have."""
+    """How an operator computes one element of its output.
+
+    ``kinds``: the kinds of types that its operands may have; ``commutes``: whether their order changes nothing.
+    """
 
     emit: EmitFn
     kinds: str
+    commutes: bool = False
+
+    def applied(self, op: TypedOp, operands: Sequence[int], result: ElementType) -> Apply:
+        """The operator on values, by their numbers: in order where that changes nothing, so that kernels are shared."""
+        return Apply(op, tuple(sorted(operands) if self.commutes else operands), result, self.emit)
 
 
 def _element_row(key: str, value: object) -> str | None:
@@ -39,12 +47,12 @@ ELEMENTS: TableKey[type, Element] = TableKey(
 )
 
 
-def elements(rows: Rows, kinds: str, *types: type[TypedOp]) -> Callable[[EmitFn], EmitFn]:
+def elements(rows: Rows, kinds: str, *types: type[TypedOp], commutes: bool = False) -> Callable[[EmitFn], EmitFn]:
     """Decorator: the function computes one element for operators of these types, of operands of these kinds."""
 
     def offer(emit: EmitFn) -> EmitFn:
         for one in types:
-            rows.add(ELEMENTS, one, Element(emit, kinds))
+            rows.add(ELEMENTS, one, Element(emit, kinds, commutes))
         return emit
 
     return offer

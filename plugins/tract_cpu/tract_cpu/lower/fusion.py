@@ -121,7 +121,7 @@ def _applied(
         return None  # what is stored is not what is meant
     element = element_of(lowering.model.registry, node.op, kinds)
     result = lowering.element(facts[-1].datum_type)
-    return Apply(node.op, operands, result, element.emit) if element is not None and result is not None else None
+    return element.applied(node.op, operands, result) if element is not None and result is not None else None
 
 
 def plain_operands(lowering: Lowering) -> OperandFn:

@@ -17,7 +17,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops.reduce import Reducer
 from tract_core.plugins.tables import Rows, TableKey
-from tract_cpu.kernels.expressions import Apply, element_of
+from tract_cpu.kernels.expressions import element_of
 from tract_cpu.kernels.rows import Fold, Load, RowStep
 from tract_cpu.language.types import ElementType
 from tract_cpu.lower.blocked import operands_in_blocks
@@ -134,7 +134,7 @@ class Nest:
         element = element_of(self.lowering.model.registry, op, kinds)
         if element is None:
             raise Unknown
-        return self._added(Apply(op, tuple(operands), result or kinds[0], element.emit))
+        return self._added(element.applied(op, operands, result or kinds[0]))
 
     def fold(self, reducer: Reducer, operand: int, result: ElementType | None = None) -> int:
         """All values of a row, reduced to one."""
