@@ -10,6 +10,13 @@ from tract_cpu.llvm import binding as llvm
 
 _TRIPLES: Final = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
 
+LONG: Final = 1 << 15
+"""How many characters of text make a long module: one with tiles, most of which is products and sums in a row.
+
+There, all passes of the optimiser take as long as the writer of machine code, and change nothing that counts. In short
+ones they save what is computed again for every row, which counts where rows are short.
+"""
+
 
 @cache
 def machine(isa: Isa) -> Any:
@@ -31,8 +38,18 @@ def optimised(text: str, isa: Isa) -> Any:
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine(isa), options)
-    builder.getModulePassManager().run(module, builder)
+    passes = _few_passes() if len(text) > LONG else builder.getModulePassManager()
+    passes.run(module, builder)
     return module
+
+
+def _few_passes() -> Any:
+    """Variables become values, and what was written at length is written shortly."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    return passes
 
 
 def object_code(text: str, isa: Isa) -> bytes:
