@@ -39,7 +39,7 @@ from tract_cpu.native.library import library_of
 from tract_cpu.native.objects import address_of, are_known
 from tract_cpu.native.origins import own_sources
 from tract_cpu.native.pool import pool
-from tract_cpu.native.repeat import Repeat, look_closer, repeat_of
+from tract_cpu.native.repeat import Repeat, code_of_repeat, look_closer, repeat_of
 from tract_cpu.state import CpuState, NativeState
 from tract_cpu.timing import timings
 
@@ -92,6 +92,8 @@ class CpuPlan:
             for body, runs in one.bodies
         ]
         self._repeats = self.runs_in_one_call and not self.layout.loops and not self.program.kept and are_known()
+        self._steps_at = address_of_executor(self._library, self._sources, 0)
+        self._repeat_at = self._library.address(code_of_repeat(isa, self._sources)) if self._repeats else 0
         self.repeat: Repeat = look_closer
         """A turn on a fresh state that is like the last one, by `Repeating`."""
         self._repeated: tuple[list[tuple[int, ...]], Repeat] = [], look_closer
@@ -199,7 +201,7 @@ class CpuPlan:
         if not self._repeats or execution.threads > 1:
             return
         numbers = {
-            "run": address_of_executor(self._library, self._sources, 0),
+            "run": self._steps_at,
             "frame": execution.frame,
             "steps": execution.steps,
             "status": execution.status,
@@ -210,9 +212,7 @@ class CpuPlan:
         }
         inputs = zip(self.input_types, shapes, strict=True)
         arrays = [*inputs, *((dtype, shape) for shape, dtype in execution.filled)]
-        execution.repeat = repeat_of(
-            self._library, self._sources, numbers, arrays, (execution.memory, self.program.constants)
-        )
+        execution.repeat = repeat_of(self._repeat_at, numbers, arrays, (execution.memory, self.program.constants))
 
     def give_back(self, execution: Execution) -> None:
         """Whoever asks next for the same sizes may have it; the plan itself keeps one for turns on fresh states."""

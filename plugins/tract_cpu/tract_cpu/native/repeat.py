@@ -20,7 +20,7 @@ from tract_cpu.language.function import Function
 from tract_cpu.language.types import I32, INDEX
 from tract_cpu.language.values import Value
 from tract_cpu.native.cache import key_of
-from tract_cpu.native.library import Code, Library
+from tract_cpu.native.library import Code
 from tract_cpu.native.objects import (
     DATA,
     DTYPE,
@@ -63,28 +63,30 @@ class _Table(np.ndarray[Any, Any]):
     kept: Any
 
 
+def code_of_repeat(isa: Isa, sources: str) -> Code:
+    """The one native function that all of them are."""
+    key = key_of(f"repeat {HEAD}", isa, sources)
+    return Code(key, "repeat", lambda module: write_repeat(module, "repeat", isa))
+
+
 def repeat_of(
-    library: Library,
-    sources: str,
-    numbers: Mapping[str, int],
-    arrays: Sequence[tuple[np.dtype[Any], Sequence[int]]],
-    kept: Any,
+    address: int, numbers: Mapping[str, int], arrays: Sequence[tuple[np.dtype[Any], Sequence[int]]], kept: Any
 ) -> Repeat:
     """The function for inputs and outputs of certain types and shapes.
 
-    ``numbers``: what is in its table, by name; ``arrays``: inputs, then outputs; ``kept``: what must last as long as
-    the function does.
+    ``address``: of the native function; ``numbers``: what is in its table, by name; ``arrays``: inputs, then outputs;
+    ``kept``: what must last as long as the function does.
     """
-    sizes = np.array([size for _, shape in arrays for size in shape], np.int64)
-    begins = address_of(sizes) + 8 * np.cumsum([0, *(len(shape) for _, shape in arrays)])
-    rows = np.array(
-        [(id(dtype), len(shape), begin, 0) for (dtype, shape), begin in zip(arrays, begins, strict=False)], np.int64
-    )
-    values = {"names": address_of(addresses()), "busy": 0, "rows": address_of(rows), **numbers}
-    table = np.array([values[name] for name in _TABLE], np.int64).view(_Table)
-    table.kept = (kept, sizes, rows, [dtype for dtype, _ in arrays])
-    key = key_of(f"repeat {HEAD}", library.isa, sources)
-    address = library.address(Code(key, "repeat", lambda module: write_repeat(module, "repeat", library.isa)))
+    table = _Table(len(_TABLE) + sum(_ROW + len(shape) for _, shape in arrays), np.int64)
+    first_row = address_of(table) + 8 * len(_TABLE)
+    first_size = first_row + 8 * _ROW * len(arrays)
+    rows, sizes = list[int](), list[int]()
+    for dtype, shape in arrays:
+        rows += [id(dtype), len(shape), first_size + 8 * len(sizes), 0]
+        sizes += shape
+    values = {"names": address_of(addresses()), "busy": 0, "rows": first_row, **numbers}
+    table[:] = [*(values[name] for name in _TABLE), *rows, *sizes]
+    table.kept = (kept, [dtype for dtype, _ in arrays])
     function: Repeat = function_of(definition("repeat", address), table)
     return function
 
