@@ -19,6 +19,7 @@ SCRIPTS = (
     "bench_rows.py",
     "bench_convs.py",
     "bench_loops.py",
+    "bench_fft.py",
 )
 DIGITS = Path(__file__).parents[1] / "examples" / "digits" / "digits.onnx"
 

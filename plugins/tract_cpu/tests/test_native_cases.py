@@ -19,6 +19,7 @@ AT_LEAST = {
     "deconv": 15,
     "downsample": 10,
     "elementwise": 46,
+    "fft": 10,
     "gather": 21,
     "grid_sample": 24,
     "if_then_else": 3,

@@ -22,6 +22,7 @@ _LOWERED: Final = (
     "deconv",
     "downsample",
     "einsum",
+    "fft",
     "gather",
     "grid_sample",
     "if_then_else",

@@ -12,13 +12,15 @@ from typing import Final
 
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
+from tract_cpu.language.function import Function
 from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
 
 BLOCK: Final = 64
 """How many positions a block has on both axes. One task turns one block around."""
 
-_PIECE_BITS: Final = 128
+PIECE_BITS: Final = 128
+"""What is interleaved cheaply on every processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class TransposePlan:
 
     def _block(self, k: Kernel, source: _Matrix, target: _Matrix, sizes: tuple[Value, Value]) -> None:
         down, along = sizes
-        width = _PIECE_BITS // self.element.bits
+        width = PIECE_BITS // self.element.bits
         long, wide = along - along % self.lanes, down - down % width
         with k.loop("tile.j", long, step=self.lanes) as j, k.loop("tile.i", wide, step=width) as i:
             self._tile(k, source.at(j, i), target.at(i, j))
@@ -64,14 +66,14 @@ class TransposePlan:
                 target.at(i, j).memory[0] = source.at(j, i).memory[0]
 
     def _tile(self, k: Kernel, source: _Matrix, target: _Matrix) -> None:
-        width = _PIECE_BITS // self.element.bits
+        width = PIECE_BITS // self.element.bits
         rows: list[Value] = []
         for one in range(width):
             pieces = [
                 source.at(k.index(one + first), 0).memory.vector(0, width) for first in range(0, self.lanes, width)
             ]
             rows.append(k.joined(pieces))
-        for turned, row in enumerate(_turned(k, rows, width)):
+        for turned, row in enumerate(turned_squares(k, rows, width)):
             target.at(k.index(turned), 0).memory.put(0, row)
 
 
@@ -91,7 +93,7 @@ class _Matrix:
         return _Matrix(self.memory.at(by), self.row)
 
 
-def _turned(k: Kernel, rows: list[Value], width: int) -> list[Value]:
+def turned_squares(k: Function, rows: list[Value], width: int) -> list[Value]:
     """Squares of ``width`` rows and columns, side by side, with rows and columns exchanged in each."""
     half, lanes = width // 2, rows[0].lanes
     low = [base + place // 2 + place % 2 * lanes for base in range(0, lanes, width) for place in range(width)]

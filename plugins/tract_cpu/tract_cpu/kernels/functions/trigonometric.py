@@ -20,12 +20,17 @@ def _angle(x: Value) -> tuple[Value, Value, Value]:
     n, r, missing = quarter_turns(function.convert(size, F64), from_f32=narrow)
     if narrow:
         n, r, missing = function.convert(n, U32), function.convert(r, F32), x.like(0)
+    return n, *sine_and_cosine(r, missing)
+
+
+def sine_and_cosine(r: Value, missing: Value) -> tuple[Value, Value]:
+    """Of ``r + missing``, of which the first is at most pi/4, and the second is no larger than its last digit."""
     z = r * r
     half = z * 0.5
-    sine = r + (r * z).times_plus(polynomial(z, SIN[x.type]), missing.times_plus(-half, missing))
+    sine = r + (r * z).times_plus(polynomial(z, SIN[r.type]), missing.times_plus(-half, missing))
     top = 1.0 - half
-    cosine = top + ((1.0 - top - half) + (z * z).times_plus(polynomial(z, COS[x.type]), -(r * missing)))
-    return n, sine, cosine
+    cosine = top + ((1.0 - top - half) + (z * z).times_plus(polynomial(z, COS[r.type]), -(r * missing)))
+    return sine, cosine
 
 
 def _turned(x: Value, by: Value) -> Value:
