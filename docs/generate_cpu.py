@@ -31,10 +31,14 @@ GROUPS: Final = {
     "floats": ("f16", "bf16", "f32", "f64"),
     "integers": ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"),
     "bool": ("bool",),
+    "narrow types": (
+        *("i2", "i4", "u2", "u4", "f4e2m1fn"),
+        *("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0fnu"),
+    ),
 }
 TYPES: Final = tuple(name for names in GROUPS.values() for name in names)
 _TYPE: Final = re.compile(rf"\b({'|'.join(TYPES)})\b")
-UNKNOWN: Final = "native code does not know"
+UNKNOWN: Final = ("native code does not know", "native code only moves and converts")
 
 Native = dict[str, set[str]]
 """For each operator, the types of its first input on which it is computed by native code."""
@@ -121,11 +125,16 @@ def _types(native: Native) -> Iterator[str]:
     yield from _wrapped(
         f"""Kernels are made for {", ".join(f"`{isa.name}`" for isa in ISAS)}. They compute the same operators, with one
         exception: without an instruction that converts f16, which {_names(isa.name for isa in ISAS if not isa.half)}
-        lacks, operators on f16 are left to the host. Floats narrower than f32 are computed in f32."""
+        lacks, operators on f16 are left to the host. Floats narrower than f32 are computed in f32. Floats of eight bits
+        and less, and integers narrower than a byte, which this page calls narrow types, are only moved and
+        converted."""
     )
     everywhere = set().union(*native.values())
     unknown = [kind.short for kind in DatumType if kind.short not in everywhere]
-    yield from _wrapped(f"Operators on {_names(unknown)}, on quantised types, sequences and optionals are left to it.")
+    yield from _wrapped(
+        f"Operators on {_names(unknown)}, on sequences and optionals are left to it; of quantised types, "
+        "only moves and conversions are native."
+    )
 
 
 def _operators(native: Native, reasons: Reasons) -> Iterator[str]:

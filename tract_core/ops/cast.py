@@ -15,7 +15,7 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity
-from tract_core.ops.rounding import cut_into
+from tract_core.ops.rounding import cut_into, round_into
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
@@ -26,9 +26,9 @@ ROWS = Rows()
 class Cast(TypedOp):
     """Every element in another type.
 
-    Floats become integers by dropping the fraction and stop at the ends of the range, not-a-number becomes 0; integers
-    that do not fit wrap around; anything non-zero becomes true. From a quantised type, only the stored integers can be
-    had.
+    Floats become integers by dropping the fraction and stop at the ends of the range, of i32 for integers narrower than
+    a byte; not-a-number becomes 0. Integers that do not fit wrap around; anything non-zero becomes true. From a
+    quantised type, only the stored integers can be had.
     """
 
     to: DType
@@ -50,9 +50,9 @@ class Cast(TypedOp):
 
 @ROWS.row(REFERENCE, Cast)
 def reference(op: Cast, x: Array) -> Array:
-    """Plain conversion; into a quantised type, by its parameters, halves to even, saturating."""
+    """Plain conversion; into a quantised type, by its parameters, halves to even, saturating, not-a-number as 0."""
     if isinstance(op.to, QuantizedType):
-        return _quantize(op.to, x)
+        return round_into(x.astype(np.float64) / op.to.scale, np.array(op.to.zero_point), op.to.storage)
     if op.to is DatumType.STRING:
         return _to_strings(x)
     if x.dtype.kind in "OU":
@@ -62,8 +62,8 @@ def reference(op: Cast, x: Array) -> Array:
 
 def _plain(to: DatumType, x: Array) -> Array:
     kind = DatumType.from_numpy(x.dtype)
-    if kind.is_float() and to.is_integer() and to.numpy.isbuiltin == 1:
-        return cut_into(x, to)
+    if kind.is_float() and to.is_integer():
+        return cut_into(x, to) if to.numpy.isbuiltin == 1 else _plain(to, cut_into(x, DatumType.I32))
     if x.dtype.isbuiltin == 1 or to.numpy.isbuiltin == 1:
         return x.astype(to.numpy)
     # What NumPy lacks has few conversions of its own; these types hold all of the numbers concerned.
@@ -79,12 +79,6 @@ def _from_strings(to: DatumType, x: Array) -> Array:
         return np.array(numbers, dtype=carrier).reshape(x.shape).astype(to.numpy)
     except OverflowError:
         raise RunError(f"a text is a number that {to.short} does not hold") from None
-
-
-def _quantize(to: QuantizedType, x: Array) -> Array:
-    limits = np.iinfo(to.storage.numpy)
-    steps = np.rint(x.astype(np.float64) / to.scale) + to.zero_point
-    return np.clip(steps, limits.min, limits.max).astype(to.storage.numpy)
 
 
 def _to_strings(x: Array) -> Array:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final, cast
+from typing import Final
 
-import ml_dtypes
 import numpy as np
 
 from tract_core.data import Constant, DatumType, DType, QuantizedType
@@ -26,7 +25,7 @@ from tract_core.ops.elementwise import Neg
 from tract_core.ops.expect import arity, axis_in, broadcast_shapes, same_rank
 from tract_core.ops.iff import Iff
 from tract_core.ops.reduce import Reduce, Reducer
-from tract_core.ops.rounding import limits, round_into
+from tract_core.ops.rounding import greatest, limits, round_into
 from tract_core.ops.wiring import wire_binary, wire_one, wire_squeeze
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
@@ -224,8 +223,7 @@ def quantize(op: QuantizeLinear, x: Array, scale: Array, zero: Array) -> Array:
     if op.to.is_integer():
         return round_into(quotient, op.spread(zero.astype(np.int64), x), op.to)
     if op.saturate:
-        greatest = float(cast("Any", ml_dtypes.finfo(op.to.numpy)).max)
-        quotient = np.clip(quotient, -greatest, greatest)
+        quotient = np.clip(quotient, -greatest(op.to), greatest(op.to))
     return quotient.astype(op.to.numpy)
 
 

@@ -1,11 +1,13 @@
-"""Numbers into integer types: rounded half to even and shifted, or cut off; saturated either way."""
+"""The ends of types, and numbers into integer types: rounded half to even and shifted, or cut off; saturated."""
 
 from __future__ import annotations
+
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
 
-from tract_core.data import DatumType
+from tract_core.data import DatumType, DType
 from tract_core.plugins.keys import Array
 
 
@@ -13,6 +15,11 @@ def limits(kind: DatumType) -> tuple[int, int]:
     """The least and the greatest value of an integer type, of any width."""
     found = ml_dtypes.iinfo(kind.numpy)
     return int(found.min), int(found.max)
+
+
+def greatest(kind: DType) -> float:
+    """The greatest number of a float type."""
+    return float(cast("Any", ml_dtypes.finfo(kind.numpy)).max)
 
 
 def round_into(x: Array, zero_point: Array, to: DatumType) -> Array:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 TYPES = ["bool", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", ml_dtypes.bfloat16]
+NARROW_FLOATS = [
+    getattr(ml_dtypes, name)
+    for name in ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+] + [ml_dtypes.float4_e2m1fn]
+NARROW_INTEGERS = [ml_dtypes.int2, ml_dtypes.int4, ml_dtypes.uint2, ml_dtypes.uint4]
 
 
 def numbers(dtype: np.dtype) -> np.ndarray:
@@ -77,3 +84,72 @@ def rounded_to_bf16(x: np.ndarray) -> np.ndarray:
 
 def is_nan(x: np.ndarray) -> np.ndarray:
     return np.asarray(x != x)  # noqa: PLR0124 - what this asks
+
+
+def bits_of(x: np.ndarray) -> np.ndarray:
+    return x.view(f"u{x.itemsize}")
+
+
+def every(dtype: Any) -> np.ndarray:
+    """Every number of a narrow float type."""
+    bits = {ml_dtypes.bfloat16: 16, ml_dtypes.float4_e2m1fn: 4}.get(dtype, 8)
+    return np.arange(1 << bits, dtype=f"u{np.dtype(dtype).itemsize}").view(dtype)
+
+
+@pytest.mark.parametrize("to", ["f4", "f8"])
+@pytest.mark.parametrize("dtype", NARROW_FLOATS, ids=lambda one: np.dtype(one).name)
+def test_narrow_floats_become_wider_ones_exactly(elements, dtype, to) -> None:
+    with np.errstate(invalid="ignore"):
+        wanted = every(dtype).astype("f4").astype(to)
+    found = elements(lambda x: x, every(dtype), to, 16)
+    assert np.array_equal(is_nan(found), is_nan(wanted))
+    np.testing.assert_array_equal(bits_of(found)[~is_nan(wanted)], bits_of(wanted)[~is_nan(wanted)])
+
+
+def positive(dtype: Any) -> np.ndarray:
+    """Every finite number of a narrow type that is not negative, in order, in f64."""
+    found = every(dtype).astype("f4")
+    return np.unique(np.abs(found[np.isfinite(found)].astype("f8")))
+
+
+@pytest.mark.parametrize("dtype", NARROW_FLOATS[1:], ids=lambda one: np.dtype(one).name)
+def test_floats_become_the_nearest_narrow_ones(elements, dtype) -> None:
+    exact = positive(dtype).astype("f4")
+    with np.errstate(all="ignore"):
+        exact = np.append(exact, np.array([1.5 * exact[-1], 2 * exact[-1], np.inf], "f4"))
+        middles = (exact[1:] + exact[:-1]) / 2
+        near = np.concatenate([exact, middles, np.nextafter(middles, 0), np.nextafter(middles, np.float32(np.inf))])
+        some = np.random.default_rng(0).integers(0, 1 << 32, 4096, np.uint32).view("f4")
+        x = np.concatenate([near, -near, some, np.array([np.nan, -np.nan, 1e-45], "f4")])
+        x = np.resize(x, x.size // 16 * 16 + 16)
+        wanted = x.astype(dtype)
+    np.testing.assert_array_equal(bits_of(elements(lambda value: value, x, dtype, 16)), bits_of(wanted))
+
+
+@pytest.mark.parametrize("dtype", [one for one in NARROW_FLOATS[1:] if one != ml_dtypes.float8_e8m0fnu])
+def test_doubles_are_rounded_once(elements, dtype) -> None:
+    """Next to the middle of two neighbours, on either side, nearer than an f32 tells."""
+    exact = positive(dtype)
+    low, high, middles = exact[:-1], exact[1:], (exact[1:] + exact[:-1]) / 2
+    x = np.concatenate([np.nextafter(middles, 0), np.nextafter(middles, np.inf)])
+    x, wanted = np.concatenate([x, -x]), np.concatenate([low, high, -low, -high])
+    found = elements(lambda value: value, np.resize(x, x.size // 16 * 16 + 16), dtype, 16)[: x.size]
+    np.testing.assert_array_equal(found.astype("f8"), wanted)
+
+
+@pytest.mark.parametrize("other", ["bool", "i8", ml_dtypes.float8_e5m2], ids=str)
+@pytest.mark.parametrize("dtype", NARROW_INTEGERS, ids=lambda one: np.dtype(one).name)
+def test_narrow_integers_are_the_lowest_bits(elements, dtype, other) -> None:
+    """Whatever stands above them in memory does not count, and is 0 in what is written."""
+    some = np.arange(256, dtype=np.uint8).view(dtype)
+    np.testing.assert_array_equal(elements(lambda x: x, some, other, 16), some.astype(np.int8).astype(other))
+    whole = np.arange(256).astype(np.uint8 if other == "bool" else np.int16).astype(other)
+    wanted = whole.astype(np.int64).astype(np.int8).astype(dtype)
+    np.testing.assert_array_equal(bits_of(elements(lambda x: x, whole, dtype, 16)), bits_of(wanted))
+
+
+@pytest.mark.parametrize("dtype", NARROW_INTEGERS, ids=lambda one: np.dtype(one).name)
+def test_floats_stop_at_the_ends_of_an_i32_before_their_lowest_bits_are_kept(elements, dtype) -> None:
+    x = np.array([1.9, -1.9, 100, -9, 3e9, -3e9, np.inf, -np.inf, np.nan, 2**31 - 128, 0.5, -0.0, 7, 8, -8, 1], "f4")
+    wanted = np.array([1, -1, 100, -9, -1, 0, -1, 0, 0, 2**31 - 128, 0, 0, 7, 8, -8, 1]).astype(np.int8).astype(dtype)
+    np.testing.assert_array_equal(elements(lambda value: value, x, dtype, 16), wanted)

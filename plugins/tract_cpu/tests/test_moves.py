@@ -13,6 +13,7 @@ from tract_cpu.lower.program import NativeStep
 from tract_cpu.lower.views import Kind, Storage, View
 from tract_cpu.plan import CpuPlan
 
+from tract_core.data import Constant
 from tract_core.dims import evaluate, symbol
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
@@ -21,7 +22,10 @@ from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis
 from tract_core.ops.binary import Add
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.downsample import Downsample
+from tract_core.ops.gather import Gather
+from tract_core.ops.pad import Pad, PadConstant
 from tract_core.ops.slice import Slice
+from tract_core.ops.tile import Tile
 
 KINDS = ["bool", "u8", "i8", "i16", "f16", "bf16", "i32", "f32", "i64", "f64"]
 
@@ -147,3 +151,26 @@ def test_operands_that_lie_across_are_turned_first(isa) -> None:
     for size in (0, 1, 33):
         a, b = np.ones((size, 40), "f4"), np.random.default_rng(0).standard_normal((40, size)).astype("f4")
         np.testing.assert_array_equal(plan.spawn().run([a, b])[0], a + b.T)
+
+
+@pytest.mark.parametrize("kind", ["i4", "u2", "f8e5m2", "f4e2m1fn"])
+def test_types_that_no_operator_computes_with_are_moved_too(isa, kind) -> None:
+    pad = PadConstant(Constant(np.ones((), parse_typed_fact(f"1,{kind}").datum_type.storage.numpy)))
+    ops = [MoveAxis(0, 1), Reshape(0, (3, 7), (21,)), Tile((2,)), Pad(((1, 0),), pad), Gather(0)]
+    model = model_of([f"7,3,{kind}"], *ops[:-1])
+    places = model.add_const("places", np.array([42, 0, -2]))
+    model.set_outputs(model.wire_node("picked", ops[-1], [*model.outputs, places]))
+    plan = CpuPlan(model, isa)
+    assert all(one.how != "numpy" for one in plan.explain().placements)
+    x = bits((7, 3), kind)
+    wanted = np.concatenate([pad.value.array.reshape(1), x.T.reshape(-1), x.T.reshape(-1)])[[42, 0, -2]]
+    assert same_bits(plan.spawn().run([x])[0], wanted)
+
+
+@pytest.mark.parametrize("kind", ["f8e4m3fn", "i4"])
+def test_nothing_is_computed_with_types_that_are_only_moved(isa, kind) -> None:
+    plan = CpuPlan(model_of([f"3,{kind}", f"3,{kind}"], Add()), isa)
+    (placement,) = plan.explain().placements
+    assert (placement.how, placement.why) == ("numpy", f"native code only moves and converts {kind}")
+    x = np.array([1, -2, 3], parse_typed_fact(f"1,{kind}").datum_type.storage.numpy)
+    assert same_bits(plan.spawn().run([x, x])[0], x + x)

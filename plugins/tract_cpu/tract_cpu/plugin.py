@@ -76,6 +76,7 @@ def tract_tables() -> Mapping[str, str]:
     """What the compiler asks about operators."""
     return {
         "cpu": "tract_cpu.lower.lowering:CPU",
+        "cpu_moves": "tract_cpu.lower.lowering:MOVES",
         "cpu_elements": "tract_cpu.kernels.expressions:ELEMENTS",
         "cpu_nests": "tract_cpu.lower.nest:NESTS",
         "cpu_ranges": "tract_cpu.lower.ranges:RANGES",
@@ -87,6 +88,7 @@ def tract_rows() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:
     """How the compiler computes the operators of the core."""
     return {
         "cpu": [f"tract_cpu.lower.{family}" for family in _LOWERED],
+        "cpu_moves": [f"tract_cpu.lower.{family}" for family in _LOWERED],
         "cpu_nests": [f"tract_cpu.lower.{family}" for family in _NESTS],
         "cpu_ranges": [f"tract_cpu.lower.{family}" for family in _RANGES],
         "cpu_elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],

@@ -7,9 +7,8 @@ gets that output's name (`tract_onnx.op`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
-import ml_dtypes
 import numpy as np
 
 from tract_core.data import Constant, DatumType, DType, Value
@@ -27,11 +26,6 @@ from tract_core.plugins.keys import Array
 
 MAX_COUNT: Final = 1 << 16
 """Elements of a list that each stand for something of their own: axes, pieces."""
-
-
-def greatest(kind: DType) -> float:
-    """The greatest number of a float type."""
-    return float(cast("Any", ml_dtypes.finfo(kind.numpy)).max)
 
 
 def zero_of(kind: DType) -> Constant:

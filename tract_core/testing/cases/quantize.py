@@ -132,6 +132,12 @@ _CASES = [
         lambda *_: np.array([1.0, 448.0, -448.0, 0.3125]),
     ),
     Case(
+        "DequantizeLinear-float8",
+        DequantizeLinear(DatumType.F32),
+        [Arg("4,f8e5m2", [1.0, -57344, 2.0**-16, 3]), Arg("f32", 0.5), Arg("f8e5m2", 1.0)],
+        lambda *_: np.array([0.0, -28672.5, 2.0**-17 - 0.5, 1.0]),
+    ),
+    Case(
         "Scale-halves",
         Scale(),
         [Arg("1,f32", 0.5), Arg("5,i32", [1, 3, 5, -1, 7])],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tract_core.data import QuantizedType
 from tract_core.ops.cast import Cast
 from tract_core.ops.elementwise import (
     Abs,
@@ -23,8 +24,9 @@ from tract_core.ops.elementwise import (
     Square,
 )
 from tract_core.plugins.tables import Rows
-from tract_cpu.kernels.expressions import elements
+from tract_cpu.kernels.expressions import CARRIED, QUANTIZED, elements
 from tract_cpu.kernels.functions import rounding
+from tract_cpu.kernels.quantize import to_steps
 from tract_cpu.language.function import where
 from tract_cpu.language.values import Value
 
@@ -143,7 +145,7 @@ def bit_not(op: BitNot, x: Value) -> Value:
     return ~x
 
 
-@elements(ROWS, "fiub", Cast)
+@elements(ROWS, "fiub" + CARRIED + QUANTIZED, Cast)
 def cast(op: Cast, x: Value) -> Value:
-    """Conversion to the type of the result, which is done for every result."""
-    return x
+    """Conversion to the type of the result, which is done for every result; to a quantised one, by its parameters."""
+    return to_steps(x, op.to) if isinstance(op.to, QuantizedType) else x

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tract_core.data import Constant
 from tract_core.model.fields import field_names
@@ -18,6 +19,11 @@ from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
 from tract_cpu.native.origins import origin_of
 
+CARRIED: Final = "n"
+"""Stands for types whose elements are only moved and converted."""
+QUANTIZED: Final = "q"
+"""Stands for integers that mean other numbers: the operator knows what it does with what is stored."""
+
 EmitFn = Callable[..., Value]
 """``(op, *operands) -> result``: numbers or vectors, in the types in which they are computed."""
 
@@ -26,7 +32,8 @@ EmitFn = Callable[..., Value]
 class Element:
     """How an operator computes one element of its output.
 
-    ``kinds``: the kinds of types that its operands may have; ``commutes``: whether their order changes nothing.
+    ``kinds``: the kinds of types that its operands may have, with `CARRIED` and `QUANTIZED` where it takes those too.
+    ``commutes``: whether the order of the operands changes nothing.
     """
 
     emit: EmitFn
@@ -118,7 +125,8 @@ def rounded(value: Value, type_: ElementType) -> Value:
 def element_of(registry: Registry, op: TypedOp, operands: Sequence[ElementType]) -> Element | None:
     """How native code computes one element of an operator on operands of these types, where it can."""
     found = registry[ELEMENTS].find(type(op))
-    return found if found is not None and all(one.kind in found.kinds for one in operands) else None
+    kinds = {CARRIED if one.is_carried else one.kind for one in operands}
+    return found if found is not None and kinds <= set(found.kinds) else None
 
 
 def _text(op: TypedOp) -> str:

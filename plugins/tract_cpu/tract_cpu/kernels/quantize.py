@@ -5,32 +5,59 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tract_core.data import DatumType
+from tract_core.data import DatumType, QuantizedType
 from tract_core.ops.quantize import DequantizeLinear, OffsetI8asU8, OffsetU8asI8, QScale, QuantizeLinear, Scale, Ties
+from tract_core.ops.rounding import greatest, limits
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.expressions import elements
 from tract_cpu.kernels.functions.rounding import whole
 from tract_cpu.language.function import where
-from tract_cpu.language.types import F32, F64, I8, I32, I64, U8
+from tract_cpu.language.types import F32, F64, I8, I32, I64, U8, element_type
 from tract_cpu.language.values import Value
 
 ROWS = Rows()
 
 
 def quantize(op: QuantizeLinear, x: Value, scale: Value, zero: Value) -> Value:
-    """round(x / scale) + zero, halves to even: in f32, in f64 for i32 and f64. The conversion stops at the ends."""
+    """round(x / scale) + zero, halves to even: in f32, in f64 for i32 and f64. It stops at the ends of the type.
+
+    A narrow float is x / scale, bounded by the ends of its type where the operator says so.
+    """
     convert = x.function.convert
     compute = F64 if x.type.kind != "f" or x.type is F64 else F32
-    steps = whole(convert(x, compute) / convert(scale, compute))
+    quotient = convert(x, compute) / convert(scale, compute)
+    if op.to.is_integer():
+        return _steps(quotient, convert(zero, compute if zero.type.bits <= _NARROW else F64), op.to)
+    return _within(quotient, -greatest(op.to), greatest(op.to)) if op.saturate else quotient
+
+
+def to_steps(x: Value, to: QuantizedType) -> Value:
+    """The integers that stand for numbers: x / scale, rounded halves to even in f64, plus the zero point."""
+    quotient = x.function.convert(x, F64) / to.scale
+    return _steps(quotient, quotient.like(to.zero_point), to.storage)
+
+
+def _steps(quotient: Value, zero: Value, to: DatumType) -> Value:
+    """The nearest integers plus a zero point, whose type holds both; not-a-number counts as 0."""
+    steps = whole(quotient)
     steps = where(steps.differs(steps), steps.like(0), steps)
-    exact = compute if zero.type.bits <= _NARROW else F64
-    return convert(convert(steps, exact) + convert(zero, exact), zero.type)
+    found, element = zero.function.convert(steps, zero.type) + zero, element_type(to)
+    return _within(found, *limits(to)) if element is not None and element.is_carried else found
+
+
+def _within(x: Value, low: float, high: float) -> Value:
+    """Bounded; not-a-number stays."""
+    bounded = where(x < low, x.like(low), x)
+    return where(bounded > high, x.like(high), bounded)
 
 
 def dequantize(op: DequantizeLinear, x: Value, scale: Value, zero: Value) -> Value:
-    """(x - zero) * scale: the difference exactly, the product in f32, or in f64 where scale or result are f64."""
+    """(x - zero) * scale: the difference exactly, the product in f32, or in f64 where scale or result are f64.
+
+    Narrow floats are subtracted in f32.
+    """
     convert = x.function.convert
-    exact = I32 if x.type.bits <= _NARROW else I64
+    exact = F32 if x.type.kind == "f" else I32 if x.type.bits <= _NARROW else I64
     compute = F64 if scale.type is F64 or op.to is DatumType.F64 else F32
     centred = convert(x, exact) - convert(zero, exact)
     return convert(centred, compute) * convert(scale, compute)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tract_cpu.language.convert import converted
-from tract_cpu.language.types import BOOL, U8, U16, ElementType, ir_type
+from tract_cpu.language.convert import from_memory, stored_type, to_memory
+from tract_cpu.language.types import ElementType, ir_type
 from tract_cpu.language.values import Value, mangled
 from tract_cpu.llvm import ir
 
@@ -31,21 +31,21 @@ class Buffer:
 
     def vector(self, place: Value | int, lanes: int, mask: Value | None = None) -> Value:
         """``lanes`` elements from a place on. What ``mask`` leaves out is not touched, and read as 0."""
-        builder, stored = self.function.builder, _stored(self.element)
+        builder, stored = self.function.builder, stored_type(self.element)
         address, kind = self.address(place), ir_type(stored, lanes)
         if mask is None:
             found = builder.load(address, align=self.element.bytes, typ=kind)
         else:
             nothing = Value(self.function, ir.Constant(kind, None), stored, lanes)
             found = self._masked("load", mangled(nothing), kind, [address, self._alignment, mask.ir, nothing.ir])
-        return _read(Value(self.function, found, stored, lanes), self.element)
+        return from_memory(Value(self.function, found, stored, lanes), self.element)
 
     def gather(self, places: Value, mask: Value | None = None) -> Value:
         """The elements at a vector of places; at one place, the element there. As in `vector` with ``mask``."""
         lanes = places.lanes
         if not lanes:
             return self[places]
-        stored = _stored(self.element)
+        stored = stored_type(self.element)
         kind, every = ir_type(stored, lanes), ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes)
         nothing = Value(self.function, ir.Constant(kind, None), stored, lanes)
         addresses = self.function.builder.gep(self.ir, [places.ir], source_etype=ir_type(stored))
@@ -53,11 +53,13 @@ class Buffer:
         name = f"llvm.masked.gather.{mangled(nothing)}.v{lanes}p0"
         arguments = [addresses, self._alignment, every if mask is None else mask.ir, nothing.ir]
         callee = self.function.declared(name, kind, [one.type for one in arguments])
-        return _read(Value(self.function, self.function.builder.call(callee, arguments), stored, lanes), self.element)
+        return from_memory(
+            Value(self.function, self.function.builder.call(callee, arguments), stored, lanes), self.element
+        )
 
     def put(self, place: Value | int, value: Value, mask: Value | None = None) -> None:
         """Write a number, or the lanes of a vector that ``mask`` does not leave out, from a place on."""
-        stored = _written(value, self.element)
+        stored = to_memory(value, self.element)
         address = self.address(place)
         if mask is None:
             self.function.builder.store(stored.ir, address, align=self.element.bytes)
@@ -90,7 +92,7 @@ class Buffer:
     def address(self, place: Value | int) -> Any:
         """Where an element is."""
         index = self.function.index(place)
-        return self.function.builder.gep(self.ir, [index.ir], source_etype=ir_type(_stored(self.element)))
+        return self.function.builder.gep(self.ir, [index.ir], source_etype=ir_type(stored_type(self.element)))
 
     @property
     def _alignment(self) -> Any:
@@ -99,23 +101,3 @@ class Buffer:
     def _masked(self, what: str, vector: str, result: Any, arguments: list[Any]) -> Any:
         callee = self.function.declared(f"llvm.masked.{what}.{vector}.p0", result, [one.type for one in arguments])
         return self.function.builder.call(callee, arguments)
-
-
-def _stored(element: ElementType) -> ElementType:
-    """What stands for an element in memory: a byte for a boolean, 16 bits for a bf16."""
-    return {"bool": U8, "bf16": U16}.get(element.name, element)
-
-
-def _read(value: Value, element: ElementType) -> Value:
-    if element is BOOL:
-        return value.differs(0)
-    if element.name == "bf16":
-        value = Value(value.function, value.ir, element, value.lanes)
-    return converted(value, element.computed)
-
-
-def _written(value: Value, element: ElementType) -> Value:
-    found = converted(value, element)
-    if element is BOOL:
-        return converted(found, U8)
-    return Value(found.function, found.ir, U16, found.lanes) if element.name == "bf16" else found

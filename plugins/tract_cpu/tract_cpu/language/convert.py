@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from tract_cpu.language.types import BF16, F32, F64, U16, U32, ElementType, ir_type
+from tract_cpu.language.narrow import NARROW
+from tract_cpu.language.types import F32, F64, I32, U32, ElementType, bits_of, ir_type
 from tract_cpu.language.values import Value, mangled
-
-_BF16_TAIL: Final = 16
-"""A bf16 is the upper half of an f32."""
 
 
 def converted(value: Value, type_: ElementType) -> Value:
     """The number in another type.
 
     Floats are rounded to the nearest, halves to even. Integers wrap around. Booleans become 0 and 1, and of numbers
-    those that are not 0 become true. A float that does not fit an integer type stops at its ends; not-a-number becomes
-    0.
+    those that are not 0 become true. A float that does not fit an integer type stops at its ends, those of an i32
+    where it is narrower than a byte, of which it keeps the lowest bits; not-a-number becomes 0.
     """
     source = value.type
     if source == type_:
         return value
     if type_.kind == "b":
         return value.differs(0)
-    if source.name == "bf16" or type_.name == "bf16":
-        return _by_f32(value, type_)
+    if source.name in NARROW:
+        return converted(NARROW[source.name].widened(converted(_retyped(value, _raw(source)), U32)), type_)
+    if type_.name in NARROW:
+        narrow = converted(value if source.kind != "f" or source.bits < 64 else _to_odd(value), F32)
+        return _retyped(converted(NARROW[type_.name].narrowed(narrow), _raw(type_)), type_)
     if source.bits == 64 and type_.name == "f16":
         narrow = _to_odd(value) if source.kind == "f" else converted(value, F32)
         return _cast(narrow, "fptrunc", type_)
     if source.kind == "f" and type_.kind == "f":
         return _cast(value, "fpext" if source.bits < type_.bits else "fptrunc", type_)
     if source.kind == "f":
-        return _to_integer(value, type_)
+        return converted(_to_integer(value, I32), type_) if type_.is_carried else _to_integer(value, type_)
     if type_.kind == "f":
         return _cast(value, "sitofp" if source.kind == "i" else "uitofp", type_)
     if source.bits == type_.bits:
-        return Value(value.function, value.ir, type_, value.lanes)
+        return _retyped(value, type_)
     if source.bits > type_.bits:
         return _cast(value, "trunc", type_)
     return _cast(value, "sext" if source.kind == "i" else "zext", type_)
@@ -46,22 +47,33 @@ def _cast(value: Value, instruction: str, type_: ElementType) -> Value:
     return Value(value.function, found, type_, value.lanes)
 
 
-def _by_f32(value: Value, type_: ElementType) -> Value:
-    if value.type.name == "bf16":
-        wide = converted(Value(value.function, value.ir, U16, value.lanes), U32) << _BF16_TAIL
-        return converted(wide.bits(F32), type_)
-    narrow = converted(value if value.type.kind != "f" or value.type.bits < 64 else _to_odd(value), F32)
-    rounded = converted(_rounded_to_bf16(narrow), U16)
-    return Value(value.function, rounded.ir, BF16, value.lanes)
+def from_memory(stored: Value, element: ElementType) -> Value:
+    """An element, in the type in which it is computed with, from the number that stands for it in memory."""
+    if element.kind == "b":
+        return stored.differs(0)
+    found = stored if stored_type(element) == element else _retyped(converted(stored, _raw(element)), element)
+    return converted(found, element.computed)
 
 
-def _rounded_to_bf16(value: Value) -> Value:
-    """The upper halves of f32 numbers, to the nearest, halves to even; not-a-number stays one."""
-    bits = value.bits(U32)
-    last = (bits >> _BF16_TAIL) & 1
-    nearest = (bits + (last + 0x7FFF)) >> _BF16_TAIL
-    quiet = (bits >> _BF16_TAIL) | 0x40
-    return value.function.select(value.differs(value), quiet, nearest)
+def to_memory(value: Value, element: ElementType) -> Value:
+    """The number that stands for an element in memory."""
+    found, stored = converted(value, element), stored_type(element)
+    return found if stored == element else converted(_retyped(found, _raw(element)), stored)
+
+
+def stored_type(element: ElementType) -> ElementType:
+    """The type of what stands for an element in memory: an integer where LLVM does not know the type."""
+    return bits_of(element) if element.bits < 8 or element.name in NARROW else element
+
+
+def _raw(element: ElementType) -> ElementType:
+    """The bits of an element, and no others."""
+    return ElementType(f"u{element.bits}", "u", element.bits)
+
+
+def _retyped(value: Value, type_: ElementType) -> Value:
+    """The same number of LLVM's, taken for another type."""
+    return Value(value.function, value.ir, type_, value.lanes)
 
 
 def _to_odd(value: Value) -> Value:

@@ -25,8 +25,15 @@ class ElementType:
 
     @property
     def computed(self) -> ElementType:
-        """The type in which kernels compute with such elements: f32 for narrower floats, else the type itself."""
-        return F32 if self.kind == "f" and self.bits < 32 else self
+        """The type in which kernels compute with such elements: itself; f32 for narrow floats, a byte for integers."""
+        if self.kind == "f" and self.bits < 32:
+            return F32
+        return bits_of(self, self.kind) if self.is_carried else self
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether such elements are only there to be moved and converted: no operator computes with them."""
+        return self.kind != "b" and self.bits < (16 if self.kind == "f" else 8)
 
 
 BOOL: Final = ElementType("bool", "b", 1)
@@ -36,16 +43,28 @@ F16: Final = ElementType("f16", "f", 16)
 BF16: Final = ElementType("bf16", "f", 16)
 F32: Final = ElementType("f32", "f", 32)
 F64: Final = ElementType("f64", "f", 64)
+F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU = (
+    ElementType(name, "f", 8) for name in ("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0fnu")
+)
+F4E2M1FN: Final = ElementType("f4e2m1fn", "f", 4)
+U2, U4, I2, I4 = (ElementType(f"{kind}{bits}", kind, bits) for kind in "ui" for bits in (2, 4))
+"""Integers that are the lowest bits of a byte."""
 INDEX: Final = I64
 """Sizes, strides and positions."""
 
 
-def bits_of(element: ElementType) -> ElementType:
-    """The integer of the same width: what is moved only is not interpreted."""
-    return {8: U8, 16: U16, 32: U32, 64: U64}[element.bytes * 8]
+def bits_of(element: ElementType, kind: str = "u") -> ElementType:
+    """The integer that takes as much memory: what is moved only is not interpreted."""
+    return _BY_NAME[f"{kind}{element.bytes * 8}"]
 
 
-_BY_NAME: Final = {one.name: one for one in (BOOL, U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64)}
+_BY_NAME: Final = {
+    one.name: one
+    for one in (
+        *(BOOL, U2, U4, U8, U16, U32, U64, I2, I4, I8, I16, I32, I64, F16, BF16, F32, F64),
+        *(F4E2M1FN, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU),
+    )
+}
 
 
 def element_type(kind: object) -> ElementType | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, RmAxis
 from tract_core.plugins.tables import Rows
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.views import View
 
 ROWS = Rows()
 
 
-@ROWS.row(CPU, AxisOp)
+@ROWS.row(MOVES, AxisOp)
 def lower_axes(op: AxisOp, site: Site) -> str | None:
     """A view; a copy where the elements do not lie as the new shape would have them."""
     (x,) = site.known_inputs()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.plugins.tables import Rows
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 
 ROWS = Rows()
 
 
-@ROWS.row(CPU, MultiBroadcastTo)
+@ROWS.row(MOVES, MultiBroadcastTo)
 def lower_broadcast(op: MultiBroadcastTo, site: Site) -> str | None:
     """A view."""
     (x,) = site.known_inputs()

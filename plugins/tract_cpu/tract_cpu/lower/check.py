@@ -9,7 +9,7 @@ from tract_core.dims import Dim, symbols_of
 from tract_core.ops.check import CheckShape
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.sizes import EqualPlan
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import STATUS, NativeStep
 from tract_cpu.lower.views import View
 
@@ -23,7 +23,7 @@ def refusing(pairs: Sequence[tuple[Dim, Dim]], result: View) -> list[NativeStep]
     return [NativeStep(EqualPlan(len(unsure)), (STATUS, *sizes), 1, (), (result.storage,))] if unsure else []
 
 
-@ROWS.row(CPU, CheckShape)
+@ROWS.row(MOVES, CheckShape)
 def lower_check(op: CheckShape, site: Site) -> str | None:
     """A view, and a kernel that refuses where a size differs."""
     (x,) = site.known_inputs()

@@ -8,14 +8,14 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.lower.blocked import only_blocked
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Blocked
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import NativeStep, ViewStep
 from tract_cpu.lower.wholes import forms_of_inputs, joined, part_of, whole_for
 
 ROWS = Rows()
 
 
-@ROWS.row(CPU, TypedConcat)
+@ROWS.row(MOVES, TypedConcat)
 def lower_concat(op: TypedConcat, site: Site) -> str | None:
     """A copy for every input that lies elsewhere; in blocks of channels where inputs are there so only."""
     if _lower_blocked(op, site):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tract_core.ops.downsample import Downsample
 from tract_core.plugins.tables import Rows
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 
 ROWS = Rows()
 
 
-@ROWS.row(CPU, Downsample)
+@ROWS.row(MOVES, Downsample)
 def lower_downsample(op: Downsample, site: Site) -> str | None:
     """A view."""
     (x,) = site.known_inputs()

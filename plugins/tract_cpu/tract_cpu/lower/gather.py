@@ -12,7 +12,7 @@ from tract_cpu.isa import Isa
 from tract_cpu.kernels.gather import PLACES, IndexedPlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.lower.loops import Loop, collapsed
-from tract_cpu.lower.lowering import CPU, Lowering, Site
+from tract_cpu.lower.lowering import MOVES, Lowering, Site
 from tract_cpu.lower.program import STATUS, Argument, NativeStep
 from tract_cpu.lower.views import View
 
@@ -88,7 +88,7 @@ def with_run(lowering: Lowering, x: View, first: int) -> tuple[View, Dim | None]
     return x, inner[0].size if inner else None
 
 
-@ROWS.row(CPU, Gather)
+@ROWS.row(MOVES, Gather)
 def lower_gather(op: Gather, site: Site) -> str | None:
     """A copy for every index; a view where there is one index, which is known, and surely inside."""
     x, numbers = site.known_inputs()
@@ -121,7 +121,7 @@ def _checking(site: Site, x: View, numbers: View, limits: tuple[tuple[Dim, Dim],
     return Indexed(still, numbers, nowhere, 0, limits, 0).reading(site.isa)
 
 
-@ROWS.row(CPU, GatherElements)
+@ROWS.row(MOVES, GatherElements)
 def lower_gather_elements(op: GatherElements, site: Site) -> str | None:
     """A copy for every element."""
     x, numbers = site.known_inputs()
@@ -131,7 +131,7 @@ def lower_gather_elements(op: GatherElements, site: Site) -> str | None:
     return None
 
 
-@ROWS.row(CPU, GatherNd)
+@ROWS.row(MOVES, GatherNd)
 def lower_gather_nd(op: GatherNd, site: Site) -> str | None:
     """A copy for every place."""
     x, numbers = site.known_inputs()

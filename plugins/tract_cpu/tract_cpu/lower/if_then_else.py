@@ -9,14 +9,14 @@ from tract_core.ops.if_then_else import Branch, IfThenElse, branch_sizes
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan
 from tract_cpu.lower.bodies import Target, Unfit, add_body, body_with, done, inlined
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import NativeStep, StepNumber
 from tract_cpu.lower.views import View
 
 ROWS = Rows()
 
 
-@ROWS.row(CPU, IfThenElse)
+@ROWS.row(MOVES, IfThenElse)
 def lower_if(op: IfThenElse, site: Site) -> str | None:
     """A jump, where all nodes of both branches are native."""
     inputs = site.known_inputs()

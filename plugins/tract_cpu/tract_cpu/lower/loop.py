@@ -13,7 +13,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.control import CountPlan, EndPlan, NumberPlan
 from tract_cpu.language.types import BOOL, ElementType
 from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, inlined, repeat
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.places import Move, Part
 from tract_cpu.lower.program import STATUS, ArgumentPlace, NativeStep
 from tract_cpu.lower.views import View
@@ -23,7 +23,7 @@ ROWS = Rows()
 _NO_LIMIT = (1 << 63) - 1
 
 
-@ROWS.row(CPU, Loop)
+@ROWS.row(MOVES, Loop)
 def lower_loop(op: Loop, site: Site) -> str | None:
     """A loop of native steps, where all nodes of the body are native, and no size changes."""
     site.known_inputs()  # those that are only there in another form are brought into this one before the loop

@@ -1,9 +1,10 @@
 """Decide how each node of a model is computed: by a kernel, with others, as a view, or by the node executor.
 
 The table ``cpu`` says, for a type of operators, how one is lowered: a function ``(op, site)`` that adds steps to the
-program, and returns ``None``, or that adds nothing and returns why there is no native code. What has no row is left to
-the node executor. Nodes are visited in order of execution; a row may take nodes that come later into its kernel
-(`tract_cpu.lower.fusion`).
+program, and returns ``None``, or that adds nothing and returns why there is no native code. The table ``cpu_moves``
+says it of operators that only move or convert elements, and so take those of any type that native code knows. What has
+no row is left to the node executor. Nodes are visited in order of execution; a row may take nodes that come later into
+its kernel (`tract_cpu.lower.fusion`).
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from tract_core.dims import Dim, is_one, product
 from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import TableKey, function_row
 from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.host import HostNode
 from tract_cpu.isa import Isa
+from tract_cpu.kernels.expressions import CARRIED, ELEMENTS
 from tract_cpu.language.types import F16, ElementType, element_type
 from tract_cpu.lower.constants import Makers
 from tract_cpu.lower.copies import copy_step
@@ -36,6 +39,9 @@ from tract_cpu.lower.views import Address, Kind, Storage, View
 LowerFn = Callable[[Any, "Site"], str | None]
 
 CPU: TableKey[type, LowerFn] = TableKey("cpu", "how native code computes an operator", function_row)
+MOVES: TableKey[type, LowerFn] = TableKey(
+    "cpu_moves", "how native code computes an operator that only moves or converts its elements", function_row
+)
 
 
 @dataclass(slots=True)
@@ -144,9 +150,19 @@ class Lowering:
         for fact in (self.model.outlet_fact(outlet) for outlet in [*typed.outlets(), *typed.inputs]):
             if not fact.shape.symbols() <= self.given:
                 return "sizes are only known in the middle of the run"
-            if self.element(fact.datum_type.storage) is None:
+            element = self.element(fact.datum_type.storage)
+            if element is None:
                 return f"native code does not know {fact.datum_type.short}"
+            if element.is_carried and not self._carries(typed.op):
+                return f"native code only moves and converts {fact.datum_type.short}"
         return None
+
+    def _carries(self, op: TypedOp) -> bool:
+        """Whether an operator only moves or converts its elements."""
+        if self.model.registry[MOVES].find(type(op)) is not None:
+            return True
+        element = self.model.registry[ELEMENTS].find(type(op))
+        return element is not None and CARRIED in element.kinds
 
     def has(self, outlet: OutletId) -> bool:
         """Whether a tensor is there already."""

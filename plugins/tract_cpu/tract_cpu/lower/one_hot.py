@@ -8,12 +8,12 @@ from tract_core.ops.one_hot import OneHot
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.gather import Indexed
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 
 ROWS = Rows()
 
 
-@ROWS.row(CPU, OneHot)
+@ROWS.row(MOVES, OneHot)
 def lower_one_hot(op: OneHot, site: Site) -> str | None:
     """A number outside is no place at all."""
     (numbers,) = site.known_inputs()

@@ -12,14 +12,14 @@ from tract_cpu.kernels.pad import PadPlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.loops import collapsed
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.views import View
 
 ROWS = Rows()
 
 
-@ROWS.row(CPU, Pad)
+@ROWS.row(MOVES, Pad)
 def lower_pad(op: Pad, site: Site) -> str | None:
     """A view where nothing is added."""
     (x,) = site.known_inputs()

@@ -11,7 +11,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.expressions import Apply, Expression
 from tract_cpu.kernels.quantize import dequantize, quantize
 from tract_cpu.lower.fusion import Chain, extended
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.map import map_step
 from tract_cpu.lower.views import View
 
@@ -21,14 +21,14 @@ _WIDEST: Final = 32
 """Bits of the widest integers that f64 holds exactly, with room for a zero point."""
 
 
-@ROWS.row(CPU, QuantizeLinear, DequantizeLinear)
+@ROWS.row(MOVES, QuantizeLinear, DequantizeLinear)
 def lower_linear(op: QuantizeLinear | DequantizeLinear, site: Site) -> str | None:
     """The chain that begins with the operator."""
     if op.block:
         return "native code knows no blocks of one scale"
     views, result = site.inputs(), site.result()
     facts = site.facts()
-    if views is None or result is None or any(fact.datum_type.is_quantized() for fact in facts):
+    if views is None or result is None:
         return "native code does not know these types"
     if any(one.kind in "iu" and one.bits > _WIDEST for one in (views[0].element, views[2].element, result)):
         return "native code quantises to integers of up to 32 bits"

@@ -17,7 +17,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.control import CONTROL, BranchPlan
 from tract_cpu.language.types import BOOL
 from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, inlined, repeat
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.places import Move, Part
 from tract_cpu.lower.program import Kept, NativeStep, StepNumber
 from tract_cpu.lower.views import Kind, Storage, View
@@ -25,7 +25,7 @@ from tract_cpu.lower.views import Kind, Storage, View
 ROWS = Rows()
 
 
-@ROWS.row(CPU, Scan)
+@ROWS.row(MOVES, Scan)
 def lower_scan(op: Scan, site: Site) -> str | None:
     """A loop of native steps, where all nodes of the body are native."""
     site.known_inputs()  # those that are only there in another form are brought into this one before the loop

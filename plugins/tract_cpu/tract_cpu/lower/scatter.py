@@ -8,13 +8,13 @@ from tract_core.ops.scatter import ScatterElements, ScatterNd
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.gather import Indexed, with_run, without
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.views import View
 
 ROWS = Rows()
 
 
-@ROWS.row(CPU, ScatterElements)
+@ROWS.row(MOVES, ScatterElements)
 def lower_scatter_elements(op: ScatterElements, site: Site) -> str | None:
     """A write for every element."""
     x, numbers, updates = site.known_inputs()
@@ -29,7 +29,7 @@ def lower_scatter_elements(op: ScatterElements, site: Site) -> str | None:
     return None
 
 
-@ROWS.row(CPU, ScatterNd)
+@ROWS.row(MOVES, ScatterNd)
 def lower_scatter_nd(op: ScatterNd, site: Site) -> str | None:
     """A write for every place."""
     x, numbers, updates = site.known_inputs()

@@ -8,11 +8,12 @@ from typing import Final
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
+from tract_core.plugins.registry import Registry
 from tract_core.runtime.host import HostNode
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.expressions import ELEMENTS
 from tract_cpu.lower.elementwise import lower_element, lower_nest
-from tract_cpu.lower.lowering import CPU, Lowering, Site
+from tract_cpu.lower.lowering import CPU, MOVES, LowerFn, Lowering, Site
 from tract_cpu.lower.nest import NESTS
 from tract_cpu.lower.program import Program
 
@@ -30,24 +31,28 @@ def lower(model: TypedModel, nodes: Sequence[HostNode], isa: Isa) -> Program:
 
 def visited(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[tuple[HostNode, str]]:
     """Lower nodes, in order of execution. Gives those that native code cannot compute, with the reason."""
-    table = lowering.model.registry[CPU]
     for node in _in_turn(lowering, nodes):
         if node.node in lowering.taken or lowering.constant_array(OutletId(node.node)) is not None:
             continue
         if node.node in lowering.later:
             lowering.later[node.node](Site(lowering, node))
             continue
-        row = table.find(type(node.op))
-        if row is None and lowering.model.registry[NESTS].find(type(node.op)) is not None:
-            row = lower_nest
-        if row is None and lowering.model.registry[ELEMENTS].find(type(node.op)) is not None:
-            row = lower_element
+        row = _row(lowering.model.registry, type(node.op))
         try:
             why = NO_ROW if row is None else lowering.why_unfit(node.node) or row(node.op, Site(lowering, node))
         except FactError as error:  # more is known now than when it was wired: every run is refused
             why = f"sizes do not fit: {error.problem}"
         if why is not None:
             yield node, why
+
+
+def _row(registry: Registry, op: type) -> LowerFn | None:
+    """How operators of a type are lowered, where native code knows it."""
+    if registry[NESTS].find(op) is not None:
+        return lower_nest
+    if registry[ELEMENTS].find(op) is not None:
+        return lower_element
+    return registry[CPU].find(op) or registry[MOVES].find(op)
 
 
 def _in_turn(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[HostNode]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tract_core.ops.slice import Slice
 from tract_core.plugins.tables import Rows
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 
 ROWS = Rows()
 
 
-@ROWS.row(CPU, Slice)
+@ROWS.row(MOVES, Slice)
 def lower_slice(op: Slice, site: Site) -> str | None:
     """A view. That the range lies inside is a condition of the model, which every run checks."""
     (x,) = site.known_inputs()

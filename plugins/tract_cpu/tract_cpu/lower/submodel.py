@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from tract_core.ops.submodel import SubmodelOp
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.bodies import Target, add_body, body_with, done, inlined
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.views import View
 
 ROWS = Rows()
 
 
-@ROWS.row(CPU, SubmodelOp)
+@ROWS.row(MOVES, SubmodelOp)
 def lower_submodel(op: SubmodelOp, site: Site) -> str | None:
     """The steps of its nodes, where all of them are native."""
     inputs = site.known_inputs()

@@ -8,12 +8,12 @@ from tract_core.dims import is_one
 from tract_core.ops.tile import Tile
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.copies import copy_step
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 
 ROWS = Rows()
 
 
-@ROWS.row(CPU, Tile)
+@ROWS.row(MOVES, Tile)
 def lower_tile(op: Tile, site: Site) -> str | None:
     """A view where nothing is repeated but axes of size 1."""
     (x,) = site.known_inputs()

@@ -8,13 +8,13 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.trilu import TriluPlan
 from tract_cpu.language.types import U64
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import NativeStep
 
 ROWS = Rows()
 
 
-@ROWS.row(CPU, Trilu)
+@ROWS.row(MOVES, Trilu)
 def lower_trilu(op: Trilu, site: Site) -> str | None:
     """A kernel that goes over rows."""
     x, diagonal = site.known_inputs()

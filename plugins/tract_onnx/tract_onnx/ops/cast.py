@@ -11,11 +11,12 @@ from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Max, Min
 from tract_core.ops.cast import Cast
+from tract_core.ops.rounding import greatest
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
 from tract_onnx.tensors import element_type
-from tract_onnx.wiring import Wiring, greatest
+from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
 

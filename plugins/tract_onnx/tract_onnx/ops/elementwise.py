@@ -11,10 +11,11 @@ from tract_core.model.op import TypedOp
 from tract_core.ops import elementwise as core
 from tract_core.ops.activation import Activation, wire_activation
 from tract_core.ops.binary import Add, Div, Gt, Max, Min, Mul, Sub
+from tract_core.ops.rounding import greatest
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import ONNX, OnnxFn, onnx_op, row_key
-from tract_onnx.wiring import Wiring, greatest
+from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
 

@@ -11,11 +11,12 @@ from tract_core.ops.binary import Add, Max, Min, Sub
 from tract_core.ops.cast import Cast
 from tract_core.ops.elementwise import Abs, Exp, Ln, Sqrt, Square
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.ops.rounding import greatest
 from tract_core.ops.wiring_dyn import wire_move_axes
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import ONNX, OnnxFn, onnx_op, row_key
-from tract_onnx.wiring import Wiring, greatest
+from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
 
