@@ -61,11 +61,15 @@ def order_of(axes: Sequence[int], rank: int, *, back: bool = False) -> tuple[int
 @ROWS.row(SYMBOLIC, DynMoveAxes)
 def reference(op: DynMoveAxes, x: Array, axes: Array) -> Array:
     """numpy.transpose"""
+    return np.transpose(x, order_now(op, x.ndim, axes))
+
+
+def order_now(op: DynMoveAxes, rank: int, axes: Array) -> tuple[int, ...]:
+    """For each output axis, the input axis that it was. Raises RunError, as `order_of` raises FactError."""
     try:
-        order = order_of([int(axis) for axis in axes], x.ndim, back=op.back)
+        return order_of([int(axis) for axis in axes], rank, back=op.back)
     except FactError as error:
         raise RunError(error.problem) from None
-    return np.transpose(x, order)
 
 
 @ROWS.row(COST, DynMoveAxes)

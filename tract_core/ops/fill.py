@@ -46,11 +46,17 @@ class DynFill(TypedOp):
 @ROWS.row(REFERENCE, DynFill)
 def reference(op: DynFill, shape: Array) -> Array:
     """numpy.full"""
+    sizes = sizes_of(shape)
+    check_tensor(sizes, op.value.array.itemsize)
+    return np.full(sizes, op.value.array, op.value.array.dtype)
+
+
+def sizes_of(shape: Array) -> list[int]:
+    """The sizes that an array holds. Raises RunError for a negative one."""
     sizes = [int(size) for size in shape]
     if any(size < 0 for size in sizes):
         raise RunError(f"the shape is {sizes}: negative dimensions are not allowed")
-    check_tensor(sizes, op.value.array.itemsize)
-    return np.full(sizes, op.value.array, op.value.array.dtype)
+    return sizes
 
 
 @ROWS.row(COST, DynFill)

@@ -79,12 +79,17 @@ def dyn_one_hot(op: DynOneHot, indices: Array, dim: Array) -> Array:
 
 
 def _one_hot(op: OneHot | DynOneHot, indices: Array, dim: int) -> Array:
-    if dim < 0:
-        raise RunError(f"the size of the new axis is {dim}, wanted one that is not negative")
+    check_size(dim)
     check_tensor((*indices.shape, dim), max(op.on.array.itemsize, 8))
     wanted = np.expand_dims(indices.astype(np.int64), op.axis)
     places = np.arange(dim).reshape([dim if axis == op.axis else 1 for axis in range(wanted.ndim)])
     return np.where((wanted == places) | (wanted + dim == places), op.on.array, op.off.array)
+
+
+def check_size(dim: int) -> None:
+    """Raises RunError for an axis of a negative size."""
+    if dim < 0:
+        raise RunError(f"the size of the new axis is {dim}, wanted one that is not negative")
 
 
 @ROWS.row(COST, OneHot, DynOneHot)

@@ -123,16 +123,29 @@ def pad(op: Pad, x: Array) -> Array:
 @ROWS.row(REFERENCE, DynPad)
 def dyn_pad(op: DynPad, x: Array, pads: Array, value: Array | None = None) -> Array:
     """numpy.pad, after the axes with negative pads are cut"""
-    befores, afters = pads.reshape(2, x.ndim).tolist()
-    kept: list[slice] = []
-    for axis, (size, before, after) in enumerate(zip(x.shape, befores, afters, strict=True)):
+    kept, grown = kept_and_grown(op, x.shape, pads)
+    check_tensor((size + sum(pair) for size, pair in zip(x.shape, grown, strict=True)), x.itemsize)
+    inside = x[(*(slice(*ends) for ends in kept), ...)]
+    return _pad(inside, grown, op.mode, _value(op.mode) if value is None else value)
+
+
+def kept_and_grown(
+    op: DynPad, shape: Sequence[int], pads: Array
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """For each axis, between which positions elements stay, and how many are added before and after these.
+
+    Raises RunError where more is cut than there is, or nothing is left to repeat.
+    """
+    befores, afters = pads.reshape(2, len(shape)).tolist()
+    kept: list[tuple[int, int]] = []
+    for axis, (size, before, after) in enumerate(zip(shape, befores, afters, strict=True)):
         start, end = max(-before, 0), size - max(-after, 0)
         if start > end:
             raise RunError(f"pads {before} and {after} cut more than axis {axis} has, which is {size}")
-        kept.append(slice(start, end))
-    grown = [(max(before, 0), max(after, 0)) for before, after in zip(befores, afters, strict=True)]
-    check_tensor((size + sum(pair) for size, pair in zip(x.shape, grown, strict=True)), x.itemsize)
-    return _pad(x[(*kept, ...)], grown, op.mode, _value(op.mode) if value is None else value)
+        if start == end and max(before, after) > 0 and not isinstance(op.mode, PadConstant):
+            raise RunError(f"there is nothing to repeat on axis {axis}, of which no element is left")
+        kept.append((start, end))
+    return kept, [(max(before, 0), max(after, 0)) for before, after in zip(befores, afters, strict=True)]
 
 
 def _value(mode: PadMode) -> Any:

@@ -46,11 +46,16 @@ class DynReshape(TypedOp):
 @ROWS.row(SYMBOLIC, DynReshape)
 def reference(op: DynReshape, x: Array, shape: Array) -> Array:
     """numpy.reshape"""
-    found = reshape_sizes(x.shape, [int(size) for size in shape], allow_zero=op.allow_zero)
+    return x.reshape(sizes_now(op, x.shape, shape))
+
+
+def sizes_now(op: DynReshape, before: Sequence[int], wanted: Array) -> list[int]:
+    """The shape of the output, where the input has the shape ``before``. Raises RunError where the volumes differ."""
+    found = reshape_sizes(before, [int(size) for size in wanted], allow_zero=op.allow_zero)
     sizes = [int(size) for size in found or ()]
-    if found is None or prod(sizes) != x.size or min(sizes, default=0) < 0:
-        raise RunError(f"{list(x.shape)} cannot be arranged as {shape.tolist()}")
-    return x.reshape(sizes)
+    if found is None or prod(sizes) != prod(before) or min(sizes, default=0) < 0:
+        raise RunError(f"{list(before)} cannot be arranged as {wanted.tolist()}")
+    return sizes
 
 
 @ROWS.row(COST, DynReshape)

@@ -86,10 +86,14 @@ def dyn_slice(op: DynSlice, x: Array, start: Array, end: Array) -> Array:
     return _take(op, x, int(start), int(end))
 
 
-def _take(op: Slice | DynSlice, x: Array, start: int, end: int) -> Array:
-    size = x.shape[op.axis]
+def check_range(axis: int, size: int, start: int, end: int) -> None:
+    """Raises RunError unless there is such a range on an axis of a size."""
     if not 0 <= start <= end <= size:
-        raise RunError(f"{start} to {end} is no range of axis {op.axis}, which has size {size}")
+        raise RunError(f"{start} to {end} is no range of axis {axis}, which has size {size}")
+
+
+def _take(op: Slice | DynSlice, x: Array, start: int, end: int) -> Array:
+    check_range(op.axis, x.shape[op.axis], start, end)
     return x[(slice(None),) * op.axis + (slice(start, end),)]
 
 

@@ -65,11 +65,17 @@ def tile(op: Tile, x: Array) -> Array:
 @ROWS.row(SYMBOLIC, DynTile)
 def dyn_tile(op: DynTile, x: Array, multipliers: Array) -> Array:
     """numpy.tile"""
+    counts = counts_of(multipliers)
+    check_tensor((size * count for size, count in zip(x.shape, counts, strict=True)), x.itemsize)
+    return np.tile(x, counts)
+
+
+def counts_of(multipliers: Array) -> list[int]:
+    """How often each axis is repeated. Raises RunError where that is less than not at all."""
     counts = [int(count) for count in multipliers]
     if any(count < 0 for count in counts):
         raise RunError(f"multipliers are {counts}, wanted none that is negative")
-    check_tensor((size * count for size, count in zip(x.shape, counts, strict=True)), x.itemsize)
-    return np.tile(x, counts)
+    return counts
 
 
 @ROWS.row(COST, Tile, DynTile)

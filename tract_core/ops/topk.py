@@ -51,8 +51,7 @@ class Topk(TypedOp):
 def reference(op: Topk, x: Array, k: Array) -> tuple[Array, Array]:
     """The first k of a stable sort"""
     size, count = x.shape[op.axis], int(k)
-    if not 0 <= count <= size:
-        raise RunError(f"{count} elements of axis {op.axis} were asked for, it has {size}")
+    check_count(op, size, count)
     sortable = x.astype(wide(x.dtype), copy=False)  # among narrow floats, a NaN would leave all others unsorted
     if op.largest:
         # Sorted backwards and turned round twice, so that of equal elements the first one stays first.
@@ -61,6 +60,12 @@ def reference(op: Topk, x: Array, k: Array) -> tuple[Array, Array]:
         order = np.argsort(sortable, op.axis, kind="stable")
     found = np.take(order, range(count), op.axis)
     return np.take_along_axis(x, found, op.axis), found.astype(np.int64)
+
+
+def check_count(op: Topk, size: int, count: int) -> None:
+    """Raises RunError unless there are as many elements on an axis of a size as are wanted."""
+    if not 0 <= count <= size:
+        raise RunError(f"{count} elements of axis {op.axis} were asked for, it has {size}")
 
 
 @ROWS.row(COST, Topk)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from tract_core.data import DatumType
 from tract_core.data.text_bytes import text_bytes
@@ -29,6 +29,8 @@ from tract_core.plugins.keys import REFERENCE, STATE, Array, ReferenceFn, StateF
 from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.returned import Promise, Wanted, are_arrays, is_right
 from tract_core.runtime.schedule import execution_order
+
+T = TypeVar("T")
 
 
 @frozen
@@ -88,21 +90,41 @@ class HostNode:
 
         The operator gets arrays that it cannot write to, as other nodes read them too.
         """
+        return self.attempt(inputs, lambda: self._outputs(host, inputs))
+
+    def attempt(self, inputs: Sequence[Array], work: Callable[[], T]) -> T:
+        """What a function computes for the node. Raises RunError, or what else of ours it raises, with the node's name.
+
+        ``inputs``: of the node, which the error for any other exception shows.
+        """
         try:
             check_run_time()
-            outputs = self._compute(host, [_read_only(array) for array in inputs])
-            if self.op.announces or (self.late and not self.late <= host.session.symbols.keys()):
-                self._bind(host.session, outputs)
-            host.check(self, outputs)
-            if self.makes_texts:
-                for array in outputs:
-                    check_texts(text_bytes(array))
+            return work()
         except TractError as error:
             raise error.at(self.place) from error.__cause__
         except MemoryError as error:
             raise RunError(f"there is not enough memory: {error}", where=self.place, hint=TOO_LARGE_HINT) from error
         except Exception as error:
             raise self._failure(inputs, error) from error
+
+    def bind_shapes(self, symbols: dict[str, int], shapes: Sequence[Sequence[int]]) -> None:
+        """Give symbols the values that they have where the outputs have these shapes. Raises RunError."""
+        for fact, shape in zip(self.promise.facts, shapes, strict=False):  # how many there are is checked elsewhere
+            try:
+                symbols.update(bind(fact.shape, shape, symbols))
+            except DimError as error:
+                shown = tuple(shape)
+                raise RunError(f"the output has shape {shown}, {fact} was announced: {error}") from None
+
+    def _outputs(self, host: HostState, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        outputs = self._compute(host, [_read_only(array) for array in inputs])
+        binds = self.op.announces or (self.late and not self.late <= host.session.symbols.keys())
+        if binds and are_arrays(outputs):  # what is none is told next
+            self.bind_shapes(host.session.symbols, [array.shape for array in outputs])
+        host.check(self, outputs)
+        if self.makes_texts:
+            for array in outputs:
+                check_texts(text_bytes(array))
         return outputs
 
     def _failure(self, inputs: Sequence[Array], error: Exception) -> RunError:
@@ -120,15 +142,6 @@ class HostNode:
         assert self.meaning is not None  # whoever prepared the model refused it otherwise
         result = self.meaning(host.op_now(self), *inputs)
         return result if isinstance(result, tuple) else (result,)
-
-    def _bind(self, session: Session, outputs: Sequence[Array]) -> None:
-        if not are_arrays(outputs):
-            return  # which is told next
-        for fact, array in zip(self.promise.facts, outputs, strict=False):  # how many there are is checked next
-            try:
-                session.symbols.update(bind(fact.shape, array.shape, session.symbols))
-            except DimError as error:
-                raise RunError(f"the output has shape {array.shape}, {fact} was announced: {error}") from None
 
 
 def host_nodes(model: TypedModel) -> list[HostNode]:

@@ -74,17 +74,24 @@ class Layout:
         self._of_scratch = [self._number(step.scratch) for step in self.steps]
         self._of_work = [self._number(step.work) for step in self.steps]
         self._of_slots = [[self._number(size) for size in sizes] for sizes in self.arena.slots]
+        self._stages = [program.stage_of([dim]) for dim in self._dims]
         self._gather = np.array(self._which, np.int64)
         self._fix = _columns(self._fixed)
         self.in_arena = _columns(self._slots)
 
-    def bind(self, symbols: Mapping[str, int]) -> Bound:
-        """The arguments for these values of the symbols. Raises DimError for a size that contradicts itself."""
-        values = np.array([evaluate(dim, symbols) for dim in self._dims], np.int64)
+    def bind(self, symbols: Mapping[str, int], stage: int = 0) -> Bound:
+        """The arguments for these values of the symbols. Raises DimError for a size that contradicts itself.
+
+        ``stage``: that of the run which begins. What is only known later is 0, and has no place in this arena, as what
+        was known before has none.
+        """
+        known = zip(self._dims, self._stages, strict=True)
+        values = np.array([evaluate(dim, symbols) if since <= stage else 0 for dim, since in known], np.int64)
         arguments = values[self._gather] if len(values) else np.zeros(0, np.int64)
         places, addresses = self._fix
         arguments[places] += addresses
-        sizes = [max(int(values[one]) for one in slot) for slot in self._of_slots]
+        slots = zip(self._of_slots, self.arena.stages, strict=True)
+        sizes = [max(int(values[one]) for one in slot) if since == stage else 0 for slot, since in slots]
         padded = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
         scratch = max((int(values[one]) for one in self._of_scratch), default=0)
         work = sum(int(values[one]) for one in self._of_work)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from tract_core.dims import Dim, evaluate
+from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT, aligned
 from tract_cpu.binding import Layout
 from tract_cpu.native.executor import FRAME, LINE
@@ -24,15 +25,42 @@ MEETING: Final = 3 * LINE
 """Integers of the place where threads meet, in lines of the cache that nothing else is in."""
 
 
+class Arena:
+    """Memory for tensors, whose content changes: a piece for what has its sizes from each part of a run on.
+
+    ``begins``: the addresses of the slots whose sizes are known by now.
+    """
+
+    def __init__(self, slots: Array, stages: Sequence[int], before: Arena | None) -> None:
+        """``slots``: where those of this part begin in its piece, in bytes, and its size. ``stages``: of all slots."""
+        piece = aligned(np.empty, [int(slots[-1])], np.uint8)
+        self._pieces: list[Array] = [piece] if before is None else [*before._pieces, piece]
+        self._stages = stages
+        self.begins: Array = address_of(piece) + slots[:-1]
+        if before is not None:
+            earlier = np.array(stages, np.int64) < len(self._pieces) - 1
+            self.begins[earlier] = before.begins[earlier]
+
+    def slot(self, number: int) -> tuple[Array, int]:
+        """The piece that a slot lies in, and where in it, in bytes."""
+        piece = self._pieces[self._stages[number]]
+        return piece, int(self.begins[number]) - address_of(piece)
+
+    def may_hold(self, array: Array) -> bool:
+        """Whether an array may lie here."""
+        return any(np.may_share_memory(array, piece) for piece in self._pieces)
+
+
 class Execution:
     """Used by one state at a time.
 
     ``symbols``: the sizes. ``frame``: the address of what the executor takes; ``frame_within``: the same for going on
     in the middle of a loop, which has moved addresses. ``steps``: how many native steps there
-    are. ``passed``: the addresses that a run passes. ``status``: the address where kernels refuse. ``arena``,
-    ``slots``: memory, and where each slot begins in it, in bytes. ``outputs``: shapes and types of the arrays that
-    native code fills, by the numbers of the outputs. ``shapes``: those of the inputs of the last turn; ``repeat``: what
-    does a turn with such inputs again.
+    are. ``passed``: the addresses that a run passes. ``status``: the address where kernels refuse. ``stage``: the part
+    of a run that this is for, which begins when sizes come up; ``before``: what the part before was run with, whose
+    memory this one goes on with. ``outputs``: shapes and types of the arrays that native code fills and whose sizes are
+    known from this part on, by the numbers of the outputs. ``shapes``: those of the inputs of the last turn;
+    ``repeat``: what does a turn with such inputs again.
     """
 
     def __init__(
@@ -42,18 +70,19 @@ class Execution:
         outputs: Mapping[int, tuple[Sequence[Dim], np.dtype[Any]]],
         symbols: Mapping[str, int],
         threads: int,
+        *,
+        before: Execution | None = None,
     ) -> None:
         """``kernels``: the address of each step's kernel. ``threads``: how many there may be."""
-        bound = layout.bind(symbols)
+        self.before, self.stage = before, 0 if before is None else before.stage + 1
+        bound = layout.bind(symbols, self.stage)
         self.symbols = dict(symbols)
-        self.slots = bound.slots
         self.steps = len(kernels)
         sizes = {number: tuple(evaluate(dim, symbols) for dim in shape) for number, (shape, _) in outputs.items()}
         self.shapes: list[tuple[int, ...]] = []
         self.outputs = {number: (sizes[number], dtype) for number, (_, dtype) in outputs.items()}
         self.filled = list(self.outputs.values())
-        self.arena = aligned(np.empty, [int(bound.slots[-1])], np.uint8)
-        base = address_of(self.arena)
+        self.arena = Arena(bound.slots, layout.arena.stages, before and before.arena)
         self.repeat: Repeat = look_closer
         self.is_short = bound.work < WORK_FOR_OTHERS
         self.threads = threads if bound.work >= WORK_FOR_THREADS else 1
@@ -62,7 +91,7 @@ class Execution:
         self._meeting = np.zeros(MEETING, np.int64)
         self._arguments = bound.arguments
         places, slots = layout.in_arena
-        self._arguments[places] += base + bound.slots[slots]
+        self._arguments[places] += self.arena.begins[slots]
         begin = address_of(self._arguments)
         places, others = layout.in_arguments
         self._arguments[places] = begin + 8 * others
@@ -71,7 +100,7 @@ class Execution:
         self._steps = np.array(rows, np.int64).T.copy()
         patches = [(begin + 8 * place, number, self._arguments[place]) for place, number in layout.passed]
         self._patches = np.array(patches, np.int64).reshape(-1, 3)
-        self.passed = np.zeros(layout.passed_count, np.int64)
+        self.passed: Array = np.zeros(layout.passed_count, np.int64) if before is None else before.passed.copy()
         status = np.zeros(2, np.int64)
         self.passed[-1] = self.status = address_of(status)
         self._status = memoryview(status.data)

@@ -10,16 +10,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tract_core.dims import Dim, is_symbolic
-from tract_cpu.lower.program import HostStep, NativeStep, Program, Step
+from tract_cpu.lower.program import HostStep, NativeStep, Program, ReadStep, Step
 from tract_cpu.lower.views import Address, Kind, Storage
 
 
 @dataclass(frozen=True, slots=True)
 class ArenaPlan:
-    """``slot_of``: for each storage of the arena, its slot. ``slots``: the sizes of what lies in each, in bytes."""
+    """``slot_of``: for each storage of the arena, its slot. ``slots``: the sizes of what lies in each, in bytes.
+
+    ``stages``: for each slot, that of the run from which on its sizes are known.
+    """
 
     slot_of: tuple[int, ...]
     slots: tuple[tuple[Dim, ...], ...]
+    stages: tuple[int, ...]
 
 
 def plan_arena(program: Program) -> ArenaPlan:
@@ -27,21 +31,24 @@ def plan_arena(program: Program) -> ArenaPlan:
     lives = _lives(program)
     slot_of = [-1] * len(program.arena)
     contents: list[list[Dim]] = []
+    stages: list[int] = []
     free_from: list[int] = []
     for number in sorted(lives, key=lambda one: lives[one]):
         first, last = lives[number]
         size = program.arena[number]
-        free = [slot for slot, step in enumerate(free_from) if step < first]
+        stage = program.stage_of([size])
+        free = [slot for slot, step in enumerate(free_from) if step < first and stages[slot] == stage]
         slot = _best(free, contents, size)
         if slot is None:
             slot = len(contents)
             contents.append([])
+            stages.append(stage)
             free_from.append(0)
         slot_of[number] = slot
         free_from[slot] = last
         if size not in contents[slot]:
             contents[slot].append(size)
-    return ArenaPlan(tuple(slot_of), tuple(tuple(one) for one in contents))
+    return ArenaPlan(tuple(slot_of), tuple(tuple(one) for one in contents), tuple(stages))
 
 
 def _best(free: Sequence[int], contents: Sequence[Sequence[Dim]], size: Dim) -> int | None:
@@ -82,6 +89,6 @@ def touched(step: Step) -> Iterator[Storage]:
     """The storages that a step reads or writes."""
     if isinstance(step, NativeStep):
         yield from (one.storage for one in step.arguments if isinstance(one, Address))
-    elif isinstance(step, HostStep):
+    elif isinstance(step, HostStep | ReadStep):
         yield from (one.storage for one in step.inputs if one is not None)
     yield from step.results

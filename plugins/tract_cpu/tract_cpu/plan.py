@@ -31,7 +31,7 @@ from tract_cpu.execution import Execution
 from tract_cpu.isa import Isa
 from tract_cpu.kept import Memory
 from tract_cpu.kernels.code import code_of
-from tract_cpu.lower.program import HostStep, Inlined, NativeStep, Program, Step
+from tract_cpu.lower.program import HostStep, Inlined, NativeStep, Program, ReadStep, Step
 from tract_cpu.lower.select import lower
 from tract_cpu.lower.views import Kind, Storage, View
 from tract_cpu.native.executor import MOST_ARRAYS, STOPPED, address_of_executor, executor
@@ -77,16 +77,19 @@ class CpuPlan:
             for node in self.nodes
             if isinstance(node.op, Const) and isinstance(node.op.value, Constant)
         }
-        self.filled = {
-            number: self._shape_of(number) for number in range(len(model.outputs)) if number not in self.lent
-        }
+        self.filled: list[dict[int, tuple[tuple[Dim, ...], Any]]] = [{} for _ in range(1 + len(self.program.stages))]
+        """Shapes and types of the outputs that native code fills, by stages of the run."""
+        for number in range(len(model.outputs)):
+            if number not in self.lent:
+                shape, dtype = self._shape_of(number)
+                self.filled[self.program.stage_of(shape)][number] = shape, dtype
         self.input_types = (
             [model.outlet_fact(outlet).datum_type.storage.numpy for outlet in model.inputs]
             if self.runs_in_one_call
             else []
         )
         self.inner_turns = [
-            (Turn(body, host_nodes(body)), runs, self.by_number[one.node].place)
+            (Turn(body, host_nodes(body)), runs, self.by_number[one.node].place, self.program.stage_at(one.first))
             for one in self.program.inlined
             if not one.body
             for body, runs in one.bodies
@@ -159,15 +162,19 @@ class CpuPlan:
         """The place in the program that follows a native step."""
         return self.places[number] + 1 if number >= 0 else 0
 
-    def new_execution(self, symbols: Mapping[str, int]) -> Execution:
-        """Memory and tables for these sizes, which are checked for the bodies that run. Raises RunError."""
-        for turn, runs, place in self.inner_turns:
-            if evaluate(runs, symbols):
+    def new_execution(self, symbols: Mapping[str, int], before: Execution | None = None) -> Execution:
+        """Memory and tables for these sizes, which are checked for the bodies that run. Raises RunError.
+
+        ``before``: what the part of the run was run with that ends here, as more sizes are known now.
+        """
+        stage = 0 if before is None else before.stage + 1
+        for turn, runs, place, since in self.inner_turns:
+            if since == stage and evaluate(runs, symbols):
                 try:
                     turn.check(symbols)
                 except TractError as error:
                     raise error.at(place) from error.__cause__
-        return Execution(self.layout, self.kernels, self.filled, symbols, self.threads)
+        return Execution(self.layout, self.kernels, self.filled[stage], symbols, self.threads, before=before)
 
     def idle_execution(self) -> Execution | None:
         """Memory and tables that nobody uses now, for the sizes that they say; if there are any."""
@@ -235,12 +242,12 @@ class CpuPlan:
         return tuple(fact.shape), fact.datum_type.storage.numpy
 
 
-def _pieces(program: Program) -> list[range | HostStep]:
-    """What runs in one go: native steps, by their numbers among these, and single host steps."""
-    pieces: list[range | HostStep] = []
+def _pieces(program: Program) -> list[range | HostStep | ReadStep]:
+    """What runs in one go: native steps, by their numbers among these, and single steps of the host."""
+    pieces: list[range | HostStep | ReadStep] = []
     count = 0
     for step in program.steps:
-        if isinstance(step, HostStep):
+        if isinstance(step, HostStep | ReadStep):
             pieces.append(step)
         if not isinstance(step, NativeStep):
             continue
@@ -256,6 +263,8 @@ def _placements(model: TypedModel, program: Program, path: BodyPath, depth: int)
     inside = path[depth:]
     how = {one.node: one.how for one in program.inlined if one.body == inside}
     for step in program.steps:
+        if isinstance(step, ReadStep):
+            continue
         if isinstance(step, HostStep):
             if inside:
                 continue

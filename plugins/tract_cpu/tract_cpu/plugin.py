@@ -13,6 +13,7 @@ _ELEMENTS: Final = ("elementwise", "binary", "transcendental", "quantize")
 
 _LOWERED: Final = (
     "axis",
+    "axis_dyn",
     "broadcast",
     "check",
     "concat",
@@ -23,6 +24,7 @@ _LOWERED: Final = (
     "downsample",
     "einsum",
     "fft",
+    "fill",
     "gather",
     "grid_sample",
     "if_then_else",
@@ -34,6 +36,7 @@ _LOWERED: Final = (
     "quantize",
     "range",
     "recurrent",
+    "reshape",
     "resize",
     "scan",
     "scatter",
@@ -48,6 +51,9 @@ _LOWERED: Final = (
 _NESTS: Final = ("norm", "reduce", "softmax")
 """Modules of `tract_cpu.lower` that say what operators that reduce are made of."""
 
+
+_READS: Final = ("axis_dyn", "broadcast", "fill", "one_hot", "pad", "range", "reshape", "slice", "tile", "topk")
+"""Modules of `tract_cpu.lower` that say which sizes are read from inputs in the middle of a run."""
 
 _RANGES: Final = ("ranges",)
 """Modules of `tract_cpu.lower` that say between which integers results lie."""
@@ -80,6 +86,7 @@ def tract_tables() -> Mapping[str, str]:
         "cpu_elements": "tract_cpu.kernels.expressions:ELEMENTS",
         "cpu_nests": "tract_cpu.lower.nest:NESTS",
         "cpu_ranges": "tract_cpu.lower.ranges:RANGES",
+        "cpu_reads": "tract_cpu.lower.reads:READS",
     }
 
 
@@ -90,6 +97,7 @@ def tract_rows() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:
         "cpu": [f"tract_cpu.lower.{family}" for family in _LOWERED],
         "cpu_moves": [f"tract_cpu.lower.{family}" for family in _LOWERED],
         "cpu_nests": [f"tract_cpu.lower.{family}" for family in _NESTS],
+        "cpu_reads": [f"tract_cpu.lower.{family}" for family in _READS],
         "cpu_ranges": [f"tract_cpu.lower.{family}" for family in _RANGES],
         "cpu_elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],
     }

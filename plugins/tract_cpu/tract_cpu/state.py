@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tract_core.data import Container
+from tract_core.dims import evaluate
 from tract_core.errors import GraphError, RunError
 from tract_core.limits import check_run_time
 from tract_core.model.graph import OutletId
@@ -21,7 +23,8 @@ from tract_core.runtime.protocol import Observer
 from tract_cpu.execution import Execution
 from tract_cpu.kept import Memory
 from tract_cpu.kernels.control import CONTROL
-from tract_cpu.lower.program import HostStep, NativeStep, Step
+from tract_cpu.lower.program import HostStep, NativeStep, ReadStep, Step
+from tract_cpu.lower.reads import Reading, number_name
 from tract_cpu.lower.views import Kind, Storage, View, seen
 from tract_cpu.native.executor import NEXT
 from tract_cpu.native.objects import address_of
@@ -129,6 +132,7 @@ class CpuState:
         self.host = HostState(plan.model, plan_of)
         self.memory = memory or plan.new_memory()
         self._execution: Execution | None = None
+        self._later: dict[int, Execution] = {}
 
     def run(
         self,
@@ -160,6 +164,16 @@ class CpuState:
             turn = _Turn(self, execution, inputs, out, observe, watches_bodies=watches_bodies)
             outputs = turn.run()
         return outputs if out is None else plan.turn.outputs.fill(out, outputs)
+
+    def later(self, before: Execution, symbols: Mapping[str, int]) -> Execution:
+        """What the run goes on with, as more sizes are known; as in the last turn, where that was of the same ones."""
+        found = self._later.get(before.stage)
+        if found is None or found.before is not before or found.symbols != symbols:
+            found = self._later[before.stage] = self.plan.new_execution(symbols, before)
+        found.passed[:-1] = before.passed[:-1]
+        if self.plan.layout.loops:
+            found.begin_anew()
+        return found
 
     def reset(self) -> None:
         """Back to a fresh state."""
@@ -201,7 +215,9 @@ class _Turn:
         self.execution = execution
         self.plan = state.plan
         self.observe = observe
-        self.symbols = state.host.session.symbols
+        self._numbers: dict[str, int] = {}
+        self.symbols = ChainMap(self._numbers, state.host.session.symbols)
+        """The values of symbols that are known by now; numbers that were read for steps come first."""
         self.inputs = inputs
         self.hosted: dict[OutletId, Array] = {
             **self.plan.constants,
@@ -209,10 +225,9 @@ class _Turn:
         }
         """Constants, inputs, and what the host gave, by outlet."""
         self.arrays: dict[tuple[Kind, int], Array] = {(Kind.INPUT, n): one for n, one in enumerate(inputs)}
-        for number, (shape, dtype) in execution.outputs.items():
-            self.arrays[Kind.OUTPUT, number] = np.empty(shape, dtype) if out is None else out[number]
-        for (kind, number), array in self.arrays.items():
-            self._pass(Storage(kind, number), array)
+        for number, array in enumerate(inputs):
+            self._pass(Storage(Kind.INPUT, number), array)
+        self._make_outputs(out)
 
     def run(self) -> list[Array]:
         """The outputs."""
@@ -221,10 +236,10 @@ class _Turn:
         else:
             for piece in self.plan.pieces:
                 check_run_time()
-                if isinstance(piece, HostStep):
-                    self._host(piece)
-                else:
+                if isinstance(piece, range):
                     self._native(piece.start, piece.stop)
+                else:
+                    self._on_host(piece)
         return [
             self._output(outlet, view)
             for outlet, view in zip(self.plan.model.outputs, self.plan.program.outputs, strict=True)
@@ -282,8 +297,8 @@ class _Turn:
 
     def _step(self, place: int, step: Step) -> int:
         """One step. Returns the place of the next one."""
-        if isinstance(step, HostStep):
-            self._host(step)
+        if isinstance(step, HostStep | ReadStep):
+            self._on_host(step)
             return place + 1
         if isinstance(step, NativeStep):
             number = self.plan.layout.numbers[place]
@@ -328,6 +343,41 @@ class _Turn:
         else:
             self.array(outlet, self.plan.views.get(outlet))[...] = array
 
+    def _on_host(self, step: HostStep | ReadStep) -> None:
+        """A step that is not native. Where it tells sizes, the run goes on with what these need."""
+        if isinstance(step, HostStep):
+            self._host(step)
+        else:
+            self._read(step)
+        stages, stage = self.plan.program.stages, self.execution.stage
+        if stage < len(stages) and self.plan.program.steps[stages[stage].place] is step:
+            self.execution = self.state.later(self.execution, self.symbols)
+            self._make_outputs(None)
+
+    def _make_outputs(self, out: Sequence[Array] | None) -> None:
+        """Arrays for the outputs whose sizes are known from now on. ``out``: those of the caller, if he has some."""
+        for number, (shape, dtype) in self.execution.outputs.items():
+            self.arrays[Kind.OUTPUT, number] = array = np.empty(shape, dtype) if out is None else out[number]
+            self._pass(Storage(Kind.OUTPUT, number), array)
+
+    def _read(self, step: ReadStep) -> None:
+        """Read sizes and numbers, as the host would before it computes the node."""
+        node, slots, symbols = step.node, step.reads.slots, self.state.host.session.symbols
+        pairs = zip(slots, step.inputs, strict=True)
+        inputs = [self._input(node.inputs[slot], view, keeps=False) for slot, view in pairs]
+        facts = [self.plan.model.outlet_fact(outlet) for outlet in node.inputs]
+        shapes = [tuple(evaluate(dim, self.symbols) for dim in fact.shape) for fact in facts]
+
+        def reading() -> Reading:
+            found = step.reads.read(node.op, shapes, *inputs)
+            node.bind_shapes(symbols, found.shapes)
+            return found
+
+        found = node.attempt(inputs, reading)
+        self._numbers.update({number_name(node.node, place): one for place, one in enumerate(found.numbers)})
+        if node.binds:
+            self.plan.turn.check_after(node, symbols)
+
     def _host(self, step: HostStep) -> None:
         node, host = step.node, self.state.host
         keeps = node.state is not None or any(isinstance(fact.datum_type, Container) for fact in node.facts)
@@ -352,7 +402,7 @@ class _Turn:
         found: Any = _readable(array)
         if found.__class__ is not np.ndarray:
             return found
-        return found.copy() if np.may_share_memory(found, self.execution.arena) else found
+        return found.copy() if self.execution.arena.may_hold(found) else found
 
     def _input(self, outlet: OutletId, view: View | None, *, keeps: bool) -> Array:
         if outlet in self.hosted:
@@ -374,11 +424,9 @@ class _Turn:
         """The memory of a view."""
         storage, begin = view.storage, 0
         if storage.kind is Kind.ARENA:
-            slot = self.plan.layout.arena.slot_of[storage.number]
-            memory: Any = self.execution.arena
-            begin = int(self.execution.slots[slot])
+            memory, begin = self.execution.arena.slot(self.plan.layout.arena.slot_of[storage.number])
         elif storage.kind is Kind.CONSTANT:
-            memory = self.plan.program.constants[storage.number]
+            memory: Any = self.plan.program.constants[storage.number]
         else:
             memory = self.arrays[storage.kind, storage.number]
         return seen(view, memory, self.symbols, begin)

@@ -14,7 +14,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import host_nodes
 from tract_cpu.kernels.control import CONTROL, WORK_ALONE, BeginPlan, RepeatPlan
 from tract_cpu.lower.lowering import Lowering, Site
-from tract_cpu.lower.program import ArgumentPlace, HostStep, Inlined, Loop, NativeStep, StepNumber, ViewStep
+from tract_cpu.lower.program import ArgumentPlace, HostStep, Inlined, Loop, NativeStep, ReadStep, StepNumber, ViewStep
 from tract_cpu.lower.select import visited
 from tract_cpu.lower.views import Storage, View
 
@@ -75,7 +75,7 @@ def add_body(
             lowering.copy(view, target.view)
     for place in range(first, len(lowering.steps)):
         step = lowering.steps[place]
-        assert not isinstance(step, HostStep)  # nothing in a body is left to the host
+        assert not isinstance(step, HostStep | ReadStep)  # nothing in a body is left to the host
         lowering.steps[place] = replace(step, body=((site.node.node, number), *step.body))
     inlined = lowering.draft.inlined
     inlined[:] = [

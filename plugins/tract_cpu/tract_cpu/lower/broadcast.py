@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_core.ops.broadcast_dyn import DynBroadcast
+from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.lowering import MOVES, Site
+from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
 
 ROWS = Rows()
 
@@ -14,4 +21,27 @@ def lower_broadcast(op: MultiBroadcastTo, site: Site) -> str | None:
     """A view."""
     (x,) = site.known_inputs()
     site.place(x.stretched(tuple(site.node.facts[0].shape)))
+    return None
+
+
+def _stretched(op: DynBroadcast, shapes: list[Shape], wanted: Array) -> Reading:
+    before = tuple(shapes[0])
+    sizes = np.broadcast_shapes(before, tuple(int(size) for size in wanted))
+    stays = [int(size == now) for size, now in zip(before, sizes[len(sizes) - len(before) :], strict=True)]
+    return Reading([sizes], stays)
+
+
+ROWS.add(READS, DynBroadcast, Reads((1,), _stretched))
+
+
+@ROWS.row(MOVES, DynBroadcast)
+def lower_dyn_broadcast(op: DynBroadcast, site: Site) -> str | None:
+    """A view. For each axis of the input, a number says whether it stays as it is."""
+    x, _ = site.known_inputs()
+    stays = site.numbers(len(x.shape))
+    if stays is None:
+        return IN_BODY
+    strides = [stride * one for stride, one in zip(x.strides, stays, strict=True)]
+    strides = [0] * (len(op.sizes) - len(strides)) + strides
+    site.place(replace(x, shape=tuple(op.sizes), strides=tuple(strides)))
     return None

@@ -14,8 +14,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tract_core.data import Constant, DatumType
-from tract_core.dims import Dim, is_one, product
+from tract_core.data import Constant, Container, DatumType
+from tract_core.dims import Dim, is_one, product, symbol
 from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -33,7 +33,20 @@ from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Blocked
 from tract_cpu.lower.homes import Homes
 from tract_cpu.lower.places import Part, Places
-from tract_cpu.lower.program import ArgumentPlace, HostStep, Inlined, Kept, Loop, NativeStep, Program, Step, ViewStep
+from tract_cpu.lower.program import (
+    ArgumentPlace,
+    HostStep,
+    Inlined,
+    Kept,
+    Loop,
+    NativeStep,
+    Program,
+    ReadStep,
+    Stage,
+    Step,
+    ViewStep,
+)
+from tract_cpu.lower.reads import READS, number_name
 from tract_cpu.lower.views import Address, Kind, Storage, View
 
 LowerFn = Callable[[Any, "Site"], str | None]
@@ -56,6 +69,7 @@ class Draft:
     loops: list[Loop] = field(default_factory=list[Loop])
     inlined: list[Inlined] = field(default_factory=list[Inlined])
     kept: list[Kept] = field(default_factory=list[Kept])
+    stages: list[Stage] = field(default_factory=list[Stage])
 
     def mark(self) -> tuple[int, ...]:
         """Where it can be brought back to."""
@@ -74,7 +88,8 @@ class Draft:
 class Lowering:
     """The program of a model, or the part of a program that computes a body, while it is made.
 
-    ``taken``: nodes that were computed together with one before them. ``given``: symbols that the inputs give values.
+    ``taken``: nodes that were computed together with one before them. ``given``: symbols that have values by now, in
+    any run; ``given_at_begin``: those of them that the inputs give.
     """
 
     def __init__(
@@ -108,9 +123,11 @@ class Lowering:
         """The storage of views of which only shape and type count."""
         self._views: dict[OutletId, View | None] = {}
         self._hosted = 0
+        self._read: set[int] = set()
         self._copies: dict[View, View] = {}
         facts = [model.outlet_fact(outlet) for outlet in model.inputs]
-        self.given = BindingPlan.of(facts).symbols if around is None else around.given
+        self.given_at_begin = BindingPlan.of(facts).symbols if around is None else around.given_at_begin
+        self.given: frozenset[str] = self.given_at_begin if around is None else around.given
         self.homes = Homes(self, homes or {})
 
     def inside(self, body: TypedModel, homes: Mapping[OutletId, Storage]) -> Lowering:
@@ -146,14 +163,13 @@ class Lowering:
 
     def why_unfit(self, node: int) -> str | None:
         """Why native code cannot compute a node whose operator has some, as its types or sizes are beyond it."""
-        typed = self.model.nodes[node]
-        for fact in (self.model.outlet_fact(outlet) for outlet in [*typed.outlets(), *typed.inputs]):
+        for fact in self._facts_around(node):
             if not fact.shape.symbols() <= self.given:
                 return "sizes are only known in the middle of the run"
             element = self.element(fact.datum_type.storage)
             if element is None:
                 return f"native code does not know {fact.datum_type.short}"
-            if element.is_carried and not self._carries(typed.op):
+            if element.is_carried and not self._carries(self.model.nodes[node].op):
                 return f"native code only moves and converts {fact.datum_type.short}"
         return None
 
@@ -163,6 +179,48 @@ class Lowering:
             return True
         element = self.model.registry[ELEMENTS].find(type(op))
         return element is not None and CARRIED in element.kinds
+
+    def _facts_around(self, node: int) -> list[TypedFact]:
+        typed = self.model.nodes[node]
+        return [self.model.outlet_fact(outlet) for outlet in [*typed.outlets(), *typed.inputs]]
+
+    def read_sizes(self, node: HostNode) -> None:
+        """Have sizes of a node read before it is computed, where only an input holds them, and native code can."""
+        sizes = frozenset[str]().union(*(fact.shape.symbols() for fact in node.facts))
+        if not sizes <= self.given and all(map(self._is_known, self._facts_around(node.node))):
+            self.read(node)
+
+    def read(self, node: HostNode) -> bool:
+        """Have sizes and numbers of a node read, once. Returns whether that can be: not in the middle of a body."""
+        reads = self.model.registry[READS].find(type(node.op))
+        if reads is None or self.is_body:
+            return False
+        if node.node in self._read:
+            return True
+        views = [self.view(node.inputs[slot]) for slot in reads.slots]
+        known = tuple(view for view in views if view is not None)
+        if len(known) < len(views):
+            return False
+        self.steps.append(ReadStep(node, reads, known))
+        self._read.add(node.node)
+        self._stage(node)
+        return True
+
+    def _is_known(self, fact: TypedFact) -> bool:
+        return self.element(fact.datum_type.storage) is not None
+
+    def _stage(self, node: HostNode) -> None:
+        """What a node gives values is known from here on."""
+        tensors = [fact for fact in node.facts if not isinstance(fact.datum_type, Container)]
+        symbols = BindingPlan.of(tensors).symbols - self.given
+        self.draft.stages.append(Stage(len(self.steps) - 1, symbols))
+        self.given = self.given | symbols
+
+    def number(self, node: int, place: int) -> Dim:
+        """A number that was read for a node."""
+        name, stage = number_name(node, place), self.draft.stages[-1]
+        self.draft.stages[-1] = replace(stage, symbols=stage.symbols | {name})
+        return symbol(name)
 
     def has(self, outlet: OutletId) -> bool:
         """Whether a tensor is there already."""
@@ -252,6 +310,8 @@ class Lowering:
             element = self.element(fact.datum_type.storage)
             self._views[outlet] = element and View.contiguous(storage, element, tuple(fact.shape))
         self.steps.append(HostStep(node, why, inputs, tuple(results)))
+        if node.binds:
+            self._stage(node)
 
     def copy(self, source: View, target: View) -> None:
         """Add the call that copies a tensor to another place, for no node in particular."""
@@ -308,6 +368,7 @@ class Lowering:
             tuple(loops),
             tuple(draft.inlined),
             tuple(draft.kept),
+            tuple(draft.stages),
         )
 
     def _is_constant(self, outlet: OutletId) -> bool:
@@ -356,6 +417,12 @@ class Site:
     def array(self, slot: int) -> Array | None:
         """An input that is part of the model; ``None`` for any other."""
         return self.lowering.constant_array(self.node.inputs[slot])
+
+    def numbers(self, count: int) -> list[Dim] | None:
+        """What is read of inputs in every run before the node is computed, as `READS` says; ``None`` in bodies."""
+        if not self.lowering.read(self.node):
+            return None
+        return [self.lowering.number(self.node.node, place) for place in range(count)]
 
     def result(self) -> ElementType | None:
         """The type of the first output, where kernels know it."""

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tract_core.ops.one_hot import OneHot
+from tract_core.ops.one_hot import DynOneHot, OneHot, check_size
+from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.gather import Indexed
 from tract_cpu.lower.lowering import MOVES, Site
+from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
 
 ROWS = Rows()
 
 
-@ROWS.row(MOVES, OneHot)
-def lower_one_hot(op: OneHot, site: Site) -> str | None:
+def _size(op: DynOneHot, shapes: list[Shape], dim: Array) -> Reading:
+    sizes = list(shapes[0])
+    check_size(int(dim))
+    sizes.insert(op.axis, int(dim))
+    return Reading([sizes])
+
+
+ROWS.add(READS, DynOneHot, Reads((1,), _size))
+
+
+@ROWS.row(MOVES, OneHot, DynOneHot)
+def lower_one_hot(op: OneHot | DynOneHot, site: Site) -> str | None:
     """A number outside is no place at all."""
-    (numbers,) = site.known_inputs()
+    numbers, *_ = site.known_inputs()
+    if isinstance(op, DynOneHot) and site.numbers(0) is None:
+        return IN_BODY
     off, on = site.lowering.constant(op.off.array), site.lowering.constant(op.on.array)
     if off is None or on is None:
         return f"native code does not know {op.off.datum_type.short}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from tract_core.dims import Dim, is_one, product
-from tract_core.ops.pad import Pad, PadConstant
+from tract_core.ops.pad import DynPad, Pad, PadConstant, PadMode, kept_and_grown
+from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.pad import PadPlan
@@ -14,6 +16,7 @@ from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.loops import collapsed
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import Argument, NativeStep
+from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
 from tract_cpu.lower.views import View
 
 ROWS = Rows()
@@ -23,28 +26,59 @@ ROWS = Rows()
 def lower_pad(op: Pad, site: Site) -> str | None:
     """A view where nothing is added."""
     (x,) = site.known_inputs()
-    grown = [axis for axis, pair in enumerate(op.pads) if pair != (0, 0)]
+    _pad(site, op.mode, x, op.pads, _value(site, op.mode))
+    return None
+
+
+def _cut_and_grown(op: DynPad, shapes: list[Shape], pads: Array) -> Reading:
+    kept, grown = kept_and_grown(op, shapes[0], pads)
+    numbers = [(start, end - start, *pair) for (start, end), pair in zip(kept, grown, strict=True)]
+    return Reading([[size + before + after for _, size, before, after in numbers]], list(chain(*numbers)))
+
+
+ROWS.add(READS, DynPad, Reads((1,), _cut_and_grown))
+
+
+@ROWS.row(MOVES, DynPad)
+def lower_dyn_pad(op: DynPad, site: Site) -> str | None:
+    """For each axis, numbers say where what stays of it begins, how much that is, and how it grows."""
+    x, _, *value = site.known_inputs()
+    numbers = site.numbers(4 * len(x.shape))
+    if numbers is None:
+        return IN_BODY
+    for axis in range(len(x.shape)):
+        x = x.part(axis, numbers[4 * axis], numbers[4 * axis + 1])
+    pads = list(zip(numbers[2::4], numbers[3::4], strict=True))
+    _pad(site, op.mode, x, pads, value[0] if value else _value(site, op.mode))
+    return None
+
+
+def _value(site: Site, mode: PadMode) -> View | None:
+    return site.lowering.constant(mode.value.array) if isinstance(mode, PadConstant) else None
+
+
+def _pad(site: Site, mode: PadMode, x: View, pads: Sequence[tuple[Dim, Dim]], value: View | None) -> None:
+    """``value``: what is added; else, what is inside is repeated as the mode says."""
+    grown = [axis for axis, pair in enumerate(pads) if pair != (0, 0)]
     if not grown:
         site.place(x)
-        return None
-    value = site.lowering.constant(op.mode.value.array) if isinstance(op.mode, PadConstant) else None
+        return
     result = site.lowering.new(site.outlet)
     inside = result
     for axis in grown:
-        inside = inside.part(axis, op.pads[axis][0], x.shape[axis])
+        inside = inside.part(axis, pads[axis][0], x.shape[axis])
     steps = [copy_step(x, inside, site.isa, ())]
     for axis in reversed(grown):
         around = result
         for outer in range(axis):
-            around = around.part(outer, op.pads[outer][0], x.shape[outer])
-        before, after = op.pads[axis]
-        if value is None:
-            steps.append(_grown(op, axis, around, (before, x.shape[axis], after), site.isa))
+            around = around.part(outer, pads[outer][0], x.shape[outer])
+        before, after = pads[axis]
+        if value is None or not isinstance(mode, PadConstant):
+            steps.append(_grown(mode, axis, around, (before, x.shape[axis], after), site.isa))
         else:
             ends = _ends(around, axis, before, x.shape[axis], after)
             steps += [copy_step(value.stretched(end.shape), end, site.isa, ()) for end in ends]
     site.add_all(steps)
-    return None
 
 
 def _ends(around: View, axis: int, before: Dim, size: Dim, after: Dim) -> Iterator[View]:
@@ -54,12 +88,12 @@ def _ends(around: View, axis: int, before: Dim, size: Dim, after: Dim) -> Iterat
         yield around.part(axis, before + size, after)
 
 
-def _grown(op: Pad, axis: int, around: View, sizes: tuple[Dim, Dim, Dim], isa: Isa) -> NativeStep:
+def _grown(mode: PadMode, axis: int, around: View, sizes: tuple[Dim, Dim, Dim], isa: Isa) -> NativeStep:
     """``around``: the result, but for what other axes outside of this one lack yet. What is inside has no gaps."""
     around = around.as_bits()
     run = product(around.shape[axis + 1 :])
     outer = collapsed(around.shape[:axis], [around.strides[:axis]])
-    plan = PadPlan(around.element, op.mode, len(outer), None if is_one(run) else Run.of(isa, around.element))
+    plan = PadPlan(around.element, mode, len(outer), None if is_one(run) else Run.of(isa, around.element))
     arguments: list[Argument] = [*sizes, run, around.address]
     for loop in outer:
         arguments += [loop.size, *loop.strides]

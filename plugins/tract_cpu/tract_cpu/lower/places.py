@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
-from tract_cpu.lower.program import HostStep, NativeStep, Step
+from tract_cpu.lower.program import HostStep, NativeStep, ReadStep, Step
 from tract_cpu.lower.views import Address, Storage, View
 
 
@@ -76,7 +76,11 @@ class Places:
 
     def view(self, view: View | None) -> View | None:
         """A tensor, in the whole instead of the part."""
-        if view is None or view.storage not in self.parts:
+        return view and self.known(view)
+
+    def known(self, view: View) -> View:
+        """A tensor that native code can read, in the whole instead of the part."""
+        if view.storage not in self.parts:
             return view
         root = self.root(view.storage)
         return replace(view, storage=root.storage, offset=view.offset + root.offset)
@@ -90,6 +94,8 @@ class Places:
         if isinstance(step, NativeStep):
             arguments = tuple(self.address(one) if isinstance(one, Address) else one for one in step.arguments)
             step = replace(step, arguments=arguments)
+        elif isinstance(step, ReadStep):
+            return replace(step, inputs=tuple(self.known(view) for view in step.inputs))
         elif isinstance(step, HostStep):
             step = replace(step, inputs=tuple(self.view(view) for view in step.inputs))
         return replace(step, results=tuple(self.root(one).storage for one in step.results))

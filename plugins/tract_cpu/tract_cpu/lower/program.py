@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import ClassVar, Final
 
-from tract_core.dims import Dim
+from tract_core.dims import Dim, symbols_of
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
@@ -15,6 +15,7 @@ from tract_core.runtime.parts import BodyPath
 from tract_cpu.kernels.kernel import KernelPlan
 from tract_cpu.language.types import ElementType
 from tract_cpu.lower.form import Blocked
+from tract_cpu.lower.reads import Reads
 from tract_cpu.lower.views import Address, Kind, Storage, View
 
 
@@ -90,7 +91,29 @@ class ViewStep:
     body: BodyPath = ()
 
 
-Step = NativeStep | HostStep | ViewStep
+@dataclass(frozen=True, slots=True)
+class ReadStep:
+    """Sizes are read from what inputs of a node hold, as ``reads`` says, before the node is computed.
+
+    ``inputs``: where those are that are read.
+    """
+
+    node: HostNode
+    reads: Reads
+    inputs: tuple[View, ...]
+    nodes: ClassVar[tuple[int, ...]] = ()
+    results: ClassVar[tuple[Storage, ...]] = ()
+
+
+Step = NativeStep | HostStep | ViewStep | ReadStep
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What comes after sizes came up in the middle of a run. ``place``: of the step that gives them; their names."""
+
+    place: int
+    symbols: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +173,7 @@ class Program:
 
     ``outputs``: where the outputs of the model are when all steps are done. ``views``: where each tensor is that a step
     writes; ``blocked``: the same for those that it writes in blocks of channels. ``loops``, ``inlined``, ``kept``: what
-    became of operators with bodies.
+    became of operators with bodies. ``stages``: in order.
     """
 
     steps: tuple[Step, ...]
@@ -162,3 +185,13 @@ class Program:
     loops: tuple[Loop, ...] = ()
     inlined: tuple[Inlined, ...] = ()
     kept: tuple[Kept, ...] = ()
+    stages: tuple[Stage, ...] = ()
+
+    def stage_at(self, place: int) -> int:
+        """The stage of a run in which a step is."""
+        return sum(one.place < place for one in self.stages)
+
+    def stage_of(self, dims: Iterable[Dim]) -> int:
+        """From which stage on the values of sizes are known: 0 from the begin of a run, n from the nth stage."""
+        symbols = frozenset[str]().union(*map(symbols_of, dims))
+        return max((number for number, one in enumerate(self.stages, 1) if symbols & one.symbols), default=0)

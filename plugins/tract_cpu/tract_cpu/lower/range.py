@@ -1,16 +1,25 @@
-"""Numbers at equal distances, where their count is known when a run begins."""
+"""Numbers at equal distances."""
 
 from __future__ import annotations
 
 from tract_core.dims import ceil_div
-from tract_core.ops.range import Range
+from tract_core.ops.range import Range, count_steps
+from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.range import CHUNK, RangePlan
 from tract_cpu.language.types import U64
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import STATUS, NativeStep
+from tract_cpu.lower.reads import READS, Reading, Reads, Shape
 
 ROWS = Rows()
+
+
+def _length(op: Range, shapes: list[Shape], start: Array, end: Array, step: Array) -> Reading:
+    return Reading([[count_steps(start, end, step)]])
+
+
+ROWS.add(READS, Range, Reads((0, 1, 2), _length))
 
 
 @ROWS.row(CPU, Range)

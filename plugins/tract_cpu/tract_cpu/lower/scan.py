@@ -44,6 +44,9 @@ class _Scan:
             raise Unfit("native loops do not skip iterations yet")
         if self.keeps and site.lowering.is_body:
             raise Unfit("it keeps its state between turns, inside of a body")
+        symbols = frozenset[str]().union(*(fact.shape.symbols() for fact in facts))
+        if self.keeps and not symbols <= site.lowering.given_at_begin:
+            raise Unfit("it keeps a state whose sizes come up in the middle of the run")
         try:
             self.body, self.count = body_with(op.body, op.sizes(facts)), op.iterations(facts)
         except FactError as error:

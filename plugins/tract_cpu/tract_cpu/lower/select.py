@@ -38,6 +38,8 @@ def visited(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[tuple[Hos
             lowering.later[node.node](Site(lowering, node))
             continue
         row = _row(lowering.model.registry, type(node.op))
+        if row is not None:
+            lowering.read_sizes(node)
         try:
             why = NO_ROW if row is None else lowering.why_unfit(node.node) or row(node.op, Site(lowering, node))
         except FactError as error:  # more is known now than when it was wired: every run is refused

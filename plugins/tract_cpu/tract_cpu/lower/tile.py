@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from tract_core.dims import is_one
-from tract_core.ops.tile import Tile
+from tract_core.dims import Dim, is_one
+from tract_core.ops.tile import DynTile, Tile, counts_of
+from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.lowering import MOVES, Site
+from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
+from tract_cpu.lower.views import View
 
 ROWS = Rows()
 
@@ -17,10 +21,33 @@ ROWS = Rows()
 def lower_tile(op: Tile, site: Site) -> str | None:
     """A view where nothing is repeated but axes of size 1."""
     (x,) = site.known_inputs()
-    if all(is_one(count) or is_one(size) for count, size in zip(op.multipliers, x.shape, strict=True)):
+    _tile(site, x, op.multipliers)
+    return None
+
+
+def _counts(op: DynTile, shapes: list[Shape], multipliers: Array) -> Reading:
+    counts = counts_of(multipliers)
+    return Reading([[size * count for size, count in zip(shapes[0], counts, strict=True)]], counts)
+
+
+ROWS.add(READS, DynTile, Reads((1,), _counts))
+
+
+@ROWS.row(MOVES, DynTile)
+def lower_dyn_tile(op: DynTile, site: Site) -> str | None:
+    """Repeated as often as the run says."""
+    x, _ = site.known_inputs()
+    counts = site.numbers(len(x.shape))
+    if counts is None:
+        return IN_BODY
+    _tile(site, x, counts)
+    return None
+
+
+def _tile(site: Site, x: View, multipliers: Sequence[Dim]) -> None:
+    if all(is_one(count) or is_one(size) for count, size in zip(multipliers, x.shape, strict=True)):
         site.place(x.stretched(tuple(site.node.facts[0].shape)))
-        return None
-    shape = tuple(one for pair in zip(op.multipliers, x.shape, strict=True) for one in pair)
+        return
+    shape = tuple(one for pair in zip(multipliers, x.shape, strict=True) for one in pair)
     repeated = replace(x, shape=shape, strides=tuple(one for stride in x.strides for one in (0, stride)))
     site.add_all([copy_step(repeated, site.result_in(shape), site.isa, ())])
-    return None

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from tract_core.dims import product
-from tract_core.ops.topk import Topk
+from tract_core.dims import comparison, product
+from tract_core.ops.topk import Topk, check_count
+from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.topk import TopkPlan
 from tract_cpu.lower.loops import collapsed
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import STATUS, Argument, NativeStep
+from tract_cpu.lower.reads import READS, Reading, Reads, Shape
 
 ROWS = Rows()
 
@@ -18,11 +20,22 @@ _MOST: Final = 256
 """How many are kept sorted, element by element; sorting the whole row is quicker for more."""
 
 
+def _kept(op: Topk, shapes: list[Shape], k: Array) -> Reading:
+    sizes = list(shapes[0])
+    check_count(op, sizes[op.axis], int(k))
+    sizes[op.axis] = int(k)
+    return Reading([sizes, sizes])
+
+
+ROWS.add(READS, Topk, Reads((1,), _kept))
+
+
 @ROWS.row(CPU, Topk)
 def lower_topk(op: Topk, site: Site) -> str | None:
     """Elements and their positions."""
-    if not isinstance(op.k, int) or op.k > _MOST:
+    if isinstance(op.k, int) and op.k > _MOST:
         return f"native code keeps up to {_MOST} elements of a row"
+    kept = (op.k + 1) * comparison(op.k, "<=", _MOST) - 1  # what the run asks for differs where that is -1
     source, count = site.known_inputs()
     results = site.results()
     views = (source, *results)
@@ -30,7 +43,7 @@ def lower_topk(op: Topk, site: Site) -> str | None:
     loops = collapsed([source.shape[a] for a in others], [[one.strides[a] for a in others] for one in views])
     lanes = site.isa.lanes(source.element.computed.bits) if source.strides[op.axis] == 1 else 0
     plan = TopkPlan(source.element, count.element, op.largest, len(loops), lanes if source.element.kind != "b" else 0)
-    arguments: list[Argument] = [source.shape[op.axis], op.k, STATUS, count.address, *(one.address for one in views)]
+    arguments: list[Argument] = [source.shape[op.axis], kept, STATUS, count.address, *(one.address for one in views)]
     arguments += [one.strides[op.axis] for one in views]
     for loop in loops:
         arguments += [loop.size, *loop.strides]

@@ -1,0 +1,50 @@
+"""Operators whose sizes are what an input of theirs holds: read in the middle of a run, before native code goes on.
+
+The table ``cpu_reads`` says, for a type of operators, what is read of which inputs (`Reads`). The sizes of the outputs,
+and the numbers, are symbols for the steps behind, whose arguments are bound again once these have their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tract_core.plugins.tables import TableKey
+
+Shape = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """``shapes``: of the outputs. ``numbers``: what else steps need to know, as many as their operator always has."""
+
+    shapes: Sequence[Shape]
+    numbers: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """``slots``: the inputs that are read. ``read``: a function ``(op, shapes, *arrays)`` that returns a `Reading`.
+
+    ``shapes``: of all inputs, in elements. It raises RunError where the meaning of the operator does.
+    """
+
+    slots: tuple[int, ...]
+    read: Callable[..., Reading]
+
+
+IN_BODY: Final = "sizes are only known in the middle of the run"
+"""Why an operator of the table is left to the host in a body, which is part of a native loop or branch."""
+
+
+def _reads_row(key: str, value: object) -> str | None:
+    return None if isinstance(value, Reads) else f"is a {type(value).__name__}, wanted Reads"
+
+
+READS: TableKey[type, Reads] = TableKey("cpu_reads", "which sizes are read from inputs of an operator", _reads_row)
+
+
+def number_name(node: int, place: int) -> str:
+    """The name of the symbol for a number of a node, which no symbol of a model has."""
+    return f"#{node}.{place}"
