@@ -30,6 +30,7 @@ AT_LEAST = {
     "lrn": 8,
     "one_hot": 8,
     "pad": 18,
+    "pool": 28,
     "quantize": 27,
     "range": 14,
     "recurrent": 8,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from tract_cpu.plan import CpuPlan
@@ -95,3 +97,25 @@ def test_a_batch_of_none_and_no_channels(isa) -> None:
         x = np.zeros(shape, "f4")
         found = run(MaxPool(spec), isa, x, "N,4,4,C,f32")
         assert found.shape == max_pool(MaxPool(spec), x).shape
+
+
+@pytest.mark.parametrize("layout", [DataFormat.NCHW, DataFormat.HWC], ids=lambda layout: layout.name)
+def test_places_of_the_largest_elements(isa, layout) -> None:
+    """The first of equals, of what is not a number too; no place where a window has nothing but padding."""
+    random = np.random.default_rng(3)
+    of_ranks = [(1, "f32", "I64", 2), (2, "f32", "I32", 4), (2, "u8", "I64", 6), (3, "f64", "I64", 5)]
+    for rank, dtype, indices, number in of_ranks:
+        kind = DatumType[dtype.upper()].numpy
+        for spatial, spec in product(SPATIAL[rank], [specs(layout, rank)[number]]):
+            values = [0, 1, 2] if dtype == "u8" else [-np.inf, 0, 1, np.nan]
+            x = random.choice(np.array(values, kind), layout.replaced((2,) * layout.rank(rank), 5, spatial))
+            op = MaxPool(spec, indices=DatumType[indices])
+            if reference_of(sum_pool, SumPool(spec, normalize=False), x) is None:
+                continue
+            wanted = max_pool(op, x)
+            fact = ",".join([*layout.replaced(("N",) * x.ndim, "5", "DHW"[-rank:]), dtype])
+            plan = CpuPlan(model_of(op, fact), isa)
+            assert [placement.how for placement in plan.explain().placements] == ["pool"]
+            for found, one in zip(plan.spawn().run([x]), wanted, strict=True):
+                np.testing.assert_array_equal(found, one)
+                assert found.dtype == one.dtype

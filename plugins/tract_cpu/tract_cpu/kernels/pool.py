@@ -62,7 +62,7 @@ class PoolPlan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Axis:
+class PoolAxis:
     """One spatial axis. ``low``, ``high``: which positions count, padding is below 0 and from ``size`` on.
 
     ``stride``: of the input, in elements.
@@ -123,7 +123,7 @@ class _Pool:
         self._run = Run(plan.lanes, plan.masked)
         self._how, self._type = REDUCTIONS[plan.reducer], plan.element.computed
         self._source, self._channels = k.memory(plan.element), k.size()
-        self._axes = [_Axis(one, *(k.size() for _ in range(6))) for one in plan.windows]
+        self._axes = [PoolAxis(one, *(k.size() for _ in range(6))) for one in plan.windows]
         # For each loop before the spatial axes: its size, and how far the input moves.
         self._outer = [(k.size(), k.size()) for _ in range(plan.outer)]
         self._targets = Targets.of(k, plan.expression, plan.along, len(self._outer) + len(self._axes))

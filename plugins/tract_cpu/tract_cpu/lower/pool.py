@@ -11,6 +11,8 @@ from tract_core.ops.reduce import Reducer
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.expressions import Expression
 from tract_cpu.kernels.pool import PoolPlan
+from tract_cpu.kernels.pool_places import PoolPlacesPlan
+from tract_cpu.kernels.runs import Run
 from tract_cpu.language.types import ElementType
 from tract_cpu.lower.blocked import only_blocked, operands_in_blocks
 from tract_cpu.lower.fusion import Chain, OperandFn, extended
@@ -26,6 +28,10 @@ _ALIGNED = 64
 """Elements; what a line in scratch memory is rounded up to, more than vectors reach behind its end."""
 
 
+_PLACES = 32
+"""Bits of the narrowest elements that places are found of in whole vectors: there are 64 bits to each place."""
+
+
 @dataclass(frozen=True, slots=True)
 class _What:
     """What is computed. ``mean``: whether sums are divided by how many elements count; ``padding``: if that counts."""
@@ -38,10 +44,11 @@ class _What:
 
 @ROWS.row(CPU, MaxPool)
 def lower_max_pool(op: MaxPool, site: Site) -> str | None:
-    """The largest element of each window."""
-    if op.indices is not None:
-        return "there is no native code for the places of the largest elements yet"
-    return _lower(_What(op, Reducer.MAX), site)
+    """The largest element of each window, and its place where that is asked for."""
+    if op.indices is None:
+        return _lower(_What(op, Reducer.MAX), site)
+    site.add(_with_places(op, site))
+    return None
 
 
 @ROWS.row(CPU, SumPool)
@@ -128,6 +135,26 @@ def _step(site: Site, what: _What, parts: _Parts) -> NativeStep:
     scratch = room * (element.computed.bytes * (2 if what.mean else 1))
     work = product(parts.result.shape) * product(window.kernel for window in what.op.pool.windows)
     return NativeStep(plan, tuple(arguments), lines, parts.chain.nodes, (parts.result.storage,), scratch, work)
+
+
+def _with_places(op: MaxPool, site: Site) -> NativeStep:
+    """The call of the kernel that finds places too."""
+    layout, source = op.pool.data_format, site.lowering.contiguous(site.known_inputs()[0])
+    values, places = site.results()
+    grouped = not layout.channels_first
+    spatial = range(layout.h_axis, layout.h_axis + op.pool.rank)
+    narrowest = min(source.element.bytes, places.element.bytes) * 8
+    run = Run(site.isa.lanes(max(source.element.bits, _PLACES)), site.isa.masks_bits <= narrowest)
+    loops = collapsed(source.shape[: spatial[0]], [source.strides[: spatial[0]]])
+    plan = PoolPlacesPlan(source.element, places.element, op.pool.windows, len(loops), grouped, run)
+    arguments: list[Argument] = [source.address, values.address, places.address, values.shape[-1]]
+    for axis, one in zip(spatial, op.pool.plan(op, site.facts()[0].shape), strict=True):
+        arguments += [one.input, one.output, one.before, *_counted(one, padding=False), source.strides[axis]]
+    for loop in loops:
+        arguments += [loop.size, loop.strides[0]]
+    work = product(values.shape) * product(window.kernel for window in op.pool.windows)
+    results = (values.storage, places.storage)
+    return NativeStep(plan, tuple(arguments), product(values.shape[:-1]), (site.node.node,), results, work=work)
 
 
 def _counted(plan: AxisPlan, *, padding: bool) -> tuple[Dim, Dim]:
