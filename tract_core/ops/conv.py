@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from math import prod
 
-import ml_dtypes
 import numpy as np
 
 from tract_core.data import DatumType, DType
@@ -19,6 +18,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity
 from tract_core.ops.pool_spec import AxisPlan, PoolSpec, padded, windows
+from tract_core.ops.rounding import round_into
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
@@ -132,7 +132,7 @@ class Conv(Convolution):
     ``q_output``: the type of the output of a quantised convolution, which has six more inputs: zero point and scale of
     data, kernel and output. Those of the data are scalars, the others scalars or one number per output channel. The
     bias is then in i32, in steps of the product of data and kernel scale. Sums are exact in i32; the result is rounded
-    half to even and saturates.
+    half to even and saturates, and what is no number becomes the zero point.
     """
 
     pool: PoolSpec
@@ -242,11 +242,8 @@ def _centred(x: Array, zero_point: Array) -> Array:
 
 def _requantize(sums: Array, scales: Sequence[Array], zero_point: Array, to: DType) -> Array:
     x_scale, kernel_scale, output_scale = (per_channel(np.asarray(scale), sums.ndim) for scale in scales)
-    limits = ml_dtypes.iinfo(to.numpy)
-    steps = np.rint(sums.astype(np.float64) * (x_scale * kernel_scale / output_scale))
-    return np.clip(steps + per_channel(zero_point, sums.ndim).astype(np.float64), limits.min, limits.max).astype(
-        to.numpy
-    )
+    real = sums.astype(np.float64) * (x_scale * kernel_scale / output_scale)
+    return round_into(real, per_channel(zero_point, sums.ndim).astype(np.float64), to.storage)
 
 
 @ROWS.row(COST, Conv)

@@ -85,6 +85,16 @@ def test_quantised_agrees_with_onnx_runtime(
     np.testing.assert_array_equal(found, wanted)
 
 
+def test_what_is_no_number_becomes_the_zero_point_in_steps_of_the_output(run_op: Any) -> None:
+    op = Conv(PoolSpec(NCHW, (1,)), q_output=DatumType.I32)
+    x, kernel, zero = np.array([[[3, -3, 0]]], np.int8), np.ones((1, 1, 1), np.int8), np.array(0, np.int8)
+    scales = [np.array(one, np.float32) for one in (np.inf, 1, 1)]
+    parameters = [zero, scales[0], zero, scales[1], np.array(7, np.int32), scales[2]]
+    with np.errstate(invalid="ignore"):
+        (found,) = run_op(op, [x, kernel, np.array(0, np.int32), *parameters])
+    np.testing.assert_array_equal(found, [[[2**31 - 1, -(2**31), 7]]])
+
+
 @pytest.mark.parametrize(
     ("pool", "x", "kernel", "expected"),
     [

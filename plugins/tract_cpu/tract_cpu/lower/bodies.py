@@ -54,25 +54,8 @@ def add_body(
     site: Site, number: int, body: TypedModel, inputs: Mapping[OutletId, View], targets: Sequence[Target]
 ) -> None:
     """Add the steps that run a body once. ``number``: which one it is. Raises Unfit where the host has to run it."""
-    homes: dict[OutletId, Storage] = {}
-    for target in targets:
-        if target.view.is_contiguous:
-            homes.setdefault(target.outlet, target.view.storage)
-    lowering, first = site.lowering.inside(body, homes), len(site.lowering.steps)
-    for outlet, view in inputs.items():
-        lowering.place(outlet, replace(view, shape=tuple(body.outlet_fact(outlet).shape)))
-    try:
-        nodes = host_nodes(body)
-    except TractError as error:
-        raise Unfit(f"its body: {error.problem}") from None
-    for node, why in visited(lowering, nodes):
-        raise Unfit(f"in its body, node {node.name!r}: {why}")
-    for target in targets:
-        view = lowering.view(target.outlet)
-        if view is None:
-            raise Unfit("native code does not know the type of an output of its body")
-        if not lowering.places.is_same(view, target.view):
-            lowering.copy(view, target.view)
+    lowering, first = site.lowering, len(site.lowering.steps)
+    add_steps(lowering, body, inputs, targets, "in its body")
     for place in range(first, len(lowering.steps)):
         step = lowering.steps[place]
         assert not isinstance(step, HostStep | ReadStep)  # nothing in a body is left to the host
@@ -81,6 +64,31 @@ def add_body(
     inlined[:] = [
         replace(one, body=((site.node.node, number), *one.body)) if one.first >= first else one for one in inlined
     ]
+
+
+def add_steps(
+    around: Lowering, body: TypedModel, inputs: Mapping[OutletId, View], targets: Sequence[Target], where: str
+) -> None:
+    """Add the steps of a model, none of which is left to the host. Raises Unfit, which says ``where``, if one would."""
+    homes: dict[OutletId, Storage] = {}
+    for target in targets:
+        if target.view.is_contiguous:
+            homes.setdefault(target.outlet, target.view.storage)
+    lowering = around.inside(body, homes)
+    for outlet, view in inputs.items():
+        lowering.place(outlet, replace(view, shape=tuple(body.outlet_fact(outlet).shape)))
+    try:
+        nodes = host_nodes(body)
+    except TractError as error:
+        raise Unfit(f"{where}: {error.problem}") from None
+    for node, why in visited(lowering, nodes):
+        raise Unfit(f"{where}, node {node.name!r}: {why}")
+    for target in targets:
+        view = lowering.view(target.outlet)
+        if view is None:
+            raise Unfit(f"{where}: native code does not know the type of an output")
+        if not lowering.places.is_same(view, target.view):
+            lowering.copy(view, target.view)
 
 
 def done(site: Site, how: str, first: int, inputs: Sequence[View], bodies: Sequence[tuple[TypedModel, Dim]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -23,9 +24,11 @@ from tract_cpu.lower.fusion import Chain, extended
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import Argument, NativeStep
+from tract_cpu.lower.quantized import wire_conv
 from tract_cpu.lower.views import View
 from tract_cpu.lower.weights import Weights, packed
 from tract_cpu.lower.wholes import new_blocked
+from tract_cpu.lower.written_out import written_out
 
 ROWS = Rows()
 
@@ -82,7 +85,7 @@ class Parts:
 def lower_conv(op: Conv, site: Site) -> str | None:
     """A direct convolution, with its bias and the element-wise operators behind it."""
     if op.q_output is not None:
-        return "there is no native code for quantised convolutions yet"
+        return written_out(site, partial(wire_conv, op))
     why = unfit(op, site)
     if why is not None:
         return why

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,13 @@ from tract_cpu.lower.conv import lower_pointwise
 from tract_cpu.lower.fusion import Chain, chain_after
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.pairs import is_product_of_two, wire_pairs
 from tract_cpu.lower.program import Argument, NativeStep
+from tract_cpu.lower.quantized import wire_product
 from tract_cpu.lower.ranges import of_type, range_of
 from tract_cpu.lower.rows import CHEAP
 from tract_cpu.lower.views import Address, View
+from tract_cpu.lower.written_out import written_out
 
 ROWS = Rows()
 
@@ -35,7 +39,13 @@ _ANY_ELEMENT = 8
 
 @ROWS.row(CPU, EinSum)
 def lower_einsum(op: EinSum, site: Site) -> str | None:
-    """A product of two matrices, or of many pairs of them."""
+    """A product of two matrices, or of many pairs of them; of what else there is, several, or a view."""
+    if op.q_output is not None:
+        return written_out(site, partial(wire_product, op))
+    if _moves_only(op, site):
+        return _lower_view(op, site)
+    if not is_product_of_two(op, site.facts()):
+        return written_out(site, partial(wire_pairs, op))
     if waits(site):
         return None
     why, element = _unfit(op, site), site.result()
@@ -46,8 +56,6 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
         return lower_pointwise(site, *channels)
     views = _stretched(op, site)
     groups = _groups(op, views)
-    if isinstance(groups, str):
-        return groups
     outlet = site.outlet
     result = site.lowering.model.outlet_fact(outlet)
     chain = chain_after(site.lowering, outlet, element, [site.node.node])
@@ -76,6 +84,23 @@ def _stretched(op: EinSum, site: Site) -> list[View]:
             view.stretched([sizes[name] if is_one(size) != (name in output) else size for name, size in named])
         )
     return found
+
+
+def _moves_only(op: EinSum, site: Site) -> bool:
+    """Whether there is one factor of the type of the result, whose axes are all kept."""
+    facts = site.facts()
+    same = len(facts) == 1 and facts[0].datum_type == site.node.facts[0].datum_type
+    return same and set(op.axes.inputs[0]) == set(op.axes.outputs[0])
+
+
+def _lower_view(op: EinSum, site: Site) -> None:
+    """A diagonal goes on along all of its axes at once."""
+    (x,), (term,), (output,) = site.known_inputs(), op.axes.inputs, op.axes.outputs
+    strides: dict[str, Dim] = dict.fromkeys(output, 0)
+    for name, stride in zip(term, x.strides, strict=True):
+        strides[name] = strides[name] + stride
+    shape = tuple(site.node.facts[0].shape)
+    site.place(replace(x, shape=shape, strides=tuple(strides[name] for name in output)))
 
 
 def _arranged(site: Site, op: EinSum, groups: _Groups, slot: int, view: View) -> View:
@@ -115,12 +140,9 @@ def _channels(op: EinSum, site: Site) -> tuple[OutletId, Array, int] | None:
 
 def _unfit(op: EinSum, site: Site) -> str | None:
     facts = site.facts()
-    if op.q_output is not None:
-        return "there is no native code for quantised products yet"
     elements = [site.lowering.element(fact.datum_type.storage) for fact in facts]
     kinds = [one for one in elements if one is not None]
-    if len(kinds) != 2 or len(facts) != 2:
-        return "native code takes products of two factors"
+    assert len(kinds) == 2  # the others were looked at before
     floats = [one.kind == "f" for one in kinds]
     if any(floats) and (kinds[0] != kinds[1] or op.acc.itemsize > kinds[0].computed.bytes):
         return f"there is no native code for sums in {op.acc.short} yet"
@@ -144,16 +166,12 @@ class _Groups:
     right: int
 
 
-def _groups(op: EinSum, views: Sequence[View]) -> _Groups | str:
+def _groups(op: EinSum, views: Sequence[View]) -> _Groups:
     terms, (output,) = op.axes.inputs, op.axes.outputs
-    if any(len(set(term)) < len(term) for term in terms):
-        return "there is no native code for diagonals yet"
     a, b = (
         {name for name, size in zip(term, view.shape, strict=True) if not is_one(size)}
         for term, view in zip(terms, views, strict=True)
     )
-    if (a ^ b) - set(output):
-        return "there is no native code for sums over an axis of one factor yet"
     pairs = "".join(name for name in output if name in a and name in b)
     only = ["".join(name for name in output if name in own and name not in other) for own, other in ((a, b), (b, a))]
     inner = "".join(name for name in terms[0] if name in a and name in b and name not in output)

@@ -1,0 +1,92 @@
+"""Quantised convolutions and products as others: on distances from the zero points, then in steps of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.model.axes import AxesMapping
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add, Div, Mul, Sub
+from tract_core.ops.conv import Conv
+from tract_core.ops.einsum import QUANTIZED_INPUTS, EinSum
+from tract_core.ops.elementwise import IsNan, RoundHalfToEven
+from tract_core.ops.iff import Iff
+from tract_core.ops.wiring import wire_binary, wire_cast, wire_one, wire_unsqueeze
+from tract_cpu.lower.pairs import wire_aligned
+
+
+def wire_conv(op: Conv, model: TypedModel, inputs: Sequence[OutletId]) -> OutletId:
+    """A quantised `Conv`: sums in i32, a factor in the type of the scales, steps in f64."""
+    x, kernel, bias, x0, x_scale, kernel0, kernel_scale, y0, y_scale = inputs
+    assert op.q_output is not None  # the caller asked
+    rank, layout = model.outlet_fact(x).rank, op.pool.data_format
+    by_output = rank - 1 - layout.c_axis(rank)
+    by_kernel = model.outlet_fact(kernel).rank - 1 - op.kernel_format.o_axis(model.outlet_fact(kernel).rank)
+    data = _centred(model, "data", x, x0)
+    weights = _centred(model, "weights", kernel, _with_axes_behind(model, "kernel0", kernel0, by_kernel))
+    sums = wire_one(model, "sums", replace(op, q_output=None), data, weights, bias)
+    kinds = [model.outlet_fact(one).datum_type.storage.numpy for one in (x_scale, kernel_scale, y_scale)]
+    factor = _ratio(model, (x_scale, kernel_scale, y_scale), DatumType.from_numpy(np.result_type(*kinds)))
+    return _steps(
+        model,
+        wire_cast(model, "sums", sums, DatumType.F64),
+        _with_axes_behind(model, "factor", factor, by_output),
+        _with_axes_behind(model, "y0", y0, by_output),
+        op.q_output.storage,
+    )
+
+
+def wire_product(op: EinSum, model: TypedModel, inputs: Sequence[OutletId]) -> OutletId:
+    """A quantised `EinSum`: all in f64."""
+    terms, (output,) = op.axes.inputs, op.axes.outputs
+    assert op.q_output is not None  # the caller asked
+    named: dict[str, tuple[OutletId, str]] = dict(zip(QUANTIZED_INPUTS, zip(inputs, terms, strict=True), strict=True))
+
+    def along_output(name: str) -> OutletId:
+        outlet, term = named[name]
+        return wire_cast(model, f"{name}.wide", wire_aligned(model, name, outlet, term, output), DatumType.F64)
+
+    def centred(name: str) -> OutletId:
+        (outlet, term), (zero, of_zero) = named[name], named[f"{name}0"]
+        far = _centred(model, name, outlet, wire_aligned(model, f"{name}0", zero, of_zero, term), DatumType.I64)
+        return wire_cast(model, f"{name}.wide", far, DatumType.F64)
+
+    product = EinSum(AxesMapping(terms[:2], op.axes.outputs), DatumType.F64)
+    sums = wire_one(model, "sums", product, centred("a"), centred("b"))
+    total = wire_one(model, "total", Add(), sums, along_output("bias"))
+    scales = (along_output("a_scale"), along_output("b_scale"), along_output("c_scale"))
+    return _steps(model, total, _ratio(model, scales, DatumType.F64), along_output("c0"), op.q_output.storage)
+
+
+def _centred(model: TypedModel, name: str, x: OutletId, zero: OutletId, compute: DatumType = DatumType.I32) -> OutletId:
+    """The distance from the zero point; narrow integers as they are, where that is known to be 0."""
+    known, kind = model.constant(zero), model.outlet_fact(x).datum_type.storage
+    if known is not None and not known.any() and kind.itemsize <= compute.itemsize:
+        return x
+    wide, far = wire_cast(model, name, x, compute), wire_cast(model, f"{name}.zero", zero, compute)
+    return wire_binary(model, f"{name}.centred", Sub(), wide, far)
+
+
+def _ratio(model: TypedModel, scales: Sequence[OutletId], compute: DatumType) -> OutletId:
+    """``first * second / third``, in one type."""
+    first, second, third = (wire_cast(model, f"scale{n}", one, compute) for n, one in enumerate(scales))
+    return wire_binary(model, "ratio", Div(), wire_binary(model, "scales", Mul(), first, second), third)
+
+
+def _steps(model: TypedModel, total: OutletId, factor: OutletId, zero: OutletId, to: DatumType) -> OutletId:
+    """round(total * factor) + zero, halves to even, as `tract_core.ops.rounding.round_into` says it."""
+    factor, zero = wire_cast(model, "factor", factor, DatumType.F64), wire_cast(model, "zero", zero, DatumType.F64)
+    steps = wire_one(model, "steps", RoundHalfToEven(), wire_binary(model, "scaled", Mul(), total, factor))
+    nothing = model.add_const("nothing", np.zeros((1,) * model.outlet_fact(steps).rank, np.float64))
+    numbers = wire_one(model, "numbers", Iff(), wire_one(model, "strange", IsNan(), steps), nothing, steps)
+    return wire_cast(model, "result", wire_binary(model, "shifted", Add(), numbers, zero), to)
+
+
+def _with_axes_behind(model: TypedModel, name: str, x: OutletId, count: int) -> OutletId:
+    """One number for all, or one per channel, behind which so many axes come."""
+    return wire_unsqueeze(model, f"{name}.spread", x, range(1, 1 + count)) if model.outlet_fact(x).rank else x
