@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tract_cpu.kernels import quantize
+from tract_cpu.plan import CpuPlan
 
-from tract_core.data import DatumType
+from tract_core.data import Constant, DatumType
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
 from tract_core.ops import quantize as core
-from tract_core.ops.quantize import OffsetI8asU8, OffsetU8asI8, QScale, Scale, Ties, offset, q_scale
+from tract_core.ops.quantize import LookupTable, OffsetI8asU8, OffsetU8asI8, QScale, Scale, Ties, offset, q_scale
 from tract_core.ops.quantize import scale as scaled
 
 BYTES = np.arange(256, dtype=np.uint8)
@@ -91,3 +94,17 @@ def test_differences_from_the_zero_point_are_exact(elements, dtype, to) -> None:
     found = elements(lambda *operands: quantize.dequantize(op, *operands), (x, scale, zero), to, 16)
     wanted = [core.dequantize(op, *operands) for operands in zip(x, scale, zero, strict=True)]
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("kind", ["u8", "i8"])
+@pytest.mark.parametrize("entries", [BYTES[::-1], np.arange(256) - 128, np.linspace(-3, 3, 256, dtype="f4"), BYTES > 7])
+def test_every_byte_is_looked_up_in_a_table(isa, kind, entries) -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact(f"N,2,{kind}", model.symbols))
+    model.set_outputs(model.wire_node("y", LookupTable(Constant(entries)), [x]))
+    plan = CpuPlan(model, isa)
+    assert all(one.how != "numpy" for one in plan.explain().placements)
+    for count in (128, 1, 0):
+        given = BYTES.reshape(-1, 2)[:count]
+        (found,) = plan.spawn().run([given.view(kind.replace("8", "1"))])
+        np.testing.assert_array_equal(found, entries[given], strict=True)

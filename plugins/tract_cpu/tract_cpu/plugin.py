@@ -27,6 +27,7 @@ _LOWERED: Final = (
     "fill",
     "gather",
     "grid_sample",
+    "identity",
     "if_then_else",
     "loop",
     "lrn",

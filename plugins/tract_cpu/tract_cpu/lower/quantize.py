@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Final
 
 from tract_core.dims import Dim
-from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear
+from tract_core.ops.quantize import DequantizeLinear, LookupTable, QuantizeLinear
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.expressions import Apply, Expression
 from tract_cpu.kernels.quantize import dequantize, quantize
 from tract_cpu.lower.fusion import Chain, extended
-from tract_cpu.lower.lowering import MOVES, Site
+from tract_cpu.lower.gather import Indexed
+from tract_cpu.lower.lowering import CPU, MOVES, Site
 from tract_cpu.lower.map import map_step
 from tract_cpu.lower.views import View
 
@@ -39,6 +40,18 @@ def lower_linear(op: QuantizeLinear | DequantizeLinear, site: Site) -> str | Non
     chain = extended(site.lowering, Chain(Expression(kinds, (step,)), operands, site.outlet, (site.node.node,)))
     target = site.lowering.new(chain.outlet)
     site.add(map_step(chain.expression, chain.operands, target, site.isa, chain.nodes))
+    return None
+
+
+@ROWS.row(CPU, LookupTable)
+def lower_table(op: LookupTable, site: Site) -> str | None:
+    """A copy for every byte. A negative one counts from the end of the table, where the byte with the same bits is."""
+    (x,) = site.known_inputs()
+    table = site.lowering.constant(op.table.array)
+    assert table is not None  # the result has its type
+    result = site.lowering.new(site.outlet)
+    entries = View(table.storage, table.element, x.shape, (0,) * len(x.shape))
+    site.add_all([Indexed(entries, x, result, 0, ((len(op.table.array), 1),), None).reading(site.isa)])
     return None
 
 
