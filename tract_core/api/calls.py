@@ -64,9 +64,11 @@ class Calls:
         pairs = zip(in_order(inputs, self._inputs, "input"), self._inputs, strict=True)
         return [as_array(value, name, fact.datum_type) for value, (name, fact) in pairs]
 
-    def repeat(self, repeating: Repeating, inputs: Given) -> list[Tensor] | None:
+    def repeat(self, repeating: Repeating, inputs: Given, out: Given | None) -> list[Any] | None:
         """One turn that is like one before, if it is: else ``None``, and nothing was done."""
         try:
+            if out is not None:
+                return repeating.repeat(inputs, out)
             found = repeating.repeat(inputs)
             if found is None and inputs.__class__ is dict and len(inputs) == len(self._names):
                 given: Any = inputs

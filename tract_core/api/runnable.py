@@ -65,8 +65,8 @@ class Runnable(TypedInterface):
 
         Raises InputError when the arrays do not fit, RunError when a node fails.
         """
-        if self._repeats and out is None:
-            found = self._calls.repeat(cast("Repeating", self.plan), inputs)
+        if self._repeats:
+            found = self._calls.repeat(cast("Repeating", self.plan), inputs, out)
             if found is not None:
                 return found
         try:

@@ -44,8 +44,8 @@ class State(TypedInterface):
     ) -> list[Array]: ...
     def run(self, inputs: Sequence[Any] | Mapping[str, Any], out: Any = None) -> list[Any]:
         """The next turn. Inputs, outputs and ``out`` are those of `Runnable.run`."""
-        if self._repeats and out is None:
-            found = self._calls.repeat(cast("Repeating", self._inner), inputs)
+        if self._repeats:
+            found = self._calls.repeat(cast("Repeating", self._inner), inputs, out)
             if found is not None:
                 return found
         return self._calls.run(self._inner, inputs, out)

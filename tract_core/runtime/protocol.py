@@ -112,9 +112,10 @@ class Repeating(Protocol):
     """Optional ability of a plan, and of a state: it sees at a glance that a turn is like one before."""
 
     @property
-    def repeat(self) -> Callable[[Any], list[Array] | None]:
+    def repeat(self) -> Callable[..., list[Array] | None]:
         """Takes the inputs of a caller, as he gave them, and does one turn, on a fresh state where a plan is asked.
 
+        A second argument, where there is one, is what he gave as arrays to fill, which are then what is returned.
         Returns the outputs as `PlanState.run` does, each an array of NumPy. Where it is not sure at once that the turn
         is right, returns ``None``, and nothing was done: then arrays are made of what was given, and `PlanState.run`
         is called, which refuses what is wrong. What it returns may be another function after each turn.

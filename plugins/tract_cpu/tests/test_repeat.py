@@ -82,6 +82,7 @@ def test_what_is_not_as_before_is_left_to_the_long_way() -> None:
     ):
         assert state.repeat(odd) is None
     assert state.repeat([a, b]) is not None
+    assert state.repeat() is state.repeat([a, b], None, None) is None
 
 
 def test_equal_types_are_one_type() -> None:
@@ -128,6 +129,62 @@ def test_new_sizes_take_the_long_way_once(monkeypatch) -> None:
                 (sum_,) = called.run({"x1": np.full(size, 2, "f4"), "x0": np.ones(size, "f4")})
                 assert sum_.to_numpy().tolist() == [3.0] * size
             assert len(found) == long_ways
+
+
+def test_arrays_of_the_caller_are_filled_like_on_the_long_way() -> None:
+    def wire(model, inputs):
+        return [*model.wire_node("y", Add(), inputs), *model.wire_node("z", Mul(), inputs)]
+
+    plan, a, b = plan_of(["N,3,f32", "N,3,f32"], wire), normal(5, 3), normal(5, 3, seed=1)
+    state = plan.spawn()
+    wanted = [one.tobytes() for one in state.run([a, b])]
+    out = [np.zeros((5, 3), "f4") for _ in range(2)]
+    before = [sys.getrefcount(one) for one in out]
+    for filled in (out, tuple(out)):
+        for one in out:
+            one[...] = np.nan
+        found = state.repeat([a, b], filled)
+        assert found is not None
+        assert all(one is other for one, other in zip(found, out, strict=True))
+        assert [one.tobytes() for one in out] == wanted
+    assert [one.tobytes() for one in state.repeat([a, b], None)] == wanted
+    del found, filled, one
+    assert [sys.getrefcount(one) for one in out] == before
+    (nothing,) = state.run([a[:0], b[:0]])[:1]
+    assert state.repeat([a[:0], b[:0]], [nothing, nothing.copy()]) is not None
+
+
+def test_arrays_to_fill_that_do_not_fit_are_left_to_the_long_way() -> None:
+    plan, a, b = sums(["N,4,f32", "N,4,f32"]), normal(6, 4), normal(6, 4, seed=1)
+    state, fixed = plan.spawn(), np.zeros((6, 4), "f4")
+    state.run([a, b])
+    fixed.setflags(write=False)
+    room = np.zeros(60, "f4")
+    room[:24] = a.reshape(-1)
+    overlaps = [room[begin : begin + 24].reshape(6, 4) for begin in (0, 1, 23)]
+    for odd in (
+        *(3, [], [None], [fixed], [np.zeros((6, 4))], [np.zeros((4, 6), "f4")], [np.zeros((6, 4), "f4")] * 2),
+        *([np.zeros((4, 6), "f4").T], [np.zeros((6, 4), ">f4")], [np.zeros((6, 8), "f4")[:, ::2]], {"y": fixed}),
+        *([one] for one in overlaps),
+    ):
+        assert state.repeat([overlaps[0], b], odd) is None
+    assert np.array_equal(overlaps[0], a), "nothing was done"
+    assert not fixed.any()
+    assert state.repeat([overlaps[0], b], [room[24:48].reshape(6, 4)]) is not None
+    assert np.array_equal(room[24:48].reshape(6, 4), a + b)
+    runnable = tract.runtime_for_name("cpu").prepare(tract.Model(plan.model))
+    for called in (runnable, runnable.spawn_state()):
+        called.run([a, b])
+        x = a.copy()
+        assert called.run([x, b], out=[x])[0] is x
+        assert np.array_equal(x, a + b)
+        for odd in ([fixed], [np.zeros((6, 4))], [fixed] * 2):
+            messages = []
+            for one in (called, tract.runtime_for_name("cpu").prepare(tract.Model(plan.model))):
+                with pytest.raises(InputError) as error:
+                    one.run([a, b], out=odd)
+                messages.append(str(error.value))
+            assert messages[0] == messages[1]
 
 
 def test_refusals_say_the_same_the_second_time() -> None:

@@ -69,9 +69,15 @@ def test_turns_that_are_repeated_are_right(bench: Bench) -> None:
             np.testing.assert_allclose(found[0], np.exp(given[0]) + np.exp(given[1]), rtol=1e-5)
             assert not any(np.may_share_memory(found[0], other) for other in kept), "an output came twice"
             kept.append(found[0])
+            filled = [np.zeros_like(found[0])]
+            again = one.repeat(given, filled) if isinstance(one, Repeating) else None
+            assert again is None or (again[0] is filled[0] and np.array_equal(filled[0], found[0]))
         spawn().run([ones(2, 3)] * 2)
         for inputs in wrong:
             assert not isinstance(one, Repeating) or one.repeat(inputs) is None, f"{inputs!r} is not as before"
+        for filled in ([], [ones(2, 3)] * 2, [ones(3, 3)], [np.ones((2, 3))], [ones(3, 2).T]):
+            fits = isinstance(one, Repeating) and one.repeat([ones(2, 3)] * 2, filled) is not None
+            assert not fits, f"{filled!r} is no array to fill with 2,3,f32"
 
 
 def test_arrays_of_the_caller_are_filled(bench: Bench) -> None:

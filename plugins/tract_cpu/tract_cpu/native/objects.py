@@ -27,8 +27,8 @@ TYPE: Final = 8
 DATA, RANK, SIZES, DTYPE, FLAGS = (HEAD + place for place in (0, 8, 16, 40, 48))
 """Where in an array the addresses of its elements, of its sizes, and of their type are, its rank and its flags."""
 
-WHOLE: Final = 0x101
-"""The flags of an array that is contiguous, last axis innermost, and aligned."""
+WHOLE, WRITABLE = 0x101, 0x400
+"""Flags: of an array that is contiguous, last axis innermost, and aligned; of one that may be written to."""
 
 _FUNCTIONS: Final = (
     "PyList_Size",
@@ -106,14 +106,17 @@ class _Definition(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("call", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
 
-_ONE_ARGUMENT: Final = 8
-"""`METH_O`: a function of the object that it belongs to, and of one argument."""
+_ARGUMENTS: Final = 0x80
+"""`METH_FASTCALL`: a function of the object that it belongs to, where its arguments are, and how many there are."""
 
 
 @cache
 def definition(name: str, address: int) -> Any:
-    """What CPython keeps of a native function ``name(own, argument)``: stays, as functions made of it point to it."""
-    return _Definition(name.encode(), address, _ONE_ARGUMENT, None)
+    """What CPython keeps of a native function ``name(own, arguments, count)``.
+
+    It stays, as functions that are made of it point to it.
+    """
+    return _Definition(name.encode(), address, _ARGUMENTS, None)
 
 
 def function_of(definition: Any, own: object) -> Any:

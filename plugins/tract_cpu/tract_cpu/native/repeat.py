@@ -9,6 +9,7 @@ the messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -31,17 +32,21 @@ from tract_cpu.native.objects import (
     SIZES,
     TYPE,
     WHOLE,
+    WRITABLE,
     address_of,
     addresses,
     definition,
     function_of,
 )
 
-Repeat = Callable[[Any], list[Array] | None]
-"""Takes what a caller gave. Gives the outputs, or ``None``, with nothing done, where that takes a closer look."""
+Repeat = Callable[..., list[Array] | None]
+"""Takes what a caller gave as inputs, and as arrays to fill, if he gave any.
+
+Gives the outputs, or ``None``, with nothing done, where that takes a closer look.
+"""
 
 
-def look_closer(inputs: Any) -> None:
+def look_closer(inputs: Any, out: Any = None) -> None:
     """A `Repeat` that nothing is known of."""
 
 
@@ -53,8 +58,8 @@ where kernels refuse; where addresses of arrays are passed; whether other thread
 inputs and outputs there are; and rows, one for each of these.
 """
 
-_ROW: Final = 4
-"""The type of an array, its rank, the address of its sizes, and the array itself while it is looked at."""
+_ROW, _ARRAY = 5, 4
+"""The type of an array, its rank, the address of its sizes, its bytes, and the array itself while it is looked at."""
 
 
 class _Table(np.ndarray[Any, Any]):
@@ -82,7 +87,7 @@ def repeat_of(
     first_size = first_row + 8 * _ROW * len(arrays)
     rows, sizes = list[int](), list[int]()
     for dtype, shape in arrays:
-        rows += [id(dtype), len(shape), first_size + 8 * len(sizes), 0]
+        rows += [id(dtype), len(shape), first_size + 8 * len(sizes), dtype.itemsize * prod(shape), 0]
         sizes += shape
     values = {"names": address_of(addresses()), "busy": 0, "rows": first_row, **numbers}
     table[:] = [*(values[name] for name in _TABLE), *rows, *sizes]
@@ -92,13 +97,21 @@ def repeat_of(
 
 
 def write_repeat(module: Any, name: str, isa: Isa) -> None:
-    """``name(table, inputs)``, both objects of Python, gives a list of new arrays, or ``None``."""
-    f = Function(module, name, isa, [INDEX, INDEX], INDEX)
+    """``name(table, arguments, count)`` gives a list of arrays, or ``None``: all objects of Python.
+
+    The arguments are the inputs, and the arrays to fill, if there are any: ``None``, or none, where it makes new ones.
+    """
+    f = Function(module, name, isa, [INDEX, INDEX, INDEX], INDEX)
     turn = _Turn(f, f.at(f.at(f.argument(0) + DATA)[0]))
-    found = f.variable(turn.names["None"])
-    with f.when(turn.fits(f.argument(1))):
+    arguments, count = f.at(f.argument(1)), f.argument(2)
+    found, inputs, filled = (f.variable(turn.names["None"]) for _ in range(3))
+    with f.when(count.equals(1) | count.equals(2)):
+        inputs.value = arguments[0]
+    with f.when(count.equals(2)):
+        filled.value = arguments[1]
+    with f.when(turn.fits(inputs.value, filled.value)):
         turn.begin()
-        made = turn.outputs()
+        made = turn.outputs(filled.value)
         with f.when(made.differs(0)):
             found.value = turn.run(made)
         turn.end()
@@ -122,68 +135,90 @@ class _Turn:
         """What a function of Python gives."""
         return self._f.result_at(self.names[name], values)
 
-    def fits(self, inputs: Value) -> Value:
-        """Whether no other turn is under way, and the inputs are arrays as they were, in a list or a tuple."""
+    def fits(self, inputs: Value, filled: Value) -> Value:
+        """Whether no other turn is under way, and arrays are as they were; those to fill share no memory."""
+        f, own, fits = self._f, self._own, self._f.variable(self._f.index(0))
+        with f.when(own["busy"].equals(0)):
+            fits.value = self._are_like(inputs, f.index(0), own["inputs"], WHOLE)
+        with f.when(fits.value.differs(0) & filled.differs(self.names["None"])):
+            fits.value = self._are_like(filled, own["inputs"], own["outputs"], WHOLE | WRITABLE)
+            with f.loop("filled", f.select(fits.value.differs(0), own["outputs"], f.index(0))) as number:
+                place = own["inputs"] + number
+                with f.loop("other", place) as other:
+                    fits.value = fits.value & f.convert(self._are_apart(self._row(place), self._row(other)), INDEX)
+        return fits.value.differs(0)
+
+    def _row(self, place: Value) -> Buffer:
+        return self._rows.at(place * _ROW)
+
+    def _are_like(self, given: Value, first: Value, count: Value, flags: int) -> Value:
+        """1 where a list or a tuple has so many arrays as the rows from ``first`` on say, with these flags; else 0."""
         f, names = self._f, self.names
-        kind, fits = f.at(inputs + TYPE)[0], f.variable(f.index(0))
+        kind, fits = f.at(given + TYPE)[0], f.variable(f.index(0))
         listed = kind.equals(names["list"])
-        with f.when(self._own["busy"].equals(0) & (listed | kind.equals(names["tuple"]))):
+        with f.when(listed | kind.equals(names["tuple"])):
             size, item = (
                 f.select(listed, names[f"PyList_{what}"], names[f"PyTuple_{what}"]) for what in ("Size", "GetItem")
             )
-            count = f.result_at(size, [inputs])
-            fits.value = f.convert(count.equals(self._own["inputs"]), INDEX)
-            with (
-                f.loop("input", f.select(fits.value.differs(0), count, f.index(0))) as number,
-                f.when(fits.value.differs(0)),
-            ):
-                array = f.result_at(item, [inputs, number])
+            fits.value = f.convert(f.result_at(size, [given]).equals(count), INDEX)
+            counted = f.select(fits.value.differs(0), count, f.index(0))
+            with f.loop("array", counted) as number, f.when(fits.value.differs(0)):
+                array = f.result_at(item, [given, number])
                 fits.value = f.index(0)
                 with f.when(f.at(array + TYPE)[0].equals(names["ndarray"])):
-                    fits.value = self._is_like(array, self._rows.at(number * _ROW))
-        return fits.value.differs(0)
+                    fits.value = self._is_like(array, self._row(first + number), flags)
+        return fits.value
 
-    def _is_like(self, array: Value, row: Buffer) -> Value:
-        """1 where an array is whole, and of the type and the sizes of its row; else 0."""
+    def _is_like(self, array: Value, row: Buffer, wanted: int) -> Value:
+        """1 where an array has the flags that are wanted, and the type and the sizes of its row; else 0."""
         f, own = self._f, row[0]
         rank, flags = (f.convert(f.at(array + at).of(I32)[0], INDEX) for at in (RANK, FLAGS))
-        like = f.variable(f.convert(rank.equals(row[1]) & (flags & WHOLE).equals(WHOLE), INDEX))
-        sizes, wanted = f.at(f.at(array + SIZES)[0]), f.at(row[2])
+        like = f.variable(f.convert(rank.equals(row[1]) & (flags & wanted).equals(wanted), INDEX))
+        found, sizes = f.at(f.at(array + SIZES)[0]), f.at(row[2])
         with f.loop("axis", f.select(like.value.differs(0), rank, f.index(0))) as axis:
-            like.value = like.value & f.convert(sizes[axis].equals(wanted[axis]), INDEX)
+            like.value = like.value & f.convert(found[axis].equals(sizes[axis]), INDEX)
         type_ = f.at(array + DTYPE)[0]
         with f.when(like.value.differs(0) & type_.differs(own)):
             like.value = self.call("PyArray_EquivTypes", type_, own) & 1
-        row[3] = array
+        row[_ARRAY] = array
         return like.value
+
+    def _are_apart(self, one: Buffer, other: Buffer) -> Value:
+        """Whether two arrays share no memory."""
+        begin, begin_of_other = (self._f.at(row[_ARRAY] + DATA)[0] for row in (one, other))
+        return (begin + one[3] <= begin_of_other) | (begin_of_other + other[3] <= begin)
 
     def begin(self) -> None:
         """The turn is under way: nobody else begins one, and the inputs stay, whatever becomes of the list."""
         self._table[_TABLE.index("busy")] = self._f.index(1)
         with self._f.loop("begin", self._own["inputs"]) as number:
-            array = self._rows[number * _ROW + 3]
+            array = self._row(number)[_ARRAY]
             self.call("Py_IncRef", array)
             self._passed[number] = self._f.at(array + DATA)[0]
 
     def end(self) -> None:
         """The turn is over."""
         with self._f.loop("end", self._own["inputs"]) as number:
-            self.call("Py_DecRef", self._rows[number * _ROW + 3])
+            self.call("Py_DecRef", self._row(number)[_ARRAY])
         self._table[_TABLE.index("busy")] = self._f.index(0)
 
-    def outputs(self) -> Value:
-        """A list of new arrays; 0 where there is no memory for them."""
+    def outputs(self, filled: Value) -> Value:
+        """A list of the arrays that are filled, or of new ones; 0 where there is no memory for them."""
         f, inputs, count = self._f, self._own["inputs"], self._own["outputs"]
-        made = f.variable(self.call("PyList_New", count))
+        made, array = f.variable(self.call("PyList_New", count)), f.variable(f.index(0))
         with f.loop("output", count) as number, f.when(made.value.differs(0)):
-            place = inputs + number
-            dtype, rank, sizes = (self._rows[place * _ROW + one] for one in range(3))
-            self.call("Py_IncRef", dtype)  # which the call below takes away
-            array = self.call("PyArray_Empty", rank, sizes, dtype, f.index(0))
-            with f.either(array.differs(0)) as (then, otherwise):
+            row = self._row(inputs + number)
+            with f.either(filled.equals(self.names["None"])) as (new, given):
+                with new:
+                    self.call("Py_IncRef", row[0])  # which the call below takes away
+                    array.value = self.call("PyArray_Empty", row[1], row[2], row[0], f.index(0))
+                with given:
+                    array.value = row[_ARRAY]
+                    self.call("Py_IncRef", array.value)  # which the list takes away
+            with f.either(array.value.differs(0)) as (then, otherwise):
                 with then:
-                    self._passed[place] = f.at(array + DATA)[0]
-                    self.call("PyList_SetItem", made.value, number, array)
+                    self._passed[inputs + number] = f.at(array.value + DATA)[0]
+                    self.call("PyList_SetItem", made.value, number, array.value)
                 with otherwise:
                     self.call("Py_DecRef", made.value)
                     made.value = f.index(0)
