@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tract_core.data import DatumType
 from tract_core.dims import ceil_div, product
+from tract_core.ops.cast import Cast
 from tract_cpu.isa import Isa
-from tract_cpu.kernels.expressions import Expression
+from tract_cpu.kernels.elementwise import cast
+from tract_cpu.kernels.expressions import Apply, Expression
 from tract_cpu.kernels.transpose import BLOCK, TransposePlan
 from tract_cpu.lower.loops import collapsed
 from tract_cpu.lower.map import map_step
@@ -34,3 +37,10 @@ def copy_step(source: View, target: View, isa: Isa, nodes: Sequence[int]) -> Nat
     blocks = ceil_div(down.size, BLOCK) * ceil_div(along.size, BLOCK)
     tasks = product([loop.size for loop in outer]) * blocks
     return NativeStep(plan, tuple(arguments), tasks, tuple(nodes), (target.storage,), work=product(target.shape))
+
+
+def convert_step(source: View, target: View, isa: Isa, nodes: Sequence[int]) -> NativeStep:
+    """The call that copies a tensor into another one of the same shape, its elements in the type of the other."""
+    to = target.element
+    step = Apply(Cast(DatumType.parse(to.name)), (0,), to, cast)
+    return map_step(Expression((source.element,), (step,)), [source], target, isa, nodes)

@@ -12,7 +12,7 @@ from tract_cpu.kernels.expressions import Apply, Expression
 from tract_cpu.kernels.quantize import dequantize, quantize
 from tract_cpu.lower.fusion import Chain, extended
 from tract_cpu.lower.gather import Indexed
-from tract_cpu.lower.lowering import CPU, MOVES, Site
+from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.map import map_step
 from tract_cpu.lower.views import View
 
@@ -43,7 +43,7 @@ def lower_linear(op: QuantizeLinear | DequantizeLinear, site: Site) -> str | Non
     return None
 
 
-@ROWS.row(CPU, LookupTable)
+@ROWS.row(MOVES, LookupTable)
 def lower_table(op: LookupTable, site: Site) -> str | None:
     """A copy for every byte. A negative one counts from the end of the table, where the byte with the same bits is."""
     (x,) = site.known_inputs()
