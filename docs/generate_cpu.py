@@ -123,9 +123,8 @@ def _introduction() -> Iterator[str]:
 def _types(native: Native) -> Iterator[str]:
     yield "## Instruction sets\n"
     yield from _wrapped(
-        f"""Kernels are made for {", ".join(f"`{isa.name}`" for isa in ISAS)}. They compute the same operators, with one
-        exception: without an instruction that converts f16, which {_names(isa.name for isa in ISAS if not isa.half)}
-        lacks, operators on f16 are left to the host. Floats narrower than f32 are computed in f32. Floats of eight bits
+        f"""Kernels are made for {_names(isa.name for isa in ISAS)}. They compute the same operators. Floats narrower
+        than f32 are computed in f32. Floats of eight bits
         and less, and integers narrower than a byte, which this page calls narrow types, are only moved and
         converted."""
     )

@@ -25,7 +25,5 @@ def test_the_page_is_what_is_decided(generator) -> None:
 
 
 @pytest.mark.parametrize("isa", ISAS[:-1], ids=lambda isa: isa.name)
-def test_instruction_sets_differ_in_f16_alone(generator, isa) -> None:
-    here, richest = (generator.survey(one)[0] for one in (isa, ISAS[-1]))
-    missing = set() if isa.half else {"f16"}
-    assert {operator: kinds - missing for operator, kinds in richest.items()} == here
+def test_instruction_sets_compute_the_same(generator, isa) -> None:
+    assert generator.survey(isa)[0] == generator.survey(ISAS[-1])[0]

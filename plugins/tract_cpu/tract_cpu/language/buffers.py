@@ -31,7 +31,7 @@ class Buffer:
 
     def vector(self, place: Value | int, lanes: int, mask: Value | None = None) -> Value:
         """``lanes`` elements from a place on. What ``mask`` leaves out is not touched, and read as 0."""
-        builder, stored = self.function.builder, stored_type(self.element)
+        builder, stored = self.function.builder, self._stored
         address, kind = self.address(place), ir_type(stored, lanes)
         if mask is None:
             found = builder.load(address, align=self.element.bytes, typ=kind)
@@ -45,7 +45,7 @@ class Buffer:
         lanes = places.lanes
         if not lanes:
             return self[places]
-        stored = stored_type(self.element)
+        stored = self._stored
         kind, every = ir_type(stored, lanes), ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes)
         nothing = Value(self.function, ir.Constant(kind, None), stored, lanes)
         addresses = self.function.builder.gep(self.ir, [places.ir], source_etype=ir_type(stored))
@@ -92,7 +92,11 @@ class Buffer:
     def address(self, place: Value | int) -> Any:
         """Where an element is."""
         index = self.function.index(place)
-        return self.function.builder.gep(self.ir, [index.ir], source_etype=ir_type(stored_type(self.element)))
+        return self.function.builder.gep(self.ir, [index.ir], source_etype=ir_type(self._stored))
+
+    @property
+    def _stored(self) -> ElementType:
+        return stored_type(self.element, self.function.isa)
 
     @property
     def _alignment(self) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tract_cpu.language.narrow import NARROW
-from tract_cpu.language.types import F32, F64, I32, U32, ElementType, bits_of, ir_type
+from tract_cpu.isa import Isa
+from tract_cpu.language.narrow import HALF, NARROW, Form
+from tract_cpu.language.types import F16, F32, F64, I32, U32, ElementType, bits_of, ir_type
 from tract_cpu.language.values import Value, mangled
 
 
@@ -21,11 +22,12 @@ def converted(value: Value, type_: ElementType) -> Value:
         return value
     if type_.kind == "b":
         return value.differs(0)
-    if source.name in NARROW:
-        return converted(NARROW[source.name].widened(converted(_retyped(value, _raw(source)), U32)), type_)
-    if type_.name in NARROW:
+    before, after = (_form(one, value.function.isa) for one in (source, type_))
+    if before is not None:
+        return converted(before.widened(converted(_retyped(value, _raw(source)), U32)), type_)
+    if after is not None:
         narrow = converted(value if source.kind != "f" or source.bits < 64 else _to_odd(value), F32)
-        return _retyped(converted(NARROW[type_.name].narrowed(narrow), _raw(type_)), type_)
+        return _retyped(converted(after.narrowed(narrow), _raw(type_)), type_)
     if source.bits == 64 and type_.name == "f16":
         narrow = _to_odd(value) if source.kind == "f" else converted(value, F32)
         return _cast(narrow, "fptrunc", type_)
@@ -42,6 +44,11 @@ def converted(value: Value, type_: ElementType) -> Value:
     return _cast(value, "sext" if source.kind == "i" else "zext", type_)
 
 
+def _form(element: ElementType, isa: Isa) -> Form | None:
+    """The form of a type that no instruction converts: a value of that type is its bits."""
+    return HALF if element is F16 and not isa.half else NARROW.get(element.name)
+
+
 def _cast(value: Value, instruction: str, type_: ElementType) -> Value:
     found: Any = getattr(value.function.builder, instruction)(value.ir, ir_type(type_, value.lanes))
     return Value(value.function, found, type_, value.lanes)
@@ -51,19 +58,19 @@ def from_memory(stored: Value, element: ElementType) -> Value:
     """An element, in the type in which it is computed with, from the number that stands for it in memory."""
     if element.kind == "b":
         return stored.differs(0)
-    found = stored if stored_type(element) == element else _retyped(converted(stored, _raw(element)), element)
+    found = stored if stored.type == element else _retyped(converted(stored, _raw(element)), element)
     return converted(found, element.computed)
 
 
 def to_memory(value: Value, element: ElementType) -> Value:
     """The number that stands for an element in memory."""
-    found, stored = converted(value, element), stored_type(element)
+    found, stored = converted(value, element), stored_type(element, value.function.isa)
     return found if stored == element else converted(_retyped(found, _raw(element)), stored)
 
 
-def stored_type(element: ElementType) -> ElementType:
-    """The type of what stands for an element in memory: an integer where LLVM does not know the type."""
-    return bits_of(element) if element.bits < 8 or element.name in NARROW else element
+def stored_type(element: ElementType, isa: Isa) -> ElementType:
+    """The type of what stands for an element in memory: an integer where no instruction knows the type."""
+    return bits_of(element) if element.bits < 8 or _form(element, isa) is not None else element
 
 
 def _raw(element: ElementType) -> ElementType:

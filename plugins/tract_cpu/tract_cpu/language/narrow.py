@@ -112,7 +112,12 @@ class PowerOfTwo:
         return select((x > 0) & (found < 0xFF), found, code.like(0xFF))
 
 
-NARROW: Final[dict[str, NarrowFloat | BrainFloat | PowerOfTwo]] = {
+Form = NarrowFloat | BrainFloat | PowerOfTwo
+
+HALF: Final = NarrowFloat(16, 10, 15, greatest=0x7BFF, beyond=0x7C00, nan=0x7E00)
+"""An f16, for instruction sets that convert none."""
+
+NARROW: Final[dict[str, Form]] = {
     "bf16": BrainFloat(),
     "f4e2m1fn": NarrowFloat(4, 1, 1, greatest=7, beyond=7, nan=8),
     "f8e4m3fn": NarrowFloat(8, 3, 7, greatest=0x7E, beyond=0x7F, nan=0x7F),
@@ -121,4 +126,4 @@ NARROW: Final[dict[str, NarrowFloat | BrainFloat | PowerOfTwo]] = {
     "f8e5m2fnuz": NarrowFloat(8, 2, 16, greatest=0x7F, beyond=0x80, nan=0x80, one_zero=True),
     "f8e8m0fnu": PowerOfTwo(),
 }
-"""The forms of types whose numbers are converted by their bits."""
+"""The forms of types that no instruction set converts."""

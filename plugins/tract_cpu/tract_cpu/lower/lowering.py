@@ -27,7 +27,7 @@ from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.host import HostNode
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.expressions import CARRIED, ELEMENTS
-from tract_cpu.language.types import F16, ElementType, element_type
+from tract_cpu.language.types import ElementType, element_type
 from tract_cpu.lower.constants import Makers
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Blocked
@@ -157,9 +157,8 @@ class Lowering:
             self._views[outlet] = element and View.contiguous(storage, element, tuple(fact.shape))
 
     def element(self, kind: object) -> ElementType | None:
-        """The type of elements of the core as kernels know it; ``None`` where they do not, or not on this machine."""
-        found = element_type(kind)
-        return None if found is F16 and not self.isa.half else found
+        """The type of elements of the core as kernels know it; ``None`` where they do not."""
+        return element_type(kind)
 
     def why_unfit(self, node: int) -> str | None:
         """Why native code cannot compute a node whose operator has some, as its types or sizes are beyond it."""
