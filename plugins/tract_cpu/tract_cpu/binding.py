@@ -8,12 +8,12 @@ arrays.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tract_core.dims import Dim, evaluate
+from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.lower.program import STATUS, Argument, ArgumentPlace, HostStep, NativeStep, Program, StepNumber
@@ -21,7 +21,7 @@ from tract_cpu.lower.views import Address, Kind, Storage
 from tract_cpu.memory import ArenaPlan, plan_arena
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """The arguments for certain sizes, but for what lies in the arena or is passed.
 

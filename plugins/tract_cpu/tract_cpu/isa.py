@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from tract_core.errors import Unsupported
+from tract_core.frozen import frozen
 from tract_cpu.llvm import binding as llvm
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Isa:
     """One instruction set.
 

@@ -7,14 +7,14 @@ once, for all sizes; how large the slots are is computed when the symbols get th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tract_core.dims import Dim, is_symbolic
+from tract_core.frozen import frozen
 from tract_cpu.lower.program import HostStep, NativeStep, Program, ReadStep, Step
 from tract_cpu.lower.views import Address, Kind, Storage
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArenaPlan:
     """``slot_of``: for each storage of the arena, its slot. ``slots``: the sizes of what lies in each, in bytes.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from tract_core.errors import Unsupported
+from tract_core.frozen import frozen
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import refuse_missing
 from tract_cpu.isa import ISAS, chosen
@@ -13,7 +14,7 @@ from tract_cpu.native.pool import threads_here
 from tract_cpu.plan import CpuPlan
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CpuRuntime:
     """Compiles models for the processor of this machine."""
 

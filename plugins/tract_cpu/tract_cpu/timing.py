@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tract_core.frozen import frozen
 from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
@@ -41,7 +42,7 @@ def _with_bodies(found: Sequence[Timing], inlined: set[tuple[BodyPath, int]]) ->
     return result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Watched:
     """A plan whose states tell the observer of native bodies."""
 
@@ -59,7 +60,7 @@ class _Watched:
         return _WatchedState(state, partial(state.run, watches_bodies=True))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _WatchedState:
     state: Any
     run: Callable[..., list[Array]]

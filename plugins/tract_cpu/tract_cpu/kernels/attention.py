@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
@@ -27,7 +28,7 @@ def attention_tile(isa: Isa, element: ElementType) -> Tile:
     return Tile(tile.rows * tile.vectors, 1, tile.lanes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AttentionPlan:
     """``element``: the type of queries, keys and values. ``scores``: what becomes of a product, its first operand.
 

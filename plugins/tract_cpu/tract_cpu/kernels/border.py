@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
 from tract_cpu.language.buffers import Buffer
@@ -11,7 +10,7 @@ from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BorderPlan:
     """``element``: what is written; ``lanes``: of a vector; ``axes``: how many axes have zeros around."""
 

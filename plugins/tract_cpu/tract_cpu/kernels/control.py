@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.types import BOOL, INDEX, ElementType
@@ -38,7 +38,7 @@ WORK_OF_STEPS: Final = 1 << 10
 """What an iteration costs besides its work."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BeginPlan:
     """The step before the first one of a loop."""
 
@@ -68,7 +68,7 @@ class BeginPlan:
                 course[NEXT] = loop[BEHIND]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RepeatPlan:
     """The last step of a loop."""
 
@@ -105,7 +105,7 @@ class RepeatPlan:
                     course[MEETING] = k.index(0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BranchPlan:
     """Goes on elsewhere where a boolean is ``jumps``, else with the step behind."""
 
@@ -128,7 +128,7 @@ class BranchPlan:
         k.scratch(INDEX)[NEXT] = k.select(wanted, elsewhere, behind)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JumpPlan:
     """Goes on elsewhere."""
 
@@ -146,7 +146,7 @@ class JumpPlan:
         k.scratch(INDEX)[NEXT] = k.size()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CountPlan:
     """Tells a loop how many iterations it has. ``limit``: the type of their number; ``most``: how many there may be."""
 
@@ -172,7 +172,7 @@ class CountPlan:
             status[0] = k.index(1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndPlan:
     """Makes an iteration the last one where a boolean does not hold."""
 
@@ -192,7 +192,7 @@ class EndPlan:
             loop[COUNT] = loop[INDEX_NOW] + 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NumberPlan:
     """Writes the number of the iteration, as an element of a type."""
 

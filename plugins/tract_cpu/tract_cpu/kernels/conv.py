@@ -11,8 +11,8 @@ has, block by block of input channels, over all positions of the window, channel
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from tract_core.frozen import frozen
 from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
@@ -20,7 +20,7 @@ from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConvPlan:
     """How a convolution is cut.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.types import ElementType
@@ -13,7 +12,7 @@ SIDE_BY_SIDE = 8
 """How many rows or vectors of rows are summed at once, to hide how long an addition takes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunningPlan:
     """``outer``: how many loops there are over rows. ``lanes``: how many rows a vector holds, 0 for single numbers.
 

@@ -7,10 +7,10 @@ operator's type; whatever has a row is fused into chains, and into the kernels t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tract_core.data import Constant
+from tract_core.frozen import frozen
 from tract_core.model.fields import field_names
 from tract_core.model.op import TypedOp
 from tract_core.plugins.registry import Registry
@@ -28,7 +28,7 @@ EmitFn = Callable[..., Value]
 """``(op, *operands) -> result``: numbers or vectors, in the types in which they are computed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Element:
     """How an operator computes one element of its output.
 
@@ -65,7 +65,7 @@ def elements(rows: Rows, kinds: str, *types: type[TypedOp], commutes: bool = Fal
     return offer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Apply:
     """One operator, applied to values by their numbers: the inputs first, then the results of what came before."""
 
@@ -75,7 +75,7 @@ class Apply:
     emit: EmitFn
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expression:
     """Operators on elements. ``inputs``: the types of the operands. The last value is the result."""
 

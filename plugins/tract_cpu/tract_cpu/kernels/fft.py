@@ -11,9 +11,9 @@ length, a product with the spectrum of the chirp, and the transform back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_cpu.kernels.butterflies import Complex
 from tract_cpu.kernels.fft_ends import End, Lying
 from tract_cpu.kernels.fft_passes import Numbers, Passes
@@ -26,7 +26,7 @@ FEW: Final = 4
 """One part in so many of the lanes: where fewer transforms are left, they are computed one by one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FftPlan:
     """``source``, ``target``: the types of what is read and written, and how it lies. ``outer``: loops over transforms.
 

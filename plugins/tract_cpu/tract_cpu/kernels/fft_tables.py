@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import pi
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_cpu.kernels.butterflies import Complex
 from tract_cpu.kernels.fft_passes import Numbers, Passes
 from tract_cpu.kernels.functions.rounding import whole
@@ -23,7 +23,7 @@ MOST_PASSES: Final = 64
 """More than a length of 64 bits has factors."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TablesPlan:
     """``element``: in which the transforms are computed. ``radices``: passes that are written out.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
 from tract_cpu.language.types import INDEX, ElementType
@@ -14,7 +14,7 @@ CHUNK: Final = 8192
 """How many numbers are one task."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FinitePlan:
     """Refuses unless all numbers of a type of floats, one behind the other, are finite."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_core.ops.binary import Add, Max, Min, Mul
 from tract_cpu.kernels.binary import add, larger, multiply, smaller
 from tract_cpu.kernels.kernel import Kernel
@@ -26,7 +27,7 @@ COMBINED: Final[Mapping[str, Callable[[Value, Value], Value]]] = {
 """What stands in a place after it was written to, by the name of the reduction; without one, the new element."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexedPlan:
     """Loops over three tensors: one that has places with numbers, the numbers, and one whose elements go there or back.
 

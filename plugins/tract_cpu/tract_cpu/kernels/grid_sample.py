@@ -7,10 +7,10 @@ scratch memory first; then channel after channel is gone through. Places are com
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import floor as floored
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_core.ops.grid_sample import CUBIC_COEFFICIENT, FARTHEST, PaddingMode
 from tract_core.ops.interpolate import Interpolator
 from tract_cpu.kernels.functions.rounding import floor, whole
@@ -26,7 +26,7 @@ PLACES: Final = 256
 """How many places of the grid are one task."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GridSamplePlan:
     """``element``: of the image and the result; ``grid``: of the coordinates. ``axes``: how many spatial ones."""
 

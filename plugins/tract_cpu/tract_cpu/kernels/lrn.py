@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tract_core.frozen import frozen
 from tract_cpu.kernels.functions.power import constant_power
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
@@ -12,7 +11,7 @@ from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LrnPlan:
     """``window``: how many channels count, here and around; ``alpha``, ``beta``, ``bias``: as the operator has them.
 

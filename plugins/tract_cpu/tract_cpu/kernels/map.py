@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_cpu.kernels.expressions import Expression
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
@@ -16,7 +16,7 @@ CHUNK: Final = 8192
 """How many elements of a single long loop are one task."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapPlan:
     """Loops over positions; the last operand is the result.
 

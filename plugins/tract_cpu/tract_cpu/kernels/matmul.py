@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tract_core.dims import Dim
+from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
@@ -37,7 +38,7 @@ TILES_PER_BLOCK: Final = 8
 """How many tiles of rows are packed together, and one task computes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tile:
     """How a product is cut.
 
@@ -74,7 +75,7 @@ def tile_for(isa: Isa, element: ElementType, columns: Dim | None = None, *, in_p
     return Tile(rows, vectors, lanes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MatMulPlan:
     """``expression``: what becomes of a sum, which is its first operand, before it is written.
 
@@ -311,7 +312,7 @@ class _Place:
         return replace(self, row=self.row + rows)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PackPlan:
     """Packs a right matrix into panels. ``across``: whether neighbours in a row lie beside each other in memory."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_core.ops.pad import PadEdge, PadMode, PadReflect, PadWrap
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
@@ -14,7 +14,7 @@ from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PadPlan:
     """``outer``: loops around. ``run``: how what lies further inside is copied, ``None`` where that is one element."""
 

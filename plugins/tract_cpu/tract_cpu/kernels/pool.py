@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tract_core.frozen import frozen
 from tract_core.ops.pool_spec import Window
 from tract_core.ops.reduce import Reducer
 from tract_cpu.kernels.expressions import Expression
@@ -23,7 +24,7 @@ from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolPlan:
     """``reducer``: `MAX` or `SUM`. ``windows``: along each spatial axis. ``outer``: how many loops stand before these.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from tract_core.frozen import frozen
 from tract_core.ops.pool_spec import Window
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.pool import PoolAxis
@@ -15,7 +15,7 @@ from tract_cpu.language.types import INDEX, ElementType
 from tract_cpu.language.values import Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolPlacesPlan:
     """``places``: the type of the places. ``windows``: along each spatial axis. ``outer``: how many loops before these.
 

@@ -7,9 +7,9 @@ come out side by side; keys and values are read once, where they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
@@ -21,7 +21,7 @@ AT_ONCE: Final = 8
 """How many vectors are summed at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryPlan:
     """As `AttentionPlan`. ``depth``, ``width``: how many vectors a key and a value take; ``along``: along the keys."""
 

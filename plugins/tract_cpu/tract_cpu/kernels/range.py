@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.types import F64, INDEX, ElementType
 from tract_cpu.language.values import Value
@@ -16,7 +16,7 @@ _FAR: Final = 1 << 60
 """Integers from here on are left to the host, as differences might not fit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RangePlan:
     """``element``: the type of the numbers."""
 

@@ -7,9 +7,9 @@ each other, and what is kept of them is merged in an order that is fixed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_core.ops.reduce import Reducer
 from tract_cpu.language.function import Function, where
 from tract_cpu.language.types import BOOL, INDEX, U8, ElementType
@@ -18,7 +18,7 @@ from tract_cpu.language.values import Value
 Kept = tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reduction:
     """``start``: what is kept of nothing, for elements of a type, in so many lanes.
 

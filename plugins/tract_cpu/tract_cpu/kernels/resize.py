@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.resize import NearestMode
 from tract_cpu.kernels.expressions import Expression
@@ -31,7 +32,7 @@ _NEAREST: Final[Mapping[NearestMode, Callable[[Value], Value]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TapsPlan:
     """Fills the tables of one axis. ``nearest``: which element is read; ``None`` where several are blended.
 
@@ -107,7 +108,7 @@ def _inside(index: Value, size: Value) -> Value:
     return where(low < size, low, size - 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResizePlan:
     """``taps``: how many elements are read along each resized axis, ``None`` where arguments say it (`_taps`).
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tract_core.frozen import frozen
 from tract_core.ops.reduce import Reducer
 from tract_cpu.kernels.expressions import Apply, rounded, step_text
 from tract_cpu.kernels.kernel import Kernel
@@ -25,7 +26,7 @@ from tract_cpu.language.types import U8, ElementType
 from tract_cpu.language.values import Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Load:
     """The element of a tensor, by the tensor's number."""
 
@@ -33,7 +34,7 @@ class Load:
     result: ElementType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold:
     """All values of a row that have a number, reduced to one."""
 
@@ -45,7 +46,7 @@ class Fold:
 RowStep = Load | Apply | Fold
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tensor:
     """What rows are read from or written to. ``move``: how it moves along the lanes, ``stays``, ``next`` or ``far``.
 
@@ -57,7 +58,7 @@ class Tensor:
     scratch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pass:
     """One pass over a row; all are numbers of values, and pairs of them with numbers of tensors.
 
@@ -74,7 +75,7 @@ class Pass:
     vectors: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lanes:
     """How positions are cut into vectors.
 
@@ -93,7 +94,7 @@ class Lanes:
         return max(self.count, 1) * self.vectors
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowsPlan:
     """``steps``: how each value comes about. ``outer``, ``inner``: how many loops there are over rows, and over a row.
 

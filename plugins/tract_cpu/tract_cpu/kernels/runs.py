@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
@@ -12,7 +12,7 @@ from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Run:
     """``lanes``: of a vector, 0 for elements one by one. ``masked``: whether what is left is taken under a mask."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.types import INDEX
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizesPlan:
     """Writes ``count`` sizes as 64-bit integers."""
 
@@ -31,7 +30,7 @@ class SizesPlan:
                 result[place] = k.size()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EqualPlan:
     """Refuses unless the sizes of ``count`` pairs are equal."""
 

@@ -6,8 +6,7 @@ most hold nothing that is good enough.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.function import Variable, where
@@ -15,7 +14,7 @@ from tract_cpu.language.types import INDEX, ElementType
 from tract_cpu.language.values import Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopkPlan:
     """``outer``: how many loops there are over rows. ``lanes``: of vectors that are looked at, 0 for none.
 

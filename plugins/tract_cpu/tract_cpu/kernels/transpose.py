@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.function import Function
@@ -23,7 +24,7 @@ PIECE_BITS: Final = 128
 """What is interleaved cheaply on every processor."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TransposePlan:
     """``element``: an integer of the width of what is moved. ``lanes``: of a vector. ``outer``: loops around."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_cpu.language.types import F32, U32
 from tract_cpu.language.values import Value
 
@@ -16,7 +16,7 @@ _QUIET: Final = _INFINITE | 1 << (_DIGITS - 1)
 """The bits of an f32: how many digits are behind the point, 2**0 in its exponent, the sign, infinity, not-a-number."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NarrowFloat:
     """A sign, an exponent and digits, as numbers of IEEE 754 have them, but for what stands at the upper end.
 
@@ -72,7 +72,7 @@ class NarrowFloat:
         return code ^ sign
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BrainFloat:
     """The upper half of an f32."""
 
@@ -89,7 +89,7 @@ class BrainFloat:
         return x.function.select(x.differs(x), (code >> self.bits) | 0x40, nearest)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PowerOfTwo:
     """An exponent alone: the powers of two from 2**-127 on; the last one of all bits is not-a-number."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from tract_core.data import DatumType
+from tract_core.frozen import frozen
 from tract_cpu.llvm import ir
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ElementType:
     """A type of elements in memory. ``kind``: ``f`` float, ``i`` signed, ``u`` unsigned integer, ``b`` boolean."""
 

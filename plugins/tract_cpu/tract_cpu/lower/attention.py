@@ -8,10 +8,11 @@ come later than the first one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from tract_core.dims import Dim, ceil_div, is_one, product
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Sub
 from tract_core.ops.einsum import EinSum
@@ -39,7 +40,7 @@ Sizes = dict[str, Dim]
 Strides = dict[str, Dim]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attention:
     """What was found. Axes have names, the same in all tensors.
 
@@ -228,7 +229,7 @@ def lower_attention(found: Attention, site: Site) -> None:
     site.add(replace(step, tasks=around * step.tasks, nodes=found.nodes, results=(result.storage,), work=work))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Placed:
     """An attention whose tensors are placed: factors, further operands of the scores, and the result, in this order.
 

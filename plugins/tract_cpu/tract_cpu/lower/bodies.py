@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from tract_core.dims import Dim, comparison
 from tract_core.errors import TractError
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import host_nodes
@@ -42,7 +43,7 @@ def body_with(body: TypedModel, sizes: Mapping[str, Dim]) -> TypedModel:
     raise Unfit("its sizes do not fit")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """Where an output of a body has to be when a run of the body is done: from the begin of a storage on."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import numpy as np
 
 from tract_core.dims import Dim, less_or_equal, product
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add
 from tract_core.ops.conv import Conv, Convolution
@@ -39,7 +40,7 @@ SMALL_TILES: Final = (6, 3, 1)
 """How many columns the tiles have that compute what whole tiles leave over of rows whose length is not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """One spatial axis: where it is in the tensors, and how the window moves along it."""
 
@@ -50,7 +51,7 @@ class Axis:
     before: Dim = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """What a convolution reads, in axes as a tensor in blocks has. ``block``: channels that follow each other."""
 
@@ -58,7 +59,7 @@ class Source:
     block: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """All that a convolution is made of.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tract_core.dims import Dim, ceil_div, is_one, product
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
@@ -151,7 +152,7 @@ def _unfit(op: EinSum, site: Site) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Groups:
     """The axes by what they are: in both factors and the result, in the left one only, the right one only, summed.
 
@@ -180,7 +181,7 @@ def _groups(op: EinSum, views: Sequence[View]) -> _Groups:
     return _Groups(pairs, only[left], only[1 - left], inner, left, 1 - left)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cut:
     """The loops of a product. Their strides are those of the factors, of further operands, and of the result."""
 
@@ -190,7 +191,7 @@ class _Cut:
     depth: Loop
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Panels:
     """Packed right matrices: where they are, how many numbers each takes, of which type, and if each is a pair."""
 
@@ -200,7 +201,7 @@ class _Panels:
     in_pairs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Product:
     """One product that is about to become steps. ``shape``: the sizes of the axes of the result."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from tract_core.dims import Dim, ceil_div, dim_max, dim_min, is_symbolic, product
+from tract_core.frozen import frozen
 from tract_core.ops.fft import Fft, Stft
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
@@ -36,7 +37,7 @@ _LEVELS: Final = 10
 """Operations per number, where the length is not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Transform:
     """What is transformed along ``axis``, where it goes, and what happens on the way, as `FftPlan` says.
 
@@ -108,7 +109,7 @@ def _steps(site: Site, one: _Transform) -> list[NativeStep]:
     return _in_two(site, one, *parts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Tables:
     """What a transform reads besides its elements. ``radices``: of passes that are written out.
 

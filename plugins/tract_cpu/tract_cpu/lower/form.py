@@ -8,11 +8,12 @@ spatial axes may lie a border of zeros, which the windows of a convolution read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tract_core.dims import Dim
+from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_cpu.lower.views import View
 
@@ -20,7 +21,7 @@ Border = tuple[tuple[Dim, Dim], ...]
 """How many zeros lie before and after the elements, along each axis of a view."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Form:
     """How the channels of a tensor are cut. ``axis``: where they are; ``channels``: how many; ``block``: of a block."""
 
@@ -68,7 +69,7 @@ class Form:
         return replace(blocked, shape=shape, offset=blocked.offset + blocked.strides[self.axis] * first)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blocked:
     """A tensor in blocks, and the zeros around it."""
 

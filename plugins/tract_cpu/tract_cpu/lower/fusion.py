@@ -7,9 +7,9 @@ before it, as long as the shape stays the same and the other operands are there 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tract_core.dims import Dim
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
 from tract_cpu.kernels.expressions import QUANTIZED, Apply, Expression, element_of
@@ -18,7 +18,7 @@ from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.views import View
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chain:
     """What is computed of the elements of tensors of one shape.
 

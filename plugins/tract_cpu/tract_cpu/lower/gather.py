@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tract_core.dims import Dim, ceil_div, product
+from tract_core.frozen import frozen
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
 from tract_core.plugins.tables import Rows
 from tract_cpu.isa import Isa
@@ -19,7 +20,7 @@ from tract_cpu.lower.views import View
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Indexed:
     """Three tensors seen in one shape, that of all places, as far as loops go over it.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tract_core.dims import Dim, is_one
+from tract_core.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """One loop. ``strides``: for each tensor, how far apart its elements are from one round to the next."""
 

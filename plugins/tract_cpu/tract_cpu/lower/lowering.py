@@ -16,6 +16,7 @@ from typing import Any
 
 from tract_core.data import Constant, Container, DatumType
 from tract_core.dims import Dim, is_one, product, symbol
+from tract_core.frozen import frozen
 from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -381,7 +382,7 @@ def _addresses(step: Step) -> list[tuple[int, Address]]:
     return [(number, one) for number, one in enumerate(step.arguments) if isinstance(one, Address)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """One node that is about to be lowered."""
 

@@ -7,12 +7,12 @@ reduce, along which axes, and what it is in terms of loads, single operators on 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tract_core.dims import Dim, is_one
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops.reduce import Reducer
@@ -37,7 +37,7 @@ class Unknown(Exception):
     """Native code cannot compute an operator on these types."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NestRow:
     """``axes``: along which ones an operator reduces; ``write``: adds it to a nest."""
 

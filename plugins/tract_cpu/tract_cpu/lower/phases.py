@@ -8,13 +8,13 @@ by the stride, ``i`` moves on by one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tract_core.dims import Dim, ceil_div, dim_max
+from tract_core.frozen import frozen
 from tract_core.ops.pool_spec import AxisPlan
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Phase:
     """Along one axis, the output positions ``first``, ``first + stride``, ..., of which there are ``count``.
 

@@ -7,15 +7,16 @@ the whole, and what moves is noted with the loop that moves it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tract_core.dims import Dim
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_cpu.lower.program import HostStep, NativeStep, ReadStep, Step
 from tract_cpu.lower.views import Address, Storage, View
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Move:
     """How a loop moves a storage: by ``step`` bytes per iteration; ``back``: and by as many back in the next one.
 
@@ -27,7 +28,7 @@ class Move:
     back: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """Elements of a tensor, from ``offset`` on, counted in elements, of ``bytes`` each. ``move``: how it moves."""
 
@@ -37,7 +38,7 @@ class Part:
     move: Move | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Root:
     """Where a storage really lies: from ``offset`` on, in elements of ``bytes``, and how that moves."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tract_core.dims import Dim, ceil_div, dim_max, product
+from tract_core.frozen import frozen
 from tract_core.ops.pool import MaxPool, Pool, SumPool
 from tract_core.ops.pool_spec import AxisPlan
 from tract_core.ops.reduce import Reducer
@@ -32,7 +33,7 @@ _PLACES = 32
 """Bits of the narrowest elements that places are found of in whole vectors: there are 64 bits to each place."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _What:
     """What is computed. ``mean``: whether sums are divided by how many elements count; ``padding``: if that counts."""
 
@@ -57,7 +58,7 @@ def lower_sum_pool(op: SumPool, site: Site) -> str | None:
     return _lower(_What(op, Reducer.SUM, mean=op.normalize, padding=op.normalize and op.count_include_pad), site)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Parts:
     """``spatial``: which axes of the views windows move along; ``grouped``: whether the last axis has channels.
 

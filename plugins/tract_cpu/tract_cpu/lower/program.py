@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from tract_core.dims import Dim, symbols_of
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
@@ -19,14 +20,14 @@ from tract_cpu.lower.reads import Reads
 from tract_cpu.lower.views import Address, Kind, Storage, View
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepNumber:
     """The number of a native step, which is at ``place`` in the program, or the first one behind."""
 
     place: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArgumentPlace:
     """The address of an argument of a native step, which is at ``place`` in the program."""
 
@@ -45,7 +46,7 @@ before the step that has.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NativeStep:
     """A call of a kernel. ``tasks``: into how many independent parts the work is cut; ``scratch``: bytes per thread.
 
@@ -64,7 +65,7 @@ class NativeStep:
     body: BodyPath = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostStep:
     """A node that the node executor runs. ``why``: why there is no native code for it.
 
@@ -78,7 +79,7 @@ class HostStep:
     results: tuple[Storage, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ViewStep:
     """A node whose result is there when this is reached: it is a view on another tensor, or steps before made it.
 
@@ -91,7 +92,7 @@ class ViewStep:
     body: BodyPath = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadStep:
     """Sizes are read from what inputs of a node hold, as ``reads`` says, before the node is computed.
 
@@ -108,7 +109,7 @@ class ReadStep:
 Step = NativeStep | HostStep | ViewStep | ReadStep
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stage:
     """What comes after sizes came up in the middle of a run. ``place``: of the step that gives them; their names."""
 
@@ -116,7 +117,7 @@ class Stage:
     symbols: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """Steps that are done again, by their places in the program: from ``first``, which begins the loop, to ``last``.
 
@@ -138,7 +139,7 @@ class Loop:
         return replace(step, arguments=(*step.arguments, len(self.moves), *moves))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inlined:
     """An operator whose bodies are part of the program, in the steps from ``first`` to ``last``.
 
@@ -154,7 +155,7 @@ class Inlined:
     bodies: tuple[tuple[TypedModel, Dim], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """What a loop keeps from turn to turn, in memory of the state. ``node``: the loop.
 
@@ -167,7 +168,7 @@ class Kept:
     tensors: tuple[tuple[ElementType, tuple[Dim, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """``arena``: the size of each storage of the arena, in bytes. ``constants``: the arrays that it reads.
 

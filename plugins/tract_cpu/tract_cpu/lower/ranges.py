@@ -6,9 +6,9 @@ The table ``cpu_ranges`` says, for a type of operators, what follows for the res
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis
 from tract_core.ops.binary import Add, Max, Min, Sub
@@ -25,7 +25,7 @@ MOST_NODES: Final = 8
 """How far back is looked."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range:
     """From ``low`` to ``high``, both included."""
 

@@ -7,15 +7,15 @@ and the numbers, are symbols for the steps behind, whose arguments are bound aga
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_core.plugins.tables import TableKey
 
 Shape = Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """``shapes``: of the outputs. ``numbers``: what else steps need to know, as many as their operator always has."""
 
@@ -23,7 +23,7 @@ class Reading:
     numbers: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reads:
     """``slots``: the inputs that are read. ``read``: a function ``(op, shapes, *arrays)`` that returns a `Reading`.
 

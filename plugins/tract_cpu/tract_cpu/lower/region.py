@@ -6,9 +6,9 @@ so all of them can be computed where the first one stands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
 from tract_cpu.lower.form import Form
@@ -19,7 +19,7 @@ MOST_STEPS: Final = 128
 """How many values a program for rows may have, so that no function grows without bound."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Region:
     """``values``: the numbers of the values of the nest that are outlets of nodes."""
 
@@ -50,7 +50,7 @@ def region_from(lowering: Lowering, first: int, form: Form | None = None) -> Reg
     return growing.region if growing.region.nest.axes is not None else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Growing:
     """A region that nodes join."""
 

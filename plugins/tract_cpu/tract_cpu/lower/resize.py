@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from tract_core.dims import Dim, ceil_div, comparison, dim_max, product
+from tract_core.frozen import frozen
 from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.resize import AxisScale, Coordinates, Resize, Sampling, Scales, nearby_fraction, places_of, taps_of
 from tract_core.plugins.tables import Rows
@@ -28,7 +29,7 @@ from tract_cpu.lower.wholes import new_blocked
 ROWS = Rows()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Axis:
     """One axis that is resized for sure, or may be. ``scale``: output positions per input position, as a fraction.
 
@@ -47,7 +48,7 @@ class _Axis:
         return all(isinstance(size, int) for size in (self.input, self.output, *self.scale))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Tables:
     """What is read along an axis: ``taps`` elements for each output position, and their weights.
 
@@ -60,7 +61,7 @@ class _Tables:
     counted: tuple[Dim, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Parts:
     """What is read, what becomes of what is computed, and where that goes."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tract_core.dims import Dim, ceil_div, product
+from tract_core.frozen import frozen
 from tract_core.ops.binary import (
     Add,
     And,
@@ -179,7 +180,7 @@ class _Passes:
         return min(map(self.vectors, self.drafts))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Loops:
     """The loops and the tensors of the kernel.
 

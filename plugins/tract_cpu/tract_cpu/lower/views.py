@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tract_core.dims import Dim, comparison, evaluate, is_one, product
+from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_cpu.language.types import ElementType, bits_of, numpy_type
 from tract_cpu.lower.loops import collapsed
@@ -35,7 +36,7 @@ class Kind(Enum):
     """Two numbers: in the first, a kernel says that it cannot do its work; in the second is the step that ran last."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Storage:
     """One piece of memory. ``number``: which one among those of its kind."""
 
@@ -43,7 +44,7 @@ class Storage:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Address:
     """A place in memory. ``offset``: in bytes, from the begin of the storage."""
 
@@ -51,7 +52,7 @@ class Address:
     offset: Dim = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """A tensor in memory. ``strides``: in elements, per axis, 0 along axes that repeat; ``offset``: in elements."""
 

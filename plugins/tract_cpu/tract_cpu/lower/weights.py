@@ -7,7 +7,7 @@ where each goes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import cast
 
@@ -15,13 +15,14 @@ import numpy as np
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, ceil_div, product
+from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import aligned
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.views import View, seen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Weights:
     """``view``: output channels, input channels of a group, window.
 

@@ -16,11 +16,11 @@ import sys
 import tempfile
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
 from tract_cpu.llvm import binding as llvm
 from tract_cpu.native.origins import ONLY_HERE
@@ -29,7 +29,7 @@ VARIABLE: Final = "TRACT_CACHE"
 _DIGEST_BYTES: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """What tells one kernel from every other. ``kept``: whether that holds for other processes too."""
 
@@ -41,7 +41,7 @@ class CacheWarning(UserWarning):
     """Compiled code is not kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cache:
     """``folder``: where the files are; ``None`` keeps none."""
 

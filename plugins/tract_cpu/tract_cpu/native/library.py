@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final
 
+from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
 from tract_cpu.llvm import binding as llvm
 from tract_cpu.llvm import ir
@@ -26,7 +26,7 @@ EmitFn = Callable[[Any], None]
 """Writes a function into a module of llvmlite."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Code:
     """A native function. ``key``: what tells its code from any other; ``name``: that of the function in its module.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import e, log2
 from struct import pack, unpack
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_cpu.language.function import where
 from tract_cpu.language.types import F32, F64, I32, I64, U32, U64, ElementType
 from tract_cpu.language.values import Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """How floats of a type are made: a sign, an exponent plus ``bias``, and ``digits`` bits behind the point.
 
