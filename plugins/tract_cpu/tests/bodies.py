@@ -31,7 +31,7 @@ def around(op: Scan, facts: Mapping[str, str]) -> TypedModel:
     return model
 
 
-def sums(axis: int = 0, chunk: int = 1, rank: int = 2, **flags: bool) -> Scan:
+def sums(axis: int = 0, chunk: int = 1, rank: int = 2, **flags: int) -> Scan:
     """state * weight + sum of the slice; gives all slices plus the state, the last state, and the last slice."""
     sizes = [str(abs(chunk)) if one == axis else f"N{one}" for one in range(rank)]
     ones = ["1" if one == axis else f"N{one}" for one in range(rank)]
@@ -50,7 +50,7 @@ def sums(axis: int = 0, chunk: int = 1, rank: int = 2, **flags: bool) -> Scan:
     return Scan(inner, (ScannedInput(axis, chunk), StateInput(), FullInput()), outputs, **flags)
 
 
-def picking(count: int = 4) -> TypedModel:
+def picking(count: int = 4, skip: int = 0) -> TypedModel:
     """state + table[places[t]]: the kernel in the body refuses places outside."""
     inner, (place, s, table) = body({"place": "1,i64", "s": "1,3,f32", "table": f"{count},3,f32"})
     row = wire_one(inner, "row", Gather(0), table, place)
@@ -60,6 +60,7 @@ def picking(count: int = 4) -> TypedModel:
         inner,
         (ScannedInput(0), StateInput(), FullInput()),
         (OutputMapping(state=True, full=FullOutput(0, 0), last=1),),
+        skip,
     )
     return around(op, {"places": "T,i64", "s": "1,3,f32", "table": f"{count},3,f32"})
 

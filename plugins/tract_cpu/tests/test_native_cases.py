@@ -38,7 +38,7 @@ AT_LEAST = {
     "recurrent": 8,
     "reshape": 6,
     "resize": 55,
-    "scan": 12,
+    "scan": 15,
     "scatter": 27,
     "slice": 11,
     "submodel": 3,

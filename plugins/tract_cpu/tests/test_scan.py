@@ -215,6 +215,40 @@ def test_a_state_of_other_sizes_is_refused_as_by_the_reference() -> None:
     same(*said)
 
 
+@pytest.mark.parametrize("flags", [{}, {"reset_every_turn": True}, {"external_state": True}], ids=str)
+@pytest.mark.parametrize("skip", [1, 4, 1 << 70])
+@pytest.mark.parametrize("chunk", [1, -2])
+def test_iterations_are_skipped_until_there_were_enough_in_all_turns(skip, flags, chunk) -> None:
+    """A state that is frozen counts on elsewhere."""
+    model = around(sums(0, chunk, skip=skip, **flags), {"x": "T,N,f32", "s": "1,N,f32", "w": "1,1,f32"})
+    native, reference = plan(model), TypedSimplePlan(model).spawn()
+    state = native.spawn()
+    for inputs in turns(2, 1, 0, 5, 3):
+        same(state.run(inputs), reference.run(inputs))
+        frozen, state = pickle.loads(pickle.dumps(state.freeze())), native.spawn()
+        state.thaw(frozen)
+
+
+def test_a_loop_without_a_state_skips_over_turns() -> None:
+    inner, (x,) = body({"x": "1,N,f32"})
+    inner.set_outputs([wire_one(inner, "tanh", Tanh(), x)])
+    op = Scan(inner, (ScannedInput(0),), (OutputMapping(full=FullOutput(0, 0), last=1),), skip=3)
+    model = around(op, {"x": "T,N,f32"})
+    state, reference = plan(model, 2).spawn(), TypedSimplePlan(model).spawn()
+    for piece in np.split(numbers(9, 3), [2, 3, 6]):
+        for found, wanted in zip(state.run([piece]), reference.run([piece]), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_what_a_body_refuses_does_no_harm_where_it_is_skipped() -> None:
+    model = picking(skip=2)
+    state, reference = plan(model).spawn(), TypedSimplePlan(model).spawn()
+    s, table = np.ones((1, 3), "f4"), numbers(4, 3)
+    for places in ([9], [-9, 1], [2, 1]):
+        inputs = [np.array(places, "i8"), s, table]
+        same(state.run(inputs), reference.run(inputs))
+
+
 # ---- refusals, observers, limits
 
 

@@ -57,8 +57,12 @@ class Memory:
 
     def frozen(self, node: int) -> FrozenScan:
         """What a loop keeps."""
-        begun = bool(self._begun[node])
-        return FrozenScan(0, tuple(tensor.copy() for tensor in self._tensors[node]) if begun else None, {})
+        loop = self._loops[node]
+        if not self._begun[node]:
+            return FrozenScan(0, None, {})
+        count, state = self._tensors[node][: loop.counts], self._tensors[node][loop.counts :]
+        position = int(count[0]) if count else 0
+        return FrozenScan(position, tuple(tensor.copy() for tensor in state) or None, {})
 
     def thaw(self, frozen: Mapping[int, Any]) -> dict[int, Any]:
         """Go back to a snapshot. Returns what in it is of other nodes."""
@@ -70,6 +74,9 @@ class Memory:
 
     def keep(self, node: int, frozen: FrozenScan) -> None:
         """Let a loop go on from what it kept."""
-        self._begun[node][...] = frozen.state is not None
-        if frozen.state is not None:
-            self._tensors[node] = [np.array(tensor, order="C") for tensor in frozen.state]
+        loop = self._loops[node]
+        count = [np.array(frozen.position)] if loop.counts else []
+        tensors = [*count, *(np.array(tensor, order="C") for tensor in frozen.state or ())]
+        self._begun[node][...] = begun = len(tensors) == len(loop.tensors)  # else there is no state yet
+        if begun:
+            self._tensors[node] = tensors

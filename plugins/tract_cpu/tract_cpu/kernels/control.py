@@ -213,6 +213,28 @@ class NumberPlan:
         target[0] = k.convert(loop[INDEX_NOW], self.element)
 
 
+@frozen
+class SkipPlan:
+    """Counts iterations, and says whether this one is to be skipped."""
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "skip"
+
+    def text(self) -> str:
+        """All that it says."""
+        return "skip"
+
+    def emit(self, k: Kernel) -> None:
+        """How many iterations there were, and where to say it; then how many are skipped, by whoever does task 0."""
+        count, skipped, skip = k.memory(INDEX), k.memory(BOOL), k.size()
+        with k.loop("task", k.end, k.begin):
+            position = count[0] + 1
+            count[0] = position
+            skipped[0] = position <= skip
+
+
 @contextmanager
 def _moves(k: Kernel, loop: Buffer) -> Generator[Buffer]:
     """For each address that moves, what the loop knows of it."""

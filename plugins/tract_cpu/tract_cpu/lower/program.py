@@ -160,12 +160,14 @@ class Kept:
     """What a loop keeps from turn to turn, in memory of the state. ``node``: the loop.
 
     ``first``: the number of a storage that holds one boolean, whether the memory behind has been written; the storages
-    that follow have these elements and shapes.
+    that follow have these elements and shapes. ``counts``: whether the first of them holds how many iterations there
+    were; all others are the state.
     """
 
     node: int
     first: int
     tensors: tuple[tuple[ElementType, tuple[Dim, ...]], ...]
+    counts: bool = False
 
 
 @frozen

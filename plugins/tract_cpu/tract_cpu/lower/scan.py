@@ -6,6 +6,7 @@ state lies in two places: an iteration reads it from one and writes it to the ot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +15,8 @@ from tract_core.dims import product
 from tract_core.errors import FactError
 from tract_core.ops.scan import FullOutput, Scan, ScannedInput, StateInput
 from tract_core.plugins.tables import Rows
-from tract_cpu.kernels.control import CONTROL, BranchPlan
-from tract_cpu.language.types import BOOL
+from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan, SkipPlan
+from tract_cpu.language.types import BOOL, INDEX, ElementType
 from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, inlined, repeat
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.places import Move, Part
@@ -23,6 +24,9 @@ from tract_cpu.lower.program import Kept, NativeStep, StepNumber
 from tract_cpu.lower.views import Kind, Storage, View
 
 ROWS = Rows()
+
+_ALL = (1 << 63) - 1
+"""More iterations than there ever are."""
 
 
 @ROWS.row(MOVES, Scan)
@@ -39,9 +43,8 @@ class _Scan:
         """Raises Unfit where the host has to run the loop."""
         facts = site.facts()
         self.op, self.site, self.lowering = op, site, site.lowering
-        self.keeps = bool(op.state_inputs) and not (op.reset_every_turn or op.external_state)
-        if op.skip:
-            raise Unfit("native loops do not skip iterations yet")
+        self.keeps_state = bool(op.state_inputs) and not (op.reset_every_turn or op.external_state)
+        self.keeps = self.keeps_state or (op.skip > 0 and not op.reset_every_turn)
         if self.keeps and site.lowering.is_body:
             raise Unfit("it keeps its state between turns, inside of a body")
         symbols = frozenset[str]().union(*(fact.shape.symbols() for fact in facts))
@@ -55,6 +58,7 @@ class _Scan:
         self.number = len(site.lowering.draft.loops)
         self.outputs = site.results()
         self.states = [self._pair(slot) for slot in op.state_inputs]
+        self.position = self._room(INDEX)
 
     def lower(self) -> None:
         """Add the steps. Raises Unfit."""
@@ -64,15 +68,20 @@ class _Scan:
         targets = self._targets()
         given = dict(zip(self.body.inputs, [self._seen(slot) for slot in range(len(self.inputs))], strict=True))
         begin_loop(lowering)
+        jump = self._skip() if op.skip else None
         add_body(self.site, 0, self.body, given, targets)
+        if jump is not None:
+            lowering.steps[jump] = NativeStep(JumpPlan(), (StepNumber(len(lowering.steps)),), CONTROL, (), ())
         repeat(lowering, self.number, self.count)
+        if kept and op.skip:
+            self.lowering.copy(self.position, kept.pop(0))
         for place, slot in enumerate(op.state_outputs):
             last, pair = op.outputs[slot].last, self.states[place]
             state = pair.part(0, self.count - self.count // 2 * 2, 1).shaped(pair.shape[1:])
             assert state is not None  # a part without gaps
             for target in [*kept[place : place + 1], *([] if last is None else [self.outputs[last]])]:
                 self.lowering.copy(state, target)
-        if kept:
+        if self.keeps:
             self.lowering.copy(self._constant(np.ones((), np.bool_)), self._begun())
         done(self.site, "loop", begin, self.inputs, [(self.body, self.count)])
 
@@ -93,26 +102,47 @@ class _Scan:
         return View.contiguous(self.lowering.part(part), element, pair.shape[1:])
 
     def _begin_with(self) -> list[View]:
-        """What the state is at first. Returns the memory where it is kept from turn to turn, if it is."""
-        lowering, kept = self.lowering, list[View]()
-        if self.keeps:
-            number = lowering.kept_so_far()
-            tensors = tuple((pair.element, pair.shape[1:]) for pair in self.states)
-            lowering.draft.kept.append(Kept(self.site.node.node, number, tensors))
-            for place, (element, shape) in enumerate(tensors, start=number + 1):
-                kept.append(View.contiguous(Storage(Kind.KEPT, place), element, shape))
-            behind = StepNumber(len(lowering.steps) + 1 + len(kept))
-            lowering.steps.append(NativeStep(BranchPlan(jumps=True), (self._begun().address, behind), CONTROL, (), ()))
+        """How many iterations there were, and the state, at first. Returns where they are kept, as far as they are."""
+        zero = self._constant(np.zeros((), np.int64))
+        held = [(zero, self.position, self.keeps)] if self.op.skip else []
         for place, slot in enumerate(self.op.state_inputs):
             source = self._in_full(slot)
-            if kept:
-                self.lowering.copy(source, kept[place])
-        for place, slot in enumerate(self.op.state_inputs):
-            source = kept[place] if kept else self._in_full(slot)
             pair = self.states[place].part(0, 0, 1).shaped(source.shape)
             assert pair is not None  # a part without gaps
-            self.lowering.copy(source, pair)
+            held.append((source, pair, self.keeps_state))
+        kept = self._kept([source for source, _, keeps in held if keeps])
+        memory = iter(kept)
+        for source, place, keeps in held:
+            self.lowering.copy(next(memory) if keeps else source, place)
         return kept
+
+    def _kept(self, sources: Sequence[View]) -> list[View]:
+        """Memory that stays from turn to turn, which the first turn fills."""
+        lowering = self.lowering
+        if not sources:
+            return []
+        number = lowering.kept_so_far()
+        tensors = tuple((one.element, one.shape) for one in sources)
+        lowering.draft.kept.append(Kept(self.site.node.node, number, tensors, counts=self.op.skip > 0))
+        storages = [Storage(Kind.KEPT, place) for place in range(number + 1, number + 1 + len(tensors))]
+        kept = [View.contiguous(storage, *one) for storage, one in zip(storages, tensors, strict=True)]
+        behind = StepNumber(len(lowering.steps) + 1 + len(kept))
+        lowering.steps.append(NativeStep(BranchPlan(jumps=True), (self._begun().address, behind), CONTROL, (), ()))
+        for source, place in zip(sources, kept, strict=True):
+            lowering.copy(source, place)
+        return kept
+
+    def _skip(self) -> int:
+        """An iteration that is skipped leaves the state alone. Returns where the jump over its body has to stand."""
+        steps, skipped = self.lowering.steps, self._room(BOOL)
+        arguments = (self.position.address, skipped.address, min(self.op.skip, _ALL))
+        steps.append(NativeStep(SkipPlan(), arguments, 1, (), (self.position.storage, skipped.storage)))
+        body = StepNumber(len(steps) + 2 + len(self.states))
+        steps.append(NativeStep(BranchPlan(jumps=False), (skipped.address, body), CONTROL, (), ()))
+        for pair in self.states:
+            self.lowering.copy(self._place(pair, 0), self._place(pair, 1))
+        steps.append(NativeStep(JumpPlan(), (), CONTROL, (), ()))
+        return len(steps) - 1
 
     def _begun(self) -> View:
         """Whether the state was kept by a turn before."""
@@ -166,10 +196,12 @@ class _Scan:
             if slot in states:
                 found.append(Target(outlet, states[slot]))
             if mapping.full is not None:
+                if self.op.skip:
+                    self._clear(self.outputs[mapping.full.slot])
                 found.append(Target(outlet, self._joined(mapping.full)))
             if mapping.last is not None and slot not in states:
                 found.append(Target(outlet, self.outputs[mapping.last]))
-                if not (isinstance(self.count, int) and self.count):
+                if self.op.skip or not (isinstance(self.count, int) and self.count):
                     self._clear(self.outputs[mapping.last])
         return found
 
@@ -181,6 +213,10 @@ class _Scan:
         """Fill with zeros."""
         zero = self._constant(np.zeros((), f"u{target.element.bytes}"))
         self.lowering.copy(zero.stretched(target.shape), target.as_bits())
+
+    def _room(self, element: ElementType) -> View:
+        """Memory for one number."""
+        return View.contiguous(self.lowering.room(element.bytes), element, ())
 
     def _constant(self, array: np.ndarray) -> View:
         found = self.lowering.constant(array)
