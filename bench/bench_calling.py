@@ -1,6 +1,7 @@
 """What calling a model costs around a plan that does nothing: ``python bench/bench_calling.py [CHECKOUT]``
 
-Prints microseconds of CPU time per call of `State.run` and `Runnable.run`, for one NumPy input and one output.
+Prints microseconds of CPU time per call of `State.run` and `Runnable.run`, for one NumPy input and one output, and what
+the runtime `cpu` takes to add two numbers, with new outputs and with arrays that are given.
 ``CHECKOUT``: the folder of another version, whose figures stand beside, with the ratio. Versions take turns, in short
 rounds, each in a process of its own; medians of all rounds are printed, those of the ratios too. *With every check* is
 a plan that also does what every runtime must do before it computes: it compares types and shapes, binds one symbol, and
@@ -25,7 +26,8 @@ SHAPE = (2, 64)
 
 HERE = Path(__file__).resolve().parents[1]
 BOUND = "types, shapes, one symbol bound"
-CASES = ("State.run", "Runnable.run", "State.run, with every check", BOUND, "of which: binding")
+ADDED, FILLED = "two numbers added on cpu", "the same, with out"
+CASES = ("State.run", "Runnable.run", "State.run, with every check", BOUND, "of which: binding", ADDED, FILLED)
 
 
 class NullState:
@@ -85,7 +87,7 @@ def cases() -> dict[str, Callable[[], Any]]:
     x, y = np.ones(SHAPE, np.float32), np.zeros(SHAPE, np.float32)
 
     runnable = Runnable(model, NullPlan(y), runtime)
-    found = {
+    found = _two_numbers() | {
         "State.run": _calling(runnable.spawn_state(), x),
         "Runnable.run": _calling(runnable, x),
     }
@@ -107,6 +109,25 @@ def cases() -> dict[str, Callable[[], Any]]:
         state = Runnable(model, plan, runtime).spawn_state()
         found["State.run, with every check"] = _calling(state, x)
     return found
+
+
+def _two_numbers() -> dict[str, Callable[[], Any]]:
+    """What the runtime `cpu` does with the smallest model."""
+    import numpy as np
+
+    import tract_core as tract
+    from tract_core.data import DatumType
+    from tract_core.model.fact import TypedFact
+    from tract_core.model.typed import TypedModel
+    from tract_core.ops.binary import Add
+
+    model = TypedModel()
+    inputs = [model.add_source(name, TypedFact.of(DatumType.F32, ())) for name in ("a", "b")]
+    model.set_outputs(model.wire_node("y", Add(), inputs))
+    run = tract.runtime_for_name("cpu", threads=1).prepare(tract.Model(model)).run
+    given, filled = [np.array(1, np.float32), np.array(2, np.float32)], [np.zeros((), np.float32)]
+    assert run(given)[0].item() == run(given, out=filled)[0] == 3
+    return {ADDED: lambda: run(given), FILLED: lambda: run(given, out=filled)}
 
 
 def _calling(called: Any, x: Any) -> Any:
