@@ -6,12 +6,12 @@ once, for all sizes; how large the slots are is computed when the symbols get th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tract_core.dims import Dim, is_symbolic
 from tract_core.frozen import frozen
-from tract_cpu.lower.program import HostStep, NativeStep, Program, ReadStep, Step
-from tract_cpu.lower.views import Address, Kind, Storage
+from tract_cpu.lower.program import Program, touched
+from tract_cpu.lower.views import Kind
 
 
 @frozen
@@ -83,12 +83,3 @@ def _lives(program: Program) -> dict[int, tuple[int, int]]:
             if first <= loop.last and last >= loop.first and not (loop.first <= first and last <= loop.last):
                 lives[number] = (min(first, loop.first), max(last, loop.last))
     return lives
-
-
-def touched(step: Step) -> Iterator[Storage]:
-    """The storages that a step reads or writes."""
-    if isinstance(step, NativeStep):
-        yield from (one.storage for one in step.arguments if isinstance(one, Address))
-    elif isinstance(step, HostStep | ReadStep):
-        yield from (one.storage for one in step.inputs if one is not None)
-    yield from step.results

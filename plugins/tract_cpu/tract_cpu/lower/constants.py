@@ -8,15 +8,15 @@ once they were packed.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from tract_core.plugins.keys import Array
-from tract_cpu.lower.program import HostStep, NativeStep, Step
-from tract_cpu.lower.views import Address, Kind
+from tract_cpu.lower.program import Step, ViewStep, touched
+from tract_cpu.lower.views import Kind
 from tract_cpu.native.pool import threads_here
 
 MOST_THREADS = 4
@@ -44,7 +44,8 @@ class Makers:
     def finished(self, constants: Sequence[Array | Future[Array]], steps: Sequence[Step]) -> tuple[Array, ...]:
         """All of the constants of a program. Those that its steps read have no gaps and are aligned."""
         found = list(constants)
-        for number in {number for step in steps for number in _constants_of(step)}:
+        reading = (step for step in steps if not isinstance(step, ViewStep))
+        for number in {one.number for step in reading for one in touched(step) if one.kind is Kind.CONSTANT}:
             one = found[number]
             if not isinstance(one, Future) and not (one.flags.c_contiguous and one.flags.aligned):
                 found[number] = self.start(lambda array: np.require(array, requirements=["C", "A"]), one)
@@ -69,12 +70,3 @@ def let_go(array: Array) -> None:
     first, last = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE, last // mmap.PAGESIZE * mmap.PAGESIZE
     if last > first:
         whole.madvise(mmap.MADV_DONTNEED, first, last - first)
-
-
-def _constants_of(step: Step) -> Iterator[int]:
-    """The numbers of the constants that a step reads."""
-    if isinstance(step, NativeStep):
-        storages = [one.storage for one in step.arguments if isinstance(one, Address)]
-    else:
-        storages = [one.storage for one in step.inputs if one is not None] if isinstance(step, HostStep) else []
-    return (one.number for one in storages if one.kind is Kind.CONSTANT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar, Final
 
@@ -107,6 +107,15 @@ class ReadStep:
 
 
 Step = NativeStep | HostStep | ViewStep | ReadStep
+
+
+def touched(step: Step) -> Iterator[Storage]:
+    """The storages that a step reads or writes."""
+    if isinstance(step, NativeStep):
+        yield from (one.storage for one in step.arguments if isinstance(one, Address))
+    elif isinstance(step, HostStep | ReadStep):
+        yield from (one.storage for one in step.inputs if one is not None)
+    yield from step.results
 
 
 @frozen
