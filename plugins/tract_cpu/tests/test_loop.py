@@ -106,6 +106,35 @@ def test_loops_without_an_end_are_refused_as_by_the_reference() -> None:
     same(state.run([np.array(1 << 40), np.array(False), np.ones(3, "f4")]), [np.ones(3, "f4")])
 
 
+def test_values_of_the_last_iteration_alone() -> None:
+    """The value that the body gives has another rank than at first: without iterations, the loop is refused."""
+    model = TypedModel()
+    facts = {"limit": "i64", "begin": "bool", "a": "N,f32", "seen": "f32"}
+    limit, begin, *start = (model.add_source(n, parse_typed_fact(fact, model.symbols)) for n, fact in facts.items())
+
+    def make(carried):
+        inner, (_, a, _) = body({"number": "i64", "a": "N,f32", "seen": str(carried[1])})
+        total = wire_one(inner, "total", Reduce((0,), Reducer.SUM), a)
+        goes_on = wire_one(inner, "goes_on", Lt(), total, inner.add_const("end", np.full(1, 99, "f4")))
+        twice = wire_one(inner, "twice", Add(), a, a)
+        inner.set_outputs([wire_one(inner, "single", RmAxis(0), goes_on), twice, a, twice])
+        return inner, []
+
+    found = wire_loop(model, "loop", limit, begin, start, make_body=make, untaken={1})
+    model.set_outputs([one for one in found if one is not None])
+    state, reference = plan(model).spawn(), TypedSimplePlan(model).spawn()
+    for times in (1, 3, 90):
+        given = [np.array(times), np.array(True), np.ones(3, "f4"), np.array(0, "f4")]
+        same(state.run(given), reference.run(given))
+    said = []
+    for one in (state, reference):
+        for nothing in ([np.array(0), np.array(True)], [np.array(4), np.array(False)]):
+            with pytest.raises(RunError, match="the loop makes no iteration") as caught:
+                one.run([*nothing, np.ones(3, "f4"), np.array(0, "f4")])
+            said.append(str(caught.value))
+    assert len(set(said)) == 1
+
+
 def test_values_that_grow_are_left_to_the_host() -> None:
     model = TypedModel()
     limit, begin = model.add_const("limit", np.array(3)), model.add_const("begin", np.array(True))

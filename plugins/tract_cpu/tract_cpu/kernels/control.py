@@ -148,9 +148,13 @@ class JumpPlan:
 
 @frozen
 class CountPlan:
-    """Tells a loop how many iterations it has. ``limit``: the type of their number; ``most``: how many there may be."""
+    """Tells a loop how many iterations it has. ``limit``: the type of their number.
+
+    ``least``, ``most``: how many there have to be, and how many there may be.
+    """
 
     limit: ElementType
+    least: int
     most: int
 
     @property
@@ -160,15 +164,15 @@ class CountPlan:
 
     def text(self) -> str:
         """All that it says."""
-        return f"count {self.limit.name} {self.most}"
+        return f"count {self.limit.name} {self.least} {self.most}"
 
     def emit(self, k: Kernel) -> None:
-        """Where to say that there are too many; the number, a boolean without which there are none, and the loop."""
+        """Where to say that the number does not fit; it, a boolean without which there are none, and the loop."""
         status, limit, begins, loop = k.memory(INDEX), k.memory(self.limit), k.memory(BOOL), k.memory(INDEX)
         number = k.convert(limit[0], INDEX)
         count = k.select(begins[0] & (number > 0), number, k.index(0))
         loop[COUNT] = count
-        with k.when(count > self.most):
+        with k.when((count > self.most) | (count < self.least)):
             status[0] = k.index(1)
 
 

@@ -1,7 +1,8 @@
 """Loops that end when a condition says so, as steps that are done again and again.
 
 What iterations hand on lies where the loop gives it at the end. An iteration writes it elsewhere, as it may still read
-what was handed to it, and it is copied when the iteration is done.
+what was handed to it, and it is copied when the iteration is done. Values of which only those of the last iteration
+count are written to one place by all of them; a loop that makes no iteration is refused then.
 """
 
 from __future__ import annotations
@@ -41,8 +42,6 @@ class _Loop:
             self.body = body_with(op.body, op.sizes(site.facts()))
         except FactError as error:
             raise Unfit(f"sizes do not fit: {error.problem}") from None
-        if op.last:
-            raise Unfit("its first iteration is given something else than those that follow")
         if len(self.body.conditions):
             raise Unfit("its body wants something of sizes, which only counts where an iteration runs")
         given, outlets = self.lowering.given, [*self.body.inputs, *self.body.outputs]
@@ -62,13 +61,15 @@ class _Loop:
         first = len(lowering.steps) + 1
         most = MAX_ITERATIONS if never_ends(op.body) else _NO_LIMIT
         arguments = (STATUS, limit.address, begins.address, ArgumentPlace(first, 0))
-        lowering.steps.append(NativeStep(CountPlan(limit.element, most), arguments, 1, (), ()))
+        lowering.steps.append(NativeStep(CountPlan(limit.element, min(op.last, 1), most), arguments, 1, (), ()))
         begin_loop(lowering)
         condition, number = self._room(BOOL, ()), self._number(first)
         later = [self._room(view.element, view.shape) for view in carried]
         targets = [] if never_ends(op.body) else [Target(body.outputs[0], condition)]
-        targets += [Target(outlet, view) for outlet, view in zip(body.outputs[1:], later, strict=False)]
-        collected = zip(body.outputs[1 + op.carried :], self.outputs[op.carried :], strict=True)
+        last = self.outputs[op.carried : op.carried + op.last]
+        targets += [Target(outlet, view) for outlet, view in zip(body.outputs[1:], [*later, *last], strict=False)]
+        held = op.carried + op.last
+        collected = zip(body.outputs[1 + held :], self.outputs[held:], strict=True)
         targets += [Target(outlet, self._slice(whole)) for outlet, whole in collected]
         given = dict(zip(body.inputs, [number, *carried, *self.inputs[2 + op.carried :]], strict=True))
         add_body(self.site, 0, body, given, targets)
