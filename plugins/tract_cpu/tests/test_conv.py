@@ -317,6 +317,14 @@ def test_input_channels_may_be_symbolic(isa: Isa, group: int) -> None:
     same(plan.spawn().run([x, weights, bias])[0], wanted, weights[0].size)
 
 
+@pytest.mark.parametrize("shape", [SHAPES[9], SHAPES[11], SHAPES[12]], ids=str)
+def test_symbolic_channels_of_groups_whose_weights_are_known_are_all_read(isa: Isa, shape: Shape) -> None:
+    x, weights, bias = arrays(shape, "f4")
+    plan = CpuPlan(wired(shape, weights, bias, "N,C,H,W,f32"), isa)
+    wanted = reference(shape.op, x.astype("f8"), weights.astype("f8"), bias.astype("f8"))
+    same(plan.spawn().run([x])[0], wanted, weights[0].size)
+
+
 @pytest.mark.parametrize("shape", [SHAPES[3], SHAPES[9], SHAPES[11]], ids=str)
 def test_narrow_integers_of_two_types_are_summed_in_i32(isa: Isa, shape: Shape) -> None:
     rng = np.random.default_rng(0)

@@ -209,6 +209,8 @@ def source_of(op: Convolution, site: Site, axis: int, block: int, apart: Dim) ->
     if ends is None:
         return None
     channels = fact.shape[axis]
+    if not isinstance(channels, int) and op.group > 1 and apart == 0:
+        return None  # groups are parts of blocks, or blocks, and of how many channels these are has to be known
     border = tuple(ends[one - start] if start <= one < start + len(ends) else (0, 0) for one in range(fact.rank))
     if isinstance(channels, int) and apart == 0 and (channels >= block or op.group > 1 or not lowering.is_plain(data)):
         view = to_blocks(lowering, data, Form(axis, channels, block), (*border, (0, 0)))
