@@ -15,6 +15,7 @@ AT_LEAST = {
     "binary": 136,
     "broadcast": 8,
     "broadcast_dyn": 4,
+    "cast": 33,
     "check": 4,
     "concat": 10,
     "conv": 36,
@@ -33,21 +34,21 @@ AT_LEAST = {
     "one_hot": 8,
     "pad": 18,
     "pool": 28,
-    "quantize": 29,
+    "quantize": 37,
     "range": 14,
     "recurrent": 8,
     "reshape": 6,
     "resize": 55,
     "scan": 15,
-    "scatter": 27,
+    "scatter": 30,
     "slice": 11,
     "submodel": 3,
     "tile": 9,
     "topk": 16,
     "trilu": 14,
 }
-"""What is missing are texts, complex numbers, integers of four bits, operators of which only the result tells its
-size, scales of blocks, sums of half floats, and convolutions into a symbolic number of channels.
+"""What is missing are texts, complex numbers, operators of which only the result tells its size, and convolutions into
+a symbolic number of channels.
 """
 
 

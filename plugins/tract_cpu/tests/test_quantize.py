@@ -11,8 +11,12 @@ from tract_core.data import Constant, DatumType
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops import quantize as core
+from tract_core.ops.axis import MoveAxis
+from tract_core.ops.binary import Mul
 from tract_core.ops.quantize import LookupTable, OffsetI8asU8, OffsetU8asI8, QScale, Scale, Ties, offset, q_scale
 from tract_core.ops.quantize import scale as scaled
+from tract_core.ops.wiring import wire_one
+from tract_core.runtime.reference import ReferenceRuntime
 
 BYTES = np.arange(256, dtype=np.uint8)
 
@@ -108,3 +112,35 @@ def test_every_byte_is_looked_up_in_a_table(isa, kind, entries) -> None:
         given = BYTES.reshape(-1, 2)[:count]
         (found,) = plan.spawn().run([given.view(kind.replace("8", "1"))])
         np.testing.assert_array_equal(found, entries[given], strict=True)
+
+
+def in_blocks(fact: str, axis: int, kind: str) -> TypedModel:
+    """From a turned tensor in blocks of three to floats, times others, and back; gives the floats too."""
+    sizes, to, model = fact.split(","), DatumType.parse(kind), TypedModel()
+    blocks = ",".join(f"({size}+2)/3" if place == axis else size for place, size in enumerate(sizes))
+    facts = [f"{sizes[1]},{sizes[0]},{kind}", f"{blocks},f32", f"{blocks},{kind}", f"{fact},f32"]
+    x, scale, zero, factor = (
+        model.add_source(f"x{slot}", parse_typed_fact(one, model.symbols)) for slot, one in enumerate(facts)
+    )
+    x = wire_one(model, "turned", MoveAxis(0, 1), x)
+    wide = wire_one(model, "wide", core.DequantizeLinear(DatumType.F32, axis, 3), x, scale, zero)
+    product = wire_one(model, "product", Mul(), wide, factor)
+    narrow = wire_one(model, "narrow", core.QuantizeLinear(to, axis, 3), product, scale, zero)
+    model.set_outputs([product, narrow])
+    return model
+
+
+@pytest.mark.parametrize(("axis", "kind"), [(0, "i4"), (1, "f8e4m3fn")])
+def test_blocks_of_one_scale_are_native_with_what_comes_behind(isa, axis, kind) -> None:
+    """Of sizes that the blocks do not divide too, known or not."""
+    dtype, rng = DatumType.parse(kind).numpy, np.random.default_rng(0)
+    for fact, shapes in ("A,B", [(7, 20), (6, 1), (0, 2), (9, 3)]), ("7,20", [(7, 20)]), ("6,3", [(6, 3)]):
+        model = in_blocks(fact, axis, kind)
+        plan, reference = CpuPlan(model, isa), ReferenceRuntime().prepare(model)
+        assert {one.how for one in plan.explain().placements} == {"view", "map"}
+        for shape in shapes:
+            parts = [-(-size // 3) if place == axis else size for place, size in enumerate(shape)]
+            arrays = [rng.integers(0, 8, shape[::-1]).astype(dtype), rng.uniform(0.1, 2, parts).astype("f4")]
+            arrays += [rng.integers(0, 8, parts).astype(dtype), rng.standard_normal(shape).astype("f4")]
+            for found, wanted in zip(plan.spawn().run(arrays), reference.spawn().run(arrays), strict=True):
+                np.testing.assert_array_equal(found, wanted)

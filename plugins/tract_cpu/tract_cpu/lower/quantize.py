@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -21,26 +22,59 @@ ROWS = Rows()
 _WIDEST: Final = 32
 """Bits of the widest integers that f64 holds exactly, with room for a zero point."""
 
+_PARAMETERS: Final = {1, 2}
+"""Which inputs are scale and zero point."""
+
 
 @ROWS.row(MOVES, QuantizeLinear, DequantizeLinear)
 def lower_linear(op: QuantizeLinear | DequantizeLinear, site: Site) -> str | None:
-    """The chain that begins with the operator."""
-    if op.block:
-        return "native code knows no blocks of one scale"
+    """The chain that begins with the operator; where blocks have one scale, for whole blocks, then for what is left."""
     views, result = site.inputs(), site.result()
-    facts = site.facts()
     if views is None or result is None:
         return "native code does not know these types"
     if any(one.kind in "iu" and one.bits > _WIDEST for one in (views[0].element, views[2].element, result)):
         return "native code quantises to integers of up to 32 bits"
-    shape = tuple(facts[0].shape)
-    operands = (views[0], *(_along(view, op.axis, shape) for view in views[1:]))
+    shape, in_blocks = tuple(site.facts()[0].shape), bool(op.block and views[1].shape)
+    operands = (views[0], *(view if in_blocks else _along(view, op.axis, shape) for view in views[1:]))
     kinds = tuple(view.element for view in operands)
     step = Apply(op, (0, 1, 2), result, quantize if isinstance(op, QuantizeLinear) else dequantize)
     chain = extended(site.lowering, Chain(Expression(kinds, (step,)), operands, site.outlet, (site.node.node,)))
-    target = site.lowering.new(chain.outlet)
-    site.add(map_step(chain.expression, chain.operands, target, site.isa, chain.nodes))
+    tensors = (*chain.operands, site.lowering.new(chain.outlet))
+    parts = list(_parts(tensors, op.axis, op.block)) if in_blocks else [tensors]
+    steps = [map_step(chain.expression, part[:-1], part[-1], site.isa, ()) for part in parts]
+    site.lowering.steps += steps[:-1]
+    site.add(replace(steps[-1], nodes=chain.nodes))
     return None
+
+
+def _parts(tensors: Sequence[View], axis: int, block: int) -> Iterator[tuple[View, ...]]:
+    """Tensors of which the second and the third have one position of an axis for every block of the others.
+
+    Blocks and the positions in them are two axes: of all blocks that are whole, then of what is left.
+    """
+    size = tensors[-1].shape[axis]
+    whole, rest = size // block, size % block
+    for first, count, length in [(0, whole, block), (whole, 1, rest)][: 1 if rest == 0 else 2]:
+        yield tuple(
+            _split(view.part(axis, first, count), axis, length, 0)
+            if slot in _PARAMETERS
+            else _split(view.part(axis, first * block, count), axis, length, block)
+            for slot, view in enumerate(tensors)
+        )
+
+
+def _split(view: View, axis: int, length: Dim, apart: int) -> View:
+    """Every position of an axis is the first of so many, which the next axis has.
+
+    The next position is so many ``apart`` in the tensor, 0 where all of them are the same one.
+    """
+    stride = view.strides[axis]
+    strides = (stride * apart, stride) if apart else (stride, 0)
+    return replace(
+        view,
+        shape=(*view.shape[: axis + 1], length, *view.shape[axis + 1 :]),
+        strides=(*view.strides[:axis], *strides, *view.strides[axis + 1 :]),
+    )
 
 
 @ROWS.row(MOVES, LookupTable)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from tract_core.dims import product
+from tract_core.frozen import frozen
 from tract_core.ops.scatter import ScatterElements, ScatterNd
 from tract_core.plugins.tables import Rows
 from tract_cpu.language.types import ElementType
@@ -50,7 +51,7 @@ def lower_scatter_nd(op: ScatterNd, site: Site) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Written:
     """Where writes go: to the result; narrow floats that are combined, to numbers in f32, which are rounded once."""
 
