@@ -117,7 +117,7 @@ def test_values_of_the_last_iteration_alone() -> None:
         total = wire_one(inner, "total", Reduce((0,), Reducer.SUM), a)
         goes_on = wire_one(inner, "goes_on", Lt(), total, inner.add_const("end", np.full(1, 99, "f4")))
         twice = wire_one(inner, "twice", Add(), a, a)
-        inner.set_outputs([wire_one(inner, "single", RmAxis(0), goes_on), twice, a, twice])
+        inner.set_outputs([wire_one(inner, "single", RmAxis(0), goes_on), twice, a])
         return inner, []
 
     found = wire_loop(model, "loop", limit, begin, start, make_body=make, untaken={1})
