@@ -35,6 +35,7 @@ GROUPS: Final = {
         *("i2", "i4", "u2", "u4", "f4e2m1fn"),
         *("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0fnu"),
     ),
+    "complex": ("complex_f32", "complex_f64"),
 }
 TYPES: Final = tuple(name for names in GROUPS.values() for name in names)
 _TYPE: Final = re.compile(rf"\b({'|'.join(TYPES)})\b")
@@ -126,7 +127,7 @@ def _types(native: Native) -> Iterator[str]:
         f"""Kernels are made for {_names(isa.name for isa in ISAS)}. They compute the same operators. Floats narrower
         than f32 are computed in f32. Floats of eight bits
         and less, and integers narrower than a byte, which this page calls narrow types, are only moved and
-        converted."""
+        converted; so are complex numbers."""
     )
     everywhere = set().union(*native.values())
     unknown = [kind.short for kind in DatumType if kind.short not in everywhere]

@@ -101,8 +101,9 @@ def _pairs(op: TypedOp, x: TypedFact, axis: int) -> TypedFact:
 
 
 def _to_complex(x: Array) -> Array:
-    real = x.astype(wide(x.dtype), copy=False)
-    return np.add(real[..., 0], np.multiply(1j, real[..., 1]))
+    """The same bits: to multiply by 1j would make infinite parts, and -0.0, something else."""
+    real = np.ascontiguousarray(x, wide(x.dtype))
+    return real.view(np.result_type(real, np.complex64))[..., 0]
 
 
 def _to_pairs(x: Array, dtype: np.dtype[np.generic]) -> Array:

@@ -15,6 +15,7 @@ _LOWERED: Final = (
     "axis",
     "axis_dyn",
     "broadcast",
+    "cast",
     "check",
     "concat",
     "const",

@@ -85,3 +85,12 @@ def test_stft_agrees_with_onnx(run_op: Callable[..., Any], run_onnx: Callable[..
     pairs = np.concatenate([signal, np.zeros_like(signal)], axis=-1)
     (found,) = run_op(Stft(1, 8, 3, Constant(weights) if window else None), [pairs])
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_complex_numbers_have_the_bits_of_their_parts(dtype: str) -> None:
+    ends = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.5]
+    pairs = np.array([[a, b] for a in ends for b in ends], dtype)
+    found = fft.inner_dim_to_complex(InnerDimToComplex(), pairs)
+    assert found.tobytes() == pairs.tobytes()
+    assert fft.complex_to_inner_dim(ComplexToInnerDim(), found).tobytes() == pairs.tobytes()

@@ -27,7 +27,7 @@ from tract_core.ops.binary import (
 )
 from tract_core.ops.iff import Iff
 from tract_core.plugins.tables import Rows
-from tract_cpu.kernels.expressions import CARRIED, elements
+from tract_cpu.kernels.expressions import CARRIED, COMPLEX, elements
 from tract_cpu.language.function import where
 from tract_cpu.language.values import Value
 
@@ -161,7 +161,7 @@ def greater_or_equal(op: Ge, a: Value, b: Value) -> Value:
     return a >= b
 
 
-@elements(ROWS, "fiub" + CARRIED, Iff)
+@elements(ROWS, "fiub" + CARRIED + COMPLEX, Iff)
 def iff(op: Iff, condition: Value, if_true: Value, if_false: Value) -> Value:
     """if_true where the condition holds, else if_false"""
     return where(condition, if_true, if_false)

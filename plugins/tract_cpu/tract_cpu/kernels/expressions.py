@@ -21,6 +21,8 @@ from tract_cpu.native.origins import origin_of
 
 CARRIED: Final = "n"
 """Stands for types whose elements are only moved and converted."""
+COMPLEX: Final = "c"
+"""Stands for complex numbers, which an operator on elements only moves."""
 QUANTIZED: Final = "q"
 """Stands for integers that mean other numbers: the operator knows what it does with what is stored."""
 
@@ -122,10 +124,21 @@ def rounded(value: Value, type_: ElementType) -> Value:
     return value.function.convert(value.function.convert(value, type_), type_.computed)
 
 
-def element_of(registry: Registry, op: TypedOp, operands: Sequence[ElementType]) -> Element | None:
-    """How native code computes one element of an operator on operands of these types, where it can."""
+def marker_of(element: ElementType) -> str:
+    """What stands for a type among the kinds of `Element`."""
+    return CARRIED if element.is_carried and element.kind != COMPLEX else element.kind
+
+
+def element_of(
+    registry: Registry, op: TypedOp, operands: Sequence[ElementType], result: ElementType | None = None
+) -> Element | None:
+    """How native code computes one element of an operator on operands of these types, where it can.
+
+    ``result``: the type of what comes out, which need not be given where that is no complex number.
+    """
     found = registry[ELEMENTS].find(type(op))
-    kinds = {CARRIED if one.is_carried else one.kind for one in operands}
+    types = [*operands] if result is None or result.kind != COMPLEX else [*operands, result]
+    kinds = {marker_of(one) for one in types}
     return found if found is not None and kinds <= set(found.kinds) else None
 
 

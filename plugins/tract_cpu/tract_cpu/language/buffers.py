@@ -34,7 +34,7 @@ class Buffer:
         builder, stored = self.function.builder, self._stored
         address, kind = self.address(place), ir_type(stored, lanes)
         if mask is None:
-            found = builder.load(address, align=self.element.bytes, typ=kind)
+            found = builder.load(address, align=self.element.alignment, typ=kind)
         else:
             nothing = Value(self.function, ir.Constant(kind, None), stored, lanes)
             found = self._masked("load", mangled(nothing), kind, [address, self._alignment, mask.ir, nothing.ir])
@@ -62,7 +62,7 @@ class Buffer:
         stored = to_memory(value, self.element)
         address = self.address(place)
         if mask is None:
-            self.function.builder.store(stored.ir, address, align=self.element.bytes)
+            self.function.builder.store(stored.ir, address, align=self.element.alignment)
         else:
             arguments = [stored.ir, address, self._alignment, mask.ir]
             self._masked("store", mangled(stored), ir.VoidType(), arguments)
@@ -100,7 +100,7 @@ class Buffer:
 
     @property
     def _alignment(self) -> Any:
-        return ir.Constant(ir.IntType(32), self.element.bytes)
+        return ir.Constant(ir.IntType(32), self.element.alignment)
 
     def _masked(self, what: str, vector: str, result: Any, arguments: list[Any]) -> Any:
         callee = self.function.declared(f"llvm.masked.{what}.{vector}.p0", result, [one.type for one in arguments])

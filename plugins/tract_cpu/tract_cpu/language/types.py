@@ -12,7 +12,10 @@ from tract_cpu.llvm import ir
 
 @frozen
 class ElementType:
-    """A type of elements in memory. ``kind``: ``f`` float, ``i`` signed, ``u`` unsigned integer, ``b`` boolean."""
+    """A type of elements in memory.
+
+    ``kind``: ``f`` float, ``i`` signed, ``u`` unsigned integer, ``b`` boolean, ``c`` complex.
+    """
 
     name: str
     kind: str
@@ -24,20 +27,25 @@ class ElementType:
         return (self.bits + 7) // 8
 
     @property
+    def alignment(self) -> int:
+        """Bytes at multiples of which such elements surely begin: NumPy's arrays promise no more than 8."""
+        return min(self.bytes, 8)
+
+    @property
     def computed(self) -> ElementType:
         """The type in which kernels compute with such elements: itself; f32 for narrow floats, a byte for integers."""
         if self.kind == "f" and self.bits < 32:
             return F32
-        return bits_of(self, self.kind) if self.is_carried else self
+        return bits_of(self, self.kind) if self.kind in "iu" and self.bits < 8 else self
 
     @property
     def is_carried(self) -> bool:
         """Whether such elements are only there to be moved and converted: no operator computes with them."""
-        return self.kind != "b" and self.bits < (16 if self.kind == "f" else 8)
+        return self.kind == "c" or (self.kind != "b" and self.bits < (16 if self.kind == "f" else 8))
 
 
 BOOL: Final = ElementType("bool", "b", 1)
-U8, U16, U32, U64 = (ElementType(f"u{bits}", "u", bits) for bits in (8, 16, 32, 64))
+U8, U16, U32, U64, U128 = (ElementType(f"u{bits}", "u", bits) for bits in (8, 16, 32, 64, 128))
 I8, I16, I32, I64 = (ElementType(f"i{bits}", "i", bits) for bits in (8, 16, 32, 64))
 F16: Final = ElementType("f16", "f", 16)
 BF16: Final = ElementType("bf16", "f", 16)
@@ -49,6 +57,8 @@ F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU = (
 F4E2M1FN: Final = ElementType("f4e2m1fn", "f", 4)
 U2, U4, I2, I4 = (ElementType(f"{kind}{bits}", kind, bits) for kind in "ui" for bits in (2, 4))
 """Integers that are the lowest bits of a byte."""
+COMPLEX_F32: Final = ElementType("complex_f32", "c", 64)
+COMPLEX_F64: Final = ElementType("complex_f64", "c", 128)
 INDEX: Final = I64
 """Sizes, strides and positions."""
 
@@ -61,10 +71,20 @@ def bits_of(element: ElementType, kind: str = "u") -> ElementType:
 _BY_NAME: Final = {
     one.name: one
     for one in (
-        *(BOOL, U2, U4, U8, U16, U32, U64, I2, I4, I8, I16, I32, I64, F16, BF16, F32, F64),
-        *(F4E2M1FN, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU),
+        *(BOOL, U2, U4, U8, U16, U32, U64, U128, I2, I4, I8, I16, I32, I64, F16, BF16, F32, F64),
+        *(F4E2M1FN, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU, COMPLEX_F32, COMPLEX_F64),
     )
 }
+
+
+def part_of(element: ElementType) -> ElementType:
+    """The type of the two parts of a complex number."""
+    return {COMPLEX_F32: F32, COMPLEX_F64: F64}[element]
+
+
+def complex_of(part: ElementType) -> ElementType:
+    """The type of complex numbers whose parts have a type."""
+    return {F32: COMPLEX_F32, F64: COMPLEX_F64}[part]
 
 
 def element_type(kind: object) -> ElementType | None:

@@ -10,7 +10,7 @@ from tract_core.ops.cast import Cast
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.elementwise import cast
 from tract_cpu.kernels.expressions import Apply, Expression
-from tract_cpu.kernels.transpose import BLOCK, TransposePlan
+from tract_cpu.kernels.transpose import BLOCK, PIECE_BITS, TransposePlan
 from tract_cpu.lower.loops import collapsed
 from tract_cpu.lower.map import map_step
 from tract_cpu.lower.program import Argument, NativeStep
@@ -25,6 +25,8 @@ def copy_step(source: View, target: View, isa: Isa, nodes: Sequence[int]) -> Nat
     source, target = source.as_bits(), target.as_bits()
     loops = collapsed(target.shape, [source.strides, target.strides])
     across = next((place for place, loop in enumerate(loops) if loop.strides[0] == 1), None)
+    if source.element.bits >= PIECE_BITS:
+        across = None  # nothing to interleave
     if across is None or across == len(loops) - 1 or loops[-1].strides[1] != 1 or loops[-1].strides[0] == 0:
         return map_step(Expression((source.element,)), [source], target, isa, nodes)
     outer = [loop for place, loop in enumerate(loops) if place not in {across, len(loops) - 1}]

@@ -9,7 +9,7 @@ import numpy as np
 
 from tract_core.dims import Dim, ceil_div, dim_max, dim_min, is_symbolic, product
 from tract_core.frozen import frozen
-from tract_core.ops.fft import Fft, Stft
+from tract_core.ops.fft import ComplexToInnerDim, Fft, InnerDimToComplex, Stft
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.fft import FftPlan
@@ -17,7 +17,7 @@ from tract_cpu.kernels.fft_ends import Lying
 from tract_cpu.kernels.fft_tables import MOST_PASSES, TablesPlan
 from tract_cpu.language.types import F64, INDEX, numpy_type
 from tract_cpu.lower.loops import Loop, collapsed
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.lowering import CPU, MOVES, Site
 from tract_cpu.lower.program import STATUS, Argument, NativeStep
 from tract_cpu.lower.views import View
 from tract_cpu.lower.waves import MOST_SUMMED, RADICES, Waves, across, splits
@@ -86,6 +86,26 @@ def lower_stft(op: Stft, site: Site) -> str | None:
         window[before : before + op.window.array.size] = op.window.array
     result = site.lowering.new(site.outlet)
     site.add_all(_steps(site, _Transform(replace(x, shape=shape, strides=strides), result, axis + 1, window)))
+    return None
+
+
+@ROWS.row(MOVES, InnerDimToComplex)
+def lower_to_complex(op: InnerDimToComplex, site: Site) -> str | None:
+    """A view, as the parts of a complex number are beside each other; a copy where those of the input are not."""
+    (x,) = site.known_inputs()
+    found = x.as_complex()
+    if found is not None:
+        site.place(found)
+    else:
+        site.copy_into(x, site.lowering.new(site.outlet).as_parts())
+    return None
+
+
+@ROWS.row(MOVES, ComplexToInnerDim)
+def lower_to_pairs(op: ComplexToInnerDim, site: Site) -> str | None:
+    """A view."""
+    (x,) = site.known_inputs()
+    site.place(x.as_parts())
     return None
 
 

@@ -117,10 +117,10 @@ def _applied(
     lowering: Lowering, node: TypedNode, kinds: Sequence[ElementType], operands: tuple[int, ...]
 ) -> Apply | None:
     facts = [lowering.model.outlet_fact(outlet) for outlet in [*node.inputs, OutletId(node.id)]]
-    element = element_of(lowering.model.registry, node.op, kinds)
+    result = lowering.element(facts[-1].datum_type.storage)
+    element = element_of(lowering.model.registry, node.op, kinds, result)
     if element is not None and QUANTIZED not in element.kinds and any(fact.datum_type.is_quantized() for fact in facts):
         return None  # what is stored is not what is meant
-    result = lowering.element(facts[-1].datum_type.storage)
     return element.applied(node.op, operands, result) if element is not None and result is not None else None
 
 

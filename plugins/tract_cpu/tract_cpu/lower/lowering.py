@@ -27,7 +27,7 @@ from tract_core.plugins.tables import TableKey, function_row
 from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.host import HostNode
 from tract_cpu.isa import Isa
-from tract_cpu.kernels.expressions import CARRIED, ELEMENTS
+from tract_cpu.kernels.expressions import ELEMENTS, marker_of
 from tract_cpu.language.types import ElementType, element_type
 from tract_cpu.lower.constants import Makers
 from tract_cpu.lower.copies import copy_step
@@ -169,16 +169,16 @@ class Lowering:
             element = self.element(fact.datum_type.storage)
             if element is None:
                 return f"native code does not know {fact.datum_type.short}"
-            if element.is_carried and not self._carries(self.model.nodes[node].op):
+            if element.is_carried and not self._carries(self.model.nodes[node].op, element):
                 return f"native code only moves and converts {fact.datum_type.short}"
         return None
 
-    def _carries(self, op: TypedOp) -> bool:
+    def _carries(self, op: TypedOp, carried: ElementType) -> bool:
         """Whether an operator only moves or converts its elements."""
         if self.model.registry[MOVES].find(type(op)) is not None:
             return True
         element = self.model.registry[ELEMENTS].find(type(op))
-        return element is not None and CARRIED in element.kinds
+        return element is not None and marker_of(carried) in element.kinds
 
     def _facts_around(self, node: int) -> list[TypedFact]:
         typed = self.model.nodes[node]

@@ -131,7 +131,7 @@ class Nest:
     def apply(self, op: TypedOp, *operands: int, result: ElementType | None = None) -> int:
         """An operator on elements. ``result``: the type of what comes out, that of the first operand by default."""
         kinds = [self.type_of(one) for one in operands]
-        element = element_of(self.lowering.model.registry, op, kinds)
+        element = element_of(self.lowering.model.registry, op, kinds, result)
         if element is None:
             raise Unknown
         return self._added(element.applied(op, operands, result or kinds[0]))

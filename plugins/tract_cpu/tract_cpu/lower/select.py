@@ -50,11 +50,12 @@ def visited(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[tuple[Hos
 
 def _row(registry: Registry, op: type) -> LowerFn | None:
     """How operators of a type are lowered, where native code knows it."""
-    if registry[NESTS].find(op) is not None:
+    row = registry[CPU].find(op) or registry[MOVES].find(op)
+    if row is None and registry[NESTS].find(op) is not None:
         return lower_nest
-    if registry[ELEMENTS].find(op) is not None:
+    if row is None and registry[ELEMENTS].find(op) is not None:
         return lower_element
-    return registry[CPU].find(op) or registry[MOVES].find(op)
+    return row
 
 
 def _in_turn(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[HostNode]:

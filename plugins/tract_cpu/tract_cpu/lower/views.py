@@ -13,7 +13,7 @@ import numpy as np
 from tract_core.dims import Dim, comparison, evaluate, is_one, product
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
-from tract_cpu.language.types import ElementType, bits_of, numpy_type
+from tract_cpu.language.types import ElementType, bits_of, complex_of, numpy_type, part_of
 from tract_cpu.lower.loops import collapsed
 
 
@@ -131,6 +131,19 @@ class View:
         """The same elements as integers of their width, which nothing interprets."""
         return replace(self, element=bits_of(self.element))
 
+    def as_parts(self) -> View:
+        """Complex numbers as pairs of real ones on one more axis."""
+        strides = (*(2 * stride for stride in self.strides), 1)
+        return View(self.storage, part_of(self.element), (*self.shape, 2), strides, 2 * self.offset)
+
+    def as_complex(self) -> View | None:
+        """Pairs on the last axis as complex numbers, where they surely begin at even places."""
+        strides = contiguous_strides(self.shape[:-1]) if self.is_contiguous else _halves(self.strides[:-1])
+        offset = _halves([self.offset])
+        if self.strides[-1] != 1 or strides is None or offset is None:
+            return None
+        return View(self.storage, complex_of(self.element), self.shape[:-1], strides, *offset)
+
 
 def seen(view: View, memory: Array, symbols: Mapping[str, int] = MappingProxyType({}), begin: int = 0) -> Array:
     """The elements of a view, in an array without gaps whose memory is that of its storage from byte ``begin`` on."""
@@ -152,6 +165,11 @@ def contiguous_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
         strides.append(step)
         step = step * size
     return tuple(reversed(strides))
+
+
+def _halves(dims: Sequence[Dim]) -> tuple[Dim, ...] | None:
+    halves = tuple(dim // 2 for dim in dims)
+    return halves if all(half * 2 == dim for half, dim in zip(halves, dims, strict=True)) else None
 
 
 def _groups(before: Sequence[Dim], after: Sequence[Dim]) -> list[tuple[slice, slice]]:
