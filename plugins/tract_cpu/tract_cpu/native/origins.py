@@ -65,6 +65,12 @@ def own_sources() -> str:
     return digest_of_sources(Path(__file__).parents[1])
 
 
+def _changed(file: Path) -> float:
+    """When a file was written, or put in its place: an installer may link one that is older than what it replaces."""
+    found = file.stat()
+    return max(found.st_mtime, found.st_ctime)
+
+
 @cache
 def digest_of_sources(path: Path) -> str:
     """What changes when a Python file does, or one in a folder or below it.
@@ -76,7 +82,7 @@ def digest_of_sources(path: Path) -> str:
     try:
         for file in files:
             state.update(f"{file.relative_to(path)}\0".encode() + file.read_bytes() + b"\0")
-        imported = all(file.stat().st_mtime < _BEGIN for file in files)
+        imported = all(_changed(file) < _BEGIN for file in files)
     except OSError:  # as of modules in an archive
         imported = False
     return state.hexdigest() if imported else f"{ONLY_HERE}{next(_NUMBERS)}"
