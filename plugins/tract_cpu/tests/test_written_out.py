@@ -63,6 +63,15 @@ def test_sums_of_products_of_any_factors_are_those_of_numpy(isa: Isa, kind: Datu
                 np.testing.assert_allclose(found, wanted, rtol=near, atol=near)
 
 
+def test_floats_are_summed_in_the_type_that_is_asked_for(isa: Isa) -> None:
+    """In f32, 2**24 + 1 would be 2**24."""
+    plan = CpuPlan(model_of(EinSum(AxesMapping.parse("mk,kn->mn"), DatumType.F64), ["2,3,f32", "3,1,f32"]), isa)
+    assert [one.how for one in plan.explain().placements] == ["kernels"]
+    ones = np.ones((3, 1), "f4")
+    (found,) = plan.spawn().run([np.array([[2**24, 1, -(2**24)], [1, 2, 3]], "f4"), ones])
+    np.testing.assert_array_equal(found, np.array([[1], [6]], "f4"))
+
+
 def test_a_diagonal_is_a_view(isa: Isa) -> None:
     model = model_of(EinSum(AxesMapping.parse("aba->ba"), DatumType.F32), ["A,B,A,f32"])
     model.set_outputs(model.wire_node("twice", Add(), [*model.outputs, *model.outputs]))

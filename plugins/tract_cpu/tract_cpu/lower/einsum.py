@@ -45,7 +45,7 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
         return written_out(site, partial(wire_product, op))
     if _moves_only(op, site):
         return _lower_view(op, site)
-    if not is_product_of_two(op, site.facts()):
+    if not is_product_of_two(op, site.facts()) or _sums_wider(op, site):
         return written_out(site, partial(wire_pairs, op))
     if waits(site):
         return None
@@ -92,6 +92,12 @@ def _moves_only(op: EinSum, site: Site) -> bool:
     facts = site.facts()
     same = len(facts) == 1 and facts[0].datum_type == site.node.facts[0].datum_type
     return same and set(op.axes.inputs[0]) == set(op.axes.outputs[0])
+
+
+def _sums_wider(op: EinSum, site: Site) -> bool:
+    """Whether floats are summed in a wider type than kernels compute them in."""
+    element = site.lowering.element(site.facts()[0].datum_type.storage)
+    return element is not None and element.kind == "f" and op.acc.itemsize > element.computed.bytes
 
 
 def _lower_view(op: EinSum, site: Site) -> None:
@@ -144,9 +150,6 @@ def _unfit(op: EinSum, site: Site) -> str | None:
     elements = [site.lowering.element(fact.datum_type.storage) for fact in facts]
     kinds = [one for one in elements if one is not None]
     assert len(kinds) == 2  # the others were looked at before
-    floats = [one.kind == "f" for one in kinds]
-    if any(floats) and (kinds[0] != kinds[1] or op.acc.itemsize > kinds[0].computed.bytes):
-        return f"there is no native code for sums in {op.acc.short} yet"
     if any(one.kind == "b" for one in kinds):
         return "booleans have no products"
     return None
