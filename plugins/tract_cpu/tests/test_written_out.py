@@ -35,7 +35,18 @@ def model_of(op: TypedOp, facts: list[str], constants: dict[int, Any] | None = N
     return model
 
 
-SUMS = ["ab,bc,cd->ad", "ab,ab,b->a", "a,b,c->cab", "abc,c->a", "ab,cd->da", "ab->", "aab,b->a", "aba->b", "aa,a->"]
+SUMS = [
+    "ab,bc,cd->ad",
+    "ab,ab,b->a",
+    "a,b,c->cab",
+    "abc,c->a",
+    "ab,cd->da",
+    "ab->",
+    "aab,b->a",
+    "aba->b",
+    "aa,a->",
+    "aab,->b",
+]
 
 
 @pytest.mark.parametrize("kind", [DatumType.F32, DatumType.F16, DatumType.I16])
@@ -79,6 +90,13 @@ def test_a_diagonal_is_a_view(isa: Isa) -> None:
     assert [one.how for one in plan.explain().placements] == ["view", "map"]
     x = np.random.default_rng(0).standard_normal((4, 3, 4)).astype("f4")
     np.testing.assert_array_equal(plan.spawn().run([x])[0], 2 * np.einsum("aba->ba", x))
+
+
+def test_an_axis_of_size_1_is_left_out_of_a_diagonal(isa: Isa) -> None:
+    x = np.random.default_rng(0).standard_normal((1, 3, 3)).astype("f4")
+    plan = CpuPlan(model_of(EinSum(AxesMapping.parse("baa->a"), DatumType.F32), ["1,A,A,f32"]), isa)
+    assert [one.how for one in plan.explain().placements] == ["view"]
+    np.testing.assert_array_equal(plan.spawn().run([x])[0], np.einsum("baa->a", x))
 
 
 def quantized_conv(outputs: DatumType, group: int) -> tuple[Conv, list[Any], list[str]]:

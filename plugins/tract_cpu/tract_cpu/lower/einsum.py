@@ -88,10 +88,10 @@ def _stretched(op: EinSum, site: Site) -> list[View]:
 
 
 def _moves_only(op: EinSum, site: Site) -> bool:
-    """Whether there is one factor of the type of the result, whose axes are all kept."""
-    facts = site.facts()
-    same = len(facts) == 1 and facts[0].datum_type == site.node.facts[0].datum_type
-    return same and set(op.axes.inputs[0]) == set(op.axes.outputs[0])
+    """Whether there is one factor of the type of the result, of whose axes only some of size 1 are left out."""
+    (fact, *others), (output,) = site.facts(), op.axes.outputs
+    left_out = [size for name, size in zip(op.axes.inputs[0], fact.shape, strict=True) if name not in output]
+    return not others and fact.datum_type == site.node.facts[0].datum_type and all(map(is_one, left_out))
 
 
 def _sums_wider(op: EinSum, site: Site) -> bool:
@@ -103,7 +103,7 @@ def _sums_wider(op: EinSum, site: Site) -> bool:
 def _lower_view(op: EinSum, site: Site) -> None:
     """A diagonal goes on along all of its axes at once."""
     (x,), (term,), (output,) = site.known_inputs(), op.axes.inputs, op.axes.outputs
-    strides: dict[str, Dim] = dict.fromkeys(output, 0)
+    strides: dict[str, Dim] = dict.fromkeys(term, 0)
     for name, stride in zip(term, x.strides, strict=True):
         strides[name] = strides[name] + stride
     shape = tuple(site.node.facts[0].shape)
