@@ -44,7 +44,7 @@ def work_of(model: TypedModel, part: Part, symbols: Mapping[str, int]) -> Work |
         operations = sum(
             evaluate(count, symbols) * (2 if kind.startswith("FMA") else 1)
             for node in part.within(model)
-            for kind, count in node_cost(model, node).items()
+            for kind, count in node_cost(model, node, symbols).items()
             if not kind.startswith(_NO_OPERATIONS)
         )
         read = {outlet for node in part.within(model) for outlet in node.inputs if outlet.node not in part.nodes}

@@ -14,6 +14,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Tanh
+from tract_core.ops.fft import Fft
 from tract_core.runtime.parts import Part
 from tract_core.runtime.profile import profile
 from tract_core.runtime.reference import ReferenceRuntime
@@ -47,6 +48,14 @@ def part(*names: str) -> Part:
 )
 def test_a_part_reads_and_writes_what_crosses_its_border(names: tuple[str, ...], work: Work) -> None:
     assert work_of(model(), part(*names), {"M": 5}) == work
+
+
+def test_costs_without_a_formula_are_counted_for_known_sizes() -> None:
+    found = TypedModel()
+    (y,) = found.wire_node("y", Fft(1), [found.add_source("x", parse_typed_fact("B,S,2,f32", found.symbols))])
+    found.set_outputs([y])
+    levels, pairs = 3, 5 * 8
+    assert work_of(found, Part((y.node,)), {"B": 5, "S": 8}) == Work(2 * 3 * levels * pairs, 2 * 8 * pairs)
 
 
 def test_without_sizes_nobody_knows() -> None:
