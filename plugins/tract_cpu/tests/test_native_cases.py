@@ -22,7 +22,7 @@ AT_LEAST = {
     "deconv": 15,
     "downsample": 10,
     "einsum": 23,
-    "elementwise": 46,
+    "elementwise": 48,
     "fft": 14,
     "fill": 5,
     "gather": 21,

@@ -64,10 +64,12 @@ _CASES = [
     _case(ops.LeakyRelu(0.1), lambda x: np.maximum(x, 0) + 0.1 * np.minimum(x, 0)),
     _case(ops.Abs(), np.abs),
     _case(ops.Abs(), np.abs, "B,i32"),
+    _case(ops.Abs(), np.abs, "B,S,u8", low=0, high=255),
     _case(ops.Square(), lambda x: x * x),
     _case(ops.Square(), lambda x: x * x, "B,i64"),
     _case(ops.Neg(), lambda x: -x),
     _case(ops.Sign(), np.sign),
+    _case(ops.Sign(), np.sign, "B,S,u8", low=0, high=255),
     _case(ops.Not(), np.logical_not, "B,S,bool"),
     _case(ops.BitNot(), lambda x: -1 - x, "B,S,i32"),
     Case(

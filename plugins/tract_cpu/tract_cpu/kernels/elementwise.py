@@ -33,7 +33,7 @@ from tract_cpu.language.values import Value
 ROWS = Rows()
 
 
-@elements(ROWS, "fi", Abs)
+@elements(ROWS, "fiu", Abs)
 def magnitude(op: Abs, x: Value) -> Value:
     """|x|; the least integer has none, and stays."""
     return x.function.intrinsic("fabs", x) if x.type.kind == "f" else where(x < 0, -x, x)
@@ -51,7 +51,7 @@ def square(op: Square, x: Value) -> Value:
     return x * x
 
 
-@elements(ROWS, "fi", Sign)
+@elements(ROWS, "fiu", Sign)
 def sign(op: Sign, x: Value) -> Value:
     """-1, 0 or 1; not-a-number stays."""
     found = where(x > 0, x.like(1), where(x < 0, x.like(-1), x.like(0)))
