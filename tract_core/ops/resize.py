@@ -303,8 +303,7 @@ def reference(op: Resize, x: Array) -> Array:
     """Axis by axis: for each output position, the elements read times their weights, added up."""
     sizes = [x.shape[axis] for axis in op.axes]
     output = [int(size) for size in op.target.output(op, sizes)]
-    if any(new < 0 or (new and not old) for new, old in zip(output, sizes, strict=True)):
-        raise RunError(f"axes {list(op.axes)}, of sizes {sizes}, cannot be resized to {output}")
+    _check_sizes(op, sizes, output)
     if 0 in output:
         return np.zeros([int(size) for size in _replaced(x.shape, op.axes, output)], x.dtype)
     factors = op.target.factors(sizes, output)
@@ -324,6 +323,11 @@ def reference(op: Resize, x: Array) -> Array:
     if outside.any():
         result = np.where(outside, np.array(op.sampling.extrapolation_value).astype(result.dtype), result)
     return _rounded(result, x.dtype)
+
+
+def _check_sizes(op: Resize, sizes: Sequence[int], output: Sequence[int]) -> None:
+    if any(new < 0 or (new and not old) for new, old in zip(output, sizes, strict=True)):
+        raise RunError(f"axes {list(op.axes)}, of sizes {sizes}, cannot be resized to {output}")
 
 
 def _keeps(coordinates: Coordinates, axis: AxisScale) -> bool:
@@ -441,9 +445,16 @@ _PLACES: Mapping[Coordinates, Callable[[Array, AxisScale], Array]] = {
 @ROWS.row(REFERENCE, DynResize)
 def dyn_reference(op: DynResize, x: Array, target: Array, roi: Array | None = None) -> Array:
     """That of the static form, for the values at hand."""
+    return reference(static_now(op, TypedFact.of(DatumType.from_numpy(x.dtype), x.shape), target, roi), x)
+
+
+def static_now(op: DynResize, x: TypedFact, target: Array, roi: Array | None = None) -> Resize:
+    """The static form for the values at hand, and an input of known sizes. Raises FactError or RunError for others."""
     static = op.static(target.astype(np.float32 if op.kind is TargetKind.SCALES else np.int64), roi)
-    static.output_facts([TypedFact.of(DatumType.from_numpy(x.dtype), x.shape)])
-    return reference(static, x)
+    static.output_facts([x])
+    sizes = [int(x.shape[axis]) for axis in op.axes]
+    _check_sizes(static, sizes, [int(size) for size in static.target.output(static, sizes)])
+    return static
 
 
 @ROWS.row(COST, Resize, DynResize)

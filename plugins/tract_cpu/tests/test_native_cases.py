@@ -38,7 +38,7 @@ AT_LEAST = {
     "range": 14,
     "recurrent": 8,
     "reshape": 6,
-    "resize": 55,
+    "resize": 58,
     "scan": 15,
     "scatter": 30,
     "slice": 11,

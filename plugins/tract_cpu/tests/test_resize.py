@@ -13,11 +13,23 @@ from tract_cpu.isa import Isa
 from tract_cpu.plan import CpuPlan
 
 from tract_core.dims import Dim, symbol
+from tract_core.errors import TractError
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.interpolate import Interpolator
-from tract_core.ops.resize import Coordinates, NearestMode, Resize, Sampling, Scales, Sizes, reference
+from tract_core.ops.resize import (
+    Coordinates,
+    DynResize,
+    NearestMode,
+    Resize,
+    Sampling,
+    Scales,
+    Sizes,
+    TargetKind,
+    dyn_reference,
+    reference,
+)
 
 LINEAR, CUBIC, NEAREST = Interpolator.LINEAR, Interpolator.CUBIC, Interpolator.NEAREST
 PLAIN = [one for one in Coordinates if one is not Coordinates.TF_CROP_AND_RESIZE]
@@ -150,3 +162,28 @@ def test_blocks_stay_blocks_and_what_is_behind_is_computed_along(isa: Isa, chann
     check(net, isa, (1, channels, 1, 1))
     kernels = [step.kernel.name for step in CpuPlan(net.model, isa).program.steps if step.nodes]
     assert kernels == ["conv", "resize", "conv"]
+
+
+@pytest.mark.parametrize("sampling", [Sampling(NEAREST), WIDE[-1]], ids=["nearest", "both"])
+def test_sizes_and_factors_that_an_input_holds(isa: Isa, sampling: Sampling) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 8, 7)).astype("f4")
+    for kind, values in [
+        (TargetKind.SIZES, [[3, 11], [8, 7], [1, 0]]),
+        (TargetKind.SCALES, [[2, 0.4], [1, 1 / 3], [0.01, 1]]),
+    ]:
+        model = TypedModel()
+        short = "i64" if kind is TargetKind.SIZES else "f32"
+        facts = [parse_typed_fact(one, model.symbols) for one in ("2,H,W,f32", f"2,{short}")]
+        inputs = [model.add_source(name, fact) for name, fact in zip("xt", facts, strict=True)]
+        op = DynResize((2, 1), kind, (symbol("P"), symbol("Q")), sampling)
+        model.set_outputs(model.wire_node("y", op, inputs))
+        plan = CpuPlan(model, isa)
+        assert all(one.how != "numpy" for one in plan.explain().placements)
+        state = plan.spawn()
+        for one in values:
+            target = np.array(one, "i8" if kind is TargetKind.SIZES else "f4")
+            wanted = dyn_reference(op, x, target)
+            np.testing.assert_allclose(state.run([x, target])[0], wanted, rtol=1e-5, atol=1e-5)
+        if kind is TargetKind.SIZES:
+            with pytest.raises(TractError, match="cannot be resized to"):
+                state.run([x[:, :0], np.array([4, 2])])

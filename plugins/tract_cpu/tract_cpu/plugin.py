@@ -54,7 +54,19 @@ _NESTS: Final = ("norm", "reduce", "softmax")
 """Modules of `tract_cpu.lower` that say what operators that reduce are made of."""
 
 
-_READS: Final = ("axis_dyn", "broadcast", "fill", "one_hot", "pad", "range", "reshape", "slice", "tile", "topk")
+_READS: Final = (
+    "axis_dyn",
+    "broadcast",
+    "fill",
+    "one_hot",
+    "pad",
+    "range",
+    "reshape",
+    "resize",
+    "slice",
+    "tile",
+    "topk",
+)
 """Modules of `tract_cpu.lower` that say which sizes are read from inputs in the middle of a run."""
 
 _RANGES: Final = ("ranges",)

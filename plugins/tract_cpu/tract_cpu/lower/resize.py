@@ -10,10 +10,24 @@ from typing import Final
 
 import numpy as np
 
+from tract_core.data import DatumType
 from tract_core.dims import Dim, ceil_div, comparison, dim_max, product
 from tract_core.frozen import frozen
+from tract_core.model.fact import TypedFact
 from tract_core.ops.interpolate import Interpolator
-from tract_core.ops.resize import AxisScale, Coordinates, Resize, Sampling, Scales, nearby_fraction, places_of, taps_of
+from tract_core.ops.resize import (
+    AxisScale,
+    Coordinates,
+    DynResize,
+    Resize,
+    Sampling,
+    Scales,
+    nearby_fraction,
+    places_of,
+    static_now,
+    taps_of,
+)
+from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.expressions import Expression, widest_bits
 from tract_cpu.kernels.resize import ResizePlan, TapsPlan
@@ -23,6 +37,7 @@ from tract_cpu.lower.fusion import Chain, OperandFn, extended
 from tract_cpu.lower.loops import collapsed
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import Argument, NativeStep
+from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
 from tract_cpu.lower.views import View
 from tract_cpu.lower.wholes import new_blocked
 
@@ -33,7 +48,8 @@ ROWS = Rows()
 class _Axis:
     """One axis that is resized for sure, or may be. ``scale``: output positions per input position, as a fraction.
 
-    ``region``: what is resized of it, where a crop is asked for.
+    ``region``: what is resized of it, where a crop is asked for. ``taps``: how many elements are blended, where that
+    was read.
     """
 
     place: int
@@ -41,6 +57,7 @@ class _Axis:
     output: Dim
     scale: tuple[Dim, Dim]
     region: tuple[Fraction, Fraction]
+    taps: Dim | None = None
 
     @property
     def is_known(self) -> bool:
@@ -76,27 +93,70 @@ def lower_resize(op: Resize, site: Site) -> str | None:
     """Each output element is a sum of elements times weights; where none is resized, a view."""
     found = _axes(op, site)
     why = _unfit(op, found)
-    if why is not None:
-        return why
+    if why is None:
+        _resize(op, site, found)
+    return why
+
+
+def _reading(op: DynResize, shapes: list[Shape], target: Array) -> Reading:
+    """The output's shape; for each axis its scale as a fraction, and how many elements are blended."""
+    static = static_now(op, TypedFact.of(DatumType.F32, shapes[0]), target)  # the type was looked at before
+    sizes = [shapes[0][axis] for axis in op.axes]
+    output = [int(size) for size in static.target.output(static, sizes)]
+    shape, numbers = list(shapes[0]), list[int]()
+    for axis, size in zip(op.axes, output, strict=True):
+        shape[axis] = size
+    for place, factor in enumerate(static.target.factors(sizes, output)):
+        a, b = factor.as_integer_ratio() if output[place] else (1, 1)
+        half = op.sampling.interpolator.reach // 2
+        taps = 2 * -(-half * max(a, b) // max(1, a)) if op.sampling.antialias else 2 * half
+        numbers += [a, b, taps]
+    return Reading([shape], numbers)
+
+
+ROWS.add(READS, DynResize, Reads((1,), _reading))
+
+
+@ROWS.row(CPU, DynResize)
+def lower_dyn_resize(op: DynResize, site: Site) -> str | None:
+    """As the run says."""
+    if op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE:
+        return "native code wants to know what is cropped"
+    numbers = site.numbers(len(op.axes) * _NUMBERS)
+    if numbers is None:
+        return IN_BODY
+    before, after = site.facts()[0].shape, site.node.facts[0].shape
+    found: list[_Axis] = []
+    for place, axis in enumerate(op.axes):
+        a, b, taps = numbers[place * _NUMBERS : (place + 1) * _NUMBERS]
+        found.append(_Axis(axis, before[axis], after[axis], (a, b), op.sampling.region(place), taps))
+    _resize(op, site, sorted(found, key=lambda one: one.place))
+    return None
+
+
+_NUMBERS: Final = 3
+"""How many numbers are read for an axis."""
+
+
+def _resize(op: Resize | DynResize, site: Site, found: Sequence[_Axis]) -> None:
     lowering, outlet = site.lowering, site.node.inputs[0]
     crops = op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE
     axes = [one for one in found if crops or one.input != one.output or one.scale[0] != one.scale[1]]
     if not axes:
         site.place(site.known_inputs()[0])
-        return None
+        return
     blocked = only_blocked(lowering, outlet)
     if blocked is not None and blocked.form.axis not in [one.place for one in axes]:
         chain = _chain(site, blocked.view.element, operands_in_blocks(lowering, blocked.form))
         result = new_blocked(lowering, chain.outlet, blocked.form)
         _add(op, site, _Parts(axes, blocked.view, chain, result))
-        return None
+        return
     source = site.known_inputs()[0]
     chain = _chain(site, source.element)
     if axes[-1].place != len(source.shape) - 1 and source.strides[-1] != 1:
         source = lowering.contiguous(source)
     chain = replace(chain, operands=tuple(lowering.near(view) for view in chain.operands))
     _add(op, site, _Parts(axes, source, chain, lowering.new(chain.outlet)))
-    return None
 
 
 def _axes(op: Resize, site: Site) -> list[_Axis]:
@@ -136,7 +196,7 @@ def _chain(site: Site, element: ElementType, operand: OperandFn | None = None) -
     return extended(site.lowering, start, operand)
 
 
-def _add(op: Resize, site: Site, parts: _Parts) -> None:
+def _add(op: Resize | DynResize, site: Site, parts: _Parts) -> None:
     """The call of the kernel, behind those that fill tables."""
     axes, source, chain, result = parts.axes, parts.source, parts.chain, parts.result
     element, weighted = source.element, op.sampling.interpolator is not Interpolator.NEAREST
@@ -175,7 +235,7 @@ def _add(op: Resize, site: Site, parts: _Parts) -> None:
     site.add(NativeStep(plan, tuple(arguments), lines, chain.nodes, (result.storage,), work=work))
 
 
-def _outside(op: Resize, site: Site, computed: ElementType) -> View:
+def _outside(op: Resize | DynResize, site: Site, computed: ElementType) -> View:
     """The number that stands for what is outside of the input, in the type of the sums."""
     blended = op.sampling.interpolator is not Interpolator.NEAREST
     kind = numpy_type(computed) if blended else site.facts()[0].datum_type.storage.numpy
@@ -185,7 +245,7 @@ def _outside(op: Resize, site: Site, computed: ElementType) -> View:
     return found
 
 
-def _tables(op: Resize, site: Site, axis: _Axis, weights: ElementType) -> _Tables:
+def _tables(op: Resize | DynResize, site: Site, axis: _Axis, weights: ElementType) -> _Tables:
     """Constants where the sizes are known, else memory that a step fills."""
     if axis.is_known:
         return _constant_tables(op, site, axis, weights)
@@ -223,12 +283,14 @@ def _taps(sampling: Sampling, axis: _Axis) -> tuple[tuple[Dim, Dim, Dim], Dim]:
     if not sampling.antialias:
         return (stays, half, 1), axis.output * (2 * half)
     top, bottom = dim_max(a, b) * half, dim_max(1, a)
+    if axis.taps is not None:
+        return (stays, top, bottom), axis.taps * axis.output
     if isinstance(bottom, int):
         return (stays, top, bottom), ceil_div(top, bottom) * 2 * axis.output
     return (stays, top, bottom), (top + axis.output) * 2  # here a is the size of the output
 
 
-def _constant_tables(op: Resize, site: Site, axis: _Axis, weights: ElementType) -> _Tables:
+def _constant_tables(op: Resize | DynResize, site: Site, axis: _Axis, weights: ElementType) -> _Tables:
     """As the meaning computes them."""
     a, b = map(int, axis.scale)
     scale = AxisScale(int(axis.input), int(axis.output), Fraction(a, b), axis.region)
