@@ -143,6 +143,17 @@ def test_sizes_of_nothing_and_of_one(isa: Isa) -> None:
         same(run(op, isa, x, "N,S,4,f32"), reference(op, x))
 
 
+def test_factors_that_are_no_fractions_of_small_numbers(isa: Isa) -> None:
+    """What 64 bits do not hold is left to the host."""
+    for factor in (1e-30, 1 / 3000.7):
+        model = TypedModel()
+        source = model.add_source("x", parse_typed_fact("N,W,f32", model.symbols))
+        op = Resize((1,), Scales((factor,)), Sampling(LINEAR))
+        model.set_outputs(model.wire_node("y", op, [source]))
+        x = np.random.default_rng(0).standard_normal((2, 7000)).astype("f4")
+        same(CpuPlan(model, isa).spawn().run([x])[0], reference(op, x))
+
+
 def test_infinite_elements_are_blended_as_the_meaning_says(isa: Isa) -> None:
     x = np.random.default_rng(0).standard_normal((1, 4, 4)).astype("f4")
     x[0, 1, 2], x[0, 3, 0] = np.inf, np.nan

@@ -179,6 +179,8 @@ def _unfit(op: Resize, axes: Sequence[_Axis]) -> str | None:
         return "sizes do not fit"
     if op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE and not all(_is_simple(one) for one in axes):
         return "native code wants known sizes for regions that are no simple fractions"
+    if any(not one.is_known and isinstance(part, int) and part > _LARGEST for one in axes for part in one.scale):
+        return "native code wants known sizes for factors that are fractions of so large numbers"
     return None
 
 
@@ -188,6 +190,8 @@ def _is_simple(axis: _Axis) -> bool:
 
 
 _SIMPLE: Final = 4096
+_LARGEST: Final = 1 << 40
+"""What sizes are multiplied with, in 64 bits: enough for all factors that leave something of a tensor."""
 
 
 def _chain(site: Site, element: ElementType, operand: OperandFn | None = None) -> Chain:
