@@ -92,6 +92,18 @@ def test_a_diagonal_is_a_view(isa: Isa) -> None:
     np.testing.assert_array_equal(plan.spawn().run([x])[0], 2 * np.einsum("aba->ba", x))
 
 
+@pytest.mark.parametrize("text", ["ab,ab->ab", "a,ac->ca", "m,n->nm", "ab,b->ba"])
+def test_where_nothing_is_summed_elements_are_multiplied_with_what_is_behind(isa: Isa, text: str) -> None:
+    axes = AxesMapping.parse(text)
+    model = model_of(EinSum(axes, DatumType.F32), [",".join([*term.upper(), "f32"]) for term in axes.inputs])
+    model.set_outputs(model.wire_node("twice", Add(), [*model.outputs, *model.outputs]))
+    plan, sizes = CpuPlan(model, isa), {"a": 3, "b": 35, "c": 2, "m": 5, "n": 17}
+    assert [(one.ops, one.how) for one in plan.explain().placements] == [(("EinSum", "Add"), "map")]
+    rng = np.random.default_rng(0)
+    given = [rng.standard_normal([sizes[name] for name in term]).astype("f4") for term in axes.inputs]
+    np.testing.assert_array_equal(plan.spawn().run(given)[0], 2 * np.einsum(text, *given))
+
+
 def test_an_axis_of_size_1_is_left_out_of_a_diagonal(isa: Isa) -> None:
     x = np.random.default_rng(0).standard_normal((1, 3, 3)).astype("f4")
     plan = CpuPlan(model_of(EinSum(AxesMapping.parse("baa->a"), DatumType.F32), ["1,A,A,f32"]), isa)

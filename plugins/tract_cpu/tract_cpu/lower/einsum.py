@@ -13,17 +13,20 @@ from numpy.lib.stride_tricks import as_strided
 from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Mul
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.aligned import aligned
+from tract_cpu.kernels.expressions import Apply, Expression, element_of
 from tract_cpu.kernels.matmul import MatMulPlan, PackPlan, Tile, tile_for
 from tract_cpu.language.types import I16, I32, ElementType
 from tract_cpu.lower.attention import attention_behind, lower_attention, waits
 from tract_cpu.lower.conv import lower_pointwise
-from tract_cpu.lower.fusion import Chain, chain_after
+from tract_cpu.lower.fusion import Chain, chain_after, extended
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.map import map_step
 from tract_cpu.lower.pairs import is_product_of_two, wire_pairs
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.quantized import wire_product
@@ -64,6 +67,9 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     if attention is not None:
         site.lowering.put_off(attention.nodes, lambda last: lower_attention(attention, last))
         return None
+    shared = set(op.axes.inputs[0]).intersection(op.axes.inputs[1])
+    if shared <= set(op.axes.outputs[0]) and all(view.element == element for view in views):
+        return _lower_elements(op, site, views, element)
     chain = replace(chain, operands=tuple(site.lowering.near(view) for view in chain.operands))
     shape = dict(zip(op.axes.outputs[0], result.shape, strict=True))
     product_of = _Product(site, op, groups, chain, shape)
@@ -108,6 +114,23 @@ def _lower_view(op: EinSum, site: Site) -> None:
         strides[name] = strides[name] + stride
     shape = tuple(site.node.facts[0].shape)
     site.place(replace(x, shape=shape, strides=tuple(strides[name] for name in output)))
+
+
+def _lower_elements(op: EinSum, site: Site, views: Sequence[View], element: ElementType) -> str | None:
+    """Nothing is summed: a product for every element of the result, and the chain behind it."""
+    shape, operands = tuple(site.node.facts[0].shape), list[View]()
+    for term, view in zip(op.axes.inputs, views, strict=True):
+        axes = zip(term, view.shape, view.strides, strict=True)
+        at: dict[str, Dim] = {name: stride for name, size, stride in axes if not is_one(size)}
+        operands.append(replace(view, shape=shape, strides=tuple(at.get(name, 0) for name in op.axes.outputs[0])))
+    multiply = element_of(site.lowering.model.registry, Mul(), [element, element])
+    if multiply is None:
+        return f"native code does not multiply {element.name}"
+    product_of = Expression((element, element), (Apply(Mul(), (0, 1), element, multiply.emit),))
+    chain = extended(site.lowering, Chain(product_of, tuple(operands), site.outlet, (site.node.node,)))
+    result = site.lowering.new(chain.outlet)
+    site.add(map_step(chain.expression, chain.operands, result, site.isa, chain.nodes))
+    return None
 
 
 def _arranged(site: Site, op: EinSum, groups: _Groups, slot: int, view: View) -> View:

@@ -10,11 +10,10 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_core.ops.binary import Mul
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.expect import wide
 from tract_core.ops.reduce import Reduce, Reducer
-from tract_core.ops.wiring import wire_cast, wire_one, wire_squeeze, wire_transpose, wire_unsqueeze
+from tract_core.ops.wiring import wire_cast, wire_one, wire_squeeze, wire_transpose
 
 _Named = tuple[OutletId, str]
 """A tensor, and the name of each of its axes."""
@@ -69,9 +68,6 @@ def _pair(model: TypedModel, name: str, factors: tuple[_Named, _Named], kept: se
         found.append(_summed(model, f"{name}.{number}", one, kept | set(other[1])))
     terms = tuple(term for _, term in found)
     result = "".join(one for one in dict.fromkeys("".join(terms)) if one in kept)
-    if set(terms[0]) & set(terms[1]) <= kept:
-        aligned = [wire_aligned(model, f"{name}.{n}", x, term, result) for n, (x, term) in enumerate(found)]
-        return wire_one(model, name, Mul(), *aligned), result
     product = EinSum(AxesMapping(terms, (result,)), compute)
     return wire_one(model, name, product, *(x for x, _ in found)), result
 
@@ -93,11 +89,3 @@ def _summed(model: TypedModel, name: str, x: _Named, kept: set[str]) -> _Named:
         return x
     outlet = wire_one(model, f"{name}.sum", Reduce(tuple(drop), Reducer.SUM), outlet)
     return wire_squeeze(model, f"{name}.summed", outlet, drop), "".join(one for one in term if one in kept)
-
-
-def wire_aligned(model: TypedModel, name: str, x: OutletId, term: str, target: str) -> OutletId:
-    """A tensor whose axes are ``term``, with an axis for every name in ``target``: of size 1 where it has none."""
-    order = sorted(range(len(term)), key=lambda axis: target.index(term[axis]))
-    turned = wire_transpose(model, f"{name}.turned", x, order)
-    missing = [place for place, axis in enumerate(target) if axis not in term]
-    return wire_unsqueeze(model, f"{name}.aligned", turned, missing)

@@ -16,8 +16,7 @@ from tract_core.ops.conv import Conv
 from tract_core.ops.einsum import QUANTIZED_INPUTS, EinSum
 from tract_core.ops.elementwise import IsNan, RoundHalfToEven
 from tract_core.ops.iff import Iff
-from tract_core.ops.wiring import wire_binary, wire_cast, wire_one, wire_unsqueeze
-from tract_cpu.lower.pairs import wire_aligned
+from tract_core.ops.wiring import wire_binary, wire_cast, wire_one, wire_transpose, wire_unsqueeze
 
 
 def wire_conv(op: Conv, model: TypedModel, inputs: Sequence[OutletId]) -> OutletId:
@@ -49,11 +48,11 @@ def wire_product(op: EinSum, model: TypedModel, inputs: Sequence[OutletId]) -> O
 
     def along_output(name: str) -> OutletId:
         outlet, term = named[name]
-        return wire_cast(model, f"{name}.wide", wire_aligned(model, name, outlet, term, output), DatumType.F64)
+        return wire_cast(model, f"{name}.wide", _aligned(model, name, outlet, term, output), DatumType.F64)
 
     def centred(name: str) -> OutletId:
         (outlet, term), (zero, of_zero) = named[name], named[f"{name}0"]
-        far = _centred(model, name, outlet, wire_aligned(model, f"{name}0", zero, of_zero, term), DatumType.I64)
+        far = _centred(model, name, outlet, _aligned(model, f"{name}0", zero, of_zero, term), DatumType.I64)
         return wire_cast(model, f"{name}.wide", far, DatumType.F64)
 
     product = EinSum(AxesMapping(terms[:2], op.axes.outputs), DatumType.F64)
@@ -90,3 +89,11 @@ def _steps(model: TypedModel, total: OutletId, factor: OutletId, zero: OutletId,
 def _with_axes_behind(model: TypedModel, name: str, x: OutletId, count: int) -> OutletId:
     """One number for all, or one per channel, behind which so many axes come."""
     return wire_unsqueeze(model, f"{name}.spread", x, range(1, 1 + count)) if model.outlet_fact(x).rank else x
+
+
+def _aligned(model: TypedModel, name: str, x: OutletId, term: str, target: str) -> OutletId:
+    """A tensor whose axes are ``term``, with an axis for every name in ``target``: of size 1 where it has none."""
+    order = sorted(range(len(term)), key=lambda axis: target.index(term[axis]))
+    turned = wire_transpose(model, f"{name}.turned", x, order)
+    missing = [place for place, axis in enumerate(target) if axis not in term]
+    return wire_unsqueeze(model, f"{name}.aligned", turned, missing)
