@@ -270,3 +270,11 @@ def test_where_objects_are_not_as_they_should_be_there_is_no_such_function(monke
     for _ in range(3):
         assert state.run([x, x])[0].tolist() == (x + x).tolist()
     assert state.repeat is plan.repeat is look_closer
+
+
+def test_numbers_of_numpy_that_are_no_arrays_are_read_as_such() -> None:
+    state = sums(["f32", "f32"]).spawn()
+    for values in ((1, 2), (3, 4)):
+        a, b = map(np.float32, values)
+        assert state.run([a, b])[0] == sum(values)
+    assert state.repeat([np.float32(1), np.zeros((), "f4")]) is None

@@ -61,6 +61,7 @@ class NativeState:
         do not fit, RunError when a tensor would be too large.
         """
         plan = self._plan
+        inputs = [one if one.__class__ is np.ndarray else _readable(one) for one in inputs]
         execution = self._execution or plan.idle_execution()
         shapes = [array.shape for array in inputs]
         known = execution is not None and symbols is None and shapes == execution.shapes
@@ -149,8 +150,8 @@ class CpuState:
         InputError when the arrays do not fit, RunError, with the node's name, when a node fails.
         """
         plan = self.plan
-        if symbols is not None:  # operators give their bodies parts of arrays
-            inputs = [_readable(array) for array in inputs]
+        whole = symbols is None  # operators give their bodies parts of arrays
+        inputs = [one if whole and one.__class__ is np.ndarray else _readable(one) for one in inputs]
         bound = plan.turn.begin(self.host, inputs, out, symbols)
         execution = self._execution or plan.idle_execution()
         if execution is None or execution.symbols != bound:
