@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 
@@ -75,15 +76,25 @@ def reference(op: GridSample, x: Array, grid: Array) -> Array:
     batch = np.arange(int(x.shape[0])).reshape(-1, *(1,) * len(sizes))
     result = np.zeros((x.shape[0], x.shape[1], *grid.shape[1:-1]), data.dtype)
     for chosen in product(*along):
-        weight = np.prod([weight for _, weight in chosen], axis=0)
+        weight = np.prod([one.weight for one in chosen], axis=0).astype(data.dtype)[:, np.newaxis]
+        is_there = np.logical_and.reduce([one.is_there for one in chosen])[:, np.newaxis]
         # Advanced indices around a slice: the channels come last, and go back to the second place.
-        read = np.moveaxis(data[(batch, slice(None), *(index for index, _ in chosen))], -1, 1)
-        result += read * weight.astype(data.dtype)[:, np.newaxis]
+        read = np.moveaxis(data[(batch, slice(None), *(one.index for one in chosen))], -1, 1)
+        result += np.where(is_there, read, 0) * weight
     return result.astype(x.dtype, copy=False)
 
 
-def _neighbours(op: GridSample, size: int, coordinates: Array) -> list[tuple[Array, Array]]:
-    """The elements along one axis that coordinates read: pairs of an index, inside the axis, and its weight."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Neighbour:
+    """Elements along one axis that coordinates read: indices inside it, whether these are what is read, else 0."""
+
+    index: Array
+    is_there: Array
+    weight: Array
+
+
+def _neighbours(op: GridSample, size: int, coordinates: Array) -> list[_Neighbour]:
+    """What coordinates read along one axis."""
     if op.align_corners:
         places = (coordinates.astype(np.float64) + 1) / 2 * (size - 1)
     else:
@@ -93,9 +104,9 @@ def _neighbours(op: GridSample, size: int, coordinates: Array) -> list[tuple[Arr
         indices, weights = nearest_tap(places, np.rint)
     else:
         indices, weights = blended_taps(op.mode, places, CUBIC_COEFFICIENT)
-    if op.padding_mode is PaddingMode.ZEROS:
-        weights = np.where((indices >= 0) & (indices < size), weights, 0)
-    return list(zip(_INSIDE[op.padding_mode](indices, size, op.align_corners), weights, strict=True))
+    inside = _INSIDE[op.padding_mode](indices, size, op.align_corners)
+    is_there = (indices == inside) | (op.padding_mode is not PaddingMode.ZEROS)
+    return [_Neighbour(*one) for one in zip(inside, is_there, weights, strict=True)]
 
 
 def _clamp(index: Array, size: int, align_corners: bool) -> Array:

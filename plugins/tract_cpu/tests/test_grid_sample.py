@@ -76,3 +76,13 @@ def test_sizes_of_nothing_and_sizes_that_do_not_fit(isa: Isa) -> None:
     for image, batch in [((1, 2, 0, 3), 1), ((2, 2, 3, 3), 3)]:
         with pytest.raises(TractError):
             state.run([inputs(image, (2, 2))[0], inputs((batch, 1, 1, 1), (2, 2))[1]])
+
+
+@pytest.mark.parametrize("mode", Interpolator, ids=lambda one: one.value)
+def test_outside_is_0_beside_any_element(isa: Isa, mode: Interpolator) -> None:
+    x = np.array([[[[np.inf, np.nan, 2], [3, 4, 5]]]], "f4")
+    grid = np.array([[-3, -0.5], [0.7, -2], [9, 9], [np.nan, 0], [0.5, 0.5]] * 5, "f4").reshape(1, 5, 5, 2)
+    found = plan_of(GridSample(mode), isa, "1,1,2,3,f32", "1,5,5,2,f32").spawn().run([x, grid])[0]
+    with np.errstate(invalid="ignore"):
+        wanted = reference(GridSample(mode), x, grid)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)

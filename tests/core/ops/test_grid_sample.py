@@ -70,3 +70,10 @@ def test_facts_cost_and_axes() -> None:
 def test_refusals(inputs: tuple[str, str], message: str) -> None:
     with pytest.raises(FactError, match=message):
         GridSample().output_facts([parse_typed_fact(text) for text in inputs])
+
+
+@pytest.mark.parametrize("mode", Interpolator)
+def test_outside_is_0_beside_any_element(run_op: Any, mode: Interpolator) -> None:
+    x = np.array([[[np.inf, 1, 2, 3, 4, 5, 6, np.nan]]], "f4")
+    grid = np.array([[[-3], [3], [np.nan]]], "f4")
+    np.testing.assert_array_equal(run_op(GridSample(mode), [x, grid])[0], np.zeros((1, 1, 3)))

@@ -22,6 +22,9 @@ from tract_cpu.language.function import where
 from tract_cpu.language.types import F64, INDEX, ElementType
 from tract_cpu.language.values import Value
 
+_NOWHERE: Final = -(1 << 56)
+"""An offset that stays below 0 with those along other axes: what is read there is 0."""
+
 PLACES: Final = 256
 """How many places of the grid are one task."""
 
@@ -103,11 +106,12 @@ class _GridSample:
             for tap in range(reach):
                 index = begin + float(floored(-reach / 2) + 1 + tap)
                 weight = weight_of(self.plan.mode, index - at, CUBIC_COEFFICIENT)
-                if self.plan.padding is PaddingMode.ZEROS:
-                    weight = where((index >= 0.0) & (index < end), weight, 0.0)
                 inside = k.convert(_INSIDE[self.plan.padding](index, end, self.plan.align_corners), INDEX)
+                offset = inside * stride
+                if self.plan.padding is PaddingMode.ZEROS:
+                    offset = where((index >= 0.0) & (index < end), offset, _NOWHERE)
                 row = place + (axis * reach + tap) * PLACES
-                self._offsets.put(row, inside * stride, mask)
+                self._offsets.put(row, offset, mask)
                 self._weights.put(row, k.convert(weight, self._type), mask)
 
     def _place(self, coordinate: Value, size: Value) -> Value:
@@ -124,6 +128,8 @@ class _GridSample:
         """The elements that are read along an axis and those behind it, times their weights, added up."""
         k, reach = self.k, self.plan.mode.reach
         place, count, mask = lanes
+        if axis == self.plan.axes and self.plan.padding is PaddingMode.ZEROS:
+            return where(offset >= 0, image.gather(where(offset >= 0, offset, 0), mask), 0.0)
         if axis == self.plan.axes:
             return image.gather(offset, mask)
         total = k.variable(k.constant(0.0, self._type, count))
