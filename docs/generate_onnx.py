@@ -160,7 +160,8 @@ def _conformance(modes: dict[str, Counter[str]]) -> Iterator[str]:
     yield from _table(["test", "tolerance"], rows)
     yield from _wrapped(
         """The numbers that Bernoulli draws are compared by type and shape. The expected results of the two attentions
-        in f16 were rounded after every step, and are further from the exact ones than those computed here."""
+        in f16 were rounded after every step, and those of two inverse Fourier transforms in f32: they are further from
+        the exact ones than those computed here."""
     )
     yield from _wrapped(
         """`onnx.backend.test.BackendTest(tract_onnx.backend, __name__)` runs the same tests. There, those of the two

@@ -125,6 +125,7 @@ assert problems == [], problems
 """
 
 INTERRUPTED = """
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which whoever began this process may have switched off
 plan = prepared()
 state, given = plan.spawn(), x(64)
 result = state.run([given])[0].copy()

@@ -195,10 +195,9 @@ FAMILIES = ("reduce", "norm", "pool", "softmax", "cumsum")
 
 
 def _known(case: Case) -> bool:
-    """The places of the largest elements of a pool are left to the host, and so are types that kernels do not know."""
-    kinds = [parse_typed_fact(arg.fact).datum_type for arg in case.args]
-    places = getattr(case.op, "indices", None) is not None
-    return not places and all(element_type(kind) is not None for kind in kinds)
+    """Types that kernels do not know, or only move, are left to the host."""
+    elements = [element_type(parse_typed_fact(arg.fact).datum_type) for arg in case.args]
+    return all(element is not None and not element.is_carried for element in elements)
 
 
 @pytest.mark.parametrize("symbolic", [False, True], ids=["fixed", "symbolic"])

@@ -20,6 +20,7 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, RmAxis
 from tract_core.ops.binary import Add, Mul, Sub
+from tract_core.ops.compress import Compress
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Tanh
 from tract_core.ops.scan import FullInput, FullOutput, OutputMapping, Scan, ScannedInput, StateInput
@@ -357,15 +358,16 @@ def test_who_interrupts_a_loop_can_run_again(monkeypatch) -> None:
 
 def test_a_body_with_a_node_without_native_code_is_left_to_the_host_which_says_why() -> None:
     inner, (x, s) = body({"x": "1,N,f32", "s": "1,N,f32"})
-    (two,) = inner.wire_node("three", EinSum(AxesMapping.parse("an,bn,an->an"), DatumType.F32), [x, s, x])
-    inner.set_outputs([two])
+    chosen_rows = inner.add_const("chosen", np.ones(1, np.bool_))
+    (sum_,) = inner.wire_node("sum", Add(), [x, s])
+    inner.set_outputs(inner.wire_node("some", Compress(0, 1), [sum_, chosen_rows]))
     op = Scan(inner, (ScannedInput(0), StateInput()), (OutputMapping(state=True, last=0),))
     model = around(op, {"x": "T,N,f32", "s": "1,N,f32"})
     explanation = CpuPlan(model, chosen("")).explain()
     (loop,) = [one for one in explanation.placements if not one.part.body]
     assert loop.how == "state"
-    assert "in its body, node 'three'" in loop.why
-    assert [one.names for one in explanation.placements if one.part.body] == [("loop/three",)]
+    assert "in its body, node 'some'" in loop.why
+    assert [one.names for one in explanation.placements if one.part.body] == [("loop/sum",), ("loop/some",)]
 
 
 def test_memory_is_used_again_inside_of_a_loop_but_not_across() -> None:

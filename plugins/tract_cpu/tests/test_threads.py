@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from ctypes import PYFUNCTYPE, py_object, pythonapi
 from functools import partial
 from operator import setitem
@@ -83,6 +85,15 @@ def test_a_forked_process_runs_what_its_parent_prepared() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+@pytest.fixture
+def hears_interrupts() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, also in a process that began in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("hears_interrupts")
 def test_once_one_thread_was_told_to_begin_nothing_keeps_the_others_from_it() -> None:
     """Ctrl-C comes when the first thread was told, and is heard when the caller has done its part too."""
     interrupt: Any = PYFUNCTYPE(None, py_object)(("PyErr_SetInterrupt", pythonapi))

@@ -113,7 +113,7 @@ def check(op: TypedOp, arrays: list[Array]) -> None:
         assert (found.dtype, found.shape) == (fact.datum_type.numpy, tuple(fact.shape)), op
 
 
-NOTHING_THERE: Final = ("attempt to get arg", "can't extend empty axis", "is outside axis")
+NOTHING_THERE: Final = ("attempt to get arg", "there is nothing to repeat", "is outside axis")
 """Of nothing, no place can be told, and no element can be repeated or picked."""
 
 

@@ -19,11 +19,16 @@ from tract_cpu.kernels.fft_ends import End, Lying
 from tract_cpu.kernels.fft_passes import Numbers, Passes
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import INDEX, ElementType
+from tract_cpu.language.types import F32, F64, INDEX, ElementType
 from tract_cpu.language.values import Value
 
 FEW: Final = 4
 """One part in so many of the lanes: where fewer transforms are left, they are computed one by one."""
+
+
+def sums_of(element: ElementType) -> ElementType:
+    """The type in which numbers are transformed: what cancels out in f32 would leave its error in the result."""
+    return F64 if element == F32 else element.computed
 
 
 @frozen
@@ -56,7 +61,7 @@ class FftPlan:
     @property
     def computed(self) -> ElementType:
         """The type of the sums."""
-        return self.source[0].computed
+        return sums_of(self.source[0])
 
     def text(self) -> str:
         """All that it says."""
@@ -147,7 +152,9 @@ class _Transforms:
             plan.swaps,
             strict=True,
         )
-        source, target = (End(k, at, step, lying, where, neighbours, swaps) for at, step, lying, where, swaps in pairs)
+        source, target = (
+            End(k, at, step, lying, where, neighbours, swaps, plan.computed) for at, step, lying, where, swaps in pairs
+        )
         return source, target
 
     def _cross(self, first: Value, numbers: Buffer, columns: Value) -> None:

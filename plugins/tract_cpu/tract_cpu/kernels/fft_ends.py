@@ -11,6 +11,7 @@ from tract_cpu.kernels.fft_passes import Numbers
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.transpose import PIECE_BITS, turned_squares
 from tract_cpu.language.buffers import Buffer
+from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
 
 
@@ -30,7 +31,8 @@ class End:
     """Pairs of numbers in memory, ``step`` elements apart in each transform.
 
     ``offsets``: where the transform of each lane begins. ``neighbours``: whether columns are beside each other for all
-    lanes. ``swaps``: whether real and imaginary parts change places on the way.
+    lanes. ``swaps``: whether real and imaginary parts change places on the way. ``sums``: the type of the numbers that
+    are transformed.
     """
 
     k: Kernel
@@ -40,12 +42,13 @@ class End:
     offsets: Buffer
     neighbours: Value
     swaps: bool
+    sums: ElementType
 
     def read(self, length: Value, work: Numbers, places: Buffer, window: Buffer | None) -> None:
         """work[places[position]] = the number there, times that of the window."""
 
         def adapted(position: Value, number: Complex) -> Complex:
-            number = number.swapped() if self.swaps else number
+            number = self._as(number.swapped() if self.swaps else number, self.sums)
             return number if window is None else number.times(window[position])
 
         def single(position: Value, lane: Value, at: Buffer) -> None:
@@ -65,7 +68,7 @@ class End:
         """The number at each position is written there."""
 
         def adapted(number: Complex) -> Complex:
-            return number.swapped() if self.swaps else number
+            return self._as(number.swapped() if self.swaps else number, self.memory.element.computed)
 
         def single(position: Value, lane: Value, at: Buffer) -> None:
             number = adapted(numbers.lane(position, lane))
@@ -81,6 +84,9 @@ class End:
             self._write_square(position, [part for one in pairs for part in (one.real, one.imaginary)])
 
         self._go_over(length, numbers.lanes, single, column, square)
+
+    def _as(self, number: Complex, element: ElementType) -> Complex:
+        return Complex(self.k.convert(number.real, element), self.k.convert(number.imaginary, element))
 
     @property
     def _square(self) -> int:

@@ -12,9 +12,10 @@ from tract_core.frozen import frozen
 from tract_core.ops.fft import ComplexToInnerDim, Fft, InnerDimToComplex, Stft
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.kernels.fft import FftPlan
+from tract_cpu.kernels.fft import FftPlan, sums_of
 from tract_cpu.kernels.fft_ends import Lying
 from tract_cpu.kernels.fft_tables import MOST_PASSES, TablesPlan
+from tract_cpu.kernels.transpose import PIECE_BITS
 from tract_cpu.language.types import F64, INDEX, numpy_type
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, MOVES, Site
@@ -82,7 +83,7 @@ def lower_stft(op: Stft, site: Site) -> str | None:
     window = None
     if op.window is not None:
         before = (op.frame - op.window.array.size) // 2
-        window = np.zeros(op.frame, numpy_type(x.element.computed))
+        window = np.zeros(op.frame, numpy_type(sums_of(x.element)))
         window[before : before + op.window.array.size] = op.window.array
     result = site.lowering.new(site.outlet)
     site.add_all(_steps(site, _Transform(replace(x, shape=shape, strides=strides), result, axis + 1, window)))
@@ -145,7 +146,7 @@ class _Tables:
 
 
 def _known_tables(site: Site, one: _Transform) -> _Tables:
-    waves, kind = Waves(int(one.length)), numpy_type(one.source.element.computed)
+    waves, kind = Waves(int(one.length)), numpy_type(sums_of(one.source.element))
     arrays = [waves.passes(), waves.places(), waves.factors(kind)]
     arrays += [waves.chirp(kind), waves.spectrum(kind)] if waves.is_convolution else []
     terms = max((radix for radix in waves.radices if radix not in RADICES), default=0)
@@ -155,7 +156,7 @@ def _known_tables(site: Site, one: _Transform) -> _Tables:
 
 def _computed_tables(site: Site, one: _Transform) -> tuple[_Tables, NativeStep]:
     """With the call that writes them, for a length that only a run tells."""
-    length, element = one.length, one.source.element.computed
+    length, element = one.length, sums_of(one.source.element)
     inner = 4 * length  # no convolution is longer
     sizes = [(INDEX, 2 + 3 * MOST_PASSES), (INDEX, inner), *((element, 2 * size) for size in (inner, length, inner))]
     *views, roots = (
@@ -179,7 +180,7 @@ def _in_two(site: Site, one: _Transform, rows: int, columns: int) -> list[Native
     lowering, axis = site.lowering, len(one.source.shape) - 2
     last = [*(place for place in range(axis + 1) if place != one.axis), one.axis, axis + 1]
     source, target = one.source.transposed(last), one.target.transposed(last)
-    computed = source.element.computed
+    computed = sums_of(source.element)
     shape = (*source.shape[:axis], rows, columns, 2)
     between = View.contiguous(lowering.room(product(shape) * computed.bytes), computed, shape)
     matrix = _cut(source, axis, (rows, columns))
@@ -198,15 +199,15 @@ def _cut(view: View, axis: int, sizes: tuple[int, int]) -> View:
 
 
 def _lanes(site: Site, one: _Transform) -> int:
-    return site.isa.lanes(one.source.element.computed.bits)
+    return site.isa.lanes(sums_of(one.source.element).bits)
 
 
 def _step(site: Site, one: _Transform, tables: _Tables) -> NativeStep:
     """The call that computes all transforms."""
-    loops, lanes, computed = one.loops(), _lanes(site, one), one.source.element.computed
+    loops, lanes, computed = one.loops(), _lanes(site, one), sums_of(one.source.element)
     plan = FftPlan(
-        (one.source.element, _lying(one.source, one.axis, loops, 0)),
-        (one.target.element, _lying(one.target, one.axis, loops, 1)),
+        (one.source.element, _lying(one.source, one.axis, loops, 0, lanes)),
+        (one.target.element, _lying(one.target, one.axis, loops, 1, lanes)),
         len(loops),
         tables.radices,
         bool(tables.terms),
@@ -232,8 +233,8 @@ def _step(site: Site, one: _Transform, tables: _Tables) -> NativeStep:
     )
 
 
-def _lying(view: View, axis: int, loops: list[Loop], which: int) -> Lying:
+def _lying(view: View, axis: int, loops: list[Loop], which: int, lanes: int) -> Lying:
     if loops and loops[-1].strides[which] == 2:
         return Lying.COLUMNS
-    turns = view.element.computed is view.element
+    turns = view.element.computed is view.element and lanes * view.element.bits >= PIECE_BITS
     return Lying.ROWS if turns and view.strides[axis] == 2 else Lying.FAR
