@@ -9,7 +9,7 @@ from tract_core.ops.axis_dyn import DynMoveAxes, order_now
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
+from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
 
 ROWS = Rows()
 
@@ -31,7 +31,7 @@ def lower_move_axes(op: DynMoveAxes, site: Site) -> str | None:
     rank = len(x.shape)
     chosen = site.numbers(rank * rank)
     if chosen is None:
-        return IN_BODY
+        return LATE
     strides: list[Dim] = [0] * rank
     for number, stride in enumerate(x.strides * rank):
         strides[number // rank] = strides[number // rank] + chosen[number] * stride

@@ -11,7 +11,7 @@ from tract_core.ops.broadcast_dyn import DynBroadcast
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
+from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
 
 ROWS = Rows()
 
@@ -40,7 +40,7 @@ def lower_dyn_broadcast(op: DynBroadcast, site: Site) -> str | None:
     x, _ = site.known_inputs()
     stays = site.numbers(len(x.shape))
     if stays is None:
-        return IN_BODY
+        return LATE
     strides = [stride * one for stride, one in zip(x.strides, stays, strict=True)]
     strides = [0] * (len(op.sizes) - len(strides)) + strides
     site.place(replace(x, shape=tuple(op.sizes), strides=tuple(strides)))

@@ -11,6 +11,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.sizes import EqualPlan
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import STATUS, NativeStep
+from tract_cpu.lower.reads import LATE
 from tract_cpu.lower.views import View
 
 ROWS = Rows()
@@ -29,7 +30,7 @@ def lower_check(op: CheckShape, site: Site) -> str | None:
     (x,) = site.known_inputs()
     pairs = [(size, wanted) for size, wanted in zip(x.shape, op.shape, strict=True) if wanted not in {None, size}]
     if any(wanted is not None and not symbols_of(wanted) <= site.lowering.given for _, wanted in pairs):
-        return "sizes are only known in the middle of the run"
+        return LATE
     sizes = [size for pair in pairs for size in pair if size is not None]
     site.lowering.place(site.outlet, replace(x, shape=tuple(site.node.facts[0].shape)))
     site.add_all([NativeStep(EqualPlan(len(pairs)), (STATUS, *sizes), 1, (), (x.storage,))])

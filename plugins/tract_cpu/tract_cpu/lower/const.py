@@ -11,6 +11,7 @@ from tract_cpu.kernels.sizes import SizesPlan
 from tract_cpu.language.types import I64
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import NativeStep
+from tract_cpu.lower.reads import LATE
 
 ROWS = Rows()
 
@@ -25,7 +26,7 @@ def lower_sizes(op: Const, site: Site) -> str | None:
     if site.result() != I64 or len(sizes) > MOST:
         return f"native code writes up to {MOST} sizes, as i64"
     if any(not symbols_of(size) <= site.lowering.given for size in sizes):
-        return "sizes are only known in the middle of the run"
+        return LATE
     result = site.lowering.new(site.outlet)
     site.add_all([NativeStep(SizesPlan(len(sizes)), (result.address, *sizes), 1, (), (result.storage,))])
     return None

@@ -6,7 +6,7 @@ from tract_core.ops.fill import DynFill, sizes_of
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
+from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
 
 ROWS = Rows()
 
@@ -25,6 +25,6 @@ def lower_fill(op: DynFill, site: Site) -> str | None:
     if value is None:
         return f"native code does not know {op.value.datum_type.short}"
     if site.numbers(0) is None:
-        return IN_BODY
+        return LATE
     site.place(value.stretched(op.sizes))
     return None

@@ -47,7 +47,7 @@ from tract_cpu.lower.program import (
     Step,
     ViewStep,
 )
-from tract_cpu.lower.reads import READS, number_name
+from tract_cpu.lower.reads import LATE, READS, number_name
 from tract_cpu.lower.views import Address, Kind, Storage, View
 
 LowerFn = Callable[[Any, "Site"], str | None]
@@ -165,7 +165,7 @@ class Lowering:
         """Why native code cannot compute a node whose operator has some, as its types or sizes are beyond it."""
         for fact in self._facts_around(node):
             if not fact.shape.symbols() <= self.given:
-                return "sizes are only known in the middle of the run"
+                return LATE
             element = self.element(fact.datum_type.storage)
             if element is None:
                 return f"native code does not know {fact.datum_type.short}"

@@ -10,7 +10,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.gather import Indexed
 from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
+from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
 
 ROWS = Rows()
 
@@ -30,7 +30,7 @@ def lower_one_hot(op: OneHot | DynOneHot, site: Site) -> str | None:
     """A number outside is no place at all."""
     numbers, *_ = site.known_inputs()
     if isinstance(op, DynOneHot) and site.numbers(0) is None:
-        return IN_BODY
+        return LATE
     off, on = site.lowering.constant(op.off.array), site.lowering.constant(op.on.array)
     if off is None or on is None:
         return f"native code does not know {op.off.datum_type.short}"

@@ -16,7 +16,7 @@ from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.loops import collapsed
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import Argument, NativeStep
-from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
+from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
 from tract_cpu.lower.views import View
 
 ROWS = Rows()
@@ -45,7 +45,7 @@ def lower_dyn_pad(op: DynPad, site: Site) -> str | None:
     x, _, *value = site.known_inputs()
     numbers = site.numbers(4 * len(x.shape))
     if numbers is None:
-        return IN_BODY
+        return LATE
     for axis in range(len(x.shape)):
         x = x.part(axis, numbers[4 * axis], numbers[4 * axis + 1])
     pads = list(zip(numbers[2::4], numbers[3::4], strict=True))

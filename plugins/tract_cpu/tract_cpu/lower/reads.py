@@ -34,8 +34,8 @@ class Reads:
     read: Callable[..., Reading]
 
 
-IN_BODY: Final = "sizes are only known in the middle of the run"
-"""Why an operator of the table is left to the host in a body, which is part of a native loop or branch."""
+LATE: Final = "sizes are only known in the middle of the run"
+"""Why a node is left to the host whose sizes native code cannot know in time: nothing is read inside of a body."""
 
 
 def _reads_row(key: str, value: object) -> str | None:

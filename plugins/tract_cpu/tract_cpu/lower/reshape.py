@@ -6,7 +6,7 @@ from tract_core.ops.reshape import DynReshape, sizes_now
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
+from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
 
 ROWS = Rows()
 
@@ -23,7 +23,7 @@ def lower_reshape(op: DynReshape, site: Site) -> str | None:
     """A view; a copy where the elements do not lie as the new shape would have them."""
     x, _ = site.known_inputs()
     if site.numbers(0) is None:
-        return IN_BODY
+        return LATE
     found = x.shaped(op.sizes)
     if found is not None:
         site.place(found)

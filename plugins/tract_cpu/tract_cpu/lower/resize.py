@@ -37,7 +37,7 @@ from tract_cpu.lower.fusion import Chain, OperandFn, extended
 from tract_cpu.lower.loops import collapsed
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import Argument, NativeStep
-from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
+from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
 from tract_cpu.lower.views import View
 from tract_cpu.lower.wholes import new_blocked
 
@@ -124,7 +124,7 @@ def lower_dyn_resize(op: DynResize, site: Site) -> str | None:
         return "native code wants to know what is cropped"
     numbers = site.numbers(len(op.axes) * _NUMBERS)
     if numbers is None:
-        return IN_BODY
+        return LATE
     before, after = site.facts()[0].shape, site.node.facts[0].shape
     found: list[_Axis] = []
     for place, axis in enumerate(op.axes):

@@ -6,7 +6,7 @@ from tract_core.ops.slice import DynSlice, Slice, check_range
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
+from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
 
 ROWS = Rows()
 
@@ -35,6 +35,6 @@ def lower_dyn_slice(op: DynSlice, site: Site) -> str | None:
     x, *_ = site.known_inputs()
     numbers = site.numbers(1)
     if numbers is None:
-        return IN_BODY
+        return LATE
     site.place(x.part(op.axis, numbers[0], op.length))
     return None

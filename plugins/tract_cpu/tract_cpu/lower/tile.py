@@ -11,7 +11,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.reads import IN_BODY, READS, Reading, Reads, Shape
+from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
 from tract_cpu.lower.views import View
 
 ROWS = Rows()
@@ -39,7 +39,7 @@ def lower_dyn_tile(op: DynTile, site: Site) -> str | None:
     x, _ = site.known_inputs()
     counts = site.numbers(len(x.shape))
     if counts is None:
-        return IN_BODY
+        return LATE
     _tile(site, x, counts)
     return None
 
