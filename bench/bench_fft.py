@@ -8,11 +8,11 @@ all take turns; then how many times as fast this project is. NumPy is given comp
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from statistics import median
 
 import numpy as np
+from stopwatch import seconds
 from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
 
@@ -25,14 +25,6 @@ _LONG_ENOUGH_S = 0.005
 
 SIZES = [(100, 256), (100, 400), (100, 512), (100, 1024), (100, 1009), (100, 77), (1, 256), (1, 1024), (1, 65536)]
 """Frames, and the length of each."""
-
-
-def _seconds(run: Callable[[], object]) -> float:
-    begin, count = time.perf_counter(), 0
-    while (passed := time.perf_counter() - begin) < _LONG_ENOUGH_S:
-        run()
-        count += 1
-    return passed / count
 
 
 def _ours(name: str, fact: str, x: np.ndarray) -> Callable[[], object]:
@@ -51,7 +43,8 @@ def main() -> None:
         numbers = x.view("c8")[..., 0]
         runs = [_ours(name, fact, x) for fact in (f"{frames},{length},2,f32", "B,S,2,f32")]
         rounds = [
-            [_seconds(run) for run in (*runs, lambda numbers=numbers: np.fft.fft(numbers))] for _ in range(_ROUNDS)
+            [seconds(run, _LONG_ENOUGH_S) for run in (*runs, lambda numbers=numbers: np.fft.fft(numbers))]
+            for _ in range(_ROUNDS)
         ]
         times = [median(one) * 1e6 for one in zip(*rounds, strict=True)]
         ratios = [median(one[2] / one[k] for one in rounds) for k in range(2)]

@@ -7,11 +7,11 @@ take turns.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from statistics import median
 
 import numpy as np
+from stopwatch import seconds
 from tract_cpu.isa import of_this_machine
 from tract_cpu.plan import CpuPlan
 
@@ -56,21 +56,13 @@ def _plan(ops: list[TypedOp], *inputs: np.ndarray) -> Callable[[], object]:
     return lambda: state.run(given, out)
 
 
-def _seconds(run: Callable[[], object]) -> float:
-    begin, count = time.perf_counter(), 0
-    while (passed := time.perf_counter() - begin) < _LONG_ENOUGH_S:
-        run()
-        count += 1
-    return passed / count
-
-
 def _row(name: str, ours: Callable[[], object], numpy: Callable[[], object], moved: int) -> None:
     source, target = np.ones(moved // 2, np.uint8), np.ones(moved // 2, np.uint8)
 
     def plain() -> None:
         target[:] = source
 
-    rounds = [[_seconds(run) for run in (ours, numpy, plain)] for _ in range(_ROUNDS)]
+    rounds = [[seconds(run, _LONG_ENOUGH_S) for run in (ours, numpy, plain)] for _ in range(_ROUNDS)]
     speeds = [moved / median(one) / 1e9 for one in zip(*rounds, strict=True)]
     ratios = [median(other / mine for mine, *others in rounds for other in [others[k]]) for k in range(2)]
     print(f"{name:38} {speeds[0]:7.1f} {speeds[1]:7.1f} {speeds[2]:7.1f} {ratios[0]:9.2f} {ratios[1]:9.2f}", flush=True)
