@@ -14,6 +14,7 @@ from tract_cpu.binding import Layout
 from tract_cpu.native.executor import FRAME, LINE
 from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
+from tract_cpu.outputs import Output
 
 WORK_FOR_THREADS: Final = 1 << 20
 """From how much work on a run is shared with other threads: to wake one takes as long as some million products."""
@@ -58,8 +59,8 @@ class Execution:
     in the middle of a loop, which has moved addresses. ``steps``: how many native steps there
     are. ``passed``: the addresses that a run passes. ``status``: the address where kernels refuse. ``stage``: the part
     of a run that this is for, which begins when sizes come up; ``before``: what the part before was run with, whose
-    memory this one goes on with. ``outputs``: shapes and types of the arrays that native code fills and whose sizes are
-    known from this part on, by the numbers of the outputs. ``shapes``: those of the inputs of the last turn;
+    memory this one goes on with. ``outputs``: those that native code fills and whose sizes are known from this part on,
+    by their numbers; ``filled``: their shapes and types. ``shapes``: those of the inputs of the last turn;
     ``repeat``: what does a turn with such inputs again.
     """
 
@@ -80,8 +81,8 @@ class Execution:
         self.steps = len(kernels)
         sizes = {number: tuple(evaluate(dim, symbols) for dim in shape) for number, (shape, _) in outputs.items()}
         self.shapes: list[tuple[int, ...]] = []
-        self.outputs = {number: (sizes[number], dtype) for number, (_, dtype) in outputs.items()}
-        self.filled = list(self.outputs.values())
+        self.filled = [(sizes[number], dtype) for number, (_, dtype) in outputs.items()]
+        self.outputs = {number: Output(*one) for number, one in zip(outputs, self.filled, strict=True)}
         self.arena = Arena(bound.slots, layout.arena.stages, before and before.arena)
         self.repeat: Repeat = look_closer
         self.is_short = bound.work < WORK_FOR_OTHERS

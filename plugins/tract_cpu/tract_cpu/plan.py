@@ -205,7 +205,8 @@ class CpuPlan:
     def expect(self, execution: Execution, shapes: list[tuple[int, ...]]) -> None:
         """An execution is used for inputs of these shapes, which were checked, and may be again."""
         execution.shapes, execution.repeat = shapes, look_closer
-        if not self._repeats or execution.threads > 1:
+        large = any(output.is_large for output in execution.outputs.values())
+        if large or not self._repeats or execution.threads > 1:
             return
         numbers = {
             "run": self._steps_at,

@@ -77,7 +77,7 @@ class NativeState:
         if self._memory is not None:
             self._memory.pass_to(execution)
         if out is None:
-            outputs = [np.empty(shape, dtype) for shape, dtype in execution.filled]
+            outputs = [output.array() for output in execution.outputs.values()]
         else:
             plan.turn.outputs.check(out, execution.symbols)
             outputs = list(out)
@@ -357,8 +357,8 @@ class _Turn:
 
     def _make_outputs(self, out: Sequence[Array] | None) -> None:
         """Arrays for the outputs whose sizes are known from now on. ``out``: those of the caller, if he has some."""
-        for number, (shape, dtype) in self.execution.outputs.items():
-            self.arrays[Kind.OUTPUT, number] = array = np.empty(shape, dtype) if out is None else out[number]
+        for number, output in self.execution.outputs.items():
+            self.arrays[Kind.OUTPUT, number] = array = output.array() if out is None else out[number]
             self._pass(Storage(Kind.OUTPUT, number), array)
 
     def _read(self, step: ReadStep) -> None:
