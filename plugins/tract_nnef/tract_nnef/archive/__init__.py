@@ -1,0 +1,1 @@
+"""Containers of the files of a model, and the tensors in them."""

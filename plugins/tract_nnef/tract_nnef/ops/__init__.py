@@ -1,0 +1,1 @@
+"""How operators are spelled in NNEF, one module per family: reader and writer side by side."""
