@@ -7,16 +7,20 @@ engines add: identifiers ``i"any text"``, and extension lines of any text.
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tract_core.frozen import frozen
+
+MAX_DEPTH: Final = 128
+"""Expressions, or types, inside one another: texts that go deeper are refused, so whoever walks over what a text says
+may do so by recursion."""
 
 # --- types ------------------------------------------------------------------------------------------------------------
 
 
 @frozen
 class Primitive:
-    """``integer``, ``scalar``, ``logical``, ``string``, ``complex``, or ``?``, the type that a generic fragment takes."""
+    """``integer``, ``scalar``, ``logical``, ``string``, ``complex``, or ``?``, which a generic fragment takes."""
 
     name: str
 
@@ -149,17 +153,7 @@ class Invocation:
 
 
 Expression: TypeAlias = (
-    Literal
-    | Identifier
-    | Array
-    | Tuple
-    | Subscript
-    | Range
-    | Unary
-    | Binary
-    | Select
-    | Comprehension
-    | Invocation
+    Literal | Identifier | Array | Tuple | Subscript | Range | Unary | Binary | Select | Comprehension | Invocation
 )
 
 # --- documents --------------------------------------------------------------------------------------------------------

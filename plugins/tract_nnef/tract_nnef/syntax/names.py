@@ -1,0 +1,32 @@
+"""Which names NNEF can write as they are."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+BUILT_IN: Final = frozenset(
+    ("shape_of", "length_of", "range_of", "integer", "scalar", "logical", "string", "complex"),
+)
+"""Reserved words that are the names of functions."""
+RESERVED: Final = BUILT_IN | frozenset(
+    ("version", "extension", "graph", "fragment", "tensor", "true", "false", "inf", "for", "in", "if", "else", "yield"),
+)
+"""Words that have a meaning of their own: no tensor, parameter or fragment has such a name."""
+
+
+def is_plain(name: str) -> bool:
+    """Whether NNEF can write a name as it is: letters of ASCII, digits, ``_``, no digit first, and not reserved."""
+    return re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) is not None and name not in RESERVED
+
+
+def plain_name(name: str) -> str:
+    """A name that NNEF can write, for any name. Two names may get the same one, which the caller has to tell apart.
+
+    Each character that NNEF does not know becomes ``_``, as does what a name lacks to begin like one or to mean
+    nothing else.
+    """
+    plain = re.sub("[^A-Za-z0-9_]", "_", name)
+    if not plain or plain[0].isdigit():
+        plain = f"_{plain}"
+    return f"{plain}_" if plain in RESERVED else plain

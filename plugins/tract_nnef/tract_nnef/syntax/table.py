@@ -1,0 +1,70 @@
+"""The parse table of the grammar, as `tract_nnef.syntax.write_table` wrote it down."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from tract_core.frozen import frozen
+
+END: Final = "$END"
+"""What stands behind the last word of a text."""
+BLANKS: Final = r"(?:[ \t\r\n\f\v]++|#[^\r\n]*+)*+"
+"""What may stand between words: blanks and comments."""
+
+
+@frozen
+class Rule:
+    """``size`` parts make an ``origin``.
+
+    ``kept``: the places of the parts that ``function`` takes. Where that has no name, the rule makes its one such part.
+    """
+
+    origin: str
+    size: int
+    kept: tuple[int, ...]
+    function: str
+
+
+@frozen
+class Table:
+    """``words``: the next word of a text, or its end; a word is the group of its kind, the last group is no word.
+
+    ``kinds``: the kind of each group, ``None`` where ``fixed`` tells it. ``fixed``: the words that are always the same.
+    ``actions``, for each state: the state behind a word of a kind, or ``~index`` of the rule that ends before it.
+    ``gotos``, for each state: the one behind what a rule has made.
+    """
+
+    words: re.Pattern[str]
+    kinds: tuple[str | None, ...]
+    fixed: dict[str, str]
+    rules: tuple[Rule, ...]
+    actions: list[dict[str, int]]
+    gotos: list[dict[str, int]]
+    starts: dict[str, int]
+    ends: dict[str, int]
+
+
+@cache
+def the_table() -> Table:
+    """The table, read when it is first asked for."""
+    held: dict[str, Any] = json.loads(Path(__file__).with_name("table.json").read_text())
+    patterns: dict[str, str] = held["patterns"]
+    fixed: dict[str, str] = held["fixed"]
+    names = ["EXTENSION", *(name for name in patterns if name != "EXTENSION")]  # it begins like a name
+    signs = sorted((word for word in fixed if not word.isalpha()), key=len, reverse=True)
+    groups = [*(patterns[name] for name in names), "|".join(map(re.escape, signs)), "(?s:.)"]
+    words = BLANKS + "(?:" + "|".join(f"({group})" for group in groups) + r"|\Z)"
+    return Table(
+        words=re.compile(words),
+        kinds=(END, *names, None, None),
+        fixed=fixed,
+        rules=tuple(Rule(origin, size, tuple(kept), function) for origin, size, kept, function in held["rules"]),
+        actions=held["actions"],
+        gotos=held["gotos"],
+        starts=held["starts"],
+        ends=held["ends"],
+    )
