@@ -1,8 +1,9 @@
-"""Files are written whole or not at all, and take the place of regular files only."""
+"""Files and folders are written whole or not at all. Files take the place of regular files, folders of nothing."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -52,11 +53,41 @@ def whole_file(path: str | Path) -> Generator[IO[bytes]]:
         _unfinished.discard(unfinished)
 
 
+@contextmanager
+def whole_folder(path: str | os.PathLike[str]) -> Generator[Path]:
+    """A folder to write to, which is found at ``path`` once the block has ended, and nowhere when it raises.
+
+    Raises InputError where something is at ``path`` already, and where it cannot be written.
+    """
+    target = Path(path)
+    unfinished = target.parent / f".{os.urandom(8).hex()}.unfinished"
+    try:
+        _check_nothing_at(target)
+        _unfinished.add(unfinished)
+        unfinished.mkdir()
+        yield unfinished
+        _check_nothing_at(target)
+        unfinished.rename(target)
+    except OSError as error:
+        raise InputError(f"it cannot be written: {error.strerror or error}", where=str(path)) from None
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        _unfinished.discard(unfinished)
+
+
 def discard_unfinished() -> None:
     """Remove what is being written, before the process ends at once."""
     for path in tuple(_unfinished):
+        shutil.rmtree(path, ignore_errors=True)
         with suppress(OSError):
             path.unlink()
+
+
+def _check_nothing_at(target: Path) -> None:
+    if os.path.lexists(target):
+        raise InputError(
+            "it is there already, and a folder is never written over", where=str(target), hint="name one that is not"
+        )
 
 
 def _mode_of(target: Path) -> int | None:

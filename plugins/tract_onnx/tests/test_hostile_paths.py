@@ -216,9 +216,9 @@ def test_what_is_opened_is_what_is_read(folder, monkeypatch):
         return real(path, *arguments, **options)
 
     path = file_with(folder, "below/w")
-    monkeypatch.setattr("tract_onnx.external.os.open", note)
+    monkeypatch.setattr("tract_core.safe_files.os.open", note)
     Onnx().load(path)
-    assert opened == [str(folder), "below", "w"]
+    assert opened == [str(path), str(folder), "below", "w"]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ from typing import Final
 import onnx
 
 from tract_core.data import DType, ItemFact, MapType, OptionalType, SequenceType
+from tract_core.data.stored import check_rank
 from tract_core.dims import Dim
 from tract_core.errors import CorruptModel, LimitExceeded, Unsupported
 from tract_core.limits import limits_now
-from tract_onnx.tensors import check_rank, element_type
+from tract_onnx.tensors import element_type
 
 MAX_NESTING: Final = 8
 """Containers inside one another."""

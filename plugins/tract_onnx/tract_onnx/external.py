@@ -10,15 +10,15 @@ Where the model is a link itself, as in the cache of Hugging Face, the folder of
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterable, Mapping
-from mmap import ACCESS_READ, mmap
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from mmap import mmap
+from os import stat_result
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Final, Protocol
 
-from tract_core.errors import CorruptModel, LimitExceeded, ModelError, UnsafePath
+from tract_core.errors import CorruptModel, ModelError, UnsafePath
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, current_budget
+from tract_core.safe_files import COPY, check_size, map_file, plain_file_below, resolve_below
 
 MAX_PATH: Final = 1024
 """Characters in the path of an external file."""
@@ -26,13 +26,8 @@ MAX_PATH: Final = 1024
 _DEVICES: Final = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})
 """Names that some systems give to devices, in every folder and with any suffix."""
 
-_BELOW: Final = os.open in os.supports_dir_fd
-"""Whether this system can open a file in a folder that is open."""
-
 _PIECE: Final = 1 << 24
 """Bytes of a file that are read for its digest at a time."""
-
-_COPY: Final = "put a copy of the file beside the model"
 
 
 class Entry(Protocol):
@@ -75,7 +70,7 @@ class ExternalFiles:
                 hint="the file of external data is damaged, or belongs to another model",
             )
 
-    def _resolve(self, location: str) -> tuple[Path, PurePosixPath | Path]:
+    def _resolve(self, location: str) -> tuple[Path, PurePath]:
         """A folder of the model, and the path of the file in it, without links in either."""
         if self._path is None:
             raise UnsafePath(
@@ -85,35 +80,24 @@ class ExternalFiles:
         _check_text(location)
         try:
             folders = list(dict.fromkeys((self._path.parent.resolve(), self._path.resolve().parent)))
-            named = next((folder / location for folder in folders if (folder / location).exists()), None)
-            path = (named or folders[0] / location).resolve()
         except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
-            raise UnsafePath(f"{location[:80]!r} leads nowhere: {error}", hint=_COPY) from None
-        for folder in folders:
-            if path.is_relative_to(folder):
-                return folder, path.relative_to(folder)
-        raise UnsafePath(f"{location!r} is a link that leads out of the model's folder", hint=_COPY)
+            raise UnsafePath(f"{location[:80]!r} leads nowhere: {error}", hint=COPY) from None
+        return resolve_below(folders, location)
 
-    def _read(self, folder: Path, path: PurePosixPath | Path, location: str) -> mmap | bytes:
+    def _read(self, folder: Path, path: PurePath, location: str) -> mmap | bytes:
         try:
-            descriptor = _open_below(folder, path.parts)
+            with plain_file_below(folder, path, location) as (descriptor, status):
+                return self._map(descriptor, status, location)
         except OSError as error:
             raise ModelError(
                 f"the external data file {location!r} cannot be opened: {error.strerror}",
                 hint="keep the files that came with the model together in one folder",
             ) from None
-        try:
-            return self._map(descriptor, location)
-        finally:
-            os.close(descriptor)
 
-    def _map(self, descriptor: int, location: str) -> mmap | bytes:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise UnsafePath(f"{location!r} is not a plain file")
+    def _map(self, descriptor: int, status: stat_result, location: str) -> mmap | bytes:
         if status.st_nlink > 1:
             raise UnsafePath(
-                f"{location!r} has {status.st_nlink} names, one of which may be outside the model's folder", hint=_COPY
+                f"{location!r} has {status.st_nlink} names, one of which may be outside the model's folder", hint=COPY
             )
         key = status.st_dev, status.st_ino
         if key not in self._files:
@@ -121,23 +105,6 @@ class ExternalFiles:
             self._files[key] = map_file(descriptor, status.st_size)
             self.stored += min(status.st_size, getattr(status, "st_blocks", status.st_size) * 512)
         return self._files[key]
-
-
-def check_size(size: int, limits: LoadLimits) -> None:
-    """Raises LimitExceeded when a file has too many bytes."""
-    if size > limits.max_bytes:
-        raise LimitExceeded(
-            f"the file has {size} bytes, {limits.max_bytes} are allowed",
-            hint="a file that needs so many can be loaded with LoadLimits(max_bytes=...)",
-        )
-
-
-def map_file(descriptor: int, size: int) -> mmap | bytes:
-    """The content of an open file. Raises LimitExceeded when there is no room for it."""
-    try:
-        return mmap(descriptor, 0, access=ACCESS_READ) if size else b""
-    except (OSError, ValueError, OverflowError) as error:
-        raise LimitExceeded(f"a file of {size} bytes cannot be mapped into memory: {error}") from None
 
 
 def _digest(content: mmap | bytes) -> str:
@@ -152,22 +119,6 @@ def _digest(content: mmap | bytes) -> str:
             if budget is not None:
                 budget.time()
     return digest.hexdigest()
-
-
-def _open_below(folder: Path, parts: tuple[str, ...]) -> int:
-    """A descriptor of a file, opened folder by folder without following links, nor waiting for a pipe's other end."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    if not _BELOW:
-        return os.open(folder.joinpath(*parts), flags)
-    current = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for part in parts[:-1]:
-            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=current)
-            os.close(current)
-            current = below
-        return os.open(parts[-1] if parts else ".", flags, dir_fd=current)
-    finally:
-        os.close(current)
 
 
 def _check_text(location: str) -> None:

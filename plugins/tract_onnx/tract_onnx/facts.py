@@ -9,13 +9,14 @@ from contextlib import suppress
 import onnx
 
 from tract_core.analysis.wire import LONGEST_PREFIX
+from tract_core.data.stored import check_rank, checked_shape
 from tract_core.dims import Dim, SymbolScope, parse_dim, symbol, symbols_of
 from tract_core.errors import CorruptModel, DimError, TractError
 from tract_core.limits import limits_now
 from tract_core.model.fact import InferenceFact
 from tract_core.texts import printable
 from tract_onnx.containers import container_type
-from tract_onnx.tensors import check_rank, checked_shape, element_type
+from tract_onnx.tensors import element_type
 
 UNKNOWN_SIZES = frozenset({"", "?"})
 """Names that files give to sizes which nobody knows."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,11 +11,12 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from tract_core.analysis.inference import InferenceModel
-from tract_core.errors import CorruptModel, LimitExceeded, ModelError, TractError, VersionError
+from tract_core.errors import CorruptModel, LimitExceeded, TractError, VersionError
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
 from tract_core.lookalikes import HEAD, recognise
 from tract_core.plugins import Registry, default_registry
-from tract_onnx.external import ExternalFiles, check_size, map_file
+from tract_core.safe_files import check_size, map_path
+from tract_onnx.external import ExternalFiles
 from tract_onnx.file import OnnxFile
 from tract_onnx.graph import GraphReader
 from tract_onnx.local_functions import LocalFunctions
@@ -76,7 +76,7 @@ class Onnx:
         """
         path = Path(path)
         try:
-            return self._read(_map(path, self._limits), ExternalFiles(path, self._limits), path.name)
+            return self._read(map_path(path, self._limits), ExternalFiles(path, self._limits), path.name)
         except TractError as error:
             raise error.at(str(path)) from error.__cause__
 
@@ -96,7 +96,7 @@ class Onnx:
         problems: list[TractError] = []
         try:
             with spending(self._limits):
-                buffer = _map(Path(path), self._limits)
+                buffer = map_path(Path(path), self._limits)
                 skeleton, proto = _parsed(buffer, self._limits, Path(path).name)
         except TractError as error:
             return Examination(None, (error,))
@@ -165,23 +165,6 @@ def parse(content: bytes) -> onnx.ModelProto:
         raise CorruptModel("it is no ONNX model: there is no graph in it")
     check_texts(proto)
     return proto
-
-
-def _map(path: Path, limits: LoadLimits) -> Buffer:
-    try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise ModelError("it is not a plain file", hint="give the path of a file")
-            if status.st_size == 0:
-                raise CorruptModel("the file is empty")
-            check_size(status.st_size, limits)
-            return map_file(file.fileno(), status.st_size)
-    except (OSError, ValueError) as error:  # ValueError: a path that no system call takes
-        if isinstance(error, IsADirectoryError):
-            raise ModelError("it is a folder", hint="give the path of the file in it") from None
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise ModelError(f"it cannot be read: {reason or error}", hint="check the path") from None
 
 
 def _versions(proto: onnx.ModelProto) -> dict[str, int]:

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 
 from tract_core.data import DatumType
+from tract_core.data.stored import BITS, byte_count, checked_shape, from_bytes, unpack
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 from tract_core.lookalikes import HEAD, recognise
@@ -18,9 +19,6 @@ from tract_onnx import external
 from tract_onnx.external import ExternalFiles
 from tract_onnx.long_lists import Buffer, ListKind, LongList, Run
 from tract_onnx.wire_format import Skeleton
-
-MAX_ELEMENTS: Final = 1 << 58
-"""Elements of a tensor, axes of size 0 not counted."""
 
 UNPACKED: Final = 8
 """Bytes in memory that each byte of a file may become: booleans and narrow types are unpacked."""
@@ -53,9 +51,6 @@ ELEMENT_TYPES: Final[Mapping[int, DatumType]] = {
     25: DatumType.U2,
     26: DatumType.I2,
 }
-
-_BITS: Final = {DatumType.U4: 4, DatumType.I4: 4, DatumType.F4E2M1FN: 4, DatumType.U2: 2, DatumType.I2: 2}
-"""Bits that one element takes in the file, of types that share a byte."""
 
 _FIELDS: Final = {
     DatumType.F32: "float_data",
@@ -173,7 +168,7 @@ class TensorReader:
             )
 
     def _from_region(self, kind: DatumType, shape: tuple[int, ...], content: Buffer, offset: int, length: int) -> Array:
-        if (kind in _BITS or kind is DatumType.BOOL) and byte_count(kind, shape) == length:
+        if (kind in BITS or kind is DatumType.BOOL) and byte_count(kind, shape) == length:
             self._make(math.prod(shape) * kind.itemsize)
         return from_bytes(kind, shape, content, offset, length)
 
@@ -206,61 +201,6 @@ class TensorReader:
         return dense.reshape(shape)
 
 
-def check_rank(rank: int, limits: LoadLimits) -> None:
-    """Raises LimitExceeded for too many axes."""
-    if rank > limits.max_rank:
-        raise LimitExceeded(f"it has {rank} axes, at most {limits.max_rank} are allowed")
-
-
-def checked_shape(dims: Any, limits: LoadLimits = DEFAULT_LIMITS) -> tuple[int, ...]:
-    """Sizes from a file as a shape. Raises CorruptModel for negative ones, LimitExceeded for too many."""
-    check_rank(len(dims), limits)
-    shape = tuple(int(dim) for dim in dims)
-    if any(dim < 0 for dim in shape):
-        raise CorruptModel(f"its shape {list(shape)} has a negative size")
-    if math.prod(dim for dim in shape if dim) > MAX_ELEMENTS:
-        raise LimitExceeded(f"its shape {list(shape)} has more elements than memory has addresses")
-    return shape
-
-
-def byte_count(kind: DatumType, shape: tuple[int, ...]) -> int:
-    """Bytes that the elements take in a file, packed. Raises Unsupported for strings."""
-    if kind is DatumType.STRING:
-        raise Unsupported("strings cannot be raw or external data")
-    count = math.prod(shape)
-    return -(-count * _BITS[kind] // 8) if kind in _BITS else count * kind.itemsize
-
-
-def from_bytes(kind: DatumType, shape: tuple[int, ...], content: Buffer, offset: int, length: int) -> Array:
-    """The array of little-endian elements in ``content``: a view, but for types narrower than a byte and booleans.
-
-    Raises CorruptModel when there are more or fewer bytes than the shape wants.
-    """
-    wanted = byte_count(kind, shape)
-    if wanted != length:
-        listed = ",".join(map(str, shape))
-        raise CorruptModel(f"{length} bytes are there, {kind.short} of shape [{listed}] takes {wanted}")
-    if length == 0:
-        return np.empty(shape, kind.numpy)
-    if kind in _BITS:
-        return _unpack(kind, shape, np.frombuffer(content, np.uint8, length, offset))
-    if kind is DatumType.BOOL:
-        return (np.frombuffer(content, np.uint8, length, offset) != 0).reshape(shape)
-    return np.frombuffer(content, kind.numpy, math.prod(shape), offset).reshape(shape)
-
-
-def _unpack(kind: DatumType, shape: tuple[int, ...], packed: Array) -> Array:
-    """Elements that share bytes, the lowest bits first, each in a byte of its own."""
-    bits = _BITS[kind]
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    codes = (packed[:, None] >> shifts & ((1 << bits) - 1)).reshape(-1)[: math.prod(shape)]
-    if kind.is_float():
-        return codes.view(kind.numpy).reshape(shape)
-    if kind.is_signed():
-        codes = ((codes ^ (1 << bits - 1)).astype(np.int8) - (1 << bits - 1)).astype(np.int8)
-    return codes.astype(kind.numpy).reshape(shape)
-
-
 def _typed_fields(tensor: onnx.TensorProto) -> list[str]:
     return [field for field in {*_FIELDS.values(), "int32_data"} if len(getattr(tensor, field))]
 
@@ -271,10 +211,10 @@ def _from_typed(tensor: onnx.TensorProto, kind: DatumType, shape: tuple[int, ...
         raise CorruptModel(f"elements of type {kind.short} belong in {field}, found {', '.join(typed)}")
     values = getattr(tensor, field)
     flat = _CONVERSIONS.get(field, _from_int32)(kind, values)
-    if kind in _BITS:
+    if kind in BITS:
         if len(flat) != byte_count(kind, shape):
             raise _wrong_count(kind, shape, len(flat), byte_count(kind, shape))
-        return _unpack(kind, shape, flat)
+        return unpack(kind, shape, flat)
     if len(flat) != math.prod(shape):
         raise _wrong_count(kind, shape, len(flat), math.prod(shape))
     return flat.reshape(shape)
@@ -300,7 +240,7 @@ def _from_integers(kind: DatumType, values: Any) -> Array:
 def _from_int32(kind: DatumType, values: Any) -> Array:
     """Small integers are stored as they are; the bits of narrow floats and of packed types as a number."""
     wide = np.fromiter(values, np.int32, len(values))
-    if kind in _BITS:
+    if kind in BITS:
         return wide.astype(np.uint8)
     if kind.is_float():
         return wide.astype(np.uint16 if kind.itemsize == 2 else np.uint8).view(kind.numpy)

@@ -1,0 +1,114 @@
+"""Files that somebody else wrote: opened without being led astray, and mapped into memory.
+
+What was checked is what is read: a file is opened once, folder by folder, without following links that may have been
+put there since, and without waiting for the other end of a pipe.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from mmap import ACCESS_READ, mmap
+from pathlib import Path, PurePath
+from typing import Final
+
+from tract_core.errors import CorruptModel, LimitExceeded, ModelError, UnsafePath
+from tract_core.limits import LoadLimits
+
+COPY: Final = "put a copy of the file beside the model"
+"""What to do about a link."""
+
+_BELOW: Final = os.open in os.supports_dir_fd
+"""Whether this system can open a file in a folder that is open."""
+
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def check_size(size: int, limits: LoadLimits) -> None:
+    """Raises LimitExceeded when a file has too many bytes."""
+    if size > limits.max_bytes:
+        raise LimitExceeded(
+            f"the file has {size} bytes, {limits.max_bytes} are allowed",
+            hint="a file that needs so many can be loaded with LoadLimits(max_bytes=...)",
+        )
+
+
+def map_file(descriptor: int, size: int) -> mmap | bytes:
+    """The content of an open file. Raises LimitExceeded when there is no room for it."""
+    try:
+        return mmap(descriptor, size, access=ACCESS_READ) if size else b""
+    except (OSError, ValueError, OverflowError) as error:
+        raise LimitExceeded(f"a file of {size} bytes cannot be mapped into memory: {error}") from None
+
+
+def map_path(path: Path, limits: LoadLimits) -> mmap | bytes:
+    """The content of the file that a user names, through links too. Raises ModelError, for an empty file as well."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+        try:
+            status = os.fstat(descriptor)
+            if stat.S_ISDIR(status.st_mode):
+                raise ModelError("it is a folder", hint="give the path of the file in it")
+            if not stat.S_ISREG(status.st_mode):
+                raise ModelError("it is not a plain file", hint="give the path of a file")
+            if status.st_size == 0:
+                raise CorruptModel("the file is empty")
+            check_size(status.st_size, limits)
+            return map_file(descriptor, status.st_size)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:  # ValueError: a path that no system call takes
+        if isinstance(error, IsADirectoryError):  # not every system opens a folder
+            raise ModelError("it is a folder", hint="give the path of the file in it") from None
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ModelError(f"it cannot be read: {reason or error}", hint="check the path") from None
+
+
+def resolve_below(folders: Sequence[Path], location: str) -> tuple[Path, PurePath]:
+    """One of the model's ``folders``, and the path in it that ``location`` leads to, without links in either.
+
+    ``folders``: without links themselves. Raises UnsafePath when it leads out of all of them.
+    """
+    try:
+        named = next((folder / location for folder in folders if (folder / location).exists()), None)
+        path = (named or folders[0] / location).resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle; ValueError: a NUL
+        raise UnsafePath(f"{location[:80]!r} leads nowhere: {error}", hint=COPY) from None
+    for folder in folders:
+        if path.is_relative_to(folder):
+            return folder, path.relative_to(folder)
+    raise UnsafePath(f"{location!r} is a link that leads out of the model's folder", hint=COPY)
+
+
+@contextmanager
+def plain_file_below(folder: Path, path: PurePath, location: str) -> Generator[tuple[int, os.stat_result]]:
+    """A descriptor of a file and its status. ``path``: relative to ``folder``, without links; ``location``: its name.
+
+    Raises OSError when it cannot be opened, UnsafePath when it is not a plain file.
+    """
+    descriptor = _open_below(folder, path.parts)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise UnsafePath(f"{location!r} is not a plain file")
+        yield descriptor, status
+    finally:
+        os.close(descriptor)
+
+
+def _open_below(folder: Path, parts: tuple[str, ...]) -> int:
+    """A descriptor of a file, opened folder by folder without following links, nor waiting for a pipe's other end."""
+    flags = _FLAGS | getattr(os, "O_NOFOLLOW", 0)
+    if not _BELOW:
+        return os.open(folder.joinpath(*parts), flags)
+    current = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parts[:-1]:
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=current)
+            os.close(current)
+            current = below
+        return os.open(parts[-1] if parts else ".", flags, dir_fd=current)
+    finally:
+        os.close(current)
