@@ -43,6 +43,9 @@ def find_format(path: Path, format_name: str | None = None) -> tuple[str, Path]:
     if not path.exists():
         raise missing_file(path)
     if path.is_dir():
+        whole = _format_of_folder(path, formats, format_name)
+        if whole is not None:
+            return whole, path
         path = _model_in(path, formats, format_name)
     return format_name or _format_of(path, formats).name, path
 
@@ -153,6 +156,12 @@ def _fitting(path: Path, formats: Mapping[str, Format]) -> Format | None:
         hint = "say which one it has (--format on the command line)"
         raise InputError(f"the formats {' and '.join(fitting)} all take files named so", where=str(path), hint=hint)
     return formats[fitting[0]] if fitting else None
+
+
+def _format_of_folder(folder: Path, formats: Mapping[str, Format], format_name: str | None) -> str | None:
+    """The format that a whole folder is a model of, if it is one."""
+    wanted = [one for one in formats.values() if format_name in (None, one.name) and one.entry]
+    return next((one.name for one in wanted if (folder / one.entry).is_file()), None)
 
 
 def _model_in(folder: Path, formats: Mapping[str, Format], format_name: str | None) -> Path:

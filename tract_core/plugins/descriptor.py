@@ -50,6 +50,8 @@ class Format:
 
     ``handle``: the class that users hold, which needs no arguments: ``tract.onnx()`` makes one. Without it they get a
     `tract_core.api.loading.Loader`.
+
+    ``entry``: the file that makes a folder a model of this format; the loader is given the folder.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Format:
     writer: str = ""
     writer_flags: Options = field(default_factory=dict[str, "str | Option"])
     handle: str = ""
+    entry: str = ""
 
 
 @frozen

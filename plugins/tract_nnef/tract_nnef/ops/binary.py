@@ -1,0 +1,63 @@
+"""Operators that combine two tensors element by element.
+
+Where ranks differ, axes of size 1 are added behind those of the lower rank, as the standard wants it; what is written
+as a number takes the element type of the other operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tract_core.model.graph import OutletId
+from tract_core.ops import binary
+from tract_core.plugins.tables import Rows
+from tract_nnef.reading.call import Call
+from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
+from tract_nnef.syntax.ast import Invocation
+from tract_nnef.writing.spelling import Spelling
+
+ROWS = Rows()
+
+_STANDARD: Final[Mapping[str, type[binary.Binary]]] = {
+    "add": binary.Add,
+    "sub": binary.Sub,
+    "mul": binary.Mul,
+    "div": binary.Div,
+    "pow": binary.Pow,
+    "min": binary.Min,
+    "max": binary.Max,
+    "lt": binary.Lt,
+    "le": binary.Le,
+    "gt": binary.Gt,
+    "ge": binary.Ge,
+    "eq": binary.Eq,
+    "ne": binary.Ne,
+    "and": binary.And,
+    "or": binary.Or,
+}
+_EXTENDED: Final[Mapping[str, type[binary.Binary]]] = {
+    "tract_core_xor": binary.Xor,
+    "tract_core_bitand": binary.BitAnd,
+    "tract_core_bitor": binary.BitOr,
+    "tract_core_bitxor": binary.BitXor,
+    "tract_shl": binary.ShiftLeft,
+    "tract_shr": binary.ShiftRight,
+}
+_OPS: Final = {**_STANDARD, **_EXTENDED}
+_NAMES: Final = {op: (name, STANDARD if name in _STANDARD else CORE) for name, op in _OPS.items()}
+
+
+@reads(ROWS, STANDARD, *(f"{name}(x: tensor<scalar>, y: tensor<scalar>) -> (z: tensor<scalar>)" for name in _STANDARD))
+@reads(ROWS, CORE, *(f"{name}(x: tensor<scalar>, y: tensor<scalar>) -> (z: tensor<scalar>)" for name in _EXTENDED))
+def read_binary(call: Call) -> OutletId:
+    """The operator of that name, on operands of one rank and type."""
+    a, b = call.aligned("x", "y")
+    return call.op(_OPS[call.name](), a, b)
+
+
+@ROWS.row(NNEF_WRITE, *_NAMES)
+def write_binary(op: binary.Binary, node: Spelling) -> Invocation | None:
+    """By its name in one registry or the other."""
+    name, registry = _NAMES[type(op)]
+    return node.invoke(name, *node.inputs, registry=registry)

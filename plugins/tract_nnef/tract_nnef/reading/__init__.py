@@ -1,0 +1,1 @@
+"""Documents become models: expressions are evaluated, fragments expanded, operators wired."""

@@ -1,0 +1,235 @@
+"""One invocation of an operator: its arguments, by the names in its declaration, and the means to add nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tract_core.data import Constant, DatumType, DType, QuantizedType
+from tract_core.dims import Dim
+from tract_core.errors import CorruptModel, FactError
+from tract_core.model.fact import ShapeFact, TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
+from tract_core.model.typed import TypedModel
+from tract_core.ops.wiring import wire_unsqueeze
+from tract_core.plugins.keys import Array
+from tract_nnef.reading import values
+from tract_nnef.reading.values import Value, shown
+
+if TYPE_CHECKING:
+    from tract_nnef.reading.document import Reader
+
+
+class Call:
+    """An invocation that is being wired.
+
+    ``name``: of the operator. ``item``: the type in its angle brackets, or the one that it has without. ``node``: what
+    the node that gives the result will be called. ``targets``: the names that the results are assigned to, as the file
+    has them. ``reader``: the document that it is in.
+    """
+
+    def __init__(
+        self, reader: Reader, name: str, item: str, node: str, targets: Sequence[str], arguments: Mapping[str, Value]
+    ) -> None:
+        self.reader = reader
+        self.model: TypedModel = reader.model
+        self.name = name
+        self.item = item
+        self.node = node
+        self.targets = targets
+        self._arguments = arguments
+
+    # --- arguments ---
+
+    def value(self, name: str) -> Value:
+        """An argument as it is."""
+        return self._arguments[name]
+
+    def given(self, name: str) -> bool:
+        """Whether an argument that may be left out is there: declarations have ``= false`` for what is optional."""
+        return self._arguments[name] is not False
+
+    def tensor(self, name: str, kind: DType | None = None) -> OutletId:
+        """A tensor; what is written as a value is a constant of that ``kind``, else as `values.literal` says."""
+        return self._tensor(name, self._arguments[name], kind)
+
+    def optional_tensor(self, name: str, kind: DType | None = None) -> OutletId | None:
+        """A tensor that may be left out."""
+        return self.tensor(name, kind) if self.given(name) else None
+
+    def tensors(self, name: str) -> list[OutletId]:
+        """An array of tensors."""
+        with self._naming(name):
+            parts = values.items(self._arguments[name])
+        return [self._tensor(name, part, None) for part in parts]
+
+    def aligned(self, *names: str) -> list[OutletId]:
+        """Tensors of one rank and one element type.
+
+        Axes of size 1 are added behind those of a lower rank. What is written as a value takes the type of the tensors.
+        """
+        there = [value for value in map(self._arguments.get, names) if isinstance(value, OutletId)]
+        kind = self.dtype(there[0]) if there else None
+        rank = max(map(self.rank, there), default=0)
+        tensors = [self._tensor(name, self._arguments[name], kind, rank) for name in names]
+        rank = max(map(self.rank, tensors))
+        return [self.with_rank(tensor, rank) for tensor in tensors]
+
+    def with_rank(self, x: OutletId, rank: int) -> OutletId:
+        """A tensor with axes of size 1 added behind its own. A constant stays one."""
+        shape = self.shape(x)
+        if len(shape) == rank:
+            return x
+        array = self.model.constant(x)
+        if array is not None:
+            return self.constant_array(array.reshape(*array.shape, *[1] * (rank - len(shape))))
+        return wire_unsqueeze(self.model, f"{self.node}.rank", x, range(len(shape), rank))
+
+    def dim(self, name: str) -> Dim:
+        """A size, which may have symbols in it."""
+        with self._naming(name):
+            return values.size(self._arguments[name], self.model)
+
+    def dims(self, name: str) -> tuple[Dim, ...]:
+        """An array of sizes."""
+        with self._naming(name):
+            return values.sizes(self._arguments[name], self.model)
+
+    def integer(self, name: str) -> int:
+        """A number without symbols."""
+        with self._naming(name):
+            return values.integer(self._arguments[name], self.model)
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """An array of numbers without symbols."""
+        with self._naming(name):
+            found = values.sizes(self._arguments[name], self.model)
+            return tuple(values.integer(one, self.model) for one in found)
+
+    def number(self, name: str) -> float:
+        """A number with a point."""
+        with self._naming(name):
+            return values.number(self._arguments[name], self.model)
+
+    def numbers(self, name: str) -> tuple[float, ...]:
+        """An array of such numbers."""
+        with self._naming(name):
+            return tuple(values.number(one, self.model) for one in values.items(self._arguments[name]))
+
+    def text(self, name: str) -> str:
+        """A text."""
+        found = self._arguments[name]
+        if not isinstance(found, str):
+            raise CorruptModel(f"{self.name}: a text is wanted for {name!r}, found {shown(found)}")
+        return found
+
+    def flag(self, name: str) -> bool:
+        """A truth value; 0 and 1 are such too."""
+        found = self._arguments[name]
+        if found not in (0, 1) or isinstance(found, float):
+            raise CorruptModel(f"{self.name}: true or false is wanted for {name!r}, found {shown(found)}")
+        return bool(found)
+
+    def element_type(self, name: str) -> DatumType:
+        """An element type, given by its name in any case."""
+        with self._naming(name):
+            return values.element_type(self._arguments[name])
+
+    def axis(self, name: str, rank: int) -> int:
+        """The number of an axis. Raises CorruptModel for one outside of the rank."""
+        return self.check_axis(self.integer(name), rank)
+
+    def axes(self, name: str, rank: int) -> tuple[int, ...]:
+        """Numbers of axes. Raises CorruptModel for one outside of the rank, and for one that is there twice."""
+        found = tuple(self.check_axis(axis, rank) for axis in self.integers(name))
+        if len(set(found)) < len(found):
+            raise CorruptModel(f"{self.name}: {name} {list(found)} has an axis twice")
+        return found
+
+    def check_axis(self, axis: int, rank: int) -> int:
+        """The axis itself. Raises CorruptModel outside of the rank."""
+        if not 0 <= axis < rank:
+            raise CorruptModel(f"{self.name}: axis {axis} is outside of a tensor of {rank} axes")
+        return axis
+
+    def choice(self, name: str, *allowed: str) -> str:
+        """One of several texts. Raises CorruptModel for another."""
+        found = self.text(name)
+        if found not in allowed:
+            raise CorruptModel(f"{self.name}: {name} is {found[:40]!r}, wanted one of {', '.join(allowed)}")
+        return found
+
+    # --- what is known of tensors ---
+
+    def fact(self, x: OutletId) -> TypedFact:
+        """Type, shape, and value where known."""
+        return self.model.outlet_fact(x)
+
+    def shape(self, x: OutletId) -> ShapeFact:
+        """The sizes, outermost first."""
+        return self.fact(x).shape
+
+    def rank(self, x: OutletId) -> int:
+        """The number of axes."""
+        return self.fact(x).rank
+
+    def dtype(self, x: OutletId) -> DType:
+        """The element type."""
+        return self.fact(x).datum_type
+
+    def quantized(self, target: int = 0) -> QuantizedType | None:
+        """What ``graph.quant`` says of a result."""
+        return self.reader.quantized.get(self.targets[target]) if target < len(self.targets) else None
+
+    # --- nodes ---
+
+    def op(self, op: TypedOp, *inputs: OutletId) -> OutletId:
+        """Add an operator of one output."""
+        return self.ops(op, *inputs)[0]
+
+    def ops(self, op: TypedOp, *inputs: OutletId) -> tuple[OutletId, ...]:
+        """Add an operator."""
+        return self.model.wire_node(self.model.unique_name(f"{self.node}.{op.name.lower()}"), op, inputs)
+
+    def source(self, fact: TypedFact) -> OutletId:
+        """Add an input of the model."""
+        return self.model.add_source(self.model.unique_name(self.node), fact)
+
+    def constant(self, value: Value, kind: DType | None = None) -> OutletId:
+        """Add a constant, as `values.literal` makes it."""
+        return self._tensor("a constant", value, kind)
+
+    def constant_array(self, array: Array | Constant) -> OutletId:
+        """Add a constant."""
+        return self.model.add_const(self.model.unique_name(f"{self.node}.const"), array)
+
+    def _tensor(self, name: str, value: Value, kind: DType | None, rank: int = 0) -> OutletId:
+        if isinstance(value, OutletId):
+            return value
+        with self._naming(name):
+            held = values.literal(value, kind)
+        if held is None:
+            raise CorruptModel(f"{self.name}: a tensor is wanted for {name!r}, found {shown(value)}")
+        if isinstance(held, np.ndarray):
+            held = held.reshape(*held.shape, *[1] * (rank - held.ndim))
+        return self.model.add_const(self.model.unique_name(f"{self.node}.{name}"), held)
+
+    def _naming(self, name: str) -> _Naming:
+        return _Naming(f"{self.name}: {name}")
+
+
+class _Naming:
+    """Errors inside say which argument they are about."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, CorruptModel | FactError):
+            raise CorruptModel(f"{self._what}: {error.problem}", where=error.where, hint=error.hint) from None

@@ -1,0 +1,190 @@
+"""A document becomes a model, statement by statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from tract_core.data import QuantizedType
+from tract_core.dims import TDim, symbol
+from tract_core.errors import CorruptModel, LimitExceeded, TractError
+from tract_core.limits import count_node, limits_now
+from tract_core.model.graph import OutletId
+from tract_core.model.identity import Identity
+from tract_core.model.source import TypedSource
+from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import Array
+from tract_nnef.reading.call import Call
+from tract_nnef.reading.expressions import Scope
+from tract_nnef.reading.operators import Declared, Operators, matched
+from tract_nnef.reading.values import Value, shown
+from tract_nnef.syntax import ast
+
+
+class Tensors(Protocol):
+    """Where the values of variables come from."""
+
+    def tensor(self, label: str) -> Array:
+        """The tensor of a label, read-only. Raises ModelError where there is none, or where it cannot be read."""
+        ...
+
+
+class Reader:
+    """The model that is made of a document, while it is made.
+
+    ``quantized``: what ``graph.quant`` says of tensors, by their names. ``tensors``: the values of variables.
+    """
+
+    def __init__(
+        self,
+        model: TypedModel,
+        operators: Operators,
+        tensors: Tensors,
+        quantized: Mapping[str, QuantizedType] | None = None,
+    ) -> None:
+        self.model = model
+        self.operators = operators
+        self.tensors = tensors
+        self.quantized = dict(quantized or {})
+        self._taken: set[OutletId] = set()
+        """Tensors that have the name that the file gives them."""
+        self._open: list[str] = []
+        """The fragments whose bodies are being read."""
+
+    def symbol(self, name: str) -> TDim | None:
+        """The symbol of a name, if there is one."""
+        return symbol(name) if name in self.model.symbols else None
+
+    def read(self, graph: ast.Graph) -> None:
+        """Add what a graph says to the model. Raises TractError, naming the line."""
+        names: dict[str, Value] = {}
+        scope = Scope(self, names)
+        self.statements(graph.body, scope, outputs=frozenset(graph.outputs))
+        self.model.inputs = self._inputs(graph, names)
+        self.model.set_outputs(self._outlet(name, names) for name in graph.outputs)
+
+    def statements(
+        self, body: Sequence[ast.Assignment], scope: Scope, *, outputs: frozenset[str] = frozenset()
+    ) -> None:
+        """Read assignments. ``outputs``: names under which tensors are found from outside."""
+        for one in body:
+            count_node()
+            try:
+                targets = list(_names_in(one.targets))
+                value = scope.evaluate(one.value, targets)
+                self._assign(one.targets, value, scope, outputs)
+            except TractError as error:
+                where = f"line {one.line}" if not self._open else f"line {one.line} of fragment {self._open[-1]!r}"
+                raise error.at(where) from error.__cause__
+
+    def call(self, scope: Scope, one: ast.Invocation, targets: Sequence[str]) -> Value:
+        """What an operator gives. Raises TractError."""
+        declared = self.operators.find(one.name)
+        given = matched(declared.fragment, one.arguments, lambda expression: scope.evaluate(expression))
+        return self._run(scope, declared, given, targets, one.item)
+
+    def invoke(self, scope: Scope, name: str, arguments: Mapping[str, Value], targets: Sequence[str]) -> Value:
+        """What an operator gives for arguments whose values are known, by the order of its parameters."""
+        declared = self.operators.find(name)
+        parameters = [parameter.name for parameter in declared.fragment.parameters]
+        return self._run(scope, declared, dict(zip(parameters, arguments.values(), strict=False)), targets)
+
+    def _run(
+        self,
+        scope: Scope,
+        declared: Declared,
+        arguments: dict[str, Value],
+        targets: Sequence[str],
+        item: ast.Primitive | None = None,
+    ) -> Value:
+        if declared.fragment.body is not None:
+            return self._expand(scope, declared.fragment, arguments, targets)
+        node = scope.prefix + (targets[0] if targets else declared.fragment.name)
+        item = item or declared.fragment.item
+        names = targets if not self._open else ()
+        call = Call(self, declared.fragment.name, item.name if item else "", node, names, arguments)
+        found = declared.wire(call)
+        if isinstance(found, OutletId):
+            return found
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _expand(
+        self, scope: Scope, fragment: ast.Fragment, arguments: dict[str, Value], targets: Sequence[str]
+    ) -> Value:
+        """The results of a fragment's body, which is read where it is called."""
+        if fragment.name in self._open:
+            raise CorruptModel(f"the fragment {fragment.name!r} calls itself, through {' and '.join(self._open)}")
+        if len(self._open) >= limits_now().max_depth:
+            raise LimitExceeded(
+                f"fragments call each other more than {limits_now().max_depth} deep",
+                hint="a model that needs so many can be loaded with LoadLimits(max_depth=...)",
+            )
+        inner = Scope(self, arguments, f"{scope.prefix}{targets[0] if targets else fragment.name}.")
+        self._open.append(fragment.name)
+        try:
+            self.statements(fragment.body or (), inner)
+        finally:
+            self._open.pop()
+        found = [inner.names.get(result.name) for result in fragment.results]
+        for result, value in zip(fragment.results, found, strict=True):
+            if value is None:
+                raise CorruptModel(f"the fragment {fragment.name!r} never assigns its result {result.name!r}")
+        given = [value for value in found if value is not None]
+        return given[0] if len(given) == 1 else tuple(given)
+
+    def _assign(self, targets: ast.Expression, value: Value, scope: Scope, outputs: frozenset[str]) -> None:
+        if isinstance(targets, ast.Identifier):
+            if targets.name in scope.names:
+                raise CorruptModel(f"{targets.name!r} is assigned twice")
+            if isinstance(value, OutletId):
+                value = self._named(scope.prefix + targets.name, value, wanted=targets.name in outputs)
+            scope.names[targets.name] = value
+            return
+        wanted = targets.items if isinstance(targets, ast.Array | ast.Tuple) else ()
+        if not isinstance(value, list | tuple) or len(value) != len(wanted):
+            raise CorruptModel(f"{len(wanted)} results are assigned, found {shown(value)}")
+        for target, part in zip(wanted, value, strict=True):
+            self._assign(target, part, scope, outputs)
+
+    def _named(self, name: str, outlet: OutletId, *, wanted: bool) -> OutletId:
+        """The same tensor, under its name in the file.
+
+        One that has a name already, as it passed through, keeps it; unless it is ``wanted`` under the new one.
+        """
+        if outlet in self._taken and wanted:
+            (outlet,) = self.model.wire_node(self.model.unique_name(name), Identity(), [outlet])
+        elif outlet in self._taken:
+            return outlet
+        elif outlet.slot > 0:
+            self.model.set_label(outlet, name)
+        elif self.model.nodes[outlet.node].name != name:
+            self.model.rename(outlet.node, self.model.unique_name(name))
+        if not self._open:  # what a fragment gives is called as the caller says
+            self._taken.add(outlet)
+        return outlet
+
+    def _inputs(self, graph: ast.Graph, names: Mapping[str, Value]) -> list[OutletId]:
+        found = [self._outlet(name, names) for name in graph.inputs]
+        for name, outlet in zip(graph.inputs, found, strict=True):
+            if not isinstance(self.model.nodes[outlet.node].op, TypedSource):
+                raise CorruptModel(f"the input {name!r} of the graph is computed, wanted an external tensor")
+        for outlet in self.model.inputs:
+            if outlet not in found:
+                raise CorruptModel(f"{self.model.outlet_name(outlet)!r} is external and no input of the graph")
+        return found
+
+    def _outlet(self, name: str, names: Mapping[str, Value]) -> OutletId:
+        found = names.get(name)
+        if found is None:
+            raise CorruptModel(f"{name!r} is an input or output of the graph and is never assigned")
+        if isinstance(found, OutletId):
+            return found
+        return Call(self, "graph", "", name, [name], {name: found}).tensor(name)
+
+
+def _names_in(targets: ast.Expression) -> Sequence[str]:
+    if isinstance(targets, ast.Identifier):
+        return [targets.name]
+    if isinstance(targets, ast.Array | ast.Tuple):
+        return [name for item in targets.items for name in _names_in(item)]
+    raise CorruptModel("only names, and arrays and tuples of names, can be assigned to")

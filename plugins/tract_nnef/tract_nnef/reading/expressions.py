@@ -1,0 +1,255 @@
+"""What expressions stand for: names, numbers, arrays, and what is computed of these while a document is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from tract_core.dims import TDim
+from tract_core.errors import CorruptModel
+from tract_core.limits import count_node
+from tract_core.model.graph import OutletId
+from tract_nnef.reading import values
+from tract_nnef.reading.values import Value, shown
+from tract_nnef.syntax import ast
+
+if TYPE_CHECKING:
+    from tract_nnef.reading.document import Reader
+
+_OPERATORS: Final = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "div",
+    "^": "pow",
+    "<": "lt",
+    "<=": "le",
+    ">": "gt",
+    ">=": "ge",
+    "==": "eq",
+    "!=": "ne",
+    "&&": "and",
+    "||": "or",
+}
+"""What infix operators are called as operators on tensors."""
+
+
+class Scope:
+    """The names that an expression may use, and where it stands.
+
+    ``names``: their values. ``prefix``: of the nodes that it adds. ``item``: the type that ``?`` stands for.
+    """
+
+    def __init__(self, reader: Reader, names: dict[str, Value], prefix: str = "") -> None:
+        self.reader = reader
+        self.names = names
+        self.prefix = prefix
+
+    def evaluate(self, expression: ast.Expression, targets: Sequence[str] = ()) -> Value:
+        """What an expression stands for. ``targets``: the names that it is assigned to. Raises TractError."""
+        return _MEANING[type(expression)](self, expression, targets)
+
+
+def _literal(scope: Scope, one: ast.Literal, targets: Sequence[str]) -> Value:
+    return one.value
+
+
+def _identifier(scope: Scope, one: ast.Identifier, targets: Sequence[str]) -> Value:
+    found = scope.names.get(one.name)
+    if found is not None:
+        return found
+    symbol = scope.reader.symbol(one.name)
+    if symbol is None:
+        raise CorruptModel(
+            f"{one.name!r} is not defined",
+            hint="a tensor is assigned before it is used; a symbol has a line 'extension tract_symbol'",
+        )
+    return symbol
+
+
+def _array(scope: Scope, one: ast.Array, targets: Sequence[str]) -> Value:
+    return [scope.evaluate(item) for item in one.items]
+
+
+def _tuple(scope: Scope, one: ast.Tuple, targets: Sequence[str]) -> Value:
+    return tuple(scope.evaluate(item) for item in one.items)
+
+
+def _subscript(scope: Scope, one: ast.Subscript, targets: Sequence[str]) -> Value:
+    parts, place = _parts(scope, one.of), values.integer(scope.evaluate(one.index), scope.reader.model)
+    if not 0 <= place < len(parts):
+        raise CorruptModel(f"element {place} is asked for, of {len(parts)}")
+    return parts[place]
+
+
+def _range(scope: Scope, one: ast.Range, targets: Sequence[str]) -> Value:
+    parts = _parts(scope, one.of)
+    begin, end = (
+        default if bound is None else values.integer(scope.evaluate(bound), scope.reader.model)
+        for bound, default in ((one.begin, 0), (one.end, len(parts)))
+    )
+    if not 0 <= begin <= end <= len(parts):
+        raise CorruptModel(f"elements {begin} to {end} are asked for, of {len(parts)}")
+    return list(parts[begin:end])
+
+
+def _parts(scope: Scope, expression: ast.Expression) -> Sequence[Value]:
+    value = scope.evaluate(expression)
+    return values.sizes(value, scope.reader.model) if isinstance(value, OutletId) else values.items(value)
+
+
+def _unary(scope: Scope, one: ast.Unary, targets: Sequence[str]) -> Value:
+    value = scope.evaluate(one.of)
+    if isinstance(value, OutletId):
+        name = {"-": "neg", "!": "not", "+": "copy"}[one.op]
+        return scope.reader.invoke(scope, name, {"x": value}, targets)
+    if one.op == "!" and isinstance(value, bool):
+        return not value
+    if one.op == "!" or isinstance(value, bool | str | list | tuple):
+        raise CorruptModel(f"{one.op!r} of {shown(value)}")
+    return -value if one.op == "-" else value
+
+
+def _binary(scope: Scope, one: ast.Binary, targets: Sequence[str]) -> Value:
+    left, right = scope.evaluate(one.left), scope.evaluate(one.right)
+    if one.op == "in":
+        return any(_same(left, item) for item in values.items(right))
+    if isinstance(left, OutletId) or isinstance(right, OutletId):
+        return scope.reader.invoke(scope, _OPERATORS[one.op], {"x": left, "y": right}, targets)
+    return _computed(one.op, left, right)
+
+
+def _same(left: Value, right: Value) -> bool:
+    return type(left) is type(right) and left == right
+
+
+def _computed(op: str, left: Any, right: Any) -> Value:
+    """An infix operator on values. Integers are divided as sizes are: towards minus infinity."""
+    if op in ("==", "!="):
+        return (left == right) is (op == "==")
+    wanted: Any = bool if op in ("&&", "||") else str if op == "+" and isinstance(left, str) else (int, float, TDim)
+    flags = wanted is not bool and isinstance(left, bool) | isinstance(right, bool)
+    if flags or not isinstance(left, wanted) or not isinstance(right, wanted):
+        if op == "+" and isinstance(left, list) and isinstance(right, list):
+            return [*cast("list[Value]", left), *cast("list[Value]", right)]
+        raise CorruptModel(f"{op!r} of {shown(left)} and {shown(right)}")
+    try:
+        return _INFIX[op](left, right)
+    except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
+        raise CorruptModel(f"{op!r} of {shown(left)} and {shown(right)}: {error}") from None
+
+
+def _power(left: Any, right: Any) -> Any:
+    if isinstance(left, int) and isinstance(right, int) and not (0 <= right <= 64 and abs(left) < 1 << 32):
+        return float(left) ** right
+    return left**right
+
+
+def _quotient(left: Any, right: Any) -> Any:
+    return left / right if isinstance(left, float) or isinstance(right, float) else left // right
+
+
+_INFIX: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": _quotient,
+    "^": _power,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "&&": lambda a, b: a and b,
+    "||": lambda a, b: a or b,
+}
+
+
+def _select(scope: Scope, one: ast.Select, targets: Sequence[str]) -> Value:
+    condition = scope.evaluate(one.condition)
+    if not isinstance(condition, bool):
+        raise CorruptModel(f"true or false is wanted behind 'if', found {shown(condition)}")
+    return scope.evaluate(one.then if condition else one.otherwise, targets)
+
+
+def _comprehension(scope: Scope, one: ast.Comprehension, targets: Sequence[str]) -> Value:
+    names = [name for name, _ in one.loops]
+    columns = [_parts(scope, expression) for _, expression in one.loops]
+    if len({len(column) for column in columns}) > 1:
+        raise CorruptModel(f"arrays of {' and '.join(str(len(column)) for column in columns)} are gone through at once")
+    found: list[Value] = []
+    for row in zip(*columns, strict=True):
+        count_node()
+        inner = Scope(scope.reader, {**scope.names, **dict(zip(names, row, strict=True))}, scope.prefix)
+        if one.condition is None or inner.evaluate(one.condition) is True:
+            found.append(inner.evaluate(one.value))
+    return found
+
+
+def _invocation(scope: Scope, one: ast.Invocation, targets: Sequence[str]) -> Value:
+    built_in = _BUILT_IN.get(one.name)
+    if built_in is not None and len(one.arguments) == 1:
+        return built_in(scope, scope.evaluate(one.arguments[0].value))
+    return scope.reader.call(scope, one, targets)
+
+
+def _shape_of(scope: Scope, value: Value) -> Value:
+    """The sizes of a tensor; of a number or an empty array there are none."""
+    return list(scope.reader.model.outlet_fact(value).shape) if isinstance(value, OutletId) else []
+
+
+def _length_of(scope: Scope, value: Value) -> Value:
+    return len(value if isinstance(value, str) else values.items(value))
+
+
+def _range_of(scope: Scope, value: Value) -> Value:
+    return list(range(len(value if isinstance(value, str) else values.items(value))))
+
+
+def _to_integer(scope: Scope, value: Value) -> Value:
+    return _converted(value, int)
+
+
+def _to_scalar(scope: Scope, value: Value) -> Value:
+    return value if isinstance(value, OutletId) else _converted(value, float)
+
+
+def _to_logical(scope: Scope, value: Value) -> Value:
+    return value != "false" and bool(value) if isinstance(value, str) else _converted(value, bool)
+
+
+def _to_string(scope: Scope, value: Value) -> Value:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _converted(value: Any, kind: Callable[[Any], Any]) -> Value:
+    if isinstance(value, TDim) and kind is int:
+        return value
+    try:
+        return kind(value)
+    except (TypeError, ValueError, OverflowError):
+        raise CorruptModel(f"{shown(value)} cannot be converted") from None
+
+
+_BUILT_IN: Final[Mapping[str, Callable[[Scope, Value], Value]]] = {
+    "shape_of": _shape_of,
+    "length_of": _length_of,
+    "range_of": _range_of,
+    "integer": _to_integer,
+    "scalar": _to_scalar,
+    "logical": _to_logical,
+    "string": _to_string,
+}
+
+_MEANING: Final[Mapping[type, Callable[[Scope, Any, Sequence[str]], Value]]] = {
+    ast.Literal: _literal,
+    ast.Identifier: _identifier,
+    ast.Array: _array,
+    ast.Tuple: _tuple,
+    ast.Subscript: _subscript,
+    ast.Range: _range,
+    ast.Unary: _unary,
+    ast.Binary: _binary,
+    ast.Select: _select,
+    ast.Comprehension: _comprehension,
+    ast.Invocation: _invocation,
+}

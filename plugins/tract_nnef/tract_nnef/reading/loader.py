@@ -1,0 +1,138 @@
+"""The reader of the format: an archive becomes a `TypedModel`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from tract_core.data import DatumType, QuantizedType
+from tract_core.errors import CorruptModel, LimitExceeded, TractError
+from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
+from tract_core.plugins import Registry, default_registry
+from tract_core.plugins.keys import Array
+from tract_nnef.archive.reading import Archive, open_archive
+from tract_nnef.archive.tensors import read_tensor
+from tract_nnef.reading import values
+from tract_nnef.reading.document import Reader
+from tract_nnef.reading.expressions import Scope
+from tract_nnef.reading.operators import Operators
+from tract_nnef.syntax import ast
+from tract_nnef.syntax.parser import decode, parse_document, parse_quantization
+from tract_nnef.versions import OF_THE_FILE, PROPERTIES
+
+GRAPH: Final = "graph.nnef"
+QUANTIZATION: Final = "graph.quant"
+
+
+class Nnef:
+    """Loads archives: folders, tar files, compressed or not."""
+
+    def __init__(self, *, limits: LoadLimits = DEFAULT_LIMITS, registry: Registry | None = None) -> None:
+        """``limits``: what an archive may ask for. ``registry``: the plugins to ask, those that are installed if none."""
+        self._limits = limits
+        self._registry = registry
+
+    def load(self, path: Path) -> TypedModel:
+        """The model of a folder or a file. Raises ModelError, FactError."""
+        with spending(self._limits):
+            return self._read(open_archive(path, self._limits))
+
+    def load_bytes(self, content: bytes) -> TypedModel:
+        """The model in the content of a tar file, compressed or not. Raises ModelError, FactError."""
+        with spending(self._limits):
+            return self._read(open_archive(content, self._limits))
+
+    def _read(self, archive: Archive) -> TypedModel:
+        model = TypedModel(registry=self._registry or default_registry())
+        model.limits = self._limits
+        try:
+            document = parse_document(decode(archive.content(GRAPH).tobytes()))
+            reader = Reader(model, Operators(model.registry, document.fragments), Dats(archive), _quantized(archive))
+            _extend(reader, document)
+            reader.read(document.graph)
+            _add_properties(reader, document)
+        except TractError as error:
+            raise error.at(GRAPH) from error.__cause__
+        except RecursionError:
+            raise LimitExceeded("expressions are nested too deep", where=GRAPH) from None
+        return model
+
+
+class Dats:
+    """The ``.dat`` files of an archive."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    def tensor(self, label: str) -> Array:
+        """The tensor of a label. Raises ModelError."""
+        found = next((name for name in (f"{label}.dat", f"{label.lstrip('/')}.dat") if name in self._archive), None)
+        if found is None:
+            raise CorruptModel(f"there is no tensor for the label {label!r}, wanted a file {label.lstrip('/')}.dat")
+        return read_tensor(self._archive.content(found), found)
+
+
+def _quantized(archive: Archive) -> dict[str, QuantizedType]:
+    """What ``graph.quant`` says of tensors. Raises CorruptModel."""
+    if QUANTIZATION not in archive:
+        return {}
+    found: dict[str, QuantizedType] = {}
+    for line in parse_quantization(decode(archive.content(QUANTIZATION).tobytes())):
+        try:
+            kind = _quantized_type(line.invocation)
+        except TractError as error:
+            raise error.at(f"{QUANTIZATION}: line {line.line}") from None
+        if kind is not None:
+            found[line.tensor] = kind
+    return found
+
+
+def _quantized_type(one: ast.Invocation) -> QuantizedType | None:
+    given: dict[str | None, Any] = {
+        argument.name: argument.value.value for argument in one.arguments if isinstance(argument.value, ast.Literal)
+    }
+    bits = given.get("bits")
+    if one.name == "zero_point_linear_quantize":
+        storage = {
+            (8, True): DatumType.I8,
+            (8, False): DatumType.U8,
+            (32, True): DatumType.I32,
+        }.get((bits, bool(given.get("signed", True))))
+        zero_point, scale = given.get("zero_point", 0), given.get("scale", 0.0)
+        if storage is None or not isinstance(zero_point, int) or not isinstance(scale, int | float):
+            raise CorruptModel(f"{one.name} has {given}, wanted numbers, and 8 or 32 bits")
+        return QuantizedType(storage, zero_point, float(scale))
+    return None
+
+
+_EXTENSIONS: Final[Mapping[str, Callable[[Reader, str], object]]] = {
+    "tract_registry": lambda reader, text: reader.operators.use(text),
+    "tract_symbol": lambda reader, text: reader.model.symbols.add(text),
+    "tract_assert": lambda reader, text: reader.model.symbols.add_assertion(text),
+}
+
+
+def _extend(reader: Reader, document: ast.Document) -> None:
+    """Do what extension lines say; those that are not known mean something to others."""
+    lines = [(line.split(None, 1) + [""])[:2] for line in document.extensions]
+    for wanted in ("tract_registry", "tract_symbol", "tract_assert"):  # assertions speak of symbols
+        for name, text in lines:
+            if name == wanted:
+                _EXTENSIONS[name](reader, text.strip())
+
+
+def _add_properties(reader: Reader, document: ast.Document) -> None:
+    """The properties, which the first statement of a fragment holds as pairs of a name and a tensor."""
+    fragment = next((one for one in document.fragments if one.name == PROPERTIES), None)
+    if fragment is None or not fragment.body:
+        return
+    for pair in values.items(Scope(reader, {}).evaluate(fragment.body[0].value)):
+        name, value = values.items(pair)
+        held = reader.model.constant(value) if isinstance(value, OutletId) else values.literal(value)
+        if isinstance(name, str) and isinstance(held, np.ndarray) and name not in OF_THE_FILE:
+            reader.model.properties[name] = held

@@ -1,0 +1,117 @@
+"""The operators that a document may use: its own fragments, those of the registries that it names, the standard's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Final
+
+from tract_core.errors import CorruptModel, MissingOperator, Unsupported
+from tract_core.frozen import frozen
+from tract_core.model.graph import OutletId
+from tract_core.plugins import Registry
+from tract_core.plugins.tables import Table
+from tract_nnef.reading.values import Value
+from tract_nnef.registry import NNEF, STANDARD, Operator, ReadFn, row_key
+from tract_nnef.syntax import ast
+from tract_nnef.syntax.parser import parse_fragments
+
+ALIASES: Final[Mapping[str, str]] = {"pulse": "tract_pulse"}
+"""Old names of registries."""
+
+
+@frozen
+class Declared:
+    """An operator: its declaration, and what wires it where that has no body."""
+
+    fragment: ast.Fragment
+    function: ReadFn | None = None
+
+    def wire(self, call: object) -> OutletId | Sequence[OutletId]:
+        """Add its nodes."""
+        if self.function is None:
+            raise Unsupported(f"the operator {self.fragment.name!r} is declared, and nothing says what it computes")
+        return self.function(call)  # pyright: ignore[reportArgumentType]: it is a Call, which knows this module
+
+
+class Operators:
+    """Looks operators up by name."""
+
+    def __init__(self, registry: Registry, fragments: Iterable[ast.Fragment] = ()) -> None:
+        self._table: Table[str, Operator] = registry[NNEF]
+        self._own = {fragment.name: fragment for fragment in fragments}
+        self._registries = [STANDARD]
+
+    def use(self, name: str) -> None:
+        """Look into a registry too, before those that were named earlier. Raises Unsupported for an unknown one."""
+        name = ALIASES.get(name, name)
+        known = registries(self._table)
+        if name not in known:
+            raise Unsupported(
+                f"the registry of operators {name!r} is not installed; there are {', '.join(sorted(known))}",
+                hint="a plugin can bring it: see docs/plugins.md, and 'tract plugins' for what is installed",
+            )
+        self._registries.append(name)
+
+    def fragment(self, name: str) -> ast.Fragment | None:
+        """A fragment of the document."""
+        return self._own.get(name)
+
+    def find(self, name: str) -> Declared:
+        """The operator of a name. Raises MissingOperator."""
+        own = self._own.get(name)
+        if own is not None and own.body is not None:
+            return Declared(own)
+        for registry in reversed(self._registries):
+            row = self._table.find(row_key(registry, name))
+            if row is not None:
+                return Declared(declaration(row.declaration), row.wire)
+        raise MissingOperator(f"there is no operator {name!r}", hint=self._advice(name))
+
+    def _advice(self, name: str) -> str:
+        homes = sorted(key.split("/")[0] for key in self._table.names() if key.endswith(f"/{name}"))
+        if homes:
+            return f"it is in the registry {homes[0]}: the file wants a line 'extension tract_registry {homes[0]};'"
+        from difflib import get_close_matches
+
+        names = [key.split("/")[1] for key in self._table.names()]
+        near = get_close_matches(name, names, n=1, cutoff=0.8)
+        return f"did you mean {near[0]!r}?" if near else "a plugin can add it: see docs/plugins.md"
+
+
+def registries(table: Table[str, Operator]) -> frozenset[str]:
+    """The names of all registries that anybody has rows in."""
+    return frozenset(key.split("/")[0] for key in table.names())
+
+
+@cache
+def declaration(text: str) -> ast.Fragment:
+    """What the declaration of a row says."""
+    (fragment,) = parse_fragments(text if text.lstrip().startswith("fragment") else f"fragment {text};")
+    return fragment
+
+
+def matched(
+    fragment: ast.Fragment, arguments: Sequence[ast.Argument], evaluate: Callable[[ast.Expression], Value]
+) -> dict[str, Value]:
+    """The values of an operator's parameters. Raises CorruptModel for arguments that do not fit its declaration."""
+    parameters = {parameter.name: parameter for parameter in fragment.parameters}
+    found: dict[str, Value] = {}
+    for place, argument in enumerate(arguments):
+        name = argument.name
+        if name is None:
+            if place >= len(fragment.parameters):
+                raise CorruptModel(f"{fragment.name} takes {len(parameters)} arguments, found {len(arguments)}")
+            name = fragment.parameters[place].name
+        elif name not in parameters:
+            there = ", ".join(parameters)
+            raise CorruptModel(f"{fragment.name} has no parameter {name!r}; it has {there}")
+        if name in found:
+            raise CorruptModel(f"{fragment.name} is given {name!r} twice")
+        found[name] = evaluate(argument.value)
+    for name, parameter in parameters.items():
+        if name not in found:
+            if parameter.default is None:
+                raise CorruptModel(f"{fragment.name} wants {name!r}, which is not given")
+            found[name] = evaluate(parameter.default)
+    return found

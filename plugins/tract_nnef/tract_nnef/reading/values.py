@@ -1,0 +1,135 @@
+"""What expressions of a document stand for, and what a tensor, a size or a number may be made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from tract_core.data import DatumType, DType
+from tract_core.dims import Dim, TDim, is_symbolic
+from tract_core.errors import CorruptModel, FactError
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
+
+Value: TypeAlias = "OutletId | Dim | float | bool | str | list[Value] | tuple[Value, ...]"
+"""A tensor, a number (a size, where it may have symbols in it), a truth value, a text, or several of these."""
+
+
+def shown(value: Value) -> str:
+    """What messages call a value."""
+    match value:
+        case OutletId():
+            return "a tensor"
+        case bool():
+            return f"the truth value {str(value).lower()}"
+        case str():
+            return f"the text {value[:40]!r}"
+        case list():
+            return f"an array of {len(value)}"
+        case tuple():
+            return f"a tuple of {len(value)}"
+        case _:
+            return f"the number {value}"[:60]
+
+
+def literal(value: Value, kind: DType | None = None) -> np.ndarray[Any, Any] | tuple[Dim, ...] | Dim | None:
+    """What a constant holds that is written as a value; ``None`` where tensors are in it.
+
+    Numbers with symbols are sizes. ``kind``: the element type, where it is known; else floats are f32, and integers
+    i64. Raises CorruptModel for arrays that are not rectangular, and for elements of different kinds.
+    """
+    if is_symbolic(value):  # pyright: ignore[reportArgumentType]: it answers for whatever it is given
+        return cast("TDim", value)
+    if isinstance(value, list | tuple) and any(is_symbolic(one) for one in value):  # pyright: ignore[reportArgumentType]
+        return tuple(size(one) for one in value)
+    if _holds_tensor(value):
+        return None
+    if kind is None:
+        kind = _kind_of(value)
+    try:
+        return np.array(value, object if kind is DatumType.STRING else kind.numpy)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise CorruptModel(f"{shown(value)} is no tensor of {kind}: {error}") from None
+
+
+def _holds_tensor(value: Value) -> bool:
+    return isinstance(value, OutletId) or (isinstance(value, list | tuple) and any(map(_holds_tensor, value)))
+
+
+def _kind_of(value: Value) -> DatumType:
+    """The element type of what is written: that of its first element."""
+    while isinstance(value, list | tuple):
+        if not value:
+            return DatumType.F32
+        if any(isinstance(one, float) for one in value):
+            return DatumType.F32
+        value = value[0]
+    if isinstance(value, bool):
+        return DatumType.BOOL
+    if isinstance(value, str):
+        return DatumType.STRING
+    return DatumType.F32 if isinstance(value, float) else DatumType.I64
+
+
+def size(value: Value, model: TypedModel | None = None) -> Dim:
+    """A size: a number, a symbol, or what is computed of these. Raises CorruptModel for anything else.
+
+    ``model``: where tensors are, of which one that holds a known integer is a size too.
+    """
+    if isinstance(value, OutletId) and model is not None:
+        dims = model.outlet_fact(value).dims
+        if dims is not None and len(dims) == 1:
+            return dims[0]
+    if isinstance(value, bool | float | str | list | tuple | OutletId):
+        raise CorruptModel(f"a size is wanted, found {shown(value)}")
+    return value
+
+
+def sizes(value: Value, model: TypedModel) -> tuple[Dim, ...]:
+    """An array of sizes; a tensor of known integers is one too. Raises CorruptModel for anything else."""
+    if isinstance(value, OutletId):
+        dims = model.outlet_fact(value).dims
+        if dims is None:
+            raise CorruptModel(f"sizes are wanted, found the computed tensor {model.outlet_name(value)!r}")
+        return dims
+    if not isinstance(value, list | tuple):
+        raise CorruptModel(f"an array of sizes is wanted, found {shown(value)}")
+    return tuple(size(one, model) for one in value)
+
+
+def integer(value: Value, model: TypedModel) -> int:
+    """A number without symbols. Raises CorruptModel for anything else."""
+    found = size(value, model)
+    if not isinstance(found, int):
+        raise CorruptModel(f"a number is wanted, found {found}, which has symbols in it")
+    return found
+
+
+def number(value: Value, model: TypedModel) -> float:
+    """A number, also one of a tensor that holds a single known one. Raises CorruptModel for anything else."""
+    if isinstance(value, OutletId):
+        found = model.constant(value)
+        if found is not None and found.size == 1:
+            return float(found.reshape(()))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise CorruptModel(f"a number is wanted, found {shown(value)}")
+
+
+def element_type(value: Value) -> DatumType:
+    """An element type by its name. Raises CorruptModel for anything else."""
+    if not isinstance(value, str):
+        raise CorruptModel(f"the name of an element type is wanted, found {shown(value)}")
+    try:
+        return DatumType.parse(value)
+    except FactError as error:
+        raise CorruptModel(error.problem) from None
+
+
+def items(value: Value) -> Sequence[Value]:
+    """The parts of an array or a tuple. Raises CorruptModel for anything else."""
+    if not isinstance(value, list | tuple):
+        raise CorruptModel(f"an array is wanted, found {shown(value)}")
+    return value

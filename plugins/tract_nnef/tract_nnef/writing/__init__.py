@@ -1,0 +1,1 @@
+"""Models become documents: every node a statement, every large constant a tensor beside the text."""

@@ -1,0 +1,87 @@
+"""Values as expressions of the format."""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import cache
+from math import isnan
+from typing import Any, cast
+
+import numpy as np
+
+from tract_core.data import DatumType, DType, SymbolicArray, Value
+from tract_core.dims import TDim
+from tract_core.errors import Unsupported
+from tract_core.plugins.keys import Array
+from tract_nnef.syntax import ast
+from tract_nnef.syntax.parser import parse_statements
+
+
+def express(value: Any) -> ast.Expression:
+    """Numbers, sizes, texts, truth values, names of types, and tuples and lists of these; expressions as they are.
+
+    Lists become arrays, tuples of sizes too, as the format has no tuples of any length. Raises Unsupported.
+    """
+    match value:
+        case bool() | int() | str():
+            return ast.Literal(value if not isinstance(value, Enum) else value.value)
+        case float() if not isnan(value):
+            return ast.Literal(value)
+        case TDim():
+            return dim_expression(value)
+        case list():
+            return ast.Array(tuple(map(express, cast("list[Any]", value))))
+        case tuple():
+            return ast.Tuple(tuple(map(express, cast("tuple[Any, ...]", value))))
+        case _ if isinstance(value, ast.Expression):
+            return value
+        case _:
+            raise Unsupported(f"{value!r} cannot be written in an NNEF document")
+
+
+def constant_expression(value: Value) -> ast.Expression | None:
+    """A constant as it is written where it is read; ``None`` for one that cannot be.
+
+    Floats of 32 bits and texts are nested arrays; integers and halves are cast, with an operator of ``tract_core``.
+    """
+    if isinstance(value, SymbolicArray):
+        return nested(value.array.tolist())
+    array, kind = value.array, value.datum_type
+    if array.size == 0 or not (kind.is_integer() or kind in (DatumType.F32, DatumType.F16, DatumType.STRING)):
+        return None
+    if kind.is_float() and np.isnan(array).any():
+        return None
+    written = nested(_shortest(array).tolist() if kind is DatumType.F32 else array.tolist())
+    if kind in (DatumType.F32, DatumType.STRING):
+        return written
+    return ast.Invocation(
+        "tract_core_cast", (ast.Argument(None, written), ast.Argument("to", ast.Literal(type_name(kind))))
+    )
+
+
+def _shortest(array: Array) -> Array:
+    """Floats of 64 bits, with as few decimals as it takes to be read as the same floats of 32 bits again."""
+    return np.array([float(str(one)) for one in array.reshape(-1)], np.float64).reshape(array.shape)
+
+
+def nested(value: Any) -> ast.Expression:
+    """Arrays in arrays."""
+    return ast.Array(tuple(map(nested, cast("list[Any]", value)))) if isinstance(value, list) else express(value)
+
+
+def type_name(kind: DType) -> str:
+    """The name of an element type in archives, as ``f32``."""
+    return kind.storage.short
+
+
+def external_type(kind: DType) -> str:
+    """The name of an element type in a ``tract_core_external``, as ``F32``."""
+    names = {DatumType.BOOL: "Bool", DatumType.STRING: "String", DatumType.TDIM: "TDim"}
+    return names.get(kind.storage, kind.storage.name)
+
+
+@cache
+def dim_expression(dim: TDim) -> ast.Expression:
+    """A size as an expression. Its text form is one, with the same precedences."""
+    (assignment,) = parse_statements(f"size = {dim};")
+    return assignment.value

@@ -1,0 +1,66 @@
+"""One node that is being written: what it reads, as expressions, and the means to say what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.typed_graph import TypedNode
+from tract_nnef.registry import STANDARD
+from tract_nnef.syntax import ast
+from tract_nnef.writing.expressions import express
+
+if TYPE_CHECKING:
+    from tract_nnef.writing.document import Writer
+
+
+class Spelling:
+    """A node, and the document that it is written to."""
+
+    def __init__(self, writer: Writer, node: TypedNode) -> None:
+        self.writer = writer
+        self.node = node
+
+    @property
+    def inputs(self) -> list[ast.Expression]:
+        """What it reads: names of tensors, or constants."""
+        return [self.writer.tensor(outlet) for outlet in self.node.inputs]
+
+    def input(self, slot: int) -> ast.Expression:
+        """One tensor that it reads."""
+        return self.writer.tensor(self.node.inputs[slot])
+
+    def input_fact(self, slot: int) -> TypedFact:
+        """What is known of a tensor that it reads."""
+        return self.writer.model.outlet_fact(self.node.inputs[slot])
+
+    def output_fact(self, slot: int = 0) -> TypedFact:
+        """What is known of a result."""
+        return self.node.outputs[slot].fact
+
+    def allows(self, registry: str) -> bool:
+        """Whether the document may use the operators of a registry."""
+        return self.writer.allows(registry)
+
+    def invoke(self, name: str, *positional: Any, registry: str = STANDARD, **named: Any) -> ast.Invocation | None:
+        """An operator of a registry, with its arguments; ``None`` where the document may not use that registry.
+
+        Arguments are expressions, or values that `express` takes; those that are ``None`` are left out.
+        """
+        if not self.writer.use(registry):
+            return None
+        arguments = [ast.Argument(None, express(value)) for value in positional]
+        arguments += [ast.Argument(key, express(value)) for key, value in named.items() if value is not None]
+        return ast.Invocation(name, tuple(arguments))
+
+    def let(self, what: str, value: ast.Expression) -> ast.Identifier:
+        """Assign a value to a new name, which ends in ``what``, in a statement before that of the node."""
+        name = self.writer.new_name(f"{self.node.name}_{what}")
+        self.writer.assign(ast.Identifier(name), value)
+        return ast.Identifier(name)
+
+    def outlets(self) -> Sequence[OutletId]:
+        """Its results."""
+        return self.node.outlets()
