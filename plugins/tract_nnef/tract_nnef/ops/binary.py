@@ -45,7 +45,9 @@ _EXTENDED: Final[Mapping[str, type[binary.Binary]]] = {
     "tract_shr": binary.ShiftRight,
 }
 _OPS: Final = {**_STANDARD, **_EXTENDED}
-_NAMES: Final = {op: (name, STANDARD if name in _STANDARD else CORE) for name, op in _OPS.items()}
+_NAMES: Final[Mapping[type, tuple[str, str]]] = {
+    op: (name, STANDARD if name in _STANDARD else CORE) for name, op in _OPS.items()
+}
 
 
 @reads(ROWS, STANDARD, *(f"{name}(x: tensor<scalar>, y: tensor<scalar>) -> (z: tensor<scalar>)" for name in _STANDARD))

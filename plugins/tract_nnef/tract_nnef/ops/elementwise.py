@@ -58,7 +58,7 @@ _ALIASES: Final[Mapping[str, type[elementwise.ElementWise]]] = {
 """How the standard calls what the tract engines write under other names."""
 
 _OPS: Final = {**_STANDARD, **_EXTENDED, **_ALIASES}
-_NAMES: Final = {
+_NAMES: Final[Mapping[type, tuple[str, str]]] = {
     **{op: (name, STANDARD) for name, op in _STANDARD.items()},
     **{op: (name, CORE) for name, op in _EXTENDED.items()},
 }

@@ -32,7 +32,14 @@ class Call:
     """
 
     def __init__(
-        self, reader: Reader, name: str, item: str, node: str, targets: Sequence[str], arguments: Mapping[str, Value]
+        self,
+        reader: Reader,
+        name: str,
+        node: str,
+        *,
+        targets: Sequence[str],
+        arguments: Mapping[str, Value],
+        item: str = "",
     ) -> None:
         self.reader = reader
         self.model: TypedModel = reader.model
@@ -85,7 +92,7 @@ class Call:
             return x
         array = self.model.constant(x)
         if array is not None:
-            return self.constant_array(array.reshape(*array.shape, *[1] * (rank - len(shape))))
+            return self.constant_array(array.reshape((*array.shape, *[1] * (rank - len(shape)))))
         return wire_unsqueeze(self.model, f"{self.node}.rank", x, range(len(shape), rank))
 
     def dim(self, name: str) -> Dim:
@@ -214,7 +221,7 @@ class Call:
         if held is None:
             raise CorruptModel(f"{self.name}: a tensor is wanted for {name!r}, found {shown(value)}")
         if isinstance(held, np.ndarray):
-            held = held.reshape(*held.shape, *[1] * (rank - held.ndim))
+            held = held.reshape((*held.shape, *[1] * (rank - held.ndim)))
         return self.model.add_const(self.model.unique_name(f"{self.node}.{name}"), held)
 
     def _naming(self, name: str) -> _Naming:

@@ -80,7 +80,7 @@ class Reader:
     def call(self, scope: Scope, one: ast.Invocation, targets: Sequence[str]) -> Value:
         """What an operator gives. Raises TractError."""
         declared = self.operators.find(one.name)
-        given = matched(declared.fragment, one.arguments, lambda expression: scope.evaluate(expression))
+        given = matched(declared.fragment, one.arguments, scope.evaluate)
         return self._run(scope, declared, given, targets, one.item)
 
     def invoke(self, scope: Scope, name: str, arguments: Mapping[str, Value], targets: Sequence[str]) -> Value:
@@ -102,7 +102,8 @@ class Reader:
         node = scope.prefix + (targets[0] if targets else declared.fragment.name)
         item = item or declared.fragment.item
         names = targets if not self._open else ()
-        call = Call(self, declared.fragment.name, item.name if item else "", node, names, arguments)
+        of = item.name if item else ""
+        call = Call(self, declared.fragment.name, node, targets=names, arguments=arguments, item=of)
         found = declared.wire(call)
         if isinstance(found, OutletId):
             return found
@@ -179,7 +180,7 @@ class Reader:
             raise CorruptModel(f"{name!r} is an input or output of the graph and is never assigned")
         if isinstance(found, OutletId):
             return found
-        return Call(self, "graph", "", name, [name], {name: found}).tensor(name)
+        return Call(self, "graph", name, targets=[name], arguments={name: found}).tensor(name)
 
 
 def _names_in(targets: ast.Expression) -> Sequence[str]:

@@ -128,11 +128,11 @@ def _computed(op: str, left: Any, right: Any) -> Value:
     if op in ("==", "!="):
         return (left == right) is (op == "==")
     wanted: Any = bool if op in ("&&", "||") else str if op == "+" and isinstance(left, str) else (int, float, TDim)
-    flags = wanted is not bool and isinstance(left, bool) | isinstance(right, bool)
+    flags = wanted is not bool and (isinstance(left, bool) or isinstance(right, bool))
     if flags or not isinstance(left, wanted) or not isinstance(right, wanted):
         if op == "+" and isinstance(left, list) and isinstance(right, list):
             return [*cast("list[Value]", left), *cast("list[Value]", right)]
-        raise CorruptModel(f"{op!r} of {shown(left)} and {shown(right)}")
+        raise CorruptModel(f"{op!r} of {shown(cast('Value', left))} and {shown(cast('Value', right))}")
     try:
         return _INFIX[op](left, right)
     except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:

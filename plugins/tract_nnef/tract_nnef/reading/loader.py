@@ -9,12 +9,13 @@ from typing import Any, Final
 import numpy as np
 
 from tract_core.data import DatumType, QuantizedType
-from tract_core.errors import CorruptModel, LimitExceeded, TractError
+from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.keys import Array
+from tract_nnef.archive.blocks import Blocks
 from tract_nnef.archive.reading import Archive, open_archive
 from tract_nnef.archive.tensors import read_tensor
 from tract_nnef.reading import values
@@ -33,7 +34,7 @@ class Nnef:
     """Loads archives: folders, tar files, compressed or not."""
 
     def __init__(self, *, limits: LoadLimits = DEFAULT_LIMITS, registry: Registry | None = None) -> None:
-        """``limits``: what an archive may ask for. ``registry``: the plugins to ask, those that are installed if none."""
+        """``limits``: what an archive may ask for. ``registry``: the plugins to ask, by default those installed."""
         self._limits = limits
         self._registry = registry
 
@@ -74,7 +75,10 @@ class Dats:
         found = next((name for name in (f"{label}.dat", f"{label.lstrip('/')}.dat") if name in self._archive), None)
         if found is None:
             raise CorruptModel(f"there is no tensor for the label {label!r}, wanted a file {label.lstrip('/')}.dat")
-        return read_tensor(self._archive.content(found), found)
+        held = read_tensor(self._archive.content(found), found)
+        if isinstance(held, Blocks):
+            raise Unsupported(f"{found} holds weights in blocks of {held.format.name}, which are not read yet")
+        return held
 
 
 def _quantized(archive: Archive) -> dict[str, QuantizedType]:
@@ -98,17 +102,20 @@ def _quantized_type(one: ast.Invocation) -> QuantizedType | None:
     }
     bits = given.get("bits")
     if one.name == "zero_point_linear_quantize":
-        storage = {
-            (8, True): DatumType.I8,
-            (8, False): DatumType.U8,
-            (32, True): DatumType.I32,
-        }.get((bits, bool(given.get("signed", True))))
+        storage = _STORAGES.get((bits, given.get("signed", True)))
         zero_point, scale = given.get("zero_point", 0), given.get("scale", 0.0)
         if storage is None or not isinstance(zero_point, int) or not isinstance(scale, int | float):
             raise CorruptModel(f"{one.name} has {given}, wanted numbers, and 8 or 32 bits")
         return QuantizedType(storage, zero_point, float(scale))
     return None
 
+
+_STORAGES: Final[Mapping[tuple[object, object], DatumType]] = {
+    (8, True): DatumType.I8,
+    (8, False): DatumType.U8,
+    (32, True): DatumType.I32,
+}
+"""By bits, and whether they are signed."""
 
 _EXTENSIONS: Final[Mapping[str, Callable[[Reader, str], object]]] = {
     "tract_registry": lambda reader, text: reader.operators.use(text),
@@ -119,7 +126,7 @@ _EXTENSIONS: Final[Mapping[str, Callable[[Reader, str], object]]] = {
 
 def _extend(reader: Reader, document: ast.Document) -> None:
     """Do what extension lines say; those that are not known mean something to others."""
-    lines = [(line.split(None, 1) + [""])[:2] for line in document.extensions]
+    lines = [[*line.split(None, 1), ""][:2] for line in document.extensions]
     for wanted in ("tract_registry", "tract_symbol", "tract_assert"):  # assertions speak of symbols
         for name, text in lines:
             if name == wanted:

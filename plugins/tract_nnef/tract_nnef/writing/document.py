@@ -18,9 +18,9 @@ from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
 from tract_core.version import version
 from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD
-from tract_nnef.versions import FORMAT, PROPERTIES
 from tract_nnef.syntax import ast
 from tract_nnef.syntax.names import plain_name
+from tract_nnef.versions import FORMAT, PROPERTIES
 from tract_nnef.writing.expressions import constant_expression, express, external_type
 from tract_nnef.writing.spelling import Spelling
 

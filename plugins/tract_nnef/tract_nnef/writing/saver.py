@@ -44,7 +44,7 @@ class NnefWriter:
 
 
 def files_of(written: Written, *, extended: bool = False) -> Mapping[str, Sequence[Any]]:
-    """The files of an archive, by name, in the order in which they are written: pieces of memory, one after the other."""
+    """The files of an archive, by name, in the order in which they are written; each is pieces of memory."""
     files: dict[str, Sequence[Any]] = {"graph.nnef": [print_document(written.document, extended=extended).encode()]}
     if written.quantization:
         files["graph.quant"] = [print_quantization(written.quantization).encode()]

@@ -1,0 +1,47 @@
+"""Models that are written as archives, and read back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tract_core as tract
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.same import same_model
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add, Max
+from tract_core.ops.elementwise import Exp
+
+NAMES = ("m.nnef.tgz", "m.tar", "m")
+
+
+def small() -> TypedModel:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("B,3,f32", model.symbols))
+    bias = model.add_const("bias", np.arange(3, dtype=np.float32).reshape(1, 3))
+    (added,) = model.wire_node("added", Add(), [x, bias])
+    (y,) = model.wire_node("y", Exp(), [added])
+    (z,) = model.wire_node("z", Max(), [added, model.add_const("zero", np.zeros((1, 1), np.float32))])
+    model.set_outputs([y, z])
+    model.properties["purpose"] = np.array("a test", object)
+    return model
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_comes_back_from_every_kind_of_archive(name, tmp_path) -> None:
+    model = tract.Model.from_typed(small())
+    model.save(tmp_path / name, format_name="nnef")
+    found = tract.load(tmp_path / name)
+    assert same_model(found.typed, model.typed)
+    assert [found.input_name(0), found.output_name(0), found.output_name(1)] == ["x", "y", "z"]
+
+
+def test_what_no_registry_can_say_is_refused_by_name(tmp_path) -> None:
+    from tract_core.ops.non_zero import NonZero
+
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("2,3,f32", model.symbols))
+    model.set_outputs(model.wire_node("places", NonZero(model.symbols.add("n")), [x]))
+    with pytest.raises(tract.errors.Unsupported, match="node 'places': NonZero cannot be written"):
+        tract.Model.from_typed(model).save(tmp_path / "m.tar")
+    assert not (tmp_path / "m.tar").exists()
