@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+import os
+import subprocess
+import sys
+import tarfile
 from mmap import mmap
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tars import BLOCK
 from tract_nnef.archive import (
     open_archive,
     read_tensor,
@@ -17,7 +24,7 @@ from tract_nnef.archive import (
     write_tar_gz,
 )
 
-from tract_core.errors import CorruptModel, ModelError
+from tract_core.errors import CorruptModel, InputError, ModelError
 
 WEIGHTS = np.random.default_rng(0).standard_normal((300, 100)).astype(np.float32)
 LONG = "layers/" + "long" * 40 + ".dat"
@@ -113,3 +120,141 @@ def test_inflated_weights_are_not_copied_again(tmp_path):
     weights = read_tensor(content, "w")
     assert np.shares_memory(weights, content)
     assert weights.ctypes.data % 64 == 0
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def test_headers_byte_by_byte(tmp_path):
+    """Nothing of who writes, when and where is in them."""
+    write_tar(tmp_path / "model", {"graph.nnef": b"version 1.0;\n"})
+    content = (tmp_path / "model").read_bytes()
+    header = b"graph.nnef".ljust(100, b"\0") + b"0000644\0" + b"0000000\0" * 2 + b"00000000015\0" + b"02263523000\0"
+    header += b"%06o\0 " + b"0" + bytes(100) + b"ustar  \0" + bytes(64)
+    header = header.ljust(BLOCK + 1, b"\0")
+    checksum = sum(header.replace(b"%06o\0 ", b" " * 8)[:BLOCK])
+    assert content == (header % checksum)[:BLOCK] + b"version 1.0;\n".ljust(BLOCK, b"\0") + bytes(2 * BLOCK)
+    write_tar_gz(tmp_path / "model", {"graph.nnef": b"version 1.0;\n"})
+    assert (tmp_path / "model").read_bytes()[:10] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+    assert gzip.decompress((tmp_path / "model").read_bytes()) == content
+
+
+WRITE = """
+import os, sys, time
+os.umask(int(sys.argv[2], 8))
+time.time = lambda: float(sys.argv[3])
+sys.path.insert(0, sys.argv[4])
+from test_archive import FILES, WRITERS
+os.mkdir(sys.argv[1])
+for kind, write in WRITERS.items():
+    write(f"{sys.argv[1]}/{kind}", FILES)
+"""
+
+
+def test_the_same_files_give_the_same_bytes(tmp_path):
+    """Under another umask, home, user, time zone, language and clock, and in another process."""
+    here = str(Path(__file__).parent)
+    runs = (
+        ("one", "022", "1e9", {}),
+        ("other", "077", "2e9", {"HOME": "/", "USER": "eve", "TZ": "Asia/Tokyo", "LC_ALL": "C"}),
+    )
+    for name, umask, clock, environment in runs:
+        arguments = [sys.executable, "-c", WRITE, str(tmp_path / name), umask, clock, here]
+        subprocess.run(arguments, check=True, env={**os.environ, "PYTHONHASHSEED": "random", **environment})
+    for path in sorted((tmp_path / "one").rglob("*")):
+        other = tmp_path / "other" / path.relative_to(tmp_path / "one")
+        assert path.is_dir() == other.is_dir()
+        assert path.is_dir() or path.read_bytes() == other.read_bytes()
+
+
+def test_other_tools_read_what_is_written(tmp_path):
+    for kind in ("tar", "tgz"):
+        WRITERS[kind](tmp_path / kind, FILES)
+        with tarfile.open(tmp_path / kind) as tar:
+            assert tar.getnames() == list(FILES)
+            for member in tar.getmembers():
+                assert tar.extractfile(member).read() == bytes_of(FILES[member.name])
+                assert (member.mtime, member.mode, member.uid, member.gid) == (315532800, 0o644, 0, 0)
+                assert (member.uname, member.gname) == ("", "")
+
+
+def test_files_of_eight_gibibytes_and_more():
+    """Their size does not fit in octal digits. Nothing of that size is made: the pieces are one array, many times."""
+    piece = np.broadcast_to(np.uint8(0), 1 << 33)
+    pieces = tar_pieces({"w.dat": [piece], "x": b"x"})
+    header = next(pieces)
+    assert tarfile.TarInfo.frombuf(header, "utf-8", "strict").size == 1 << 33
+    assert next(pieces) is piece
+
+
+def test_weights_are_not_copied_when_they_are_written():
+    weights = np.zeros(1 << 20, np.float32)
+    inner = list(tar_pieces({"w.dat": tensor_file(weights)}))
+    pieces = list(tar_pieces({"w.dat": tensor_file(weights), "x.nnef.tar": inner}))
+    assert sum(isinstance(piece, np.ndarray) and np.shares_memory(piece, weights) for piece in pieces) == 2
+
+
+NAMES = ["", "/", ".", "..", "/w", "../w", "a/../w", "./w", "a//b", "a/", ".w", "a/.w", "a\0b", "x" * 2000]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_would_not_be_found_again(kind, name, tmp_path):
+    with pytest.raises(InputError, match="a file of an archive cannot be called"):
+        WRITERS[kind](tmp_path / "model", {"graph.nnef": b"", name: b""})
+    assert not list(tmp_path.iterdir())
+
+
+class Stops:
+    """Pieces that end in the middle."""
+
+    def __len__(self):
+        return 1
+
+    def __iter__(self):
+        yield b"x"
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_nothing_is_left_of_what_was_not_finished(kind, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        WRITERS[kind](tmp_path / "model", {"graph.nnef": b"", "a/w.dat": Stops()})
+    assert not list(tmp_path.iterdir())
+    if kind != "folder":
+        WRITERS[kind](tmp_path / "model", FILES)
+        before = (tmp_path / "model").read_bytes()
+        with pytest.raises(KeyboardInterrupt):
+            WRITERS[kind](tmp_path / "model", {"graph.nnef": b"", "a/w.dat": Stops()})
+        assert (tmp_path / "model").read_bytes() == before
+
+
+def test_a_folder_is_never_written_over(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "dangling").symlink_to("nothing")
+    for name in ("file", "empty", "dangling"):
+        with pytest.raises(InputError, match="it is there already, and a folder is never written over"):
+            write_folder(tmp_path / name, FILES)
+    with pytest.raises(InputError, match="it cannot be written: No such file or directory"):
+        write_folder(tmp_path / "no" / "folder", FILES)
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "empty", "dangling"}
+
+
+def test_a_tar_takes_the_place_of_files_only(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="it is a folder, which is not written over"):
+        write_tar(tmp_path / "folder", FILES)
+
+
+def test_a_folder_is_listed_without_what_is_hidden(tmp_path):
+    write_folder(tmp_path / "model", {"graph.nnef": b"", "a/w.dat": b""})
+    (tmp_path / "model" / ".git").mkdir()
+    (tmp_path / "model" / ".git" / "config").touch()
+    (tmp_path / "model" / ".DS_Store").touch()
+    archive = open_archive(tmp_path / "model")
+    assert archive.names() == ("a/w.dat", "graph.nnef")
+    for name in (".DS_Store", ".git/config"):
+        assert name not in archive
+        with pytest.raises(CorruptModel):
+            archive.content(name)

@@ -19,7 +19,7 @@ def _hostile_files_are_bounded(request: pytest.FixtureRequest) -> Iterator[None]
     if request.node.get_closest_marker("hostile") is None:
         yield
         return
-    from onnx_hostile import bounded
+    from tract_core.testing.hostile import bounded
 
     faulthandler.dump_traceback_later(120, exit=True)
     try:

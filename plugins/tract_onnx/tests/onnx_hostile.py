@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import signal
-import threading
-from contextlib import contextmanager
 from pathlib import Path
 
 import onnx
@@ -16,38 +12,9 @@ from tract_onnx.frontend import Onnx
 from tract_core.errors import ModelError
 from tract_core.limits import DEFAULT_LIMITS
 from tract_core.runtime.plan import TypedSimplePlan
+from tract_core.testing.hostile import MEMORY, bounded
 
-SECONDS = 10
-MEMORY = 1 << 30
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
-
-
-@contextmanager
-def bounded(seconds=SECONDS, memory=MEMORY):
-    """Inside, a `MemoryError` meets who asks for more than ``memory`` bytes, an AssertionError who takes too long.
-
-    Inside another one, as the files of one test are, each has its own time.
-    """
-    status = Path("/proc/self/statm")
-    limited = status.exists() and threading.current_thread() is threading.main_thread()
-    if not limited:
-        yield
-        return
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(status.read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + memory, before[1]))
-    handler = signal.signal(signal.SIGALRM, _too_long)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, left)
-        signal.signal(signal.SIGALRM, handler)
-        resource.setrlimit(resource.RLIMIT_AS, before)
-
-
-def _too_long(*_):
-    raise AssertionError(f"it takes longer than {SECONDS} seconds")
 
 
 def taken(model, limits=DEFAULT_LIMITS):

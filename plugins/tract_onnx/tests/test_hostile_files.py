@@ -7,12 +7,13 @@ import random
 import onnx
 import pytest
 from onnx import helper
-from onnx_hostile import any_info, bounded, model_of, node, refused, taken, tensor_info, tried
+from onnx_hostile import any_info, model_of, node, refused, taken, tensor_info, tried
 from tract_onnx.frontend import NEWEST, Onnx
 from tract_onnx.registry import OLDEST
 
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, VersionError
 from tract_core.limits import LoadLimits
+from tract_core.testing.hostile import bounded
 
 pytestmark = pytest.mark.hostile
 

@@ -9,13 +9,14 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_hostile import any_info, bounded, gives, model_of, node, refused, taken, tensor_info, tried
+from onnx_hostile import any_info, gives, model_of, node, refused, taken, tensor_info, tried
 from tract_onnx.frontend import Onnx
 
 from tract_core.dims import symbol
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, ModelWarning
 from tract_core.limits import LoadLimits
 from tract_core.model.const import Const
+from tract_core.testing.hostile import bounded
 
 pytestmark = pytest.mark.hostile
 

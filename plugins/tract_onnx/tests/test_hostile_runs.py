@@ -8,13 +8,14 @@ import time
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_hostile import any_info, bounded, fails, gives, model_of, node, refused, taken, tensor_info
+from onnx_hostile import any_info, fails, gives, model_of, node, refused, taken, tensor_info
 from tract_onnx.frontend import Onnx
 
 import tract_core as tract
 from tract_core.errors import InputError, LimitExceeded, RunError, TractError
 from tract_core.limits import LoadLimits
 from tract_core.runtime.plan import TypedSimplePlan
+from tract_core.testing.hostile import bounded
 
 pytestmark = pytest.mark.hostile
 

@@ -9,11 +9,12 @@ from cProfile import Profile
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_hostile import any_info, bounded, model_of, node, refused, taken, tensor_info
+from onnx_hostile import any_info, model_of, node, refused, taken, tensor_info
 
 from tract_core.errors import LimitExceeded, Unsupported
 from tract_core.limits import LoadLimits
 from tract_core.runtime.plan import TypedSimplePlan
+from tract_core.testing.hostile import bounded
 
 pytestmark = pytest.mark.hostile
 

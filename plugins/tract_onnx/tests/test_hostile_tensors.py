@@ -6,10 +6,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from onnx_hostile import any_info, bounded, gives, model_of, node, refused, taken, tensor_info
+from onnx_hostile import any_info, gives, model_of, node, refused, taken, tensor_info
 
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, Unsupported
 from tract_core.limits import LoadLimits
+from tract_core.testing.hostile import bounded
 
 pytestmark = pytest.mark.hostile
 

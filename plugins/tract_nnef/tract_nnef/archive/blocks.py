@@ -15,6 +15,9 @@ from tract_core.data.stored import Array
 from tract_core.errors import InputError
 from tract_core.frozen import frozen
 
+_TOO_LARGE: Final = 65520
+"""From here on, f16 rounds to infinity."""
+
 
 @frozen
 class BlockFormat:
@@ -48,14 +51,17 @@ def byte_size(form: BlockFormat, shape: tuple[int, int]) -> int:
 def encode_q4_0(array: Array) -> Blocks:
     """The nearest blocks to an array of f32 [rows, columns]. Raises InputError unless the columns are whole blocks.
 
-    The scale is such that the element of largest magnitude becomes -8, the integer that has no counterpart.
+    The scale is such that the element of largest magnitude becomes -8, the integer that has no counterpart. Raises
+    InputError as well where that is no finite number in f16.
     """
     if array.ndim != 2 or array.shape[1] % Q4_0.length:
         listed = ",".join(map(str, array.shape))
         raise InputError(f"a tensor of shape [{listed}] is no rows of whole blocks of {Q4_0.length} elements")
     values = array.astype(np.float32).reshape(-1, Q4_0.length)
     largest = np.take_along_axis(values, np.abs(values).argmax(axis=1)[:, None], axis=1)
-    scale = (largest / np.float32(-8)).astype(np.float32)
+    scale = largest / np.float32(-8)
+    if not (np.abs(scale) < _TOO_LARGE).all():
+        raise InputError(f"a block with NaN, or numbers from {8 * _TOO_LARGE} on, has no finite scale")
     inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale != 0)
     codes = np.clip(np.trunc(values * inverse + np.float32(8.5)), 0, 15).astype(np.uint8)
     content = np.empty((len(values), Q4_0.size), np.uint8)

@@ -205,7 +205,7 @@ class FolderArchive:
 
 
 def _of_path(path: Path, opening: Opening) -> Archive:
-    if path.is_dir():
+    if os.path.isdir(path):
         return FolderArchive(path, opening)
     content = map_path(path, opening.limits)
     opening.inflation.allow(len(content))
@@ -222,19 +222,29 @@ def _inner(content: Array, opening: Opening, name: str, file: mmap | None = None
 
 def _packed(content: Array, opening: Opening, name: str = "", file: mmap | None = None) -> Archive:
     """The archive in the bytes of a file. ``file``: the mapped one that they are part of."""
-    head = content[:HEAD].tobytes()
+    is_compressed = content[: len(GZIP)].tobytes() == GZIP
+    source = Inflated(content, opening.inflation) if is_compressed else Mapped(content)
+    first = source.take(BLOCK).tobytes()
+    if not is_tar(first):
+        raise _no_archive(first if is_compressed else content[:HEAD].tobytes(), name, is_compressed)
+    try:
+        return TarArchive(read_tar(first, source), opening, None if is_compressed else file)
+    except MemoryError:
+        raise LimitExceeded("there is no memory for the files in it") from None
+
+
+def _no_archive(head: bytes, name: str, is_compressed: bool) -> CorruptModel:
+    """What to say of a file that begins with ``head``, once it is inflated where it ``is_compressed``."""
     if head.startswith(GZIP):
-        return TarArchive(read_tar(Inflated(content, opening.inflation)), opening)
-    if is_tar(head[:BLOCK]):
-        return TarArchive(read_tar(Mapped(content)), opening, file)
-    if re.match(rb"\s*(#[^\n]*\n\s*)*version\b", head):
-        raise CorruptModel(
-            "wanted an archive, found the text of a graph", hint="give the path of the folder that it is in"
-        )
+        return CorruptModel("it is compressed twice", hint="inflate it once, as with 'gunzip'")
+    if re.match(rb"\s*(#[^\n]*\n\s*)*version\s+\d", head):
+        hint = "give the path of the folder that it is in"
+        return CorruptModel("wanted an archive, found the text of a graph", hint=hint)
     found = recognise(head, name)
-    raise CorruptModel(
+    return CorruptModel(
         "it is no NNEF archive: wanted a folder, a tar, or a gzip-compressed tar"
-        + (f", found {found.what}" if found else ""),
+        + (f", found {found.what}" if found else "")
+        + (", compressed" if found and is_compressed else ""),
         hint=found.advice if found else None,
     )
 

@@ -17,8 +17,9 @@ from tract_nnef.archive.inflate import DAMAGED, Source
 from tract_nnef.archive.names import entry_name
 
 BLOCK: Final = 512
+_ZEROS: Final = bytes(BLOCK)
 
-MAX_HEADERS: Final = 1 << 17
+MAX_HEADERS: Final = 1 << 16
 """Headers of an archive: one per file, and one or two more where a name is long."""
 
 MAX_EXTENDED: Final = 1 << 16
@@ -40,13 +41,15 @@ class Header(NamedTuple):
     size: int
 
 
-def read_tar(source: Source) -> dict[str, Array]:
+def read_tar(first: bytes, source: Source) -> dict[str, Array]:
     """The content of every file by its name, in order; nothing is written anywhere.
+
+    ``first``: the first block, which `is_tar`; ``source``: what comes after it.
 
     Raises CorruptModel, UnsafePath for what is no plain file or leads out of the archive, LimitExceeded, Unsupported.
     """
     found: dict[str, Array] = {}
-    for written, content in _files(source):
+    for written, content in _files(first, source):
         name = entry_name(written)
         if name is None:
             continue
@@ -67,10 +70,10 @@ def is_tar(block: bytes) -> bool:
         return False
 
 
-def _files(source: Source) -> Iterator[tuple[str, Array]]:
+def _files(first: bytes, source: Source) -> Iterator[tuple[str, Array]]:
     """The name, as it is written, and the content of each plain file."""
     said: dict[str, str] = {}
-    for header in _headers(source):
+    for header in _headers(first, source):
         if header.kind in _SAYS_MORE:
             said |= _more(header, source)
             continue
@@ -90,10 +93,9 @@ def _files(source: Source) -> Iterator[tuple[str, Array]]:
         raise CorruptModel("the archive ends after a header that says more about the next file", hint=DAMAGED)
 
 
-def _headers(source: Source) -> Iterator[Header]:
+def _headers(block: bytes, source: Source) -> Iterator[Header]:
     """All headers up to the block of zeros that ends the archive."""
     for _ in range(MAX_HEADERS):
-        block = source.take(BLOCK).tobytes()
         if len(block) < BLOCK:
             raise CorruptModel("the archive is cut off: the zeros at its end are missing", hint=DAMAGED)
         header = _header(block)
@@ -101,16 +103,17 @@ def _headers(source: Source) -> Iterator[Header]:
             return
         count_node()
         yield header
+        block = source.take(BLOCK).tobytes()
     raise LimitExceeded(f"the archive has more than {MAX_HEADERS} headers", hint="a model has one file per tensor")
 
 
 def _header(block: bytes) -> Header | None:
     """``None`` for a block of zeros. Raises CorruptModel unless its checksum is right."""
-    if not any(block):
+    if block == _ZEROS:
         return None
     others = block[:148] + b" " * 8 + block[156:]
-    signed = sum(others) - 256 * sum(byte > 127 for byte in others)  # how some old tools added up
-    if _digits(block[148:156], 8, "checksum") not in (sum(others), signed):
+    difference = sum(others) - _digits(block[148:156], 8, "checksum")
+    if difference and difference != 256 * sum(byte > 127 for byte in others):  # as old tools added up signed bytes
         raise CorruptModel("a header of the archive has a wrong checksum", hint=DAMAGED)
     name = _text(block[:100])
     if block[257:263] == b"ustar\0" and block[345]:
@@ -133,8 +136,13 @@ def _digits(field: bytes, base: int, what: str) -> int:
 
 
 def _text(field: bytes) -> str:
+    """A name; what comes after a NUL fills the field."""
+    return _decoded(field.partition(b"\0")[0])
+
+
+def _decoded(field: bytes) -> str:
     try:
-        return field.partition(b"\0")[0].decode()
+        return field.decode()
     except UnicodeDecodeError:
         raise CorruptModel(f"the archive names a file {field[:80]!r}, which is not UTF-8", hint=_REPACK) from None
 
@@ -165,13 +173,13 @@ def _more(header: Header, source: Source) -> dict[str, str]:
     sparse = next((key for key in said if key.startswith("GNU.sparse")), None)
     if sparse is not None:
         raise _refusal(b"S", header.name)
-    known = {key: value for key, value in said.items() if key in ("path", "size")}
+    known = {key: _decoded(value) for key, value in said.items() if key in ("path", "size")}
     if known and header.kind == b"g":
         raise Unsupported("the archive has one header with the name or size of all its files", hint=_REPACK)
     return known
 
 
-def _records(content: bytes) -> Iterator[tuple[str, str]]:
+def _records(content: bytes) -> Iterator[tuple[str, bytes]]:
     """The lines ``length key=value`` of a pax header; the length is that of the whole line."""
     while content:
         length, _, _ = content[:8].partition(b" ")
@@ -179,7 +187,7 @@ def _records(content: bytes) -> Iterator[tuple[str, str]]:
         key, equals, value = content[len(length) + 1 : size - 1].partition(b"=")
         if not (len(length) < size <= len(content) and equals and content[size - 1 : size] == b"\n"):
             raise CorruptModel("an extended header of the archive is damaged", hint=DAMAGED)
-        yield _text(key), value.decode(errors="replace")
+        yield _decoded(key), value
         content = content[size:]
 
 

@@ -44,6 +44,8 @@ def write_folder(path: str | os.PathLike[str], files: Files) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as file:
                 _write(file, _pieces(pieces))
+                file.flush()
+                os.fsync(file.fileno())
 
 
 def write_tar(path: str | os.PathLike[str], files: Files) -> None:

@@ -1,0 +1,42 @@
+"""What tests of hostile files are held to: bounded memory and time."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+SECONDS: Final = 10
+MEMORY: Final = 1 << 30
+
+
+@contextmanager
+def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Generator[None]:
+    """Inside, a `MemoryError` meets who asks for more than ``memory`` bytes, an AssertionError who takes too long.
+
+    Inside another one, as the files of one test are, each has its own time.
+    """
+    status = Path("/proc/self/statm")
+    limited = status.exists() and threading.current_thread() is threading.main_thread()
+    if not limited:
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(status.read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + memory, before[1]))
+    handler = signal.signal(signal.SIGALRM, _too_long)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left)
+        signal.signal(signal.SIGALRM, handler)
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def _too_long(*_: object) -> None:
+    raise AssertionError(f"it takes longer than {SECONDS} seconds")
