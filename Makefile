@@ -86,8 +86,9 @@ bench-short: $(VENV)/.test ## run the networks of `make bench` at small sizes, f
 bench-parts: $(VENV)/.test ## measure load time, declutter time, calls, and kinds of kernels
 	$(BIN)/python bench/run.py
 
-fuzz: $(VENV)/.test ## feed damaged files to the loader for FUZZ_SECONDS seconds; what it finds is kept in fuzz/findings
+fuzz: $(VENV)/.test ## feed damaged files to the readers for FUZZ_SECONDS seconds each; findings are kept in fuzz/findings
 	$(BIN)/python fuzz/fuzz_onnx.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+	$(BIN)/python fuzz/fuzz_nnef_archive.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

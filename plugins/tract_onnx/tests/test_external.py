@@ -116,6 +116,8 @@ def test_special_files(folder):
         load(folder, location="pipe")
     with pytest.raises(ModelError):
         load(folder, location="below")
+    with pytest.raises(ModelError, match="it is not a plain file"):
+        Onnx().load(folder / "pipe")  # and nobody waits for its other end
 
 
 @pytest.mark.parametrize(
