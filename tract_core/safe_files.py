@@ -71,6 +71,8 @@ def resolve_below(folders: Sequence[Path], location: str) -> tuple[Path, PurePat
 
     ``folders``: without links themselves. Raises UnsafePath when it leads out of all of them.
     """
+    if _is_free_of_links(folders[0], location):
+        return folders[0], PurePath(location)
     try:
         named = next((folder / location for folder in folders if (folder / location).exists()), None)
         path = (named or folders[0] / location).resolve()
@@ -80,6 +82,25 @@ def resolve_below(folders: Sequence[Path], location: str) -> tuple[Path, PurePat
         if path.is_relative_to(folder):
             return folder, path.relative_to(folder)
     raise UnsafePath(f"{location!r} is a link that leads out of the model's folder", hint=COPY)
+
+
+def _is_free_of_links(folder: Path, location: str) -> bool:
+    """Whether no part of the path is a link, which takes a tenth of the time that resolving it does.
+
+    ``False`` where it may be one, and where a file is not opened without following those put there since.
+    """
+    path = PurePath(location)
+    if not _BELOW or path.is_absolute() or ".." in path.parts:
+        return False
+    at = str(folder)
+    try:
+        for part in path.parts:
+            at = f"{at}{os.sep}{part}"
+            if stat.S_ISLNK(os.lstat(at).st_mode):
+                return False
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 @contextmanager

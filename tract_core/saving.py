@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -71,16 +70,23 @@ def whole_folder(path: str | os.PathLike[str]) -> Generator[Path]:
     except OSError as error:
         raise InputError(f"it cannot be written: {error.strerror or error}", where=str(path)) from None
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        _remove_folder(unfinished)
         _unfinished.discard(unfinished)
 
 
 def discard_unfinished() -> None:
     """Remove what is being written, before the process ends at once."""
     for path in tuple(_unfinished):
-        shutil.rmtree(path, ignore_errors=True)
+        _remove_folder(path)
         with suppress(OSError):
             path.unlink()
+
+
+def _remove_folder(path: Path) -> None:
+    if path.is_dir():
+        from shutil import rmtree
+
+        rmtree(path, ignore_errors=True)
 
 
 def _check_nothing_at(target: Path) -> None:

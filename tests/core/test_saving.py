@@ -1,4 +1,4 @@
-"""Writers replace regular files only, whole or not at all."""
+"""Writers replace regular files only, and make folders, whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tract_core.errors import InputError
-from tract_core.saving import discard_unfinished, whole_file
+from tract_core.saving import discard_unfinished, whole_file, whole_folder
 
 
 def write(path: Path, content: bytes = b"new") -> None:
@@ -88,6 +88,50 @@ def test_places_where_no_file_can_be(tmp_path: Path, path: str) -> None:
 def test_a_process_that_ends_at_once_leaves_nothing(tmp_path: Path) -> None:
     writing = whole_file(tmp_path / "f")
     writing.__enter__().write(b"half")
+    discard_unfinished()
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(InputError, match="it cannot be written"):
+        writing.__exit__(None, None, None)
+
+
+def test_a_folder_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
+    with whole_folder(tmp_path / "made") as folder:
+        (folder / "f").touch()
+        assert not (tmp_path / "made").exists()
+    assert os.listdir(tmp_path) == ["made"]
+    assert os.listdir(tmp_path / "made") == ["f"]
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_folder(tmp_path / "half")
+    assert os.listdir(tmp_path) == ["made"]
+
+
+def interrupted_folder(path: Path) -> None:
+    with whole_folder(path) as folder:
+        (folder / "f").touch()
+        raise KeyboardInterrupt
+
+
+def overtaken_folder(path: Path) -> None:
+    with whole_folder(path) as folder:
+        (folder / "mine").touch()
+        path.mkdir()
+
+
+def test_a_folder_takes_the_place_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "dangling").symlink_to("nothing")
+    for name in ("there", "dangling"):
+        with pytest.raises(InputError, match="it is there already"), whole_folder(tmp_path / name):
+            pass
+    with pytest.raises(InputError, match="it is there already"):
+        overtaken_folder(tmp_path / "late")
+    assert sorted(os.listdir(tmp_path)) == ["dangling", "late", "there"]
+    assert os.listdir(tmp_path / "late") == []
+
+
+def test_an_unfinished_folder_is_discarded(tmp_path: Path) -> None:
+    writing = whole_folder(tmp_path / "f")
+    (writing.__enter__() / "half").touch()
     discard_unfinished()
     assert os.listdir(tmp_path) == []
     with pytest.raises(InputError, match="it cannot be written"):

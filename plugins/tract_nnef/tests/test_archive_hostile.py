@@ -202,7 +202,8 @@ def test_headers_that_lie(name):
 
 
 def test_pax_headers_after_one_another():
-    refused(GRAPH + pax({"comment": "x"}) * 70_000, LimitExceeded, "more than 65536 headers")
+    with pytest.raises(LimitExceeded, match="more than 65536 headers"):
+        open_archive(GRAPH + pax({"comment": "x"}) * 70_000)
 
 
 def test_headers_that_other_tools_write():

@@ -5,19 +5,20 @@ A file is given as its bytes, or as pieces of them, which are written one after 
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
-import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from tract_core.data.stored import Array
 from tract_core.errors import InputError, TractError
 from tract_core.saving import whole_file, whole_folder
 from tract_nnef.archive.names import entry_name, fits_folder
 from tract_nnef.archive.tar import BLOCK
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 Pieces = bytes | Sequence[bytes | Array]
 """The content of a file: arrays are of ``uint8``, with one axis."""
@@ -82,12 +83,16 @@ def tar_gz_bytes(files: Files) -> bytes:
 
 
 def _compress(file: IO[bytes], files: Files) -> None:
+    import gzip  # who only reads archives needs it as little as tarfile
+
     with gzip.GzipFile("", "wb", LEVEL, file, mtime=0) as compressed:
         _write(compressed, tar_pieces(files))
 
 
 def _header(name: str, size: int) -> bytes:
     """Owner and group are root, whoever writes; names longer than 100 bytes are written as GNU does."""
+    import tarfile
+
     entry = tarfile.TarInfo(name)
     entry.size, entry.mtime, entry.mode = size, DATE, 0o644
     return entry.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict")
@@ -97,7 +102,7 @@ def _pieces(content: Pieces) -> Sequence[bytes | Array]:
     return (content,) if isinstance(content, bytes) else content
 
 
-def _write(file: IO[bytes] | gzip.GzipFile, pieces: Iterable[bytes | Array]) -> None:
+def _write(file: SupportsWrite[bytes | memoryview], pieces: Iterable[bytes | Array]) -> None:
     for piece in pieces:
         file.write(piece if isinstance(piece, bytes) else piece.data)
 
