@@ -67,8 +67,9 @@ format: $(VENV)/.check ## format the sources and mend what lint can mend
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-index: $(VENV)/.ours ## write down which rows the modules of our distributions have: after a row or a rule came or went
+index: $(VENV)/.test ## write down which rows our modules have, and the table of a grammar: after one of them changed
 	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_onnx.plugin
+	$(BIN)/python -m tract_nnef.syntax.write_table
 
 # Other engines live in environments of their own.
 .venv-%/.installed: requirements/%.txt
@@ -89,6 +90,7 @@ bench-parts: $(VENV)/.test ## measure load time, declutter time, calls, and kind
 fuzz: $(VENV)/.test ## feed damaged files to the readers for FUZZ_SECONDS seconds each; findings are kept in fuzz/findings
 	$(BIN)/python fuzz/fuzz_onnx.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	$(BIN)/python fuzz/fuzz_nnef_archive.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+	$(BIN)/python fuzz/fuzz_nnef_text.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

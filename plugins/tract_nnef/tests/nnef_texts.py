@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from tract_nnef.syntax import ast
+
+PROPERTY = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+"""The same examples in every run; the fuzz target has others."""
 
 EVERYTHING = r"""version 1.0;
 
@@ -49,6 +60,7 @@ NAMES = st.sampled_from(WORDS) | st.text(max_size=5)
 BINARY = ["+", "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!=", "&&", "||", "in"]
 
 
+@cache
 def literals():
     integers = st.integers(-(1 << 63), (1 << 64) - 1)
     return st.builds(ast.Literal, st.booleans() | integers | st.floats(allow_nan=False) | st.text(max_size=5))
@@ -89,10 +101,12 @@ def composed(inner):
     )
 
 
+@cache
 def expressions():
     return st.recursive(literals() | st.builds(ast.Identifier, NAMES), composed, max_leaves=12)
 
 
+@cache
 def constants():
     """Literals, in arrays and tuples or not."""
     return st.recursive(
@@ -102,6 +116,7 @@ def constants():
     )
 
 
+@cache
 def types():
     tensors = st.builds(ast.TensorOf, st.none() | PRIMITIVES)
     return st.recursive(
@@ -151,6 +166,7 @@ def documents(draw):
     return ast.Document(version, tuple(draw(st.lists(extension, max_size=2))), tuple(some), graph)
 
 
+@cache
 def quantizations():
     arguments = tuples(st.builds(ast.Argument, st.none() | st.sampled_from(["max", "min"]), constants()))
     names = st.sampled_from(["linear_quantize", "zero_point_linear_quantize"])

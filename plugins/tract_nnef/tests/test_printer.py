@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nnef_texts import EVERYTHING, documents, expressions, fragments, quantizations
+from nnef_texts import EVERYTHING, PROPERTY, documents, expressions, fragments, quantizations
 from tract_nnef.syntax.ast import MAX_DEPTH, Array, Assignment, Binary, Identifier, Literal, Primitive, TensorOf, Unary
 from tract_nnef.syntax.names import RESERVED, is_plain, plain_name
 from tract_nnef.syntax.parser import parse_document, parse_fragments, parse_quantization, parse_statements
@@ -35,11 +35,13 @@ def parsed(text):
     return parse_statements(f"x = {text};")[0].value
 
 
+@PROPERTY
 @given(expressions())
 def test_an_expression_parses_to_itself(expression):
     assert same(parsed(print_expression(expression, extended=True)), expression)
 
 
+@PROPERTY
 @given(documents())
 def test_a_document_parses_to_itself(document):
     wanted = replace(document, fragments=tuple(sorted(document.fragments, key=lambda fragment: fragment.name)))
@@ -48,17 +50,20 @@ def test_a_document_parses_to_itself(document):
     assert print_document(found, extended=True) == print_document(document, extended=True)
 
 
+@PROPERTY
 @given(st.lists(fragments(), max_size=3, unique_by=lambda fragment: fragment.name))
 def test_fragments_parse_to_themselves(some):
     text = "\n".join(print_fragment(fragment, extended=True) for fragment in some)
     assert parse_fragments(text) == tuple(some)
 
 
+@PROPERTY
 @given(st.lists(quantizations(), max_size=3))
 def test_quantizations_parse_to_themselves(lines):
     assert parse_quantization(print_quantization(lines)) == tuple(lines)
 
 
+@PROPERTY
 @given(st.floats(allow_nan=False))
 def test_a_scalar_reads_back_to_the_bit(value):
     text = print_expression(Literal(value))
@@ -67,6 +72,7 @@ def test_a_scalar_reads_back_to_the_bit(value):
     assert "e-0" not in text
 
 
+@PROPERTY
 @given(st.floats(width=32, allow_nan=False))
 def test_the_shortest_scalar_is_the_same_in_32_bits(value):
     short = shortest(value)
@@ -128,6 +134,7 @@ def test_a_name_that_nnef_cannot_write_is_refused_or_quoted(name):
     assert is_plain(plain_name(name))
 
 
+@PROPERTY
 @given(st.text())
 def test_every_name_has_a_plain_one(name):
     assert is_plain(plain_name(name))

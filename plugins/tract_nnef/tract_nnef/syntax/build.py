@@ -6,7 +6,6 @@ they make begins.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from math import copysign, inf, isinf
 from typing import Any, Final
@@ -39,6 +38,7 @@ from tract_nnef.syntax.ast import (
     Type,
     Unary,
 )
+from tract_nnef.syntax.names import is_version
 from tract_nnef.syntax.refusal import refusal, shown
 
 Body = tuple[Assignment, ...]
@@ -62,8 +62,7 @@ TWICE: Final = "every name has one meaning: give the other one another name"
 
 def unescaped(word: str) -> str:
     """A text in quotes without them, each character behind a backslash as it is."""
-    held = word[1:-1]
-    return re.sub(r"\\(.)", r"\1", held, flags=re.DOTALL) if "\\" in held else held
+    return "\\".join(part.replace("\\", "") for part in word[1:-1].split("\\\\"))
 
 
 def names_in(targets: Expression) -> Iterator[str]:
@@ -87,6 +86,10 @@ def is_literal(value: Expression) -> bool:
         elif not isinstance(one, Literal):
             return False
     return True
+
+
+def _part(part: object) -> object:
+    return part
 
 
 def _one(first: object) -> list[object]:
@@ -193,6 +196,7 @@ def _generic_invocation(name: str, word: str, arguments: list[Argument]) -> Invo
 
 
 MADE: Final[dict[str, Callable[..., Any]]] = {
+    "": _part,
     # lists
     "none": list,
     "one": _one,
@@ -275,7 +279,7 @@ class Build:
 
     def version(self, at: int, number: str) -> str:
         """Only the first number of a version says what can be read."""
-        if number.partition(".")[0] != "1":
+        if not is_version(number):
             problem = f"the text is of version {number[:40]} of NNEF, and 1.0 is what can be read"
             hint = "write the model again as NNEF 1.0"
             raise refusal(self._text, at, problem, kind=VersionError, hint=hint)

@@ -1,4 +1,4 @@
-"""Which names NNEF can write as they are."""
+"""Which names NNEF can write as they are, and which versions of it there are."""
 
 from __future__ import annotations
 
@@ -30,3 +30,8 @@ def plain_name(name: str) -> str:
     if not plain or plain[0].isdigit():
         plain = f"_{plain}"
     return f"{plain}_" if plain in RESERVED else plain
+
+
+def is_version(text: str) -> bool:
+    """Whether a document of this version can be read: 1.0, and any later one with the same first number."""
+    return re.fullmatch(r"1(\.[0-9]*)?", text) is not None

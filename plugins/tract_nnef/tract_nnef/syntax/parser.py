@@ -16,7 +16,7 @@ from tract_nnef.syntax.build import MADE, Build, unescaped
 from tract_nnef.syntax.refusal import refusal, shown, wanted
 from tract_nnef.syntax.table import END, Rule, Table, the_table
 
-WORDS_PER_NODE: Final = 4
+WORDS_PER_NODE: Final = 2
 """A text may have so many words for each node that the limits allow."""
 
 _OPERATIONS: Final = frozenset(
@@ -83,14 +83,14 @@ def _parsed(text: str, rule: str) -> Any:
     return _Parse(text, rule, the_table()).run()
 
 
-Step = tuple[str, int, tuple[int, ...], Callable[..., Any] | None, bool, bool]
+Step = tuple[str, int, tuple[int, ...], Callable[..., Any], bool, bool]
 """A rule: its origin, size and kept parts, its function, whether that takes the place, and whether it goes deeper."""
 
 
 def _step(rule: Rule, build: Build) -> Step:
     name = rule.function
     placed = bool(name) and name not in MADE
-    function = getattr(build, name) if placed else MADE.get(name)
+    function: Callable[..., Any] = getattr(build, name) if placed else MADE[name]
     return rule.origin, rule.size, rule.kept, function, placed, bool(name) and rule.origin in _DEEPER
 
 
@@ -116,9 +116,10 @@ class _Parse:
         """What the text is. Raises as `parse_document`."""
         kinds, fixed, actions, text = self._table.kinds, self._table.fixed, self._table.actions, self._text
         states, values, begins, depths = self._states, self._values, self._begins, self._depths
+        settled, renames = self._table.settled, [rule.renames for rule in reversed(self._table.rules)]
         for number, match in enumerate(self._table.words.finditer(text)):
             if not number & 0xFFF:
-                self._check_limits(number)
+                self._check_limits(number, match.start())
             group = match.lastindex or 0
             word: str = match[group] if group else ""
             at = match.end() - len(word)
@@ -128,12 +129,12 @@ class _Parse:
                     word = unescaped(word[1:])
                 else:
                     kind = fixed.get(word, kind)
+            before = states
             while True:
-                step = actions[states[-1]].get(kind)
+                state = states[-1]
+                step = actions[state].get(kind)
                 if step is None:
-                    if kind == "NAME" or not word.isalpha() or "NAME" not in actions[states[-1]]:
-                        raise self._refusal(at, word)
-                    kind = "NAME"  # a word that means something elsewhere, and is a name here
+                    kind = self._as_a_name(kind, at, text[at : match.end()], before)
                 elif step >= 0:
                     states.append(step)
                     values.append(word)
@@ -141,6 +142,12 @@ class _Parse:
                     depths.append(0)
                     break
                 else:
+                    if before is states:
+                        before = states[:]
+                    if renames[step]:
+                        below = states[-2]
+                        states[-1] = settled.get((below, state, kind)) or self._table.settle(below, state, kind)
+                        continue
                     self._reduce(~step, at)
                     if kind == END and states[-1] == self._end:
                         return values[-1]
@@ -150,8 +157,11 @@ class _Parse:
         """The last parts make what the rule says. ``at``: where the next word is, for rules without parts."""
         origin, size, kept, function, placed, deepens = self._steps[rule]
         states, values, begins, depths = self._states, self._values, self._begins, self._depths
-        if size == 1 and function is None:
+        if size == 1 and kept:  # a name or a number, mostly
             states[-1] = self._gotos[states[-2]][origin]
+            value = values[-1]
+            values[-1] = function(begins[-1], value) if placed else function(value)
+            depths[-1] += deepens
             return
         depth = deepens
         if size:
@@ -164,7 +174,7 @@ class _Parse:
         else:
             parts = []
         states.append(self._gotos[states[-1]][origin])
-        values.append(parts[0] if function is None else function(at, *parts) if placed else function(*parts))
+        values.append(function(at, *parts) if placed else function(*parts))
         begins.append(at)
         depths.append(depth)
 
@@ -177,22 +187,27 @@ class _Parse:
             hint="give the inner ones names, in statements of their own",
         )
 
-    def _check_limits(self, words: int) -> None:
+    def _check_limits(self, words: int, at: int) -> None:
         allowed = limits_now().max_nodes * WORDS_PER_NODE
         if words > allowed:
-            raise LimitExceeded(
-                f"the text has more than {allowed} words",
-                hint="a text that needs so many can be read with LoadLimits(max_nodes=...)",
-            )
+            problem = f"the text has more than {allowed} words"
+            hint = "a text that needs so many can be read with LoadLimits(max_nodes=...)"
+            raise refusal(self._text, at, problem, kind=LimitExceeded, hint=hint)
         if len(self._states) > 8 * MAX_DEPTH:
             raise self._too_deep(self._begins[-1])
         budget = current_budget()
         if budget is not None:
             budget.time()
 
-    def _refusal(self, at: int, word: str) -> ModelError:
-        """What to say of a word that cannot stand where it does."""
-        expected = [kind for kind in self._table.actions[self._states[-1]] if self._leads_on(kind)]
+    def _as_a_name(self, kind: str, at: int, word: str, states: list[int]) -> str:
+        """The kind of a word that means something elsewhere, and is a name here. Raises where there cannot be one."""
+        if kind == "NAME" or not word.isalpha() or "NAME" not in self._table.actions[self._states[-1]]:
+            raise self._refusal(at, word, states)
+        return "NAME"
+
+    def _refusal(self, at: int, word: str, states: list[int]) -> ModelError:
+        """What to say of a word that cannot stand where it does. ``states``: those behind the word before it."""
+        expected = [kind for kind in self._table.actions[states[-1]] if self._leads_on(kind, states)]
         if word in ('"', "'"):
             hint = f"end it with {word}"
             return refusal(self._text, at, "a text in quotes begins here, and has no end", hint=hint)
@@ -201,9 +216,9 @@ class _Parse:
             return refusal(self._text, at, problem, kind=VersionError, hint="check that this is a graph.nnef")
         return refusal(self._text, at, f"{_found(word)}, wanted {wanted(expected, self._table.fixed)}")
 
-    def _leads_on(self, kind: str) -> bool:
-        """Whether a word of that kind can stand here: a table also ends rules before words that fit nowhere then."""
-        states = list(self._states)
+    def _leads_on(self, kind: str, states: list[int]) -> bool:
+        """Whether a word of that kind can come next: a table also ends rules before words that fit nowhere then."""
+        states = list(states)
         while True:
             step = self._table.actions[states[-1]].get(kind)
             if step is None:

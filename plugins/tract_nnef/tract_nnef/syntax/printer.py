@@ -40,7 +40,7 @@ from tract_nnef.syntax.ast import (
     Type,
     Unary,
 )
-from tract_nnef.syntax.names import BUILT_IN, is_plain
+from tract_nnef.syntax.names import BUILT_IN, is_plain, is_version
 
 # How strongly the parts of expressions hold together, as grammar.lark has it.
 _SELECT, _IN, _LOGICAL, _COMPARISON, _SUM, _PRODUCT, _SIGNED, _POWER, _INDEXED, _PRIMARY = range(10)
@@ -89,9 +89,9 @@ def print_expression(expression: Expression, *, extended: bool = False) -> str:
     return _Printer(extended).at(expression, _SELECT)
 
 
-def print_quantization(lines: Iterable[Quantization]) -> str:
-    """The text of graph.quant, a tensor in each line."""
-    printer = _Printer(extended=False)
+def print_quantization(lines: Iterable[Quantization], *, extended: bool = False) -> str:
+    """The text of graph.quant, a tensor in each line. Their names are in quotes, so they may be any."""
+    printer = _Printer(extended)
     return "".join(f"{_quoted(one.tensor)}: {printer.at(one.invocation, _SELECT)};\n" for one in lines)
 
 
@@ -108,7 +108,7 @@ def shortest(value: float) -> float:
 
 
 def _version(version: str) -> str:
-    if not re.fullmatch(r"1(\.[0-9]*)?", version):
+    if not is_version(version):
         raise Unsupported(f"the version is {version}, and 1.0 is what can be written")
     return version
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tract_core.errors import CorruptModel, ModelError
-from tract_core.texts import steers
+from tract_core.texts import printable, steers
 from tract_nnef.syntax.table import END
 
 SHOWN: Final = 80
@@ -74,8 +74,10 @@ def _shown(text: str, begin: int, at: int) -> str:
 
 
 def shown(word: str) -> str:
-    """A word of a text in quotes, cut where it is long."""
-    return word if word[:1] in ("'", '"') else f"'{word}'" if len(word) <= SHOWN // 2 else f"'{word[: SHOWN // 2]}…'"
+    """A word of a text in quotes, in one line, and cut where it is long."""
+    half = SHOWN // 2
+    cut = printable(word[:half]) + "…" * (len(word) > half)
+    return cut if word[:1] in ("'", '"') else f"'{cut}'"
 
 
 def wanted(kinds: Iterable[str], fixed: Mapping[str, str]) -> str:

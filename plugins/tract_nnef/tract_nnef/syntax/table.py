@@ -12,8 +12,6 @@ from tract_core.frozen import frozen
 
 END: Final = "$END"
 """What stands behind the last word of a text."""
-BLANKS: Final = r"(?:[ \t\r\n\f\v]++|#[^\r\n]*+)*+"
-"""What may stand between words: blanks and comments."""
 
 
 @frozen
@@ -28,6 +26,11 @@ class Rule:
     kept: tuple[int, ...]
     function: str
 
+    @property
+    def renames(self) -> bool:
+        """Whether the rule has one part, which is what it makes."""
+        return self.size == 1 and not self.function
+
 
 @frozen
 class Table:
@@ -36,6 +39,7 @@ class Table:
     ``kinds``: the kind of each group, ``None`` where ``fixed`` tells it. ``fixed``: the words that are always the same.
     ``actions``, for each state: the state behind a word of a kind, or ``~index`` of the rule that ends before it.
     ``gotos``, for each state: the one behind what a rule has made.
+    ``settled``, filled while texts are read: see `settle`.
     """
 
     words: re.Pattern[str]
@@ -46,6 +50,19 @@ class Table:
     gotos: list[dict[str, int]]
     starts: dict[str, int]
     ends: dict[str, int]
+    settled: dict[tuple[int, int, str], int]
+
+    def settle(self, below: int, state: int, kind: str) -> int:
+        """The state that comes of one, above ``below``, when all rules have ended that only give a part another name.
+
+        A number is a primary, an expression with an index, a power, a product, a sum ...: with ten such steps for every
+        number and name, half of the time would be theirs. ``kind``: of the word that comes next.
+        """
+        first = state
+        while (step := self.actions[state].get(kind, 0)) < 0 and self.rules[~step].renames:
+            state = self.gotos[below][self.rules[~step].origin]
+        self.settled[below, first, kind] = state
+        return state
 
 
 @cache
@@ -53,11 +70,12 @@ def the_table() -> Table:
     """The table, read when it is first asked for."""
     held: dict[str, Any] = json.loads(Path(__file__).with_name("table.json").read_text())
     patterns: dict[str, str] = held["patterns"]
+    blanks = patterns.pop("BLANKS")
     fixed: dict[str, str] = held["fixed"]
     names = ["EXTENSION", *(name for name in patterns if name != "EXTENSION")]  # it begins like a name
     signs = sorted((word for word in fixed if not word.isalpha()), key=len, reverse=True)
     groups = [*(patterns[name] for name in names), "|".join(map(re.escape, signs)), "(?s:.)"]
-    words = BLANKS + "(?:" + "|".join(f"({group})" for group in groups) + r"|\Z)"
+    words = f"(?:{blanks})?+(?:" + "|".join(f"({group})" for group in groups) + r"|\Z)"
     return Table(
         words=re.compile(words),
         kinds=(END, *names, None, None),
@@ -67,4 +85,5 @@ def the_table() -> Table:
         gotos=held["gotos"],
         starts=held["starts"],
         ends=held["ends"],
+        settled={},
     )
