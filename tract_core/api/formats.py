@@ -76,9 +76,13 @@ def write_as(form: Format, model: TypedModel, path: Path, **flags: Any) -> None:
     ``flags``: keywords of its writer. Raises InputError, PluginError, Unsupported for what the format cannot say.
     """
     registry = model.registry
-    writer = made(registry, form.name, "writer", form.writer_flags, flags)
+    write_with(made(registry, form.name, "writer", form.writer_keywords, flags), form, model, path)
+
+
+def write_with(writer: Any, form: Format, model: TypedModel, path: Path) -> None:
+    """Write a model to a file by a writer of that format. Raises TractError, with the path."""
     try:
-        with registry.blaming("tract_formats", form.name, "writing"):
+        with model.registry.blaming("tract_formats", form.name, "writing"):
             writer.write(model, path)
     except TractError as error:
         raise error.at(str(path)) from error.__cause__

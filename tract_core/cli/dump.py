@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tract_core.cli.command import ModelCommand
 from tract_core.cli.options import assertion_options, bench_options, file_or_output, run_options, trace_option
+from tract_core.cli.writing import ExportingCommand
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
 
 
-@click.command(cls=ModelCommand, short_help="Print the graph (the default).")
+@click.command(cls=ExportingCommand, short_help="Print the graph (the default).")
 @click.option("--const", "constants", is_flag=True, help="Show constants too.")
 @click.option("--info", is_flag=True, help="Show the attributes of operators.")
 @click.option("--outlet-labels", "labels", is_flag=True, help="Show labels of outlets.")

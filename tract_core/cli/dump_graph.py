@@ -10,6 +10,7 @@ from tract_core.cli.assertions import asserts_anything, check_assertions, check_
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.pipeline import wired
 from tract_core.cli.render import Show, describe, print_graph
+from tract_core.cli.writing import exports, write_exports
 from tract_core.errors import InputError
 from tract_core.model.graph import Graph
 from tract_core.model.questions import node_axes, node_cost
@@ -31,7 +32,9 @@ def dump(request: Request, flags: Flags) -> None:
     """Print what the flags ask for, then check what they assert."""
     with request.progress("loading"):
         model = request.pipeline.at(request.final_stage)
-    if flags["audit_json"]:
+    if exports(flags):
+        write_exports(request, wired(model), flags)
+    elif flags["audit_json"]:
         print_json(audit(_typed(model)))
     elif flags["dot"] is not None or flags["svg"] is not None:
         from tract_core.cli.draw import draw

@@ -20,7 +20,8 @@ class FormatFlag(BroughtFlag):
 
     def __init__(self, format_name: str, keyword: str, option: str | Option, group: str) -> None:
         name = f"{format_name}_{keyword}"
-        names = [as_flag(name), f"of_{name}"]
+        flag = option.flag if isinstance(option, Option) and option.flag else as_flag(name)
+        names = [flag, f"of_{name}"]
         super().__init__(names, hook="tract_formats", offer=format_name, group=group, **attributes_of(option))
         self.format_name = format_name
         self.keyword = keyword
@@ -50,6 +51,12 @@ def writer_flags() -> list[FormatFlag]:
     """The flags of the writers of all installed formats."""
     forms = default_registry().formats().values()
     return [flag for form in forms for flag in _flags(form.name, form.writer_flags, f"Writing {form.name} files")]
+
+
+def setting_flags() -> list[FormatFlag]:
+    """The flags that are global, of the writers of all installed formats."""
+    forms = default_registry().formats().values()
+    return [flag for form in forms for flag in _flags(form.name, form.settings, f"Writing {form.name} files")]
 
 
 def _flags(format_name: str, options: Options, group: str) -> list[FormatFlag]:

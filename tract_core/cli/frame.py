@@ -72,9 +72,9 @@ class Frame(click.Group):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The global flags."""
         own = super().get_params(ctx)
-        of_loaders, of_stages = _brought(own)
+        of_loaders, of_writers, of_stages = _brought(own)
         first = sum(getattr(option, "group", None) == LOADING for option in own)
-        return [*own[:first], *of_loaders, *own[first:], *of_stages]
+        return [*own[:first], *of_loaders, *own[first:], *of_writers, *of_stages]
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The shape of a command line."""
@@ -172,22 +172,23 @@ class Frame(click.Group):
         from tract_core.cli.formats import given_among
         from tract_core.cli.request import Request
 
-        of_loaders, of_stages = _brought(super().get_params(ctx))
-        brought = {flag.name for flag in (*of_loaders, *of_stages)}
+        of_loaders, of_writers, of_stages = _brought(super().get_params(ctx))
+        brought = {flag.name for flag in (*of_loaders, *of_writers, *of_stages)}
         own = {name: value for name, value in ctx.params.items() if name not in brought}
-        of_format = given_among(of_loaders, ctx.params)
+        of_format, settings = (given_among(flags, ctx.params) for flags in (of_loaders, of_writers))
         staged = {flag.stage.name: value for flag, value in given_among(of_stages, ctx.params).items()}
-        return Request(**own, of_format=of_format, staged=staged)
+        return Request(**own, of_format=of_format, of_writer=settings, staged=staged)
 
 
-def _brought(own: Sequence[click.Parameter]) -> tuple[list[FormatFlag], list[StageFlag]]:
-    """The global flags of formats and of stages that plugins bring, beside those of the core."""
+def _brought(own: Sequence[click.Parameter]) -> tuple[list[FormatFlag], list[FormatFlag], list[StageFlag]]:
+    """The global flags that plugins bring, beside those of the core: of loaders, of writers, and of stages."""
     from tract_core.cli.brought import with_free_names
-    from tract_core.cli.formats import loader_flags
+    from tract_core.cli.formats import loader_flags, setting_flags
     from tract_core.cli.stages import stage_flags
 
     of_loaders = with_free_names(loader_flags(), own)
-    return of_loaders, with_free_names(stage_flags(), [*own, *of_loaders])
+    of_writers = with_free_names(setting_flags(), [*own, *of_loaders])
+    return of_loaders, of_writers, with_free_names(stage_flags(), [*own, *of_loaders, *of_writers])
 
 
 def _has_more(error: Exception) -> bool:

@@ -21,7 +21,8 @@ class GlobalFlags:
     """The global flags, under the names that `options.global_options` gives them.
 
     ``given``: the words of the command line that they were read from. ``of_format``: the flags of a format's loader,
-    with their values. ``staged``: the values of the flags of stages that plugins add, by stage.
+    with their values, ``of_writer``: those of writers. ``staged``: the values of the flags of stages that plugins add,
+    by stage.
     """
 
     _: KW_ONLY
@@ -49,5 +50,10 @@ class GlobalFlags:
     verbose: int = 0
     debug: bool = False
     of_format: Mapping[FormatFlag, Any] = field(default_factory=dict["FormatFlag", Any])
+    of_writer: Mapping[FormatFlag, Any] = field(default_factory=dict["FormatFlag", Any])
     staged: Mapping[str, Any] = field(default_factory=dict[str, Any])
     given: tuple[str, ...] = ()
+
+    def settings_of(self, format_name: str) -> dict[str, Any]:
+        """The keywords that global flags give the writer of a format."""
+        return {flag.keyword: value for flag, value in self.of_writer.items() if flag.format_name == format_name}

@@ -181,7 +181,9 @@ class Pipeline:
         if name not in self.flags.staged:
             return model
         stage = default_registry().stages()[name]
-        values = {stage.parameter: self.flags.staged[name]} if stage.parameter else {}
+        values = self.flags.settings_of(stage.settings_of)
+        if stage.parameter:
+            values[stage.parameter] = self.flags.staged[name]
         return self._transformed(_typed(model), transform_named(stage.transform, values, default_registry()))
 
     def _transformed(self, model: TypedModel, transform: Transform) -> TypedModel:

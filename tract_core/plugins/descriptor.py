@@ -20,16 +20,30 @@ CORE_PLUGIN: Final = "core"
 class Option:
     """A flag of the command: what it is for, the type of its value, and how the help writes that value.
 
-    ``kind``: ``bool`` for a flag without a value, which is on or off; else ``str``, ``int`` or ``float``.
+    ``kind``: ``bool`` for a flag without a value, which is on or off; else ``str``, ``int`` or ``float``. ``flag``: how
+    the flag is written, where that is not made of the keyword.
     """
 
     help: str
     kind: type[bool] | type[int] | type[float] | type[str] = bool
     metavar: str = ""
+    flag: str = ""
 
 
 Options = Mapping[str, "str | Option"]
 """Flags by keyword; a text is short for an `Option` without a value."""
+
+
+@frozen
+class Export:
+    """Something that the writer of a format makes of a model, with a flag of ``dump`` that takes the file to write.
+
+    ``keywords``: what the writer is made with, beside what its own flags say.
+    """
+
+    help: str
+    keywords: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    metavar: str = "FILE"
 
 
 @frozen
@@ -46,7 +60,12 @@ class Format:
     format ``onnx`` is the flag ``--onnx-ignore-value-info``, and an `Option` says the type of a value.
 
     ``writer``: likewise a class with ``write(model, path)``, which writes a `TypedModel` whole, or raises and leaves
-    what was there, as `tract_core.saving.whole_file` does. ``writer_flags``: its keywords, flags of ``save``.
+    what was there, as `tract_core.saving.whole_file` does. It may have ``text(model)``, for what is written to standard
+    output. ``writer_flags``: its keywords, flags of the commands that write; ``settings``: those of its keywords that
+    are global flags, as they hold for whatever writes the format on the way.
+
+    ``exports``: what ``dump`` can write, by the end of the flag: with ``{"": ..., "tar": ...}`` the format ``nnef`` has
+    the flags ``--nnef FILE`` and ``--nnef-tar FILE``.
 
     ``handle``: the class that users hold, which needs no arguments: ``tract.onnx()`` makes one. Without it they get a
     `tract_core.api.loading.Loader`.
@@ -63,6 +82,13 @@ class Format:
     writer_flags: Options = field(default_factory=dict[str, "str | Option"])
     handle: str = ""
     entry: str = ""
+    settings: Options = field(default_factory=dict[str, "str | Option"])
+    exports: Mapping[str, Export] = field(default_factory=dict[str, Export])
+
+    @property
+    def writer_keywords(self) -> tuple[str, ...]:
+        """All that the writer takes."""
+        return (*self.writer_flags, *self.settings)
 
 
 @frozen
@@ -70,7 +96,8 @@ class Stage:
     """A place in the command's pipeline where a transform is applied, with a flag of its own: ``--NAME VALUE``.
 
     ``after``: the stage behind which it comes. ``transform``: the name of the transform. ``parameter``: the field of
-    the transform that the flag's value is given to; the empty one where the flag has no value.
+    the transform that the flag's value is given to; the empty one where the flag has no value. ``settings_of``: a
+    format, whose `Format.settings` are fields of the transform as well.
     """
 
     name: str
@@ -78,6 +105,7 @@ class Stage:
     transform: str
     option: Option
     parameter: str = ""
+    settings_of: str = ""
 
 
 @frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tract_core.plugins.descriptor import Format
+from tract_core.plugins.descriptor import Export, Format, Option, Stage
 from tract_core.plugins.hookspecs import hookimpl
 
 _FAMILIES: Final = (
@@ -37,6 +37,19 @@ def tract_rows() -> Mapping[str, Mapping[str, Any] | Sequence[str]]:
 
 
 @hookimpl
+def tract_transforms() -> Mapping[str, str]:
+    """Transforms by name."""
+    return {"nnef_cycle": "tract_nnef.transforms.cycle:NnefCycle"}
+
+
+@hookimpl
+def tract_stages() -> Sequence[Stage]:
+    """``--nnef-cycle``, behind all that changes the model."""
+    option = Option("Write the model as an archive and read it again, before what follows.")
+    return [Stage("nnef-cycle", "set-declutter", "nnef_cycle", option, settings_of="nnef")]
+
+
+@hookimpl
 def tract_formats() -> Sequence[Format]:
     """Archives: folders, and tar files that are compressed or not."""
     endings = (".nnef.tgz", ".nnef.tar.gz", ".nnef.tar", ".tgz", ".tar.gz", ".tar", ".nnef")
@@ -48,7 +61,37 @@ def tract_formats() -> Sequence[Format]:
             "tract_nnef.reading.loader:Nnef",
             summary,
             writer="tract_nnef.writing.saver:NnefWriter",
+            writer_flags=_WRITER_FLAGS,
             handle="tract_nnef.handle:Nnef",
             entry="graph.nnef",
+            settings={**_REGISTRY_FLAGS, **_SETTINGS},
+            exports=_EXPORTS,
         )
     ]
+
+
+_REGISTRY_FLAGS: Final = {
+    "tract_core": Option("Allow operators of the registry tract_core, as is done unasked."),
+    "no_tract_core": Option("Do not allow operators of tract_core.", flag="--no-nnef-tract-core"),
+    "tract_resource": Option("Allow operators of tract_resource."),
+    "tract_onnx": Option("Allow operators of tract_onnx."),
+    "tract_pulse": Option("Allow operators of tract_pulse."),
+    "tract_extra": Option("Allow operators of tract_extra."),
+    "tract_transformers": Option("Allow operators of tract_transformers."),
+    "opl": Option("Allow operators of all these registries.", flag="--opl"),
+}
+_SETTINGS: Final = {
+    "extended_identifier_syntax": "Write names that are no identifiers as they are.",
+    "extern_all_constants": "Write small constants in files of their own too.",
+}
+_WRITER_FLAGS: Final = {
+    "override_output_name": Option("What the output is called in the archive.", str, "NAME"),
+    "deterministic": Option("Write the same bytes for the same model, as is always done."),
+    "compress_submodels": Option("Write submodels as compressed archives.", flag="--compress-submodels"),
+}
+_EXPORTS: Final = {
+    "": Export("Write a compressed archive.", {"container": "tgz"}),
+    "tar": Export("Write an archive whose weights are mapped into memory.", {"container": "tar"}),
+    "dir": Export("Write a folder.", {"container": "folder"}, "DIR"),
+    "graph": Export("Write the text alone; '-' is standard output.", {"container": "text"}, "FILE|-"),
+}

@@ -75,6 +75,13 @@ def tar_pieces(files: Files) -> Iterator[bytes | Array]:
     yield bytes(2 * BLOCK)
 
 
+def tar_bytes(files: Files) -> bytes:
+    """A tar in memory. Raises InputError."""
+    file = io.BytesIO()
+    _write(file, tar_pieces(files))
+    return file.getvalue()
+
+
 def tar_gz_bytes(files: Files) -> bytes:
     """A gzip-compressed tar in memory. Raises InputError."""
     file = io.BytesIO()

@@ -140,7 +140,7 @@ class Writer:
 
     def _refused(self, node: TypedNode) -> Unsupported:
         return Unsupported(
-            f"{node.op.name} cannot be written with the registries {', '.join(sorted(self._registries)) or 'none'}",
+            f"{node.op.name} cannot be written with {', '.join(sorted(self._registries)) or 'the standard alone'}",
             where=f"node {node.name!r}",
             hint="allow more registries, as with_tract_core() does",
         )

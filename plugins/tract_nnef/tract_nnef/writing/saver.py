@@ -1,46 +1,73 @@
-"""The writer of the format: a model becomes an archive."""
+"""The writer of the format: a model becomes an archive, or its text alone."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from tract_core.errors import InputError
 from tract_core.model.typed import TypedModel
+from tract_core.saving import whole_file
 from tract_nnef.archive.tensors import tensor_file
-from tract_nnef.archive.writing import write_folder, write_tar, write_tar_gz
-from tract_nnef.registry import CORE
+from tract_nnef.archive.writing import Files, tar_bytes, tar_gz_bytes, write_folder, write_tar, write_tar_gz
+from tract_nnef.options import Writing, chosen
 from tract_nnef.syntax.printer import print_document, print_quantization
 from tract_nnef.writing.document import Writer, Written
 
-USUAL: Final = frozenset({CORE})
-"""The registries whose operators archives may use unless somebody says otherwise."""
-
 
 class NnefWriter:
-    """Writes archives."""
+    """Writes archives.
 
-    def __init__(self, *, registries: Collection[str] = USUAL, extended: bool = False) -> None:
-        """``registries``, ``extended``: see `Writer`."""
-        self._registries, self._extended = registries, extended
+    ``container``: ``folder``, ``tar``, ``tgz``, or ``text`` for ``graph.nnef`` alone; without it the name decides.
+    ``flags``: the keywords of `tract_nnef.plugin`.
+    """
+
+    def __init__(self, *, container: str | None = None, how: Writing | None = None, **flags: Any) -> None:
+        self._container = container
+        self._how = how or Writing(
+            chosen(flags),
+            extended=flags.get("extended_identifier_syntax", False),
+            extern_all=flags.get("extern_all_constants", False),
+            output_name=flags.get("override_output_name"),
+            pack_submodels=flags.get("compress_submodels", False),
+        )
 
     def write(self, model: TypedModel, path: Path) -> None:
-        """Write an archive: a tar file where the name ends so, compressed where it says so, else a folder.
+        """Write an archive, whole or not at all. Raises InputError, Unsupported; files are replaced, folders are not.
 
-        Raises InputError, Unsupported.
+        It is a tar file where the name ends so, compressed where the name says so, else a folder.
         """
-        name = path.name.lower()
-        written = files_of(self.document(model), extended=self._extended)
-        if name.endswith((".tgz", ".tar.gz")):
-            write_tar_gz(path, written)
-        elif name.endswith(".tar"):
-            write_tar(path, written)
-        else:
-            write_folder(path, written)
+        if self._container == "text":
+            with whole_file(path) as file:
+                file.write(self.text(model).encode())
+            return
+        _CONTAINERS[self._container or _by_name(path)](path, self.files(model))
+
+    def text(self, model: TypedModel) -> str:
+        """The text of the document, for standard output. Raises Unsupported, InputError where an archive is meant."""
+        if self._container not in (None, "text"):
+            raise InputError("it is no text: an archive is written to a file")
+        return print_document(self.document(model).document, extended=self._how.extended)
+
+    def to_bytes(self, model: TypedModel) -> bytes:
+        """A compressed archive in memory. Raises Unsupported."""
+        return tar_gz_bytes(self.files(model))
+
+    def to_tar(self, model: TypedModel) -> bytes:
+        """An archive in memory that is not compressed. Raises Unsupported."""
+        return tar_bytes(self.files(model))
 
     def document(self, model: TypedModel) -> Written:
         """What the archive of a model says. Raises Unsupported."""
-        return Writer(model, self._registries, extended=self._extended).write()
+        how = self._how
+        if how.output_name is not None:
+            model = _with_output(model, how.output_name)
+        return Writer(model, how.registries, extended=how.extended, extern_all=how.extern_all).write()
+
+    def files(self, model: TypedModel) -> Files:
+        """The files of the archive, by name, in the order in which they are written. Raises Unsupported."""
+        return files_of(self.document(model), extended=self._how.extended)
 
 
 def files_of(written: Written, *, extended: bool = False) -> Mapping[str, Sequence[Any]]:
@@ -51,3 +78,28 @@ def files_of(written: Written, *, extended: bool = False) -> Mapping[str, Sequen
     for label in sorted(written.tensors):
         files[f"{label}.dat"] = tensor_file(written.tensors[label].array)
     return files
+
+
+def _with_output(model: TypedModel, name: str) -> TypedModel:
+    """The same model, whose output has another name. Raises InputError unless it has one output."""
+    if len(model.outputs) != 1:
+        raise InputError(f"the model has {len(model.outputs)} outputs, and one of them cannot be told to be {name!r}")
+    (output,) = model.outputs
+    others = (outlet for node in model.live_nodes() for outlet in node.outlets() if outlet != output)
+    if output in model.inputs or any(model.outlet_name(outlet) == name for outlet in others):
+        raise InputError(f"the output cannot be called {name!r}: another tensor of the model is")
+    result = model.clone()
+    result.set_label(output, name)
+    return result
+
+
+def _by_name(path: Path) -> str:
+    name = path.name.lower()
+    return "tgz" if name.endswith((".tgz", ".tar.gz")) else "tar" if name.endswith(".tar") else "folder"
+
+
+_CONTAINERS: Final[Mapping[str, Callable[[Path, Files], None]]] = {
+    "folder": write_folder,
+    "tar": write_tar,
+    "tgz": write_tar_gz,
+}

@@ -1,0 +1,114 @@
+"""What users hold: every method of `tract.nnef()`, and what `tract.load` and `Model.save` make of names."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+
+import numpy as np
+import pytest
+from models import small_model
+
+import tract_core as tract
+from tract_core.model.same import same_model
+
+WITH = {
+    "with_tract_core": "tract_core",
+    "with_tract_extra": "tract_extra",
+    "with_tract_transformers": "tract_transformers",
+    "with_tract_resource": "tract_resource",
+    "with_onnx": "tract_onnx",
+    "with_pulse": "tract_pulse",
+}
+
+
+@pytest.fixture
+def model() -> tract.Model:
+    return tract.Model.from_typed(small_model()).declutter()
+
+
+@pytest.mark.parametrize("method", [*WITH, "with_extended_identifier_syntax", "without_tract_core"])
+def test_methods_that_say_what_may_be_written_give_the_object_back(method) -> None:
+    nnef = tract.nnef()
+    assert getattr(nnef, method)() is nnef
+
+
+@pytest.mark.parametrize(("method", "registry"), WITH.items())
+def test_each_adds_the_registry_of_its_name(method, registry) -> None:
+    shown = repr(getattr(tract.nnef().without_tract_core(), method)())
+    assert shown == f"the loader of the format nnef, which writes {registry}"
+
+
+def test_three_containers_hold_the_same_model(model, tmp_path) -> None:
+    nnef = tract.nnef()
+    nnef.write_model_to_dir(model, tmp_path / "folder")
+    nnef.write_model_to_tar(model, str(tmp_path / "m.tar"))
+    nnef.write_model_to_tar_gz(model, tmp_path / "m.tgz")
+    assert (tmp_path / "folder" / "graph.nnef").is_file()
+    assert tarfile.is_tarfile(tmp_path / "m.tar")
+    content = (tmp_path / "m.tgz").read_bytes()
+    assert gzip.decompress(content) == (tmp_path / "m.tar").read_bytes()
+    assert nnef.write_model_to_bytes(model) == content
+    for found in (nnef.load(tmp_path / "folder"), nnef.load(tmp_path / "m.tar"), nnef.load_bytes(content)):
+        assert same_model(found.typed, model.typed)
+    assert not model.is_consumed
+
+
+def test_a_folder_that_is_there_is_refused_and_stays(model, tmp_path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(tract.errors.InputError, match="it is there already, and a folder is never written over"):
+        tract.nnef().write_model_to_dir(model, tmp_path / "folder")
+    assert [*(tmp_path / "folder").iterdir()] == []
+    assert [one.name for one in tmp_path.iterdir()] == ["folder"]
+
+
+def test_strict_mode_names_the_node(tmp_path) -> None:
+    wide = tract.Model.from_typed(small_model("B,3,f32"))
+    with pytest.raises(tract.errors.Unsupported, match=r"node 'x': .* cannot be written") as error:
+        tract.nnef().without_tract_core().write_model_to_tar(wide, tmp_path / "m.tar")
+    assert str(tmp_path / "m.tar") in str(error.value)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_strict_mode_writes_what_the_standard_can_say(tmp_path) -> None:
+    model = tract.Model.from_typed(small_model("2,3,f32"))
+    tract.nnef().without_tract_core().write_model_to_dir(model, tmp_path / "m")
+    assert "extension" not in (tmp_path / "m" / "graph.nnef").read_text()
+    x = np.ones((2, 3), np.float32)
+    (found,) = tract.load(tmp_path / "m").into_runnable().run([x])
+    np.testing.assert_allclose(found.to_numpy(), np.exp(x + np.arange(3)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["m.nnef.tgz", "m.nnef.tar.gz", "m.nnef.tar", "m.tgz", "m.tar.gz", "m.tar", "m.nnef"])
+def test_models_are_saved_and_loaded_by_what_the_path_names(name, model, tmp_path) -> None:
+    model.save(tmp_path / name)
+    assert same_model(tract.load(tmp_path / name).typed, model.typed)
+    assert (tmp_path / name).is_dir() is name.endswith("nnef")
+
+
+def test_what_a_file_is_decides_and_not_its_name(model, tmp_path) -> None:
+    model.save(tmp_path / "m.tar")
+    (tmp_path / "m.tar").rename(tmp_path / "m.tgz")
+    assert same_model(tract.load(tmp_path / "m.tgz").typed, model.typed)
+
+
+def test_an_output_gets_another_name(model, tmp_path) -> None:
+    model.save(tmp_path / "m.tar", override_output_name="scores")
+    assert tract.load(tmp_path / "m.tar").output_name(0) == "scores"
+    assert model.output_name(0) == "y"
+    with pytest.raises(tract.errors.InputError, match="cannot be called 'x': another tensor of the model is"):
+        model.save(tmp_path / "n.tar", override_output_name="x")
+
+
+def test_names_that_are_no_identifiers(tmp_path) -> None:
+    model = tract.Model.from_typed(small_model("2,3,f32", output="layer/0:y"))
+    plain, extended = tract.nnef(), tract.nnef().with_extended_identifier_syntax()
+    plain.write_model_to_tar(model, tmp_path / "plain.tar")
+    extended.write_model_to_tar(model, tmp_path / "extended.tar")
+    assert tract.load(tmp_path / "plain.tar").output_name(0) == "layer_0_y"
+    assert tract.load(tmp_path / "extended.tar").output_name(0) == "layer/0:y"
+
+
+def test_anything_but_a_model_is_refused(tmp_path) -> None:
+    with pytest.raises(tract.errors.InputError, match="a Model is written, got str"):
+        tract.nnef().write_model_to_dir("m.onnx", tmp_path / "m")

@@ -1,0 +1,46 @@
+"""What can be said of how an archive is written, by name, as the flags of the command and the methods of `Nnef` do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from tract_core.frozen import frozen
+from tract_nnef.registry import CORE
+
+USUAL: Final = frozenset({CORE})
+"""The registries whose operators archives may use unless somebody says otherwise."""
+
+REGISTRIES: Final[Mapping[str, str]] = {
+    "tract_core": "what the tract engines have beyond the standard",
+    "tract_resource": "files beside the model",
+    "tract_onnx": "what only ONNX has",
+    "tract_pulse": "streams that are taken in pieces",
+    "tract_extra": "what is used by few",
+    "tract_transformers": "attention, and what belongs to it",
+}
+"""The registries of the tract engines, and what is in each."""
+
+
+@frozen
+class Writing:
+    """How an archive is written.
+
+    ``registries``: those whose operators it may use, beside the standard's. ``extended``: whether names that are no
+    identifiers are written as they are, as ``i"name"``; else their other characters become ``_``. ``extern_all``:
+    whether every constant is a tensor in a file of its own; else small ones are in the text. ``output_name``: what the
+    output is called in the archive. ``pack_submodels``: whether submodels are archives in the archive, not folders.
+    """
+
+    registries: frozenset[str] = USUAL
+    extended: bool = False
+    extern_all: bool = False
+    output_name: str | None = None
+    pack_submodels: bool = False
+
+
+def chosen(flags: Mapping[str, bool], usual: Collection[str] = USUAL) -> frozenset[str]:
+    """The registries that flags allow: ``tract_onnx`` adds that one, ``opl`` all, ``no_tract_core`` takes its away."""
+    added = REGISTRIES.keys() if flags.get("opl") else [name for name in REGISTRIES if flags.get(name)]
+    left_out = [CORE] if flags.get("no_tract_core") else []
+    return frozenset({*usual, *added}).difference(left_out)
