@@ -20,6 +20,7 @@ SCRIPTS = (
     "bench_convs.py",
     "bench_loops.py",
     "bench_fft.py",
+    "bench_nnef_text.py",
 )
 DIGITS = Path(__file__).parents[1] / "examples" / "digits" / "digits.onnx"
 
