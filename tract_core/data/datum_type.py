@@ -127,9 +127,10 @@ class DatumType(IntEnum):
 
     @staticmethod
     def parse(text: str) -> DatumType:
-        """The type of that name, in any case (``f32``, ``F32``, ``TDim``). Raises FactError for an unknown name."""
+        """The type of that name, in any case (``f32``, ``ComplexF32``). Raises FactError for an unknown name."""
+        name = text.strip().lower()
         try:
-            return _BY_NAME[text.strip().lower()]
+            return _BY_NAME.get(name) or _BY_NAME[name.replace("complex", "complex_")]
         except KeyError:
             raise FactError(f"unknown element type {text!r}; known: {', '.join(sorted(_BY_NAME))}") from None
 

@@ -34,6 +34,12 @@ STANDARD: Final = "tract_nnef"
 CORE: Final = "tract_core"
 """The registry of the operators that the tract engines have beyond the standard."""
 
+ONNX: Final = "tract_onnx"
+"""The registry of operators that come from ONNX alone."""
+
+TRANSFORMERS: Final = "tract_transformers"
+"""The registry of the parts of transformers."""
+
 ReadFn = Callable[["Call"], "OutletId | Sequence[OutletId]"]
 """``call -> outlet``, or one outlet per result."""
 

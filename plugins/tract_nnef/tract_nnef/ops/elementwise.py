@@ -9,7 +9,7 @@ from tract_core.model.graph import OutletId
 from tract_core.ops import elementwise
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
+from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, TRANSFORMERS, reads
 from tract_nnef.syntax.ast import Invocation
 from tract_nnef.writing.spelling import Spelling
 
@@ -57,7 +57,10 @@ _ALIASES: Final[Mapping[str, type[elementwise.ElementWise]]] = {
 }
 """How the standard calls what the tract engines write under other names."""
 
-_OPS: Final = {**_STANDARD, **_EXTENDED, **_ALIASES}
+_OLD: Final[Mapping[str, type[elementwise.ElementWise]]] = {"tract_transformers_silu": elementwise.Silu}
+"""Names from when there was another registry for it."""
+
+_OPS: Final = {**_STANDARD, **_EXTENDED, **_ALIASES, **_OLD}
 _NAMES: Final[Mapping[type, tuple[str, str]]] = {
     **{op: (name, STANDARD) for name, op in _STANDARD.items()},
     **{op: (name, CORE) for name, op in _EXTENDED.items()},
@@ -66,7 +69,8 @@ _DECLARED: Final = "{}(x: tensor<scalar>) -> (y: tensor<scalar>)"
 
 
 @reads(ROWS, STANDARD, *map(_DECLARED.format, (*_STANDARD, *_ALIASES)))
-@reads(ROWS, CORE, *map(_DECLARED.format, _EXTENDED))
+@reads(ROWS, CORE, *map(_DECLARED.format, (*_EXTENDED, *_OLD)))
+@reads(ROWS, TRANSFORMERS, *map(_DECLARED.format, _OLD))
 def read_elementwise(call: Call) -> OutletId:
     """The function of that name."""
     return call.op(_OPS[call.name](), call.tensor("x"))
@@ -77,3 +81,50 @@ def write_elementwise(op: elementwise.ElementWise, node: Spelling) -> Invocation
     """By its name in one registry or the other."""
     name, registry = _NAMES[type(op)]
     return node.invoke(name, node.input(0), registry=registry)
+
+
+@reads(ROWS, CORE, "tract_core_pow_const(input: tensor<scalar>, exponent: scalar) -> (output: tensor<scalar>)")
+def read_pow_const(call: Call) -> OutletId:
+    """A power that is known."""
+    return call.op(elementwise.PowConst(call.number("exponent")), call.tensor("input"))
+
+
+@ROWS.row(NNEF_WRITE, elementwise.PowConst)
+def write_pow_const(op: elementwise.PowConst, node: Spelling) -> Invocation | None:
+    """With the exponent as it is."""
+    return node.invoke("tract_core_pow_const", node.input(0), exponent=op.exponent, registry=CORE)
+
+
+_GELU: Final = "(input: tensor<scalar>, fast_impl: logical = false) -> (output: tensor<scalar>)"
+
+
+@reads(ROWS, CORE, f"tract_core_gelu_approx{_GELU}", f"tract_transformers_gelu_approx{_GELU}")
+@reads(ROWS, TRANSFORMERS, f"tract_transformers_gelu_approx{_GELU}")
+def read_gelu_approx(call: Call) -> OutletId:
+    """By the hyperbolic tangent, of a cubic or, in the fast form, of a square."""
+    return call.op(elementwise.GeluApproximate(call.flag("fast_impl")), call.tensor("input"))
+
+
+@ROWS.row(NNEF_WRITE, elementwise.GeluApproximate)
+def write_gelu_approx(op: elementwise.GeluApproximate, node: Spelling) -> Invocation | None:
+    """With the form that is wanted."""
+    return node.invoke("tract_core_gelu_approx", node.input(0), fast_impl=op.fast_impl, registry=CORE)
+
+
+@reads(
+    ROWS,
+    CORE,
+    "tract_core_is_inf(input: tensor<scalar>, detect_positive: logical = true, detect_negative: logical = true)"
+    " -> (output: tensor<logical>)",
+)
+def read_is_inf(call: Call) -> OutletId:
+    """Of the signs that are asked for."""
+    op = elementwise.IsInf(call.flag("detect_positive"), call.flag("detect_negative"))
+    return call.op(op, call.tensor("input"))
+
+
+@ROWS.row(NNEF_WRITE, elementwise.IsInf)
+def write_is_inf(op: elementwise.IsInf, node: Spelling) -> Invocation | None:
+    """With both signs, asked for or not."""
+    signs = {"detect_positive": op.detect_positive, "detect_negative": op.detect_negative}
+    return node.invoke("tract_core_is_inf", node.input(0), **signs, registry=CORE)

@@ -14,7 +14,8 @@ from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
-from tract_core.ops.wiring import wire_unsqueeze
+from tract_core.ops.cast import Cast
+from tract_core.ops.wiring import wire_squeeze, wire_unsqueeze
 from tract_core.plugins.keys import Array
 from tract_nnef.reading import values
 from tract_nnef.reading.values import Value, shown
@@ -94,6 +95,42 @@ class Call:
         if array is not None:
             return self.constant_array(array.reshape((*array.shape, *[1] * (rank - len(shape)))))
         return wire_unsqueeze(self.model, f"{self.node}.rank", x, range(len(shape), rank))
+
+    def whole(self, name: str) -> OutletId:
+        """A tensor of integers; what is of another type is converted to i64, as the tract engines do."""
+        x = self.tensor(name)
+        return x if self.dtype(x).is_integer() else self.op(Cast(DatumType.I64), x)
+
+    def without_axes(self, x: OutletId) -> OutletId:
+        """A tensor of one element as one of rank 0. A constant stays one."""
+        array = self.model.constant(x)
+        if not self.rank(x):
+            return x
+        if array is not None and array.size == 1:
+            return self.constant_array(array.reshape(()))
+        return wire_squeeze(self.model, f"{self.node}.rank", x, range(self.rank(x)))
+
+    def array(self, name: str) -> Array:
+        """The value of a tensor. Raises CorruptModel for one that is computed."""
+        x = self.tensor(name)
+        found = self.model.constant(x)
+        if found is None:
+            raise CorruptModel(
+                f"{self.name}: a constant is wanted for {name!r}, found {self.fact(x)}, which is computed"
+            )
+        return found
+
+    def announced(self, count: int) -> tuple[Dim, ...] | None:
+        """What ``announced`` says of sizes that only a run can tell; ``None`` where the file is of another engine.
+
+        The engines name such sizes anew whenever they read a file. Here they keep their names.
+        """
+        if not self.given("announced"):
+            return None
+        found = self.dims("announced")
+        if len(found) != count:
+            raise CorruptModel(f"{self.name}: announced has {len(found)} sizes, wanted {count}")
+        return found
 
     def dim(self, name: str) -> Dim:
         """A size, which may have symbols in it."""

@@ -119,13 +119,14 @@ def number(value: Value, model: TypedModel) -> float:
 
 
 def element_type(value: Value) -> DatumType:
-    """An element type by its name. Raises CorruptModel for anything else."""
+    """An element type by its name. Sizes, ``tdim``, are i64 here. Raises CorruptModel for anything else."""
     if not isinstance(value, str):
         raise CorruptModel(f"the name of an element type is wanted, found {shown(value)}")
     try:
-        return DatumType.parse(value)
+        found = DatumType.parse(value)
     except FactError as error:
         raise CorruptModel(error.problem) from None
+    return DatumType.I64 if found is DatumType.TDIM else found
 
 
 def items(value: Value) -> Sequence[Value]:

@@ -14,6 +14,7 @@ from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
 from tract_core.model.source import TypedSource
+from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
 from tract_core.version import version
@@ -94,6 +95,16 @@ class Writer:
                 return inline
             self._variable(outlet)
         return ast.Identifier(self._names[outlet])
+
+    def constant(self, wanted: str, value: Constant) -> ast.Expression:
+        """A constant that is no node: its value, or the variable of the label ``wanted`` that holds it."""
+        small = not self._extern_all and value.array.size <= MOST_INLINE
+        written = self._allowed(constant_expression(value)) if small else None
+        if written is not None:
+            return written
+        label = self.new_name(wanted)
+        self._tensors[label] = value
+        return _variable(label, value)
 
     def new_name(self, wanted: str) -> str:
         """A name that no other tensor of the document has."""
@@ -207,21 +218,19 @@ class Writer:
             held[name] = Constant(np.array(text, object))
         pairs: list[ast.Expression] = []
         for name, value in held.items():
-            written = self._allowed(constant_expression(value)) or self._property_variable(name, value)
-            pairs.append(ast.Tuple((ast.Literal(name), written)))
+            pairs.append(ast.Tuple((ast.Literal(name), self.constant(f"property.{name}", value))))
         body = ast.Assignment(ast.Identifier("properties"), ast.Array(tuple(pairs)))
         kind = ast.ArrayOf(ast.TupleOf((ast.Primitive("string"), ast.TensorOf(ast.Primitive("scalar")))))
         return (ast.Fragment(PROPERTIES, (), (ast.Result("properties", kind),), (body,)),)
 
-    def _property_variable(self, name: str, value: Constant) -> ast.Expression:
-        label = self.new_name(f"property.{name}")
-        self._tensors[label] = value
-        return _variable(label, value)
-
     def _extensions(self) -> Sequence[str]:
         lines = [f"tract_assert {one}" for one in self.model.symbols]
         lines += [f"tract_registry {name}" for name in sorted(self._used)]
-        return [*sorted(lines), *(f"tract_symbol {name}" for name in sorted(self.model.symbols.names))]
+        return [*sorted(lines), *(f"tract_symbol {name}" for name in sorted(self._symbols()))]
+
+    def _symbols(self) -> frozenset[str]:
+        """Those of the model, and those that only operators speak of, as what they announce."""
+        return symbols_in(self.model).union(self.model.symbols.names)
 
 
 def _variable(label: str, value: Constant) -> ast.Invocation:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tract_core.data import Constant
+from tract_core.errors import Unsupported
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed_graph import TypedNode
@@ -47,13 +49,22 @@ class Spelling:
     def invoke(self, name: str, *positional: Any, registry: str = STANDARD, **named: Any) -> ast.Invocation | None:
         """An operator of a registry, with its arguments; ``None`` where the document may not use that registry.
 
-        Arguments are expressions, or values that `express` takes; those that are ``None`` are left out.
+        Arguments are expressions, or values that `express` takes; those that are ``None`` are left out. ``None`` also
+        where one of them cannot be written, as a number that is none.
         """
-        if not self.writer.use(registry):
+        if not self.allows(registry):
             return None
-        arguments = [ast.Argument(None, express(value)) for value in positional]
-        arguments += [ast.Argument(key, express(value)) for key, value in named.items() if value is not None]
+        try:
+            arguments = [ast.Argument(None, express(value)) for value in positional]
+            arguments += [ast.Argument(key, express(value)) for key, value in named.items() if value is not None]
+        except Unsupported:
+            return None
+        self.writer.use(registry)
         return ast.Invocation(name, tuple(arguments))
+
+    def constant(self, what: str, value: Constant) -> ast.Expression:
+        """A constant that the operator holds: written where it is read, or a variable that ends in ``what``."""
+        return self.writer.constant(f"{self.node.name}.{what}", value)
 
     def let(self, what: str, value: ast.Expression) -> ast.Identifier:
         """Assign a value to a new name, which ends in ``what``, in a statement before that of the node."""

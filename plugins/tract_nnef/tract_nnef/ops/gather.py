@@ -1,0 +1,65 @@
+"""Elements picked by their positions."""
+
+from __future__ import annotations
+
+from tract_core.model.graph import OutletId
+from tract_core.ops.cast import Cast
+from tract_core.ops.gather import Gather, GatherElements, GatherNd
+from tract_core.plugins.tables import Rows
+from tract_nnef.reading.call import Call
+from tract_nnef.registry import CORE, NNEF_WRITE, reads
+from tract_nnef.syntax.ast import Invocation
+from tract_nnef.writing.spelling import Spelling
+
+ROWS = Rows()
+
+
+@reads(
+    ROWS,
+    CORE,
+    "tract_core_gather(input: tensor<?>, indices: tensor<integer>, axis: integer, datum_type: string = '')"
+    " -> (output: tensor<?>)",
+)
+def read_gather(call: Call) -> OutletId:
+    """Slices of an axis, in the type of the input unless another is named."""
+    found = call.op(Gather(call.integer("axis")), call.tensor("input"), call.whole("indices"))
+    kind = call.element_type("datum_type") if call.text("datum_type") else call.dtype(found)
+    return found if kind == call.dtype(found) else call.op(Cast(kind), found)
+
+
+@ROWS.row(NNEF_WRITE, Gather)
+def write_gather(op: Gather, node: Spelling) -> Invocation | None:
+    """By its axis."""
+    return node.invoke("tract_core_gather", *node.inputs, axis=op.axis, registry=CORE)
+
+
+@reads(
+    ROWS,
+    CORE,
+    "tract_core_gather_elements(input: tensor<?>, indices: tensor<integer>, axis: integer) -> (output: tensor<?>)",
+)
+def read_gather_elements(call: Call) -> OutletId:
+    """One element for each position."""
+    return call.op(GatherElements(call.integer("axis")), call.tensor("input"), call.whole("indices"))
+
+
+@ROWS.row(NNEF_WRITE, GatherElements)
+def write_gather_elements(op: GatherElements, node: Spelling) -> Invocation | None:
+    """By its axis."""
+    return node.invoke("tract_core_gather_elements", *node.inputs, axis=op.axis, registry=CORE)
+
+
+@reads(
+    ROWS,
+    CORE,
+    "tract_core_gather_nd(input: tensor<?>, indices: tensor<integer>, batch_dims: integer = 0) -> (output: tensor<?>)",
+)
+def read_gather_nd(call: Call) -> OutletId:
+    """Slices at coordinates."""
+    return call.op(GatherNd(call.integer("batch_dims")), call.tensor("input"), call.whole("indices"))
+
+
+@ROWS.row(NNEF_WRITE, GatherNd)
+def write_gather_nd(op: GatherNd, node: Spelling) -> Invocation | None:
+    """By the number of its common axes."""
+    return node.invoke("tract_core_gather_nd", *node.inputs, batch_dims=op.batch_dims, registry=CORE)
