@@ -330,7 +330,7 @@ class TestFormat:
         for file, arguments, problem in (
             ("kept.onnx", (), "no installed format writes files named *.onnx; installed: lines (.lines)"),
             ("x.lines", ("--as", "onnx"), "the format onnx is only read; formats that are written: lines"),
-            ("x.lines", ("--as", "nnef"), "format 'nnef' is not installed"),
+            ("x.lines", ("--as", "tflite"), "format 'tflite' is not installed"),
         ):
             refused = environment.run("-m", "tract_core", model, "save", file, *arguments, status=1).stderr
             assert problem in refused

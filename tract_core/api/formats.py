@@ -169,14 +169,15 @@ def _format_of_folder(folder: Path, formats: Mapping[str, Format], format_name: 
 
 
 def _model_in(folder: Path, formats: Mapping[str, Format], format_name: str | None) -> Path:
-    """The file ``model.onnx`` (or with another format's ending) in a folder. Raises InputError, listing others."""
+    """The one file ``model.onnx`` (or with another format's ending) in a folder. Raises InputError, listing others."""
     wanted = [one for one in formats.values() if format_name in (None, one.name)]
     endings = tuple(ending for one in wanted for ending in one.extensions)
-    for ending in endings:
-        if (folder / f"model{ending}").is_file():
-            return folder / f"model{ending}"
-    models = models_in(folder, endings)
-    problem = f"it is a folder, which holds none of {', '.join(f'model{ending}' for ending in endings)}"
+    named = [path for ending in endings if (path := folder / f"model{ending}").is_file()]
+    if len(named) == 1:
+        return named[0]
+    entries = [one.entry for one in wanted if one.entry] + [f"model{one.extensions[0]}" for one in wanted]
+    problem = f"it is a folder, which holds {'several' if named else 'none'} of {', '.join(entries)}"
+    models = named or models_in(folder, endings)
     if not models:
         raise InputError(f"{problem}, nor any other model", where=str(folder), hint="give the path of a model")
     listed = "\n".join(f"  {path}  {size(path.stat().st_size)}" for path in models[:LISTED])
