@@ -11,6 +11,8 @@ from tract_core.plugins.hookspecs import hookimpl
 _FAMILIES: Final = (
     "binary",
     "cast",
+    "conv",
+    "deconv",
     "downsample",
     "einsum",
     "elementwise",
@@ -21,6 +23,7 @@ _FAMILIES: Final = (
     "non_zero",
     "norm",
     "one_hot",
+    "pool",
     "range",
     "recurrent",
     "resize",

@@ -40,6 +40,9 @@ ONNX: Final = "tract_onnx"
 TRANSFORMERS: Final = "tract_transformers"
 """The registry of the parts of transformers."""
 
+PY: Final = "tract_py"
+"""The registry of what only this project can say: see `tract_nnef.schema`."""
+
 ReadFn = Callable[["Call"], "OutletId | Sequence[OutletId]"]
 """``call -> outlet``, or one outlet per result."""
 

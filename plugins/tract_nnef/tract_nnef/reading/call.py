@@ -142,6 +142,14 @@ class Call:
         with self._naming(name):
             return values.sizes(self._arguments[name], self.model)
 
+    def pairs(self, name: str) -> tuple[tuple[Dim, Dim], ...]:
+        """An array of pairs of sizes."""
+        with self._naming(name):
+            parts = [values.sizes(part, self.model) for part in values.items(self._arguments[name])]
+            if any(len(part) != 2 for part in parts):
+                raise CorruptModel("an array of pairs is wanted")
+        return tuple((before, after) for before, after in parts)
+
     def integer(self, name: str) -> int:
         """A number without symbols."""
         with self._naming(name):

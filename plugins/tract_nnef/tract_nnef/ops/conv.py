@@ -1,0 +1,135 @@
+"""Convolutions.
+
+A file has data as batch, channels, spatial axes, and filters as output channels, input channels of a group, spatial
+axes. An empty padding stands for an output as large as the strides allow, no groups for one per channel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tract_core.dims import Dim, is_symbolic, same_dim
+from tract_core.errors import CorruptModel
+from tract_core.model.graph import OutletId
+from tract_core.ops.conv import Conv, Convolution, KernelFormat, sum_type
+from tract_core.ops.pool_spec import DataFormat
+from tract_core.ops.wiring import wire_reshape
+from tract_core.plugins.tables import Rows
+from tract_nnef.ops.pool_spec import BORDERS, WINDOW, bordered, exact, from_nchw, pairs_of, read_steps, to_nchw
+from tract_nnef.reading.call import Call
+from tract_nnef.registry import NNEF_WRITE, PY, STANDARD, reads
+from tract_nnef.syntax import ast
+from tract_nnef.writing.spelling import Spelling
+
+ROWS = Rows()
+
+
+@reads(
+    ROWS,
+    STANDARD,
+    "conv(input: tensor<scalar>, filter: tensor<scalar>, bias: tensor<scalar> = 0.0,"
+    f" {WINDOW}, groups: integer = 1) -> (output: tensor<scalar>)",
+)
+def read_conv(call: Call) -> OutletId:
+    """A convolution; borders that are not zeros are added to the data before it."""
+    x = call.tensor("input")
+    kernel = call.tensor("filter", call.dtype(x))
+    sizes = spatial_sizes(call, x, kernel)
+    group = read_groups(call, x)
+    bias = read_bias(call, x, kernel, call.shape(kernel)[0])
+    pool = read_steps(call, len(sizes)).pool(sizes)
+    x, pool = bordered(call, Conv(pool), pool, x, call.choice("border", *BORDERS))
+    return call.op(Conv(pool, KernelFormat.OIHW, group), x, kernel, bias)
+
+
+def spatial_sizes(call: Call, x: OutletId, kernel: OutletId) -> tuple[int, ...]:
+    """The sizes of a filter's spatial axes. Raises CorruptModel where they are not known, or not of the data's rank."""
+    shape = call.shape(kernel)
+    if len(shape) < 2 or len(shape) != call.rank(x):
+        found = f"data {call.fact(x)} and filter {call.fact(kernel)}"
+        raise CorruptModel(f"{call.name}: {found}, wanted two tensors of one rank, 2 or more")
+    if any(is_symbolic(size) for size in shape[2:]):
+        raise CorruptModel(f"{call.name}: the filter {call.fact(kernel)} has spatial sizes that are not known")
+    return tuple(int(size) for size in shape[2:])
+
+
+def read_groups(call: Call, x: OutletId) -> int:
+    """The number of groups; 0 stands for the number of channels. Raises CorruptModel where that is not known."""
+    groups, channels = call.integer("groups"), call.shape(x)[1]
+    if groups:
+        return groups
+    if is_symbolic(channels):
+        raise CorruptModel(f"{call.name}: groups = 0 stands for the channels, of which {call.fact(x)} has {channels}")
+    return int(channels)
+
+
+def read_bias(call: Call, x: OutletId, kernel: OutletId, channels: Dim) -> OutletId:
+    """A number for all output channels, or one for each; the standard has these in the second axis.
+
+    Raises CorruptModel for any other shape.
+    """
+    bias = call.tensor("bias", sum_type(call.dtype(x).storage, call.dtype(kernel).storage))
+    shape = call.shape(bias)
+    if not shape or (len(shape) == 1 and same_dim(shape[0], channels)):
+        return bias
+    if all(same_dim(size, 1) for size in shape) and not same_dim(channels, 1):
+        return _reshaped(call, bias, ())
+    if len(shape) > 1 and any(axis != 1 and not same_dim(size, 1) for axis, size in enumerate(shape)):
+        raise CorruptModel(f"{call.name}: the bias is {call.fact(bias)}, wanted [1,{channels}]")
+    return _reshaped(call, bias, shape[1:2] or shape)
+
+
+def _reshaped(call: Call, x: OutletId, shape: tuple[Dim, ...]) -> OutletId:
+    array = call.model.constant(x)
+    if array is not None:
+        return call.constant_array(array.reshape([int(size) for size in shape]))
+    return wire_reshape(call.model, call.model.unique_name(f"{call.node}.bias"), x, shape)
+
+
+@ROWS.row(NNEF_WRITE, Conv)
+def write_conv(op: Conv, node: Spelling) -> ast.Invocation | None:
+    """In the layout of files, whatever that of the operator."""
+    if op.q_output is not None:
+        return None
+    plans = op.pool.plan(op, node.input_fact(0).shape)
+    padding = pairs_of(op.pool.padding, plans)
+    if padding is None:
+        return None
+    return write_convolution("conv", op, node, exactly=exact(op.pool.padding), padding=padding)
+
+
+def write_convolution(
+    name: str, op: Convolution, node: Spelling, *, exactly: bool, **more: Any
+) -> ast.Invocation | None:
+    """A convolution or its transpose; ``None`` where another registry can say more exactly what it is.
+
+    ``exactly``: whether ``more``, the arguments that only one of them has, give the operator back.
+    """
+    layout, rank = op.pool.data_format, op.pool.rank
+    usual = layout is DataFormat.NCHW and op.kernel_format is KernelFormat.OIHW
+    if node.allows(PY) and not (
+        exactly and usual and op.pool.input_channels is None and op.pool.output_channels is None
+    ):
+        return None
+    result = node.invoke(
+        name,
+        to_nchw(node, node.input(0), layout, rank),
+        _to_oihw(node, op.kernel_format, rank),
+        node.input(2),
+        dilation=list(op.pool.dilations),
+        stride=list(op.pool.strides),
+        border="constant",
+        groups=op.group,
+        **more,
+    )
+    return from_nchw(node, result, layout, rank)
+
+
+def _to_oihw(node: Spelling, layout: KernelFormat, rank: int) -> ast.Expression:
+    if layout is KernelFormat.OIHW:
+        return node.input(1)
+    spatial = range(layout.h_axis, layout.h_axis + rank)
+    axes = [layout.o_axis(rank + 2), layout.i_axis(rank + 2), *spatial]
+    value = node.invoke("transpose", node.input(1), axes=axes)
+    assert value is not None  # of the standard
+    return node.let("filter", value)
