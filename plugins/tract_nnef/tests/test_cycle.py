@@ -45,3 +45,16 @@ def test_what_no_registry_can_say_is_refused_by_name(tmp_path) -> None:
     with pytest.raises(tract.errors.Unsupported, match="node 'places': NonZero cannot be written"):
         tract.Model.from_typed(model).save(tmp_path / "m.tar")
     assert not (tmp_path / "m.tar").exists()
+
+
+def test_errors_say_which_file_and_which_line(tmp_path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "graph.nnef").write_text(
+        "version 1.0;\ngraph g(x) -> (y)\n{\n  x = external(shape = [2]);\n  y = sigmiod(x);\n}\n"
+    )
+    with pytest.raises(tract.errors.MissingOperator) as caught:
+        tract.load(folder)
+    assert str(caught.value) == (
+        f"{folder}: graph.nnef: line 5: there is no operator 'sigmiod'\n  hint: did you mean 'sigmoid'?"
+    )

@@ -41,7 +41,11 @@ class Nnef:
     def load(self, path: Path) -> TypedModel:
         """The model of a folder or a file. Raises ModelError, FactError."""
         with spending(self._limits):
-            return self._read(open_archive(path, self._limits))
+            archive = open_archive(path, self._limits)
+            try:
+                return self._read(archive)
+            except TractError as error:
+                raise error.at(str(path)) from error.__cause__
 
     def load_bytes(self, content: bytes) -> TypedModel:
         """The model in the content of a tar file, compressed or not. Raises ModelError, FactError."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from tract_core.errors import CorruptModel, MissingOperator, Unsupported
+from tract_core.errors import CorruptModel, MissingOperator, Unsupported, meant
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins import Registry
@@ -72,10 +72,7 @@ class Operators:
         homes = sorted(key.split("/")[0] for key in self._table.names() if key.endswith(f"/{name}"))
         if homes:
             return f"it is in the registry {homes[0]}: the file wants a line 'extension tract_registry {homes[0]};'"
-        from difflib import get_close_matches
-
-        names = [key.split("/")[1] for key in self._table.names()]
-        near = get_close_matches(name, names, n=1, cutoff=0.8)
+        near = meant(name, [key.split("/")[1] for key in self._table.names()])
         return f"did you mean {near[0]!r}?" if near else "a plugin can add it: see docs/plugins.md"
 
 
