@@ -74,6 +74,43 @@ def whole_folder(path: str | os.PathLike[str]) -> Generator[Path]:
         _unfinished.discard(unfinished)
 
 
+@contextmanager
+def tried_first(path: str | os.PathLike[str]) -> Generator[Path]:
+    """A path to write a file or a folder to, which is found at ``path`` once the block has ended without an error.
+
+    It ends as ``path`` does, and may be read in the block. Raises InputError as `whole_file` and `whole_folder` do,
+    before the block too.
+    """
+    target = Path(path)
+    unfinished = target.parent / f".{os.urandom(8).hex()}.unfinished"
+    with _written(path):
+        _mode_of(target)
+        _unfinished.add(unfinished)
+        unfinished.mkdir()
+    try:
+        found = unfinished / target.name
+        yield found
+        with _written(path):
+            mode = _mode_of(target)
+            if mode is not None and found.is_file():
+                found.chmod(mode)
+            elif mode is not None:
+                _check_nothing_at(target)
+            found.replace(target)
+    finally:
+        _remove_folder(unfinished)
+        _unfinished.discard(unfinished)
+
+
+@contextmanager
+def _written(path: str | os.PathLike[str]) -> Generator[None]:
+    """Errors of the system say that ``path`` cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"it cannot be written: {error.strerror or error}", where=str(path)) from None
+
+
 def discard_unfinished() -> None:
     """Remove what is being written, before the process ends at once."""
     for path in tuple(_unfinished):

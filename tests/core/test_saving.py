@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tract_core.errors import InputError
-from tract_core.saving import discard_unfinished, whole_file, whole_folder
+from tract_core.saving import discard_unfinished, tried_first, whole_file, whole_folder
 
 
 def write(path: Path, content: bytes = b"new") -> None:
@@ -136,3 +137,47 @@ def test_an_unfinished_folder_is_discarded(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
     with pytest.raises(InputError, match="it cannot be written"):
         writing.__exit__(None, None, None)
+
+
+def tried(path: Path, *, folder: bool = False) -> None:
+    with tried_first(path) as found:
+        assert found.name == path.name
+        assert not path.exists() or path.read_bytes() == b"old"
+        if folder:
+            found.mkdir()
+        (found / "inner" if folder else found).write_bytes(b"new")
+
+
+def test_what_was_tried_takes_the_place_of_a_file_and_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "f.tar"
+    tried(path)
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    tried(path)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o640)
+    tried(tmp_path / "folder", folder=True)
+    assert sorted(one.name for one in tmp_path.rglob("*")) == ["f.tar", "folder", "inner"]
+
+
+def test_what_was_tried_and_failed_leaves_no_trace(tmp_path: Path) -> None:
+    with suppress(KeyboardInterrupt), tried_first(tmp_path / "f") as found:
+        found.write_bytes(b"new")
+        raise KeyboardInterrupt
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(FileNotFoundError), tried_first(tmp_path / "f"):
+        (tmp_path / "absent").read_bytes()  # an error of the block is not about the path
+
+
+def test_a_folder_is_refused_before_anything_is_tried(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for path, problem in [("folder", "it is a folder"), ("absent/f", "it cannot be written")]:
+        with pytest.raises(InputError, match=problem), tried_first(tmp_path / path):
+            pytest.fail("the block was entered")
+
+
+def test_a_file_that_is_there_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    with pytest.raises(InputError, match="it is there already"):
+        tried(tmp_path / "f", folder=True)
+    assert (tmp_path / "f").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["f"]

@@ -1,6 +1,7 @@
 """Which words of a command line are global flags, MODEL, the subcommand, and flags of the subcommand.
 
-Global flags may stand anywhere; where a subcommand has a flag of the same name, behind the subcommand it is that one.
+Global flags may stand anywhere, and the subcommand before MODEL or behind it. Where a subcommand has a flag of the same
+name as a global one, behind the subcommand it is that one.
 Without a subcommand, ``dump`` takes the flags that are not global. Whatever is no flag and no subcommand is told here,
 with the nearest name, as only here it is known what was meant.
 """
@@ -59,8 +60,11 @@ class Splitter:
                 if taken is None:
                     return self._of_default(Line(flags, model, [word, *words]))
                 flags += taken
-            elif model is None and self._is_model(word, [*flags, *words]):
+            elif model is None and self._command(word) is None:
                 model = word
+            elif model is None and self._wants_model(word, [*flags, *words]):
+                model = self._model_among(word, words)
+                return self._of_command(Line(flags, model, [word, *words]))
             else:
                 return self._of_command(Line(flags, model, [self._known(word), *words]))
         if model is None or self.ctx.resilient_parsing:
@@ -182,13 +186,23 @@ class Splitter:
     def _model_commands(self) -> list[str]:
         return [name for name in self.commands.list_commands(self.ctx) if isinstance(self._command(name), ModelCommand)]
 
-    def _is_model(self, word: str, others: list[str]) -> bool:
-        command = self._command(word)
-        if isinstance(command, ModelCommand) and not HELP & {*others} and not self.ctx.resilient_parsing:
-            model = next((other for other in others if not _is_flag(other) and Path(other).exists()), None)
-            rest = [other for other in others if other != model]
-            raise click.UsageError(f"{word} works on a model: write '{line_with([], model, word, *rest)}'", self.ctx)
-        return command is None
+    def _wants_model(self, word: str, others: list[str]) -> bool:
+        """Whether a subcommand that stands before MODEL is one that works on it."""
+        wanted = isinstance(self._command(word), ModelCommand)
+        return wanted and not HELP & {*others} and not self.ctx.resilient_parsing
+
+    def _model_among(self, command: str, words: list[str]) -> str:
+        """The first of the words behind a subcommand that is no flag and no value of one, taken out of them."""
+        known = {**self.globals, **self._own(command)}
+        later = list(words)
+        while later:
+            word = later.pop(0)
+            if not _is_flag(word):
+                del words[len(words) - len(later) - 1]
+                return word
+            self._take(known, word, later)
+        line = line_with([], None, command, *words)
+        raise click.UsageError(f"{command} works on a model: write '{line}'", self.ctx)
 
     def _known(self, word: str) -> str:
         names = self.commands.list_commands(self.ctx)

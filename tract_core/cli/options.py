@@ -202,9 +202,25 @@ def _apply(options: Iterable[Callable[[F], F]]) -> Callable[[F], F]:
     return decorate
 
 
+VALUES: Final = "Values of the inputs"
+
+
+def range_option(function: F) -> F:
+    """Which random values there may be."""
+    return flag(
+        VALUES,
+        "--random-range",
+        "ranges",
+        multiple=True,
+        metavar="[NAME=]A..B",
+        callback=readings.each(readings.random_range),
+        help="Restrict random values to a range.",
+    )(function)
+
+
 def run_options(function: F) -> F:
     """Where the values of the inputs come from."""
-    option = partial(flag, "Values of the inputs")
+    option = partial(flag, VALUES)
     return _apply(
         [
             option(
@@ -216,14 +232,7 @@ def run_options(function: F) -> F:
                 help="Values of the inputs, by name, from an .npz file.",
             ),
             option("-R", "--allow-random-input", "random", is_flag=True, help="Random values for inputs without one."),
-            option(
-                "--random-range",
-                "ranges",
-                multiple=True,
-                metavar="[NAME=]A..B",
-                callback=readings.each(readings.random_range),
-                help="Restrict random values to a range.",
-            ),
+            range_option,
             option(
                 "--set",
                 "bindings",
@@ -237,10 +246,10 @@ def run_options(function: F) -> F:
     )(function)
 
 
-def assertion_options(function: Callable[..., Any] | None = None, *, approx: str = "close") -> Any:
-    """What must hold; the exit status is 0 only when all of it did. ``approx``: the class of tolerance by default."""
+def tolerance_options(approx: str) -> Callable[[F], F]:
+    """Decorator: how close values must be. ``approx``: the class of tolerance by default."""
     option = partial(flag, "What must hold")
-    decorate = _apply(
+    return _apply(
         [
             option(
                 "--approx",
@@ -256,6 +265,16 @@ def assertion_options(function: Callable[..., Any] | None = None, *, approx: str
                 callback=readings.whole(readings.tolerance),
                 help="A tolerance of your own.",
             ),
+        ]
+    )
+
+
+def assertion_options(function: Callable[..., Any] | None = None, *, approx: str = "close") -> Any:
+    """What must hold; the exit status is 0 only when all of it did. ``approx``: the class of tolerance by default."""
+    option = partial(flag, "What must hold")
+    decorate = _apply(
+        [
+            tolerance_options(approx),
             option(
                 "--assert-output",
                 multiple=True,

@@ -1,0 +1,106 @@
+"""``tract cook``: what is written is as good as the model, or it is not written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import tract_core as tract
+from tract_core.cli.frame import app
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add, Mul
+from tract_core.ops.elementwise import Exp
+
+
+def cook(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """y = exp(x), z = x * x + x, where the sizes of x are symbols."""
+    monkeypatch.chdir(tmp_path)
+    graph = TypedModel()
+    x = graph.add_source("x", parse_typed_fact("B,S,f32", graph.symbols))
+    y = graph.wire_node("y", Exp(), [x])
+    squares = graph.wire_node("squares", Mul(), [x, x])
+    graph.set_outputs([*y, *graph.wire_node("z", Add(), [*squares, x])])
+    tract.Model.from_typed(graph).save("m.tar")
+    return "m.tar"
+
+
+@pytest.mark.parametrize("words", [("cook", "m.tar", "-o", "c.tgz"), ("m.tar", "cook", "-o", "c.tgz")])
+def test_the_report_has_both_sides(model: str, words: tuple[str, ...]) -> None:
+    found = cook(*words)
+    assert found.exit_code == 0, found.output
+    lines = found.stdout.splitlines()
+    assert lines[0] == "m.tar is cooked as c.tgz"
+    assert [line.split()[0] for line in lines[1:5]] == ["before", "operators", "size", "load"]
+    assert lines[5:] == [
+        f"agrees with {sizes}, largest difference 0 (allowed: approximate)"
+        for sizes in ("B=3, S=4", "B=1, S=1", "B=7, S=8")
+    ]
+    assert tract.load("c.tgz").input_name(0) == "x"
+
+
+def test_the_report_as_json(model: str) -> None:
+    found = json.loads(cook("cook", model, "-o", "c", "--as", "nnef", "--json").stdout)
+    files = [one.stat().st_size for one in Path("c").iterdir()]
+    assert found["before"]["operators"] == found["after"]["operators"] == 3
+    assert (found["before"]["bytes"], found["after"]["bytes"]) == (Path(model).stat().st_size, sum(files))
+    assert [one["sizes"] for one in found["compared"]] == [{"B": 3, "S": 4}, {"B": 1, "S": 1}, {"B": 7, "S": 8}]
+    assert found["largest_difference"] == 0.0
+    assert found["before"]["load_s"] > 0
+
+
+def test_what_differs_is_not_written(model: str) -> None:
+    Path("c.tar").write_bytes(b"what was there")
+    found = cook("cook", model, "-o", "c.tar", "-t", "f32_to_f16", "--approx", "exact")
+    assert found.exit_code == 1
+    assert "differs with B=3, S=4" in found.stdout
+    assert "c.tar: what was written differs from MODEL: output 'y': " in found.stderr
+    assert Path("c.tar").read_bytes() == b"what was there"
+    assert {one.name for one in Path().iterdir()} == {"m.tar", "c.tar"}
+
+
+def test_transforms_and_sizes_are_part_of_what_is_cooked(model: str) -> None:
+    found = cook("cook", model, "-o", "c.tar", "-t", "f32_to_f16", "--set", "B=2", "--json")
+    assert found.exit_code == 0, found.output
+    report = json.loads(found.stdout)
+    assert [one["sizes"] for one in report["compared"]] == [{"S": 3}, {"S": 1}, {"S": 7}]
+    assert 0 < report["largest_difference"] < 0.01
+    assert str(tract.load("c.tar").input_fact(0)) == "2,S,f16"
+
+
+def test_outputs_that_a_transform_leaves_are_compared_by_name(model: str) -> None:
+    found = cook("cook", model, "-o", "c.tar", "-t", 'select_outputs(outputs: ["z"])')
+    assert found.exit_code == 0, found.output
+    assert tract.load("c.tar").output_count() == 1
+
+
+def test_one_size_may_be_given(model: str) -> None:
+    found = cook("cook", model, "-o", "c.tar", "--size", "B=5", "--size", "S=6", "--json")
+    assert [one["sizes"] for one in json.loads(found.stdout)["compared"]] == [{"B": 5, "S": 6}]
+
+
+def test_nothing_is_run_where_nothing_is_to_be_compared(model: str) -> None:
+    found = cook("cook", model, "-o", "c.tar", "--no-compare")
+    assert (found.exit_code, found.stdout.splitlines()[-1]) == (0, "not compared")
+
+
+def test_what_is_wrong_with_the_output_is_said_before_anything_is_done(model: str) -> None:
+    Path("folder").mkdir()
+    for output, problem in [("folder", "it is a folder"), ("no/c.tar", "it cannot be written: No such file")]:
+        found = cook("cook", "absent.onnx", "--as", "nnef", "-o", output)
+        assert found.exit_code == 1
+        assert problem in found.stderr
+
+
+def test_a_model_is_wanted(model: str) -> None:
+    found = cook("cook", "-o", "c.tar")
+    assert found.exit_code == 2
+    assert "cook works on a model: write 'tract MODEL cook -o c.tar'" in found.stderr
