@@ -40,7 +40,7 @@ class Binary(TypedOp):
         same_rank(self, inputs)
         if not getattr(a.datum_type, self.wants)() or (a.datum_type.is_complex() and type(self) in _REAL):
             raise FactError(f"{self.name} does not take {a.datum_type.short}: {a} and {b}")
-        if a.datum_type.is_quantized() and type(self) not in _ON_STORED:
+        if a.datum_type.is_quantized() and type(self) not in ON_STORED:
             raise FactError(
                 f"{self.name} of {a} and {b}: arithmetic on stored integers is not arithmetic on what they stand for",
                 hint="dequantise them first; or cast them to the storage type, where the integers are meant",
@@ -197,7 +197,7 @@ _ORDER: Final = frozenset({Min, Max, Lt, Gt, Le, Ge})
 _REAL: Final[frozenset[type]] = _ORDER | {Rem, FloorRem}
 """Those that make no sense of complex numbers."""
 
-_ON_STORED: Final[frozenset[type]] = _ORDER | {Eq, Ne}
+ON_STORED: Final[frozenset[type]] = _ORDER | {Eq, Ne}
 """Those that give the same for quantised numbers as for the integers that are stored."""
 
 

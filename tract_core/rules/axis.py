@@ -27,7 +27,10 @@ _KEEPS_ORDER: Final = (AddAxis, RmAxis, Reshape)
 
 @rewrites(AxisOp)
 def shorten_axis_ops(model: TypedModel, node: TypedNode, op: AxisOp) -> ModelPatch | None:
-    """AxisOp(AxisOp(... x)) -> the shortest row of axis operators with the same effect, if that is shorter"""
+    """AxisOp(AxisOp(... x)) -> the shortest row of axis operators with the same effect, if that is shorter
+
+    Of two moves with the same effect, which a move by one place always has, it is the one that `moves_for` gives.
+    """
     row = _row(model, node)
     going = _going(model, row)
     kinds: Sequence[AxisOp] = [each.op for each in row if isinstance(each.op, AxisOp)]
@@ -67,7 +70,8 @@ def _shorter(row: Sequence[AxisOp], source: Sequence[Dim], target: Sequence[Dim]
         return found
     else:
         return None
-    return found if len(found) < len(row) else None
+    other_form = len(row) == 1 and len(found) == 1 and found[0] != row[0]
+    return found if len(found) < len(row) or other_form else None
 
 
 def _as_reshape(source: Sequence[Dim], target: Sequence[Dim]) -> list[AxisOp]:

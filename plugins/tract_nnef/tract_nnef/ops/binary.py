@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import numpy as np
+
 from tract_core.model.graph import OutletId
 from tract_core.ops import binary
 from tract_core.plugins.tables import Rows
@@ -53,9 +55,21 @@ _NAMES: Final[Mapping[type, tuple[str, str]]] = {
 @reads(ROWS, STANDARD, *(f"{name}(x: tensor<scalar>, y: tensor<scalar>) -> (z: tensor<scalar>)" for name in _STANDARD))
 @reads(ROWS, CORE, *(f"{name}(x: tensor<scalar>, y: tensor<scalar>) -> (z: tensor<scalar>)" for name in _EXTENDED))
 def read_binary(call: Call) -> OutletId:
-    """The operator of that name, on operands of one rank and type."""
+    """The operator of that name, on operands of one rank and type; of quantised ones on what they stand for."""
+    op = _OPS[call.name]
     a, b = call.aligned("x", "y")
-    return call.op(_OPS[call.name](), a, b)
+    if op not in binary.ON_STORED:
+        a, b = call.real(a), call.real(b)
+    return call.op(op(), a, b)
+
+
+@reads(ROWS, STANDARD, "add_n(x: tensor<scalar>[]) -> (y: tensor<scalar>)")
+def read_add_n(call: Call) -> OutletId:
+    """The sum of several tensors; of none, a zero."""
+    total = call.constant_array(np.zeros(1, np.float32))
+    for count, x in enumerate(call.tensors("x")):
+        total = call.op(binary.Add(), *call.together([total, call.real(x)])) if count else call.real(x)
+    return total
 
 
 @ROWS.row(NNEF_WRITE, *_NAMES)

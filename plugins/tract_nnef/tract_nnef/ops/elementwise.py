@@ -54,6 +54,8 @@ _EXTENDED: Final[Mapping[str, type[elementwise.ElementWise]]] = {
 _ALIASES: Final[Mapping[str, type[elementwise.ElementWise]]] = {
     "rcp": elementwise.Recip,
     "sqr": elementwise.Square,
+    "gelu": elementwise.GeluExact,
+    "silu": elementwise.Silu,
 }
 """How the standard calls what the tract engines write under other names."""
 
@@ -72,8 +74,8 @@ _DECLARED: Final = "{}(x: tensor<scalar>) -> (y: tensor<scalar>)"
 @reads(ROWS, CORE, *map(_DECLARED.format, (*_EXTENDED, *_OLD)))
 @reads(ROWS, TRANSFORMERS, *map(_DECLARED.format, _OLD))
 def read_elementwise(call: Call) -> OutletId:
-    """The function of that name."""
-    return call.op(_OPS[call.name](), call.tensor("x"))
+    """The function of that name; of a quantised tensor, on what it stands for."""
+    return call.op(_OPS[call.name](), call.real(call.tensor("x")))
 
 
 @ROWS.row(NNEF_WRITE, *_NAMES)
@@ -128,3 +130,15 @@ def write_is_inf(op: elementwise.IsInf, node: Spelling) -> Invocation | None:
     """With both signs, asked for or not."""
     signs = {"detect_positive": op.detect_positive, "detect_negative": op.detect_negative}
     return node.invoke("tract_core_is_inf", node.input(0), **signs, registry=CORE)
+
+
+@reads(ROWS, STANDARD, "leaky_relu(x: tensor<scalar>, alpha: scalar) -> (y: tensor<scalar>)")
+def read_leaky_relu(call: Call) -> OutletId:
+    """``alpha`` times what is negative."""
+    return call.op(elementwise.LeakyRelu(call.number("alpha")), call.real(call.tensor("x")))
+
+
+@ROWS.row(NNEF_WRITE, elementwise.LeakyRelu)
+def write_leaky_relu(op: elementwise.LeakyRelu, node: Spelling) -> Invocation | None:
+    """By its slope."""
+    return node.invoke("leaky_relu", node.input(0), alpha=op.alpha)

@@ -7,7 +7,7 @@ from tract_core.ops.cast import Cast
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import CORE, NNEF_WRITE, reads
+from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
 from tract_nnef.syntax.ast import Invocation
 from tract_nnef.writing.spelling import Spelling
 
@@ -25,6 +25,17 @@ def read_gather(call: Call) -> OutletId:
     found = call.op(Gather(call.integer("axis")), call.tensor("input"), call.whole("indices"))
     kind = call.element_type("datum_type") if call.text("datum_type") else call.dtype(found)
     return found if kind == call.dtype(found) else call.op(Cast(kind), found)
+
+
+@reads(
+    ROWS,
+    STANDARD,
+    "gather<?>(input: tensor<?>, indices: tensor<integer>, axis: integer = 0) -> (output: tensor<?>)",
+)
+def read_standard_gather(call: Call) -> OutletId:
+    """Slices of an axis."""
+    x = call.tensor("input")
+    return call.op(Gather(call.axis("axis", call.rank(x))), x, call.whole("indices"))
 
 
 @ROWS.row(NNEF_WRITE, Gather)

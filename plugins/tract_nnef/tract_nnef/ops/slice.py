@@ -1,16 +1,118 @@
-"""Parts of an axis."""
+"""Take ranges of axes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
+
+from tract_core.dims import Dim, exact_div, is_symbolic
+from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
-from tract_core.ops.slice import DynSlice
+from tract_core.ops.axis import RmAxis
+from tract_core.ops.downsample import Downsample
+from tract_core.ops.slice import DynSlice, Slice
+from tract_core.ops.wiring import require_shape
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import CORE, NNEF_WRITE, reads
+from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
 from tract_nnef.syntax.ast import Invocation
 from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
+
+
+@reads(
+    ROWS,
+    STANDARD,
+    "slice<?>(input: tensor<?>, axes: integer[], begin: integer[], end: integer[], stride: integer[] = [])"
+    " -> (output: tensor<?>)",
+)
+def read_slice(call: Call) -> OutletId:
+    """Every ``stride``-th element from ``begin`` up to and without ``end``, axis by axis.
+
+    Negative numbers count from the end, numbers beyond the ends stop there; with a stride of 1, an ``end`` of 0 is the
+    end of the axis. What has symbols in it is a place as it is, unless it cannot be positive.
+    """
+    x = call.tensor("input")
+    axes, begins, ends = call.axes("axes", call.rank(x)), call.dims("begin"), call.dims("end")
+    steps = call.integers("stride") or (1,) * len(axes)
+    if not len(axes) == len(begins) == len(ends) == len(steps):
+        counts = f"{len(axes)}, {len(begins)}, {len(ends)} and {len(steps)}"
+        raise CorruptModel(f"slice: axes, begin, end and stride have {counts} elements, wanted as many of each")
+    for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True):
+        first, last = _range(call, call.shape(x)[axis], begin, end, step)
+        if (first, last) != (0, call.shape(x)[axis]):
+            x = call.op(Slice(axis, first, last), x)
+        if step != 1:
+            x = call.op(Downsample(axis, step), x)
+    return x
+
+
+def _range(call: Call, size: Dim, begin: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
+    """Which part of an axis the steps go over, forwards or backwards."""
+    if step == 0:
+        raise CorruptModel("slice: the stride is 0")
+    first = _place(call, begin, size)
+    last = size if step == 1 and end == 0 else _place(call, end, size)
+    if step < 0:
+        first, last = last + 1, first + 1
+    first, last = _inside(first, size), _inside(last, size)
+    if isinstance(first, int) and isinstance(last, int) and first > last:
+        raise CorruptModel(f"slice: {begin} to {end} by {step} is no range of an axis of size {size}")
+    return first, last
+
+
+def _place(call: Call, bound: Dim, size: Dim) -> Dim:
+    """A bound counted from the front."""
+    from_end = bound < 0 if isinstance(bound, int) else call.model.symbols.less_or_equal(bound, 0)
+    return bound + size if from_end else bound
+
+
+def _inside(place: Dim, size: Dim) -> Dim:
+    """The nearest place on the axis, as far as numbers tell."""
+    if not isinstance(place, int):
+        return place
+    return min(max(place, 0), size) if isinstance(size, int) else max(place, 0)
+
+
+@reads(ROWS, STANDARD, "split<?>(value: tensor<?>, axis: integer, ratios: integer[]) -> (values: tensor<?>[])")
+def read_split(call: Call) -> Sequence[OutletId]:
+    """Parts of an axis whose sizes are to each other as ``ratios`` says.
+
+    Raises CorruptModel for ratios that are none, FactError for a size that cannot be divided so.
+    """
+    x, ratios = call.tensor("value"), call.integers("ratios")
+    axis = call.axis("axis", call.rank(x))
+    if not ratios or min(ratios) < 1:
+        raise CorruptModel(f"split: ratios are {list(ratios)}, wanted positive numbers")
+    shape, total = call.shape(x), sum(ratios)
+    unit = exact_div(shape[axis], total)
+    if unit is None:
+        unit = shape[axis] // total
+        wanted = (*shape[:axis], unit * total, *shape[axis + 1 :])
+        require_shape(call.model, call.node, "value", x, wanted)
+    ends = list(accumulate(ratios))
+    return [call.op(Slice(axis, unit * (end - ratio), unit * end), x) for ratio, end in zip(ratios, ends, strict=True)]
+
+
+@reads(ROWS, STANDARD, "unstack<?>(value: tensor<?>, axis: integer) -> (values: tensor<?>[])")
+def read_unstack(call: Call) -> Sequence[OutletId]:
+    """The positions of an axis, each without it. Raises CorruptModel where their number is not known."""
+    x = call.tensor("value")
+    axis = call.axis("axis", call.rank(x))
+    count = call.shape(x)[axis]
+    if is_symbolic(count):
+        raise CorruptModel(f"unstack: axis {axis} has size {count}, wanted one that is a number")
+    return [call.op(RmAxis(axis), call.op(Slice(axis, place, place + 1), x)) for place in range(count)]
+
+
+@ROWS.row(NNEF_WRITE, Slice)
+def write_slice(op: Slice, node: Spelling) -> Invocation | None:
+    """By its range. Nothing at all is written as a range up to the start, counted from the end, as 0 is the end."""
+    end = op.end
+    if not is_symbolic(end) and end == 0:
+        end = -node.input_fact(0).shape[op.axis]
+    return node.invoke("slice", node.input(0), axes=[op.axis], begin=[op.start], end=[end])
 
 
 @reads(

@@ -1,12 +1,21 @@
-"""What comes from outside: inputs of the graph, and variables, whose values lie beside the text."""
+"""What comes from outside: inputs of the graph, variables, whose values lie beside the text, and constants in it."""
 
 from __future__ import annotations
 
+import warnings
+from math import prod
+
+import numpy as np
+
 from tract_core.data import DatumType, DType
-from tract_core.errors import CorruptModel
+from tract_core.dims import is_symbolic
+from tract_core.errors import CorruptModel, ModelWarning
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
+from tract_core.ops.wiring import require_shape, wire_broadcast
 from tract_core.plugins.tables import Rows
+from tract_nnef.ops.cast import ITEMS
+from tract_nnef.reading import values
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, STANDARD, reads
 
@@ -16,8 +25,7 @@ ROWS = Rows()
 @reads(ROWS, STANDARD, "external<? = scalar>(shape: integer[]) -> (output: tensor<?>)")
 def read_external(call: Call) -> OutletId:
     """An input: of floats, unless the type in angle brackets or ``graph.quant`` says otherwise."""
-    kinds: dict[str, DType] = {"scalar": DatumType.F32, "integer": DatumType.I64, "logical": DatumType.BOOL}
-    kind = call.quantized() or kinds.get(call.item, DatumType.F32)
+    kind: DType = call.quantized() or ITEMS.get(call.item, DatumType.F32)
     return call.source(TypedFact.of(kind, call.dims("shape")))
 
 
@@ -36,3 +44,38 @@ def read_variable(call: Call) -> OutletId:
     if array.shape != shape:
         raise CorruptModel(f"the tensor {label!r} has shape {list(array.shape)}, the graph wants {list(shape)}")
     return call.model.add_const(call.model.unique_name(call.node), array)
+
+
+@reads(ROWS, STANDARD, "constant<? = scalar>(shape: integer[], value: ?[]) -> (output: tensor<?>)")
+def read_constant(call: Call) -> OutletId:
+    """A tensor whose elements are listed, or are all the one that is.
+
+    Raises CorruptModel for another number of them, and for anything but values.
+    """
+    value, shape = call.value("value"), call.dims("shape")
+    held = values.literal(value, ITEMS.get(call.item, DatumType.F32))
+    if not isinstance(held, np.ndarray):
+        raise CorruptModel(f"constant: numbers are wanted as values, found {values.shown(value)}")
+    if held.size == 1 and not all(size == 1 for size in shape):
+        return wire_broadcast(call.model, call.unique("constant"), call.constant_array(held.reshape(())), shape)
+    if any(map(is_symbolic, shape)) or held.size != prod(map(int, shape)):
+        sizes = ", ".join(map(str, shape))
+        raise CorruptModel(f"constant: there are {held.size} values, wanted 1, or as many as [{sizes}] has")
+    return call.constant_array(held.reshape([int(size) for size in shape]))
+
+
+@reads(ROWS, STANDARD, "update<?>(variable: tensor<?>, value: tensor<?>) -> (result: tensor<?>)")
+def read_update(call: Call) -> OutletId:
+    """The new value of a variable, which keeps its old one: every run begins with the values of the file.
+
+    Warns with ModelWarning. Raises CorruptModel for another shape.
+    """
+    variable, value = call.tensor("variable"), call.tensor("value")
+    require_shape(call.model, call.node, "value", value, call.shape(variable))
+    warnings.warn(
+        f"{call.node}: a variable is updated, which holds for this run only; "
+        "make it an input and an output of the graph to carry it on",
+        ModelWarning,
+        stacklevel=2,
+    )
+    return value

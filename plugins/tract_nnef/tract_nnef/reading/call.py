@@ -18,6 +18,7 @@ from tract_core.ops.cast import Cast
 from tract_core.ops.wiring import wire_squeeze, wire_unsqueeze
 from tract_core.plugins.keys import Array
 from tract_nnef.reading import values
+from tract_nnef.reading.quantized import wire_real
 from tract_nnef.reading.values import Value, shown
 
 if TYPE_CHECKING:
@@ -77,14 +78,51 @@ class Call:
     def aligned(self, *names: str) -> list[OutletId]:
         """Tensors of one rank and one element type.
 
-        Axes of size 1 are added behind those of a lower rank. What is written as a value takes the type of the tensors.
+        Axes of size 1 are added behind those of a lower rank. What is written as a value, and constants, take the type
+        of the tensors that are computed. Quantised tensors stay so if all are of one type, else they become real.
         """
-        there = [value for value in map(self._arguments.get, names) if isinstance(value, OutletId)]
-        kind = self.dtype(there[0]) if there else None
-        rank = max(map(self.rank, there), default=0)
-        tensors = [self._tensor(name, self._arguments[name], kind, rank) for name in names]
+        return self.together([self._arguments[name] for name in names])
+
+    def together(self, given: Sequence[Value]) -> list[OutletId]:
+        """The same of values."""
+        kind = self._common_type(given)
+        tensors = [self._as_type(self._tensor("an operand", value, kind), kind) for value in given]
+        return self.ranked(tensors)
+
+    def ranked(self, tensors: Sequence[OutletId]) -> list[OutletId]:
+        """All of them at the highest rank among them."""
         rank = max(map(self.rank, tensors))
         return [self.with_rank(tensor, rank) for tensor in tensors]
+
+    def _common_type(self, given: Sequence[Value]) -> DType | None:
+        """The element type that operands are brought to; ``None`` for the natural one of what is written."""
+        facts = [self.fact(value) for value in given if isinstance(value, OutletId)]
+        computed = {fact.datum_type: None for fact in facts if fact.value is None}
+        quantized = [kind for kind in computed if kind.is_quantized()]
+        if quantized and (len(computed) > 1 or len(facts) < len(given)):
+            return DatumType.F32
+        known = {fact.datum_type: None for fact in facts if fact.value is not None}
+        found = next(iter(computed), None) or next((kind for kind in known if kind.is_float()), next(iter(known), None))
+        if found is None and any(isinstance(one, float) for one in given):
+            return DatumType.F32
+        return found
+
+    def _as_type(self, x: OutletId, kind: DType | None) -> OutletId:
+        """A constant in that type, a quantised tensor as real numbers where it is another; else the tensor itself."""
+        fact = self.fact(x)
+        if kind is None or fact.datum_type == kind:
+            return x
+        if fact.datum_type.is_quantized():
+            return self.real(x)
+        if fact.value is None or not kind.is_number():
+            return x
+        if fact.constant is not None and kind.is_integer() and (fact.constant != np.trunc(fact.constant)).any():
+            raise CorruptModel(f"{self.name}: a constant with fractions meets a tensor of {kind.short}")
+        return self.op(Cast(kind), x)
+
+    def real(self, x: OutletId) -> OutletId:
+        """The real numbers that a quantised tensor stands for, in f32; any other tensor as it is."""
+        return wire_real(self.model, self.node, x)
 
     def with_rank(self, x: OutletId, rank: int) -> OutletId:
         """A tensor with axes of size 1 added behind its own. A constant stays one."""
@@ -94,7 +132,7 @@ class Call:
         array = self.model.constant(x)
         if array is not None:
             return self.constant_array(array.reshape((*array.shape, *[1] * (rank - len(shape)))))
-        return wire_unsqueeze(self.model, f"{self.node}.rank", x, range(len(shape), rank))
+        return wire_unsqueeze(self.model, self.unique("rank"), x, range(len(shape), rank))
 
     def whole(self, name: str) -> OutletId:
         """A tensor of integers; what is of another type is converted to i64, as the tract engines do."""
@@ -246,6 +284,10 @@ class Call:
         """Add an operator."""
         return self.model.wire_node(self.model.unique_name(f"{self.node}.{op.name.lower()}"), op, inputs)
 
+    def unique(self, what: str) -> str:
+        """A name for a node that is wired on the way."""
+        return self.model.unique_name(f"{self.node}.{what}")
+
     def source(self, fact: TypedFact) -> OutletId:
         """Add an input of the model."""
         return self.model.add_source(self.model.unique_name(self.node), fact)
@@ -258,15 +300,17 @@ class Call:
         """Add a constant."""
         return self.model.add_const(self.model.unique_name(f"{self.node}.const"), array)
 
-    def _tensor(self, name: str, value: Value, kind: DType | None, rank: int = 0) -> OutletId:
+    def constant_sizes(self, sizes: Sequence[Dim]) -> OutletId:
+        """Add a list of sizes, which may have symbols in them."""
+        return self.model.add_const(self.unique("sizes"), tuple(sizes))
+
+    def _tensor(self, name: str, value: Value, kind: DType | None) -> OutletId:
         if isinstance(value, OutletId):
             return value
         with self._naming(name):
             held = values.literal(value, kind)
         if held is None:
             raise CorruptModel(f"{self.name}: a tensor is wanted for {name!r}, found {shown(value)}")
-        if isinstance(held, np.ndarray):
-            held = held.reshape((*held.shape, *[1] * (rank - held.ndim)))
         return self.model.add_const(self.model.unique_name(f"{self.node}.{name}"), held)
 
     def _naming(self, name: str) -> _Naming:

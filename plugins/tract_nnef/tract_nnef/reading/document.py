@@ -17,6 +17,7 @@ from tract_core.plugins.keys import Array
 from tract_nnef.reading.call import Call
 from tract_nnef.reading.expressions import Scope
 from tract_nnef.reading.operators import Declared, Operators, matched
+from tract_nnef.reading.quantized import wire_quantized
 from tract_nnef.reading.values import Value, shown
 from tract_nnef.syntax import ast
 
@@ -98,21 +99,35 @@ class Reader:
         item: ast.Primitive | None = None,
     ) -> Value:
         if declared.fragment.body is not None:
-            return self._expand(scope, declared.fragment, arguments, targets)
+            return self._expand(scope, declared, arguments, targets, item)
         node = scope.prefix + (targets[0] if targets else declared.fragment.name)
-        item = item or declared.fragment.item
         names = targets if not self._open else ()
-        of = item.name if item else ""
+        of = self._item(scope, declared, item)
         call = Call(self, declared.fragment.name, node, targets=names, arguments=arguments, item=of)
         found = declared.wire(call)
         if isinstance(found, OutletId):
             return found
+        results = declared.fragment.results
+        if len(results) == 1 and isinstance(results[0].type, ast.ArrayOf):
+            return list(found)
         return found[0] if len(found) == 1 else tuple(found)
 
+    def _item(self, scope: Scope, declared: Declared, item: ast.Primitive | None) -> str:
+        """What the type in angle brackets stands for, or the one that there is without; empty where nothing says it."""
+        item = item or declared.fragment.item
+        name = item.name if item else ""
+        return scope.item if name == "?" else name
+
     def _expand(
-        self, scope: Scope, fragment: ast.Fragment, arguments: dict[str, Value], targets: Sequence[str]
+        self,
+        scope: Scope,
+        declared: Declared,
+        arguments: dict[str, Value],
+        targets: Sequence[str],
+        item: ast.Primitive | None = None,
     ) -> Value:
         """The results of a fragment's body, which is read where it is called."""
+        fragment = declared.fragment
         if fragment.name in self._open:
             raise CorruptModel(f"the fragment {fragment.name!r} calls itself, through {' and '.join(self._open)}")
         if len(self._open) >= limits_now().max_depth:
@@ -120,7 +135,8 @@ class Reader:
                 f"fragments call each other more than {limits_now().max_depth} deep",
                 hint="a model that needs so many can be loaded with LoadLimits(max_depth=...)",
             )
-        inner = Scope(self, arguments, f"{scope.prefix}{targets[0] if targets else fragment.name}.")
+        prefix = f"{scope.prefix}{targets[0] if targets else fragment.name}."
+        inner = Scope(self, arguments, prefix, self._item(scope, declared, item))
         self._open.append(fragment.name)
         try:
             self.statements(fragment.body or (), inner)
@@ -138,6 +154,7 @@ class Reader:
             if targets.name in scope.names:
                 raise CorruptModel(f"{targets.name!r} is assigned twice")
             if isinstance(value, OutletId):
+                value = self._as_quantized(targets.name, value)
                 value = self._named(scope.prefix + targets.name, value, wanted=targets.name in outputs)
             scope.names[targets.name] = value
             return
@@ -146,6 +163,13 @@ class Reader:
             raise CorruptModel(f"{len(wanted)} results are assigned, found {shown(value)}")
         for target, part in zip(wanted, value, strict=True):
             self._assign(target, part, scope, outputs)
+
+    def _as_quantized(self, name: str, outlet: OutletId) -> OutletId:
+        """A result of the graph in the type that ``graph.quant`` has for its name, where it has another."""
+        kind = None if self._open else self.quantized.get(name)
+        if kind is None or self.model.outlet_fact(outlet).datum_type == kind:
+            return outlet
+        return wire_quantized(self.model, name, outlet, kind)
 
     def _named(self, name: str, outlet: OutletId, *, wanted: bool) -> OutletId:
         """The same tensor, under its name in the file.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from tract_core.dims import TDim
 from tract_core.errors import CorruptModel
-from tract_core.limits import count_node
+from tract_core.limits import count_node, limits_now
 from tract_core.model.graph import OutletId
 from tract_nnef.reading import values
 from tract_nnef.reading.values import Value, shown
@@ -40,10 +40,11 @@ class Scope:
     ``names``: their values. ``prefix``: of the nodes that it adds. ``item``: the type that ``?`` stands for.
     """
 
-    def __init__(self, reader: Reader, names: dict[str, Value], prefix: str = "") -> None:
+    def __init__(self, reader: Reader, names: dict[str, Value], prefix: str = "", item: str = "") -> None:
         self.reader = reader
         self.names = names
         self.prefix = prefix
+        self.item = item
 
     def evaluate(self, expression: ast.Expression, targets: Sequence[str] = ()) -> Value:
         """What an expression stands for. ``targets``: the names that it is assigned to. Raises TractError."""
@@ -132,11 +133,19 @@ def _computed(op: str, left: Any, right: Any) -> Value:
     if flags or not isinstance(left, wanted) or not isinstance(right, wanted):
         if op == "+" and isinstance(left, list) and isinstance(right, list):
             return [*cast("list[Value]", left), *cast("list[Value]", right)]
+        if op == "*" and isinstance(left, list) and isinstance(right, int) and not flags:
+            return _repeated(cast("list[Value]", left), right)
         raise CorruptModel(f"{op!r} of {shown(cast('Value', left))} and {shown(cast('Value', right))}")
     try:
         return _INFIX[op](left, right)
     except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
         raise CorruptModel(f"{op!r} of {shown(left)} and {shown(right)}: {error}") from None
+
+
+def _repeated(items: list[Value], times: int) -> list[Value]:
+    if not 0 <= len(items) * times <= limits_now().max_nodes:
+        raise CorruptModel(f"an array of {len(items)} is wanted {times} times")
+    return items * times
 
 
 def _power(left: Any, right: Any) -> Any:
@@ -179,7 +188,7 @@ def _comprehension(scope: Scope, one: ast.Comprehension, targets: Sequence[str])
     found: list[Value] = []
     for row in zip(*columns, strict=True):
         count_node()
-        inner = Scope(scope.reader, {**scope.names, **dict(zip(names, row, strict=True))}, scope.prefix)
+        inner = Scope(scope.reader, {**scope.names, **dict(zip(names, row, strict=True))}, scope.prefix, scope.item)
         if one.condition is None or inner.evaluate(one.condition) is True:
             found.append(inner.evaluate(one.value))
     return found

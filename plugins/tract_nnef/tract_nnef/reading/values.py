@@ -46,8 +46,10 @@ def literal(value: Value, kind: DType | None = None) -> np.ndarray[Any, Any] | t
         return tuple(size(one) for one in value)
     if _holds_tensor(value):
         return None
-    if kind is None:
-        kind = _kind_of(value)
+    natural = _kind_of(value)
+    kind = kind or natural
+    if kind.is_integer() and natural.is_float() and not _all_whole(value):
+        raise CorruptModel(f"{shown(value)} is no tensor of {kind}: it has a fraction")
     try:
         return np.array(value, object if kind is DatumType.STRING else kind.numpy)
     except (ValueError, TypeError, OverflowError) as error:
@@ -56,6 +58,12 @@ def literal(value: Value, kind: DType | None = None) -> np.ndarray[Any, Any] | t
 
 def _holds_tensor(value: Value) -> bool:
     return isinstance(value, OutletId) or (isinstance(value, list | tuple) and any(map(_holds_tensor, value)))
+
+
+def _all_whole(value: Value) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_all_whole, value))
+    return not isinstance(value, float) or value.is_integer()
 
 
 def _kind_of(value: Value) -> DatumType:

@@ -1,0 +1,96 @@
+"""Operators that only change how elements are arranged in axes."""
+
+from __future__ import annotations
+
+from tract_core.dims import is_symbolic
+from tract_core.errors import CorruptModel
+from tract_core.model.graph import OutletId
+from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis
+from tract_core.ops.reshape import reshape_sizes
+from tract_core.ops.wiring import wire_squeeze, wire_transpose, wire_unsqueeze
+from tract_core.ops.wiring_dyn import wire_dyn_reshape
+from tract_core.plugins.tables import Rows
+from tract_nnef.reading.call import Call
+from tract_nnef.registry import NNEF_WRITE, STANDARD, reads
+from tract_nnef.syntax.ast import Invocation
+from tract_nnef.writing.spelling import Spelling
+
+ROWS = Rows()
+
+
+@reads(
+    ROWS,
+    STANDARD,
+    "reshape<?>(input: tensor<?>, shape: integer[], axis_start: integer = 0, axis_count: integer = -1)"
+    " -> (output: tensor<?>)",
+)
+def read_reshape(call: Call) -> OutletId:
+    """Some axes in another shape; there, 0 stands for the size in that place, and -1 for what is left over.
+
+    Raises CorruptModel for axes that are not there.
+    """
+    x, wanted = call.tensor("input"), call.dims("shape")
+    shape, start, count = call.shape(x), call.integer("axis_start"), call.integer("axis_count")
+    end = len(shape) if count == -1 else start + count
+    if not 0 <= start <= end <= len(shape):
+        raise CorruptModel(f"reshape: axis_start {start} and axis_count {count} are outside of {len(shape)} axes")
+    before = shape[start:end]
+    after = reshape_sizes(before, wanted)
+    if after is not None:
+        return x if before == after else call.op(Reshape(start, before, after), x)
+    known = [before[axis] if not is_symbolic(size) and size == 0 else size for axis, size in enumerate(wanted)]
+    sizes = call.constant_sizes((*shape[:start], *known, *shape[end:]))
+    return wire_dyn_reshape(call.model, call.unique("reshape"), x, sizes, allow_zero=True)
+
+
+@reads(ROWS, STANDARD, "transpose<?>(input: tensor<?>, axes: integer[]) -> (output: tensor<?>)")
+def read_transpose(call: Call) -> OutletId:
+    """The axes in another order: for each one of the output, that of the input. Those behind them stay."""
+    x = call.tensor("input")
+    axes = call.axes("axes", call.rank(x))
+    if sorted(axes) != list(range(len(axes))):
+        raise CorruptModel(f"transpose: axes {list(axes)} are no permutation of the first {len(axes)}")
+    return wire_transpose(call.model, call.unique("transpose"), x, (*axes, *range(len(axes), call.rank(x))))
+
+
+@reads(ROWS, STANDARD, "squeeze<?>(input: tensor<?>, axes: integer[]) -> (output: tensor<?>)")
+def read_squeeze(call: Call) -> OutletId:
+    """Axes of size 1 removed, by their numbers in the input."""
+    x = call.tensor("input")
+    return wire_squeeze(call.model, call.unique("squeeze"), x, call.axes("axes", call.rank(x)))
+
+
+@reads(ROWS, STANDARD, "unsqueeze<?>(input: tensor<?>, axes: integer[]) -> (output: tensor<?>)")
+def read_unsqueeze(call: Call) -> OutletId:
+    """Axes of size 1 added, by their numbers in the output."""
+    x = call.tensor("input")
+    axes = call.axes("axes", call.rank(x) + len(call.integers("axes")))
+    return wire_unsqueeze(call.model, call.unique("unsqueeze"), x, axes)
+
+
+@ROWS.row(NNEF_WRITE, AddAxis)
+def write_add_axis(op: AddAxis, node: Spelling) -> Invocation | None:
+    """An axis added."""
+    return node.invoke("unsqueeze", node.input(0), axes=[op.axis])
+
+
+@ROWS.row(NNEF_WRITE, RmAxis)
+def write_rm_axis(op: RmAxis, node: Spelling) -> Invocation | None:
+    """An axis removed."""
+    return node.invoke("squeeze", node.input(0), axes=[op.axis])
+
+
+@ROWS.row(NNEF_WRITE, MoveAxis)
+def write_move_axis(op: MoveAxis, node: Spelling) -> Invocation | None:
+    """All axes, in their new order."""
+    return node.invoke("transpose", node.input(0), axes=list(op.permutation(node.input_fact(0).rank)))
+
+
+@ROWS.row(NNEF_WRITE, Reshape)
+def write_reshape(op: Reshape, node: Spelling) -> Invocation | None:
+    """The new sizes of a run of axes. One size that is 0 is written as what is left over, as 0 means another thing."""
+    zeros = [axis for axis, size in enumerate(op.after) if not is_symbolic(size) and size == 0]
+    sizes = [-1 if axis in zeros else size for axis, size in enumerate(op.after)]
+    if len(zeros) > 1 or (zeros and any(map(is_symbolic, op.after))):
+        return None
+    return node.invoke("reshape", node.input(0), shape=sizes, axis_start=op.at, axis_count=len(op.before))

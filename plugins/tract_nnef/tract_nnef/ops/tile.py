@@ -1,0 +1,25 @@
+"""Repeat tensors."""
+
+from __future__ import annotations
+
+from tract_core.model.graph import OutletId
+from tract_core.ops.tile import Tile
+from tract_core.plugins.tables import Rows
+from tract_nnef.reading.call import Call
+from tract_nnef.registry import NNEF_WRITE, STANDARD, reads
+from tract_nnef.syntax.ast import Invocation
+from tract_nnef.writing.spelling import Spelling
+
+ROWS = Rows()
+
+
+@reads(ROWS, STANDARD, "tile<?>(input: tensor<?>, repeats: integer[]) -> (output: tensor<?>)")
+def read_tile(call: Call) -> OutletId:
+    """The input repeated along each axis."""
+    return call.op(Tile(call.dims("repeats")), call.tensor("input"))
+
+
+@ROWS.row(NNEF_WRITE, Tile)
+def write_tile(op: Tile, node: Spelling) -> Invocation | None:
+    """By how often each axis is repeated."""
+    return node.invoke("tile", node.input(0), repeats=list(op.multipliers))
