@@ -1,7 +1,8 @@
 """Write the index of the rows of plugins: ``python -m tract_core.plugins.write_index my_plugin.plugin ...``.
 
-Each of these modules has the hooks of a plugin, and a function ``row_modules``: its modules with rows, by table.
-Its index goes into the file ``rows.json`` beside it, which `tract_core.plugins.index` reads.
+Each of these modules has the hooks of a plugin. Where it has a function ``row_modules``, its modules with rows by
+table, its index goes into the file ``rows.json`` beside it, which `tract_core.plugins.index` reads. The others are
+there for their tables, which these may have rows for.
 """
 
 from __future__ import annotations
@@ -48,5 +49,7 @@ def index_text(plugin: str, beside: Sequence[str] = ()) -> str:
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
+        if not hasattr(importlib.import_module(name), "row_modules"):
+            continue
         file = Path(importlib.import_module(name).__file__ or "").with_name(FILE)
         file.write_text(index_text(name, sys.argv[1:]), encoding="utf-8")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from graphs import Array, document, load, run, shape_of
+from tract_nnef.options import Writing
 from tract_nnef.reading.loader import Nnef
 from tract_nnef.writing.saver import NnefWriter
 
@@ -254,7 +255,7 @@ def cases() -> list[Case]:
 def test_a_case_comes_back_or_is_refused(case, symbolic, tmp_path) -> None:
     model = case.model(symbolic=symbolic)
     try:
-        NnefWriter(registries={"tract_core", "tract_onnx"}).write(model, tmp_path / "m.tar")
+        NnefWriter(how=Writing(frozenset({"tract_core", "tract_onnx"}))).write(model, tmp_path / "m.tar")
     except errors.Unsupported:
         if type(case.op).__name__ in REFUSED:
             return

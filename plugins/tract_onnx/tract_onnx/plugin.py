@@ -107,6 +107,10 @@ _OPERATORS: Final = (
 """Modules of `tract_onnx.onnx_only`, one per family."""
 
 
+_SPELLED: Final = ("lookup", "non_max_suppression", "random", "trees")
+"""Modules of `tract_onnx.nnef`, one per family."""
+
+
 @hookimpl
 def tract_api_version() -> str:
     """The version of the plugin seam that this was written for."""
@@ -122,9 +126,11 @@ def tract_tables() -> Mapping[str, str]:
 def row_modules() -> Mapping[str, Sequence[str]]:
     """The operators that only ONNX has, how all operators are wired, and another engine to compare with."""
     operators = [f"tract_onnx.onnx_only.{family}" for family in _OPERATORS]
+    spelled = [f"tract_onnx.nnef.{family}" for family in _SPELLED]
     return {
         **dict.fromkeys(("reference", "state", "symbolic", "cost", "axes"), operators),
         "onnx": [f"tract_onnx.ops.{family}" for family in _FAMILIES],
+        **dict.fromkeys(("nnef", "nnef_write"), spelled),
         "partners": ["tract_onnx.onnxruntime"],
     }
 
