@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from tract_nnef.reading.document import Reader
 from tract_nnef.reading.operators import Operators
+from tract_nnef.reading.quantized import quantized_types
 from tract_nnef.syntax.parser import parse_document
-from tract_nnef.syntax.printer import print_document
+from tract_nnef.syntax.printer import print_document, print_quantization
 from tract_nnef.writing.document import Writer, Written
 
 from tract_core.model.typed import TypedModel
@@ -70,4 +71,4 @@ def read_back(model: TypedModel, registries: Sequence[str] = ("tract_core",)) ->
     """The model of the text that a model is written as."""
     said = written(model, registries)
     tensors = {label: constant.array for label, constant in said.tensors.items()}
-    return read(print_document(said.document), tensors)
+    return read(print_document(said.document), tensors, quantized_types(print_quantization(said.quantization)))

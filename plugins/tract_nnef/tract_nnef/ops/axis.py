@@ -5,13 +5,13 @@ from __future__ import annotations
 from tract_core.dims import is_symbolic
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
-from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis
+from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis, moves_for
 from tract_core.ops.reshape import reshape_sizes
 from tract_core.ops.wiring import wire_squeeze, wire_transpose, wire_unsqueeze
 from tract_core.ops.wiring_dyn import wire_dyn_reshape
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import NNEF_WRITE, STANDARD, reads
+from tract_nnef.registry import NNEF_WRITE, PY, STANDARD, reads
 from tract_nnef.syntax.ast import Invocation
 from tract_nnef.writing.spelling import Spelling
 
@@ -82,15 +82,17 @@ def write_rm_axis(op: RmAxis, node: Spelling) -> Invocation | None:
 
 @ROWS.row(NNEF_WRITE, MoveAxis)
 def write_move_axis(op: MoveAxis, node: Spelling) -> Invocation | None:
-    """All axes, in their new order."""
-    return node.invoke("transpose", node.input(0), axes=list(op.permutation(node.input_fact(0).rank)))
+    """All axes, in their new order. Of moves with the same effect, one comes back: that which declutter prefers."""
+    order = op.permutation(node.input_fact(0).rank)
+    if node.allows(PY) and moves_for(order) != [op]:
+        return None
+    return node.invoke("transpose", node.input(0), axes=list(order))
 
 
 @ROWS.row(NNEF_WRITE, Reshape)
 def write_reshape(op: Reshape, node: Spelling) -> Invocation | None:
     """The new sizes of a run of axes. One size that is 0 is written as what is left over, as 0 means another thing."""
-    zeros = [axis for axis, size in enumerate(op.after) if not is_symbolic(size) and size == 0]
-    sizes = [-1 if axis in zeros else size for axis, size in enumerate(op.after)]
-    if len(zeros) > 1 or (zeros and any(map(is_symbolic, op.after))):
+    sizes = [-1 if size == 0 else size for size in op.after]
+    if sizes.count(-1) > 1 or reshape_sizes(op.before, sizes) != op.after:
         return None
     return node.invoke("reshape", node.input(0), shape=sizes, axis_start=op.at, axis_count=len(op.before))

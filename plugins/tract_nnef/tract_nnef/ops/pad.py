@@ -49,7 +49,9 @@ def read_pad(call: Call) -> OutletId:
             x = _mirrored(call, x, axis, after, period=period, before=False)
         return x
     mode = _MODES.get(border) or PadConstant(_value(call, x))
-    return wire_pad(call.model, call.unique("pad"), x, pads, mode)
+    if any(isinstance(size, int) and size < 0 for pair in pads for size in pair):
+        return wire_pad(call.model, call.unique("pad"), x, pads, mode)
+    return call.op(Pad(tuple(pads), mode), x)
 
 
 def pairs(call: Call, name: str, count: int) -> Sequence[tuple[Dim, Dim]]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tract_core.dims import product
+from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, fragments, reads
+from tract_nnef.registry import CORE, NNEF_WRITE, PY, STANDARD, fragments, reads
 from tract_nnef.syntax.ast import Invocation
 from tract_nnef.writing.spelling import Spelling
 
@@ -83,10 +85,18 @@ fragment moments(input: tensor<scalar>, axes: integer[]) -> (mean: tensor<scalar
 
 @ROWS.row(NNEF_WRITE, Reduce)
 def write_reduce(op: Reduce, node: Spelling) -> Invocation | None:
-    """By name and axes. A mean of squares is written as a mean, of squares, which comes back as one in f32 and f64."""
+    """By name and axes; a mean of squares is a mean, of squares, unless that is not the same and can be helped."""
     axes = list(op.axes)
-    if op.reducer is Reducer.MEAN_OF_SQUARES:
-        square = node.invoke("square", node.input(0))
-        return None if square is None else node.invoke("mean_reduce", node.let("square", square), axes=axes)
-    name, registry = _NAMES[op.reducer]
-    return node.invoke(name, node.input(0), axes=axes, registry=registry)
+    if op.reducer is not Reducer.MEAN_OF_SQUARES:
+        name, registry = _NAMES[op.reducer]
+        return node.invoke(name, node.input(0), axes=axes, registry=registry)
+    square = node.invoke("square", node.input(0))
+    if square is None or (node.allows(PY) and not _comes_back(op, node.input_fact(0))):
+        return None
+    return node.invoke("mean_reduce", node.let("square", square), axes=axes)
+
+
+def _comes_back(op: Reduce, x: TypedFact) -> bool:
+    """Whether declutter makes one mean of squares of a mean, of squares: see its rule."""
+    count = product(x.shape[axis] for axis in op.axes)
+    return isinstance(count, int) and count > 0 and x.datum_type.storage.itemsize >= 4

@@ -41,7 +41,7 @@ def read_slice(call: Call) -> OutletId:
         raise CorruptModel(f"slice: axes, begin, end and stride have {counts} elements, wanted as many of each")
     for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True):
         first, last = _range(call, call.shape(x)[axis], begin, end, step)
-        if (first, last) != (0, call.shape(x)[axis]):
+        if step == 1 or (first, last) != (0, call.shape(x)[axis]):
             x = call.op(Slice(axis, first, last), x)
         if step != 1:
             x = call.op(Downsample(axis, step), x)

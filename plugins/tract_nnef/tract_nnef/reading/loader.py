@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from tract_core.data import DatumType, QuantizedType
+from tract_core.data import QuantizedType
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
 from tract_core.model.graph import OutletId
@@ -22,8 +22,9 @@ from tract_nnef.reading import values
 from tract_nnef.reading.document import Reader
 from tract_nnef.reading.expressions import Scope
 from tract_nnef.reading.operators import Operators
+from tract_nnef.reading.quantized import quantized_types
 from tract_nnef.syntax import ast
-from tract_nnef.syntax.parser import decode, parse_document, parse_quantization
+from tract_nnef.syntax.parser import decode, parse_document
 from tract_nnef.versions import OF_THE_FILE, PROPERTIES
 
 GRAPH: Final = "graph.nnef"
@@ -85,41 +86,15 @@ class Dats:
         return held
 
 
-def _quantized(archive: Archive) -> dict[str, QuantizedType]:
-    """What ``graph.quant`` says of tensors. Raises CorruptModel."""
+def _quantized(archive: Archive) -> Mapping[str, QuantizedType]:
+    """What ``graph.quant`` says of tensors. Raises CorruptModel, Unsupported."""
     if QUANTIZATION not in archive:
         return {}
-    found: dict[str, QuantizedType] = {}
-    for line in parse_quantization(decode(archive.content(QUANTIZATION).tobytes())):
-        try:
-            kind = _quantized_type(line.invocation)
-        except TractError as error:
-            raise error.at(f"{QUANTIZATION}: line {line.line}") from None
-        if kind is not None:
-            found[line.tensor] = kind
-    return found
+    try:
+        return quantized_types(decode(archive.content(QUANTIZATION).tobytes()))
+    except TractError as error:
+        raise error.at(QUANTIZATION) from None
 
-
-def _quantized_type(one: ast.Invocation) -> QuantizedType | None:
-    given: dict[str | None, Any] = {
-        argument.name: argument.value.value for argument in one.arguments if isinstance(argument.value, ast.Literal)
-    }
-    bits = given.get("bits")
-    if one.name == "zero_point_linear_quantize":
-        storage = _STORAGES.get((bits, given.get("signed", True)))
-        zero_point, scale = given.get("zero_point", 0), given.get("scale", 0.0)
-        if storage is None or not isinstance(zero_point, int) or not isinstance(scale, int | float):
-            raise CorruptModel(f"{one.name} has {given}, wanted numbers, and 8 or 32 bits")
-        return QuantizedType(storage, zero_point, float(scale))
-    return None
-
-
-_STORAGES: Final[Mapping[tuple[object, object], DatumType]] = {
-    (8, True): DatumType.I8,
-    (8, False): DatumType.U8,
-    (32, True): DatumType.I32,
-}
-"""By bits, and whether they are signed."""
 
 _EXTENSIONS: Final[Mapping[str, Callable[[Reader, str], object]]] = {
     "tract_registry": lambda reader, text: reader.operators.use(text),
