@@ -64,13 +64,14 @@ _BACKWARD: Final = {
 class RecurrentInputs:
     """The tensors of a recurrent network, for D directions, G gates, T steps, B items, I inputs and H hidden units.
 
-    ``x`` [T, B, I], ``w`` [D, G*H, I], ``r`` [D, G*H, H], ``bias`` [D, 2*G*H] (that of ``w``, then that of ``r``),
+    ``x`` [T, B, I], ``w`` [D, G*H, I], or ``None`` where ``x`` [T, B, G*H] is their product already, with the bias of
+    ``w``; ``r`` [D, G*H, H], ``bias`` [D, 2*G*H] (that of ``w``, then that of ``r``),
     ``lengths`` [B] (integers from 0 to T: how many steps of each item count), ``initial_h`` and ``initial_c``
     [D, B, H], ``peepholes`` [D, 3*H].
     """
 
     x: OutletId
-    w: OutletId
+    w: OutletId | None
     r: OutletId
     bias: OutletId | None = None
     lengths: OutletId | None = None
@@ -386,7 +387,9 @@ def _check(model: TypedModel, name: str, options: RecurrentOptions, inputs: Recu
         raise FactError(f"{cell.name}: x and r of rank 3 are wanted, found {x} and {r}")
     hidden, batch, directions = r.shape[2], x.shape[0 if options.batch_first else 1], len(options.direction.backward)
     state = (batch, directions, hidden) if options.batch_first else (directions, batch, hidden)
+    steps = (x.shape[0], x.shape[1], hidden * cell.gates)
     wanted: dict[str, tuple[OutletId | None, tuple[Dim, ...]]] = {
+        "product": (inputs.x if inputs.w is None else None, steps),
         "w": (inputs.w, (directions, hidden * cell.gates, x.shape[2])),
         "r": (inputs.r, (directions, hidden * cell.gates, hidden)),
         "bias": (inputs.bias, (directions, hidden * cell.gates * 2)),
@@ -444,9 +447,11 @@ class _OneDirection:
         scale = None
         if self.scales is not None:
             scale, full["scale"] = (self._part(f"{label}_scale", x) for label, x in zip("wr", self.scales, strict=True))
-        gates = _product(model, f"{self.name}.gates", "tbi,gi->tbg", x, self._part("w", inputs.w), scale=scale)
+        gates = x
+        if inputs.w is not None:
+            gates = _product(model, f"{self.name}.gates", "tbi,gi->tbg", x, self._part("w", inputs.w), scale=scale)
         for label, part in zip(("w", "r"), bias or (), strict=False):
-            if label == "w" or not self.cell.late_bias:
+            if (inputs.w is not None) if label == "w" else not self.cell.late_bias:
                 gates = wire_binary(model, f"{self.name}.bias_{label}.sum", Add(), gates, part)
         return self._loop(gates, full, self._initial(model.outlet_fact(x), hidden), mask)
 

@@ -341,6 +341,12 @@ def test_names_that_are_there_twice(text, problem, where):
     assert error.where == where
 
 
+def test_a_name_may_become_that_of_another_tensor():
+    (fragment,) = parse_fragments("fragment f(a: ?) -> (y: ?) { y = g(a); b = h(y); y = b; }")
+    assert fragment.body is not None
+    assert [str(one.targets) for one in fragment.body] == [str(Identifier(name)) for name in "yby"]
+
+
 def test_names_of_two_bodies_do_not_meet():
     parse_fragments("fragment f() -> () { a = 1; } fragment g() -> () { a = 1; } fragment h(a: ?) -> ();")
 

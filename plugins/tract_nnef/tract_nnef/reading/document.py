@@ -73,6 +73,8 @@ class Reader:
             try:
                 targets = list(_names_in(one.targets))
                 value = scope.evaluate(one.value, targets)
+                if isinstance(one.targets, ast.Identifier) and isinstance(one.value, ast.Identifier):
+                    self._make_way(one.targets.name, scope)
                 self._assign(one.targets, value, scope, outputs)
             except TractError as error:
                 where = f"line {one.line}" if not self._open else f"line {one.line} of fragment {self._open[-1]!r}"
@@ -163,6 +165,12 @@ class Reader:
             raise CorruptModel(f"{len(wanted)} results are assigned, found {shown(value)}")
         for target, part in zip(wanted, value, strict=True):
             self._assign(target, part, scope, outputs)
+
+    def _make_way(self, name: str, scope: Scope) -> None:
+        """A name becomes that of another tensor, as archives of the established engine name their outputs."""
+        before = scope.names.pop(name, None)
+        if isinstance(before, OutletId) and self.model.outlet_name(before) == scope.prefix + name:
+            self.model.rename(before.node, self.model.unique_name(f"{scope.prefix}{name}.before"))
 
     def _as_quantized(self, name: str, outlet: OutletId) -> OutletId:
         """A result of the graph in the type that ``graph.quant`` has for its name, where it has another."""

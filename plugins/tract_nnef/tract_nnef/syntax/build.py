@@ -326,10 +326,11 @@ class Build:
         return tuple(statements)
 
     def assignment(self, at: int, targets: Expression, value: Expression) -> Assignment:
-        """No name is assigned to twice."""
+        """No name is assigned to twice, unless it becomes another name of a tensor: so outputs are named elsewhere."""
+        renames = isinstance(targets, Identifier) and isinstance(value, Identifier)
         for name in names_in(targets):
             first = self._assigned.get(name)
-            if first is not None:
+            if first is not None and not renames:
                 problem = f"{shown(name)} is assigned to twice, first in line {self._line_of(first)}"
                 raise self._refused(at, problem, TWICE)
             self._assigned[name] = at
