@@ -20,6 +20,7 @@ _FAMILIES: Final = (
     "downsample",
     "einsum",
     "elementwise",
+    "exp_norm",
     "fft",
     "gather",
     "grid_sample",
@@ -60,9 +61,14 @@ def tract_tables() -> Mapping[str, str]:
 
 @hookimpl
 def tract_rows() -> Mapping[str, Mapping[str, Any] | Sequence[str]]:
-    """How the operators of the core are read and written."""
-    modules = [f"tract_nnef.ops.{family}" for family in _FAMILIES]
-    return {"nnef": modules, "nnef_write": modules}
+    """How the operators of the core are read and written, and those that only NNEF has."""
+    spelled = [f"tract_nnef.ops.{family}" for family in _FAMILIES]
+    operators = ["tract_nnef.nnef_only.exp_norm"]
+    return {
+        **dict.fromkeys(("nnef", "nnef_write"), spelled),
+        **dict.fromkeys(("state", "cost", "axes"), operators),
+        "cases": ["tract_nnef.nnef_only.cases"],
+    }
 
 
 @hookimpl

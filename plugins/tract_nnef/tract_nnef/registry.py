@@ -37,6 +37,9 @@ CORE: Final = "tract_core"
 ONNX: Final = "tract_onnx"
 """The registry of operators that come from ONNX alone."""
 
+EXTRA: Final = "tract_extra"
+"""The registry of what is used by few."""
+
 TRANSFORMERS: Final = "tract_transformers"
 """The registry of the parts of transformers."""
 

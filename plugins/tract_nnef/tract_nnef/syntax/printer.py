@@ -260,12 +260,16 @@ class _Printer:
         condition = "" if one.condition is None else f" if {self.at(one.condition, _SELECT)}"
         return f"[for {loops}{condition} yield {self.at(one.value, _SELECT)}]", _PRIMARY
 
+    def called(self, name: str) -> str:
+        """The name of a function or of an argument, which may be that of a type: ``complex = true``."""
+        return name if name in BUILT_IN else self.name(name)
+
     def argument(self, one: Argument) -> str:
         value = self.at(one.value, _SELECT)
-        return value if one.name is None else f"{self.name(one.name)} = {value}"
+        return value if one.name is None else f"{self.called(one.name)} = {value}"
 
     def invocation(self, one: Invocation) -> Said:
-        name = one.name if one.name in BUILT_IN else self.name(one.name)
+        name = self.called(one.name)
         item = f"<{_primitive(one.item)}>" if one.item else ""
         return f"{name}{item}({', '.join([self.argument(each) for each in one.arguments])})", _PRIMARY
 

@@ -1,0 +1,1 @@
+"""Operators that only NNEF files have, one module per family."""
