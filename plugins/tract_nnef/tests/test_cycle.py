@@ -10,7 +10,7 @@ from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Max
-from tract_core.ops.elementwise import Exp
+from tract_core.ops.elementwise import Exp, GeluExact
 
 NAMES = ("m.nnef.tgz", "m.tar", "m")
 
@@ -58,3 +58,15 @@ def test_errors_say_which_file_and_which_line(tmp_path) -> None:
     assert str(caught.value) == (
         f"{folder}: graph.nnef: line 5: there is no operator 'sigmiod'\n  hint: did you mean 'sigmoid'?"
     )
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_gelu_is_found_again_in_the_form_in_which_it_is_written(kind, tmp_path) -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact(f"B,3,{kind}", model.symbols))
+    model.set_outputs(model.wire_node("y", GeluExact(), [x]))
+    tract.nnef().write_model_to_tar(tract.Model.from_typed(model), tmp_path / "m.tar")
+    text = (tmp_path / "m.tar").read_bytes()
+    assert b"tract_core_erf" in text
+    assert b"tract_py" not in text
+    assert same_model(tract.load(tmp_path / "m.tar").typed, model)

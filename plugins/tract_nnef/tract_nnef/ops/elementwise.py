@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
+from tract_core.data import DatumType
 from tract_core.model.graph import OutletId
 from tract_core.ops import elementwise
 from tract_core.plugins.tables import Rows
@@ -142,3 +144,20 @@ def read_leaky_relu(call: Call) -> OutletId:
 def write_leaky_relu(op: elementwise.LeakyRelu, node: Spelling) -> Invocation | None:
     """By its slope."""
     return node.invoke("leaky_relu", node.input(0), alpha=op.alpha)
+
+
+@ROWS.row(NNEF_WRITE, elementwise.GeluExact)
+def write_gelu_exact(op: elementwise.GeluExact, node: Spelling) -> Invocation | None:
+    """As ``x/2 * (1 + erf(x/sqrt(2)))``, in which it is found again when that is read.
+
+    That form rounds more often, so that types narrower than f32 keep the operator.
+    """
+    kind = node.input_fact(0).datum_type
+    if kind not in (DatumType.F32, DatumType.F64) or not node.allows(CORE):
+        return None
+    x, root = node.input(0), float(kind.numpy.type(math.sqrt(0.5)))
+    inside = node.let("inside", node.invoke("mul", x, root))
+    erf = node.let("erf", node.invoke("tract_core_erf", inside, registry=CORE))
+    gate = node.let("gate", node.invoke("add", erf, 1.0))
+    half = node.let("half", node.invoke("mul", x, 0.5))
+    return node.invoke("mul", half, gate)

@@ -66,8 +66,12 @@ class Spelling:
         """A constant that the operator holds: written where it is read, or a variable that ends in ``what``."""
         return self.writer.constant(f"{self.node.name}.{what}", value)
 
-    def let(self, what: str, value: ast.Expression) -> ast.Identifier:
-        """Assign a value to a new name, which ends in ``what``, in a statement before that of the node."""
+    def let(self, what: str, value: ast.Expression | None) -> ast.Identifier:
+        """Assign a value to a new name, which ends in ``what``, in a statement before that of the node.
+
+        ``value``: what `invoke` gave, once it is known that the document may use its registry.
+        """
+        assert value is not None
         name = self.writer.new_name(f"{self.node.name}_{what}")
         self.writer.assign(ast.Identifier(name), value)
         return ast.Identifier(name)
