@@ -14,17 +14,13 @@ from tract_core.plugins import default_registry
 from tract_core.testing.case import CASES, Case
 
 
-def cycle_of_cases(
-    family: str, *, others: Sequence[str] = (), refused: Sequence[str] = (), without: Sequence[str] = ()
-) -> Callable[..., None]:
+def cycle_of_cases(family: str, *, others: Sequence[str] = (), refused: Sequence[str] = ()) -> Callable[..., None]:
     """A test: every case comes back the same from an archive.
 
     Those whose names begin with one of ``others`` may come back as other operators that compute the same. Those of
-    ``refused`` may be refused; with symbolic sizes or not. Those of ``without`` are left out.
+    ``refused`` may be refused; with symbolic sizes or not.
     """
-    found = default_registry()[CASES].find(family)
-    assert found is not None
-    cases = [case for case in found if not case.name.startswith(tuple(without))]
+    cases = default_registry()[CASES].find(family)
     assert cases
 
     @pytest.mark.parametrize("symbolic", [False, True], ids=["fixed", "symbolic"])

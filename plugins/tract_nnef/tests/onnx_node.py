@@ -20,7 +20,7 @@ def onnx_node(op_type: str, inputs: Sequence[Array], *, opset: int = 18, **attri
     given = [
         onnx.helper.make_tensor_value_info(*one) for one in zip(names, kinds, (x.shape for x in inputs), strict=True)
     ]
-    result = onnx.helper.make_tensor_value_info("y", kinds[0], None)
+    result = onnx.ValueInfoProto(name="y")
     graph = onnx.helper.make_graph([node], "one", given, [result])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=9)
     options = onnxruntime.SessionOptions()

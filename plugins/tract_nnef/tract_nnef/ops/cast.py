@@ -35,12 +35,25 @@ def read_cast(call: Call) -> OutletId:
         raise CorruptModel(f"tract_core_cast: 'to' is {kind}, and graph.quant says {quantized}")
     to = quantized or kind
     assert to is not None  # one of them said it
-    value = call.value("input")
-    if isinstance(value, OutletId) or isinstance(to, QuantizedType):
-        return call.op(Cast(to), call.tensor("input"))
-    natural = call.tensor("input")
-    cuts = call.dtype(natural).is_float() and to.is_integer()
-    return call.op(Cast(to), natural) if cuts else call.tensor("input", to)
+    x = call.tensor("input")
+    if isinstance(to, QuantizedType):
+        return _stored(call, x, to)
+    if isinstance(call.value("input"), OutletId):
+        return call.op(Cast(to), call.real(x) if to.is_float() else _plain(call, x, to))
+    cuts = call.dtype(x).is_float() and to.is_integer()
+    return call.op(Cast(to), x) if cuts else call.tensor("input", to)
+
+
+def _stored(call: Call, x: OutletId, to: QuantizedType) -> OutletId:
+    """What becomes of that type when it is assigned: real numbers, or the integers that are stored."""
+    kind = call.dtype(x)
+    return call.op(Cast(to.storage), x) if kind.is_integer() and kind != to.storage else x
+
+
+def _plain(call: Call, x: OutletId, to: DatumType) -> OutletId:
+    """The integers that a quantised tensor stores; any other tensor as it is."""
+    kind = call.dtype(x)
+    return call.op(Cast(kind.storage), x) if kind.is_quantized() and to != kind.storage else x
 
 
 ITEMS: Final[Mapping[str, DatumType]] = {
@@ -79,5 +92,7 @@ def read_copy_n(call: Call) -> list[OutletId]:
 
 @ROWS.row(NNEF_WRITE, Cast)
 def write_cast(op: Cast, node: Spelling) -> Invocation | None:
-    """By the name of the type; its parameters stand in ``graph.quant``."""
+    """By the name of the type, with parameters in ``graph.quant``; integers are those that are stored in a file."""
+    if isinstance(op.to, QuantizedType) and node.input_fact(0).datum_type.is_integer():
+        return None
     return node.invoke("tract_core_cast", node.input(0), to=type_name(op.to), registry=CORE)

@@ -6,8 +6,10 @@ axes. An empty padding stands for an output as large as the strides allow, no gr
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
+from tract_core.data import DatumType
 from tract_core.dims import Dim, is_symbolic, same_dim
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
@@ -16,12 +18,17 @@ from tract_core.ops.pool_spec import DataFormat
 from tract_core.ops.wiring import wire_reshape
 from tract_core.plugins.tables import Rows
 from tract_nnef.ops.pool_spec import BORDERS, WINDOW, bordered, exact, from_nchw, pairs_of, read_steps, to_nchw
+from tract_nnef.ops.quantized import both_quantized, declared, output_type, parameter, parameters_of, product_type
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import NNEF_WRITE, PY, STANDARD, reads
+from tract_nnef.registry import CORE, NNEF_WRITE, PY, STANDARD, reads
 from tract_nnef.syntax import ast
+from tract_nnef.writing.expressions import type_name
 from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
+
+_PARAMETERS: Final = ("b0", "b_scale", "a0", "a_scale", "c0", "c_scale")
+"""Zero points and scales of the data, of the filter and of the output, in the order in which the operator has them."""
 
 
 @reads(
@@ -36,10 +43,15 @@ def read_conv(call: Call) -> OutletId:
     kernel = call.tensor("filter", call.dtype(x))
     sizes = spatial_sizes(call, x, kernel)
     group = read_groups(call, x)
-    bias = read_bias(call, x, kernel, call.shape(kernel)[0])
+    bias = read_bias(call, sum_type(call.dtype(x).storage, call.dtype(kernel).storage), call.shape(kernel)[0])
     pool = read_steps(call, len(sizes)).pool(sizes)
     x, pool = bordered(call, Conv(pool), pool, x, call.choice("border", *BORDERS))
-    return call.op(Conv(pool, KernelFormat.OIHW, group), x, kernel, bias)
+    op = Conv(pool, KernelFormat.OIHW, group)
+    if not both_quantized(call, x, kernel):
+        return call.op(op, x, kernel, bias)
+    to = product_type(call, x, kernel)
+    parameters = parameters_of(call, call.dtype(x), call.dtype(kernel), to)
+    return call.op(replace(op, q_output=to), x, kernel, bias, *parameters)
 
 
 def spatial_sizes(call: Call, x: OutletId, kernel: OutletId) -> tuple[int, ...]:
@@ -63,12 +75,12 @@ def read_groups(call: Call, x: OutletId) -> int:
     return int(channels)
 
 
-def read_bias(call: Call, x: OutletId, kernel: OutletId, channels: Dim) -> OutletId:
+def read_bias(call: Call, kind: DatumType, channels: Dim) -> OutletId:
     """A number for all output channels, or one for each; the standard has these in the second axis.
 
     Raises CorruptModel for any other shape.
     """
-    bias = call.tensor("bias", sum_type(call.dtype(x).storage, call.dtype(kernel).storage))
+    bias = call.tensor("bias", kind)
     shape = call.shape(bias)
     if not shape or (len(shape) == 1 and same_dim(shape[0], channels)):
         return bias
@@ -86,16 +98,39 @@ def _reshaped(call: Call, x: OutletId, shape: tuple[Dim, ...]) -> OutletId:
     return wire_reshape(call.model, call.model.unique_name(f"{call.node}.bias"), x, shape)
 
 
+@reads(
+    ROWS,
+    CORE,
+    "tract_core_qconv(input: tensor<scalar>, filter: tensor<scalar>, bias: tensor<scalar> = 0,"
+    " group: integer = 0, dilation: integer[] = [], stride: integer[] = [],"
+    f" padding: (integer, integer)[] = [], border: string = 'constant', {declared(_PARAMETERS)},"
+    " output_dt: string = '', groups: integer = 0) -> (output: tensor<scalar>)",
+)
+def read_qconv(call: Call) -> OutletId:
+    """A convolution of quantised tensors; the number of groups has two names."""
+    call.choice("border", "constant", "ignore")
+    x, kernel = call.tensor("input"), call.tensor("filter")
+    sizes = spatial_sizes(call, x, kernel)
+    group = call.integer("groups") or call.integer("group") or read_groups(call, x)
+    bias = read_bias(call, DatumType.I32, call.shape(kernel)[0])
+    parameters = [parameter(call, name, {"b0": x, "a0": kernel}.get(name)) for name in _PARAMETERS]
+    op = Conv(read_steps(call, len(sizes)).pool(sizes), KernelFormat.OIHW, group, output_type(call, "output_dt"))
+    return call.op(op, x, kernel, bias, *parameters)
+
+
 @ROWS.row(NNEF_WRITE, Conv)
 def write_conv(op: Conv, node: Spelling) -> ast.Invocation | None:
     """In the layout of files, whatever that of the operator."""
-    if op.q_output is not None:
-        return None
     plans = op.pool.plan(op, node.input_fact(0).shape)
     padding = pairs_of(op.pool.padding, plans)
     if padding is None:
         return None
-    return write_convolution("conv", op, node, exactly=exact(op.pool.padding), padding=padding)
+    exactly = exact(op.pool.padding)
+    if op.q_output is None:
+        return write_convolution("conv", op, node, exactly=exactly, padding=padding)
+    parameters = dict(zip(_PARAMETERS, node.inputs[3:], strict=True))
+    more = {"padding": padding, **parameters, "output_dt": type_name(op.q_output), "registry": CORE}
+    return write_convolution("tract_core_qconv", op, node, exactly=exactly, **more)
 
 
 def write_convolution(

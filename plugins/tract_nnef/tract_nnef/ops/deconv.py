@@ -45,7 +45,7 @@ def read_deconv(call: Call) -> OutletId:
     sizes = spatial_sizes(call, x, kernel)
     group = read_groups(call, x)
     kernel = _outputs_first(call, kernel, call.shape(x)[1], group)
-    bias = read_bias(call, x, kernel, call.shape(kernel)[0])
+    bias = read_bias(call, sum_type(call.dtype(x).storage, call.dtype(kernel).storage), call.shape(kernel)[0])
     call.choice("border", "constant", "ignore")
     pool = read_steps(call, len(sizes)).pool(sizes)
     return call.op(_to_shape(call, pool, call.shape(x), group), x, kernel, bias)

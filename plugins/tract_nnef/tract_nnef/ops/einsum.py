@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from tract_core.data import DatumType
 from tract_core.errors import CorruptModel
-from tract_core.model.axes import AxesMapping
+from tract_core.model.axes import AxesMapping, letters
 from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
-from tract_core.ops.einsum import EinSum, accumulator, matmul_axes
+from tract_core.ops.einsum import QUANTIZED_INPUTS, EinSum, accumulator, matmul_axes
 from tract_core.plugins.tables import Rows
+from tract_nnef.ops.quantized import both_quantized, declared, output_type, parameter, parameters_of, product_type
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, fragments, reads
 from tract_nnef.syntax.ast import Invocation
@@ -16,6 +20,9 @@ from tract_nnef.writing.expressions import type_name
 from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
+
+_PARAMETERS: Final = QUANTIZED_INPUTS[2:]
+"""What of a quantised sum of products stands in arguments of its own: a bias, zero points and scales."""
 
 
 @reads(
@@ -41,7 +48,10 @@ def read_matmul(call: Call) -> OutletId:
             raise CorruptModel(
                 f"matmul: the inner sizes of {call.fact(a)} and {call.fact(b)} are {inner[0]} and {inner[1]}"
             )
-    return call.op(EinSum(_matmul_axes(rank, *flags), _accumulator(call.dtype(a).storage)), a, b)
+    axes = _matmul_axes(rank, *flags)
+    if both_quantized(call, a, b):
+        return _quantized_product(call, axes, a, b)
+    return call.op(EinSum(axes, _accumulator(call.dtype(a).storage)), a, b)
 
 
 def _matmul_axes(rank: int, transpose_a: bool, transpose_b: bool) -> AxesMapping:
@@ -56,6 +66,13 @@ def _matmul_axes(rank: int, transpose_a: bool, transpose_b: bool) -> AxesMapping
 def _accumulator(kind: DatumType) -> DatumType:
     """Integers that are not quantised wrap around in their own type, as in the tract engines."""
     return kind if kind.is_integer() else accumulator(kind)
+
+
+def _quantized_product(call: Call, axes: AxesMapping, a: OutletId, b: OutletId) -> OutletId:
+    to = product_type(call, a, b)
+    mapping = AxesMapping((*axes.inputs, *[""] * len(_PARAMETERS)), axes.outputs)
+    parameters = parameters_of(call, call.dtype(a), call.dtype(b), to)
+    return call.op(EinSum(mapping, DatumType.I32, to), a, b, call.constant(0, DatumType.I32), *parameters)
 
 
 fragments(
@@ -82,17 +99,92 @@ def read_einsum(call: Call) -> OutletId:
     return call.op(op, *call.tensors("inputs"))
 
 
+@reads(
+    ROWS,
+    CORE,
+    "tract_core_einsum_q(inputs: tensor<scalar>[], expr: string, acc: string, output: string = '',"
+    f" {declared(_PARAMETERS)}) -> (y: tensor<scalar>)",
+)
+def read_einsum_q(call: Call) -> OutletId:
+    """The same of two quantised tensors; the expression has the axes of the bias and of all parameters too."""
+    inputs = call.tensors("inputs")
+    if len(inputs) != 2:
+        raise CorruptModel(f"tract_core_einsum_q: {len(inputs)} inputs, wanted 2")
+    op = EinSum(AxesMapping.parse(call.text("expr")), call.element_type("acc"), output_type(call, "output"))
+    return call.op(op, *inputs, *_parameters(call, *inputs))
+
+
+def _parameters(call: Call, a: OutletId, b: OutletId) -> list[OutletId]:
+    return [parameter(call, name, {"a0": a, "b0": b}.get(name)) for name in _PARAMETERS]
+
+
+@reads(ROWS, CORE, "tract_core_matmul(A: tensor<scalar>, B: tensor<scalar>, axes: integer[]) -> (y: tensor<scalar>)")
+def read_old_matmul(call: Call) -> OutletId:
+    """A product along axes that are given by number: of rows and sums in A, of sums and columns in B, of both in C."""
+    a, b = call.tensor("A"), call.tensor("B")
+    return call.op(EinSum(_old_axes(call, a, b), _accumulator(call.dtype(a).storage)), a, b)
+
+
+@reads(
+    ROWS,
+    CORE,
+    "tract_core_qmatmul(A: tensor<scalar>, B: tensor<scalar>, bias: tensor<scalar> = 0, axes: integer[] = [],"
+    f" {declared(_PARAMETERS[1:])}, output_type: string = '') -> (y: tensor<scalar>)",
+)
+def read_old_qmatmul(call: Call) -> OutletId:
+    """The same of quantised matrices; a bias of several numbers has one for each column."""
+    a, b = call.tensor("A"), call.tensor("B")
+    axes = _old_axes(call, a, b)
+    rest = _parameters(call, a, b)
+    columns = axes.outputs[0][call.integers("axes")[5]]
+    terms = [columns if call.rank(one) == 1 else "" for one in rest[:1]] + [""] * 6
+    scalars = [rest[0] if terms[0] else call.without_axes(rest[0]), *map(call.without_axes, rest[1:])]
+    op = EinSum(AxesMapping((*axes.inputs, *terms), axes.outputs), DatumType.I32, output_type(call, "output_type"))
+    return call.op(op, a, b, *scalars)
+
+
+def _old_axes(call: Call, a: OutletId, b: OutletId) -> AxesMapping:
+    """The axes of a product that numbers name. All others are shared, in their order. Raises CorruptModel."""
+    numbers = call.integers("axes")
+    ranks = call.rank(a), call.rank(b)
+    rank = max(ranks)
+    if len(numbers) != 6 or len(set(ranks)) > 1 or rank < 2:
+        raise CorruptModel(
+            f"{call.name}: axes {list(numbers)} of {call.fact(a)} and {call.fact(b)}, wanted 6 of one rank"
+        )
+    pairs = [numbers[:2], numbers[2:4], numbers[4:]]
+    for pair in pairs:
+        if len({call.check_axis(axis, rank) for axis in pair}) < 2:
+            raise CorruptModel(f"{call.name}: axes {list(numbers)} name one axis of a tensor twice")
+    names = iter(letters())
+    m, k, n = (next(names) for _ in range(3))
+    shared = [next(names) for _ in range(rank - 2)]
+    terms = ("".join(_placed(shared, pair, own)) for pair, own in zip(pairs, (m + k, k + n, m + n), strict=True))
+    first, second, output = terms
+    return AxesMapping((first, second), (output,))
+
+
+def _placed(shared: Sequence[str], places: Sequence[int], names: str) -> list[str]:
+    """The names of a tensor's axes, of which two have their places, and the others follow in order."""
+    own, rest = dict(zip(places, names, strict=True)), iter(shared)
+    return [own[axis] if axis in own else next(rest) for axis in range(len(shared) + 2)]
+
+
 @ROWS.row(NNEF_WRITE, EinSum)
 def write_einsum(op: EinSum, node: Spelling) -> Invocation | None:
     """As a product of matrices where reading that gives the same operator, else by its expression."""
+    acc, expression = type_name(op.acc), str(op.axes)
     if op.q_output is not None:
-        return None
-    flags = _as_matmul(op.axes)
-    kind = node.input_fact(0).datum_type
+        a, b, *rest = node.inputs
+        parameters = dict(zip(_PARAMETERS, rest, strict=True))
+        to = type_name(op.q_output)
+        return node.invoke(
+            "tract_core_einsum_q", [a, b], expr=expression, acc=acc, output=to, **parameters, registry=CORE
+        )
+    flags, kind = _as_matmul(op.axes), node.input_fact(0).datum_type
     if flags is not None and op.acc is _accumulator(kind.storage) and not kind.is_quantized():
         return node.invoke("matmul", *node.inputs, transposeA=flags[0], transposeB=flags[1])
-    acc = type_name(op.acc)
-    return node.invoke("tract_core_einsum", list(node.inputs), expr=str(op.axes), acc=acc, output="", registry=CORE)
+    return node.invoke("tract_core_einsum", list(node.inputs), expr=expression, acc=acc, output="", registry=CORE)
 
 
 def _as_matmul(axes: AxesMapping) -> tuple[bool, bool] | None:
