@@ -128,7 +128,9 @@ def _sliced(
 def _narrowed(producer: TypedNode, part: Slice) -> TypedOp:
     """The operator for fewer output channels, where it says how many there are."""
     op = producer.op
-    if not isinstance(op, Convolution) or part.axis != op.pool.data_format.c_axis(producer.outputs[0].fact.rank):
+    if not isinstance(op, Convolution) or op.pool.output_channels is None:
+        return op
+    if part.axis != op.pool.data_format.c_axis(producer.outputs[0].fact.rank):
         return op
     pool = replace(op.pool, output_channels=part.end - part.start)
     return _with_pool(op, pool)

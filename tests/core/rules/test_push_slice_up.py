@@ -77,13 +77,16 @@ def test_axes_that_are_mixed_hold_it_back(axis: int, wanted: list[str]) -> None:
     assert operators(checked_declutter(model)) == wanted
 
 
+@pytest.mark.parametrize("said", [4, None])
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_convolutions_compute_fewer_channels(axis: int) -> None:
+def test_convolutions_compute_fewer_channels(axis: int, said: int | None) -> None:
     model, (x,) = sources("3,2,9,f32")
-    spec = PoolSpec(DataFormat.NCHW, (3,), input_channels=2, output_channels=4)
+    spec = PoolSpec(DataFormat.NCHW, (3,), input_channels=2, output_channels=said)
     kernel, bias = model.add_const("w", _weights(4, 2, 3)), model.add_const("b", _weights(4))
     y = wire_one(model, "conv", Conv(spec), x, kernel, bias)
     model.set_outputs([wire_one(model, "out", Slice(axis, 1, 3), y)])
     simple = checked_declutter(model, tolerance=Tolerance(1e-5, 1e-4))
     wanted = {0: ["Slice", "Conv"], 1: ["Conv"], 2: ["Conv", "Slice"]}
     assert operators(simple) == wanted[axis]
+    (op,) = (node.op for node in simple.live_nodes() if isinstance(node.op, Conv))
+    assert op.pool.output_channels == (said and (2 if axis == 1 else said))
