@@ -73,6 +73,15 @@ class SymbolScope:
         self._unnamed.add(name)
         return found
 
+    def unname(self, name: str) -> None:
+        """Let ``name``, which `new_symbol` made in another scope, stand for a size that nobody named here too.
+
+        Raises DimError where the scope has no such symbol.
+        """
+        if name not in self._names:
+            raise DimError(f"there is no symbol {name!r:.80}", hint="add(name) makes one")
+        self._unnamed.add(name)
+
     def is_unnamed(self, dim: Dim) -> bool:
         """Whether ``dim`` is an expression of symbols that all stand for sizes that nobody named."""
         names = symbols_of(dim)

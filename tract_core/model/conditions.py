@@ -266,6 +266,11 @@ class Conditions:
         if name not in symbols_of(dim):
             self._values[name] = dim
 
+    @property
+    def definitions(self) -> Mapping[str, Dim]:
+        """What is known of symbols, by name: the size that stands for each."""
+        return dict(self._values)
+
     def settle(self, dim: Dim, but: frozenset[str] = frozenset()) -> Dim:
         """``dim``, with what is known of its symbols put in their place, but for those named by ``but``."""
         names = symbols_of(dim) - but if self._values else ()

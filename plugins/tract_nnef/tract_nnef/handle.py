@@ -13,7 +13,7 @@ from tract_core.api.model import Model
 from tract_core.errors import InputError, TractError
 from tract_core.plugins import Registry
 from tract_nnef.options import Writing
-from tract_nnef.registry import CORE
+from tract_nnef.registry import CORE, PY
 from tract_nnef.writing.saver import NnefWriter
 
 
@@ -45,7 +45,7 @@ class Nnef:
 
     def without_tract_core(self) -> Self:
         """Write nothing but operators of the standard, and of registries that are added."""
-        return self._with(self._how.registries - {CORE})
+        return self._with(self._how.registries - {CORE, PY})
 
     def with_tract_core(self) -> Self:
         """Allow what the tract engines have beyond the standard, as is done unasked."""

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from tract_core.frozen import frozen
-from tract_nnef.registry import CORE
+from tract_nnef.registry import CORE, PY
 
-USUAL: Final = frozenset({CORE})
+USUAL: Final = frozenset({CORE, PY})
 """The registries whose operators archives may use unless somebody says otherwise."""
 
 REGISTRIES: Final[Mapping[str, str]] = {
@@ -40,7 +40,10 @@ class Writing:
 
 
 def chosen(flags: Mapping[str, bool], usual: Collection[str] = USUAL) -> frozenset[str]:
-    """The registries that flags allow: ``tract_onnx`` adds that one, ``opl`` all, ``no_tract_core`` takes its away."""
+    """The registries that flags allow: ``tract_onnx`` adds that one, ``opl`` all.
+
+    ``no_tract_core`` takes the usual ones away.
+    """
     added = REGISTRIES.keys() if flags.get("opl") else [name for name in REGISTRIES if flags.get(name)]
-    left_out = [CORE] if flags.get("no_tract_core") else []
+    left_out: Collection[str] = USUAL if flags.get("no_tract_core") else ()
     return frozenset({*usual, *added}).difference(left_out)

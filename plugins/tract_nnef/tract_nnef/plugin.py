@@ -65,7 +65,8 @@ def tract_rows() -> Mapping[str, Mapping[str, Any] | Sequence[str]]:
     spelled = [f"tract_nnef.ops.{family}" for family in _FAMILIES]
     operators = ["tract_nnef.nnef_only.exp_norm"]
     return {
-        **dict.fromkeys(("nnef", "nnef_write"), spelled),
+        "nnef": [*spelled, "tract_nnef.schema.operators"],
+        "nnef_write": spelled,
         **dict.fromkeys(("state", "cost", "axes"), operators),
         "cases": ["tract_nnef.nnef_only.cases"],
     }

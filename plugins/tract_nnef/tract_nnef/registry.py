@@ -19,13 +19,15 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows, TableKey, function_row
 
 if TYPE_CHECKING:
+    from tract_core.plugins import Registry
     from tract_nnef.reading.call import Call
-    from tract_nnef.syntax.ast import Invocation
+    from tract_nnef.syntax.ast import Fragment, Invocation
     from tract_nnef.writing.spelling import Spelling
 
 STANDARD: Final = "tract_nnef"
@@ -46,8 +48,11 @@ TRANSFORMERS: Final = "tract_transformers"
 PY: Final = "tract_py"
 """The registry of what only this project can say: see `tract_nnef.schema`."""
 
-ReadFn = Callable[["Call"], "OutletId | Sequence[OutletId]"]
-"""``call -> outlet``, or one outlet per result."""
+ANY: Final = "*"
+"""In the place of an operator's name: the row of a registry that finds the others."""
+
+ReadFn = Callable[["Call"], "OutletId | Sequence[OutletId] | Dim"]
+"""``call -> outlet``, or one outlet per result, or a size."""
 
 WriteFn = Callable[[Any, "Spelling"], "Invocation | None"]
 """``(op, node) -> invocation``, whose results are those of the node; ``None`` where it cannot be said so."""
@@ -65,17 +70,36 @@ class Operator:
     ``wire``: ``None`` for an operator that its declaration says in terms of others, as a fragment with a body.
     """
 
-    declaration: str
+    declaration: str | Fragment
     wire: ReadFn | None = None
+
+
+@frozen
+class Family:
+    """The operators of a registry that have no rows of their own: how one is found by its name, and how it is spelled.
+
+    Its key is ``registry/*``. ``find`` answers ``None`` for a name that it does not know. ``spell`` is asked for nodes
+    that nobody else can spell.
+    """
+
+    find: Callable[[Registry, str], Operator | None]
+    spell: WriteFn
 
 
 def _row(key: str, value: object) -> str | None:
     if key.count("/") != 1 or not all(key.split("/")):
         return "has a key that is not 'registry/operator': use tract_nnef.registry.reads"
-    return None if isinstance(value, Operator) else f"is a {type(value).__name__}, wanted an Operator"
+    wanted = Family if key.endswith(f"/{ANY}") else Operator
+    return None if isinstance(value, wanted) else f"is a {type(value).__name__}, wanted {_a(wanted)}"
 
 
-NNEF: TableKey[str, Operator] = TableKey("nnef", "how an operator of an NNEF file is wired, by registry and name", _row)
+def _a(kind: type) -> str:
+    return f"an {kind.__name__}" if kind is Operator else f"a {kind.__name__}"
+
+
+NNEF: TableKey[str, Operator | Family] = TableKey(
+    "nnef", "how an operator of an NNEF file is wired, by registry and name", _row
+)
 
 NNEF_WRITE: TableKey[type, WriteFn] = TableKey("nnef_write", "how an operator is spelled in an NNEF file", function_row)
 

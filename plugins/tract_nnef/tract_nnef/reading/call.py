@@ -272,7 +272,7 @@ class Call:
 
     def quantized(self, target: int = 0) -> QuantizedType | None:
         """What ``graph.quant`` says of a result."""
-        return self.reader.quantized.get(self.targets[target]) if target < len(self.targets) else None
+        return self.reader.quantized(self.targets[target]) if target < len(self.targets) else None
 
     # --- nodes ---
 

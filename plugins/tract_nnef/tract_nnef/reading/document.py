@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from tract_core.data import QuantizedType
 from tract_core.dims import TDim, symbol
 from tract_core.errors import CorruptModel, LimitExceeded, TractError
 from tract_core.limits import count_node, limits_now
+from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
 from tract_core.model.source import TypedSource
@@ -16,6 +17,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_nnef.reading.call import Call
 from tract_nnef.reading.expressions import Scope
+from tract_nnef.reading.extensions import Lines, conclude, declare, split
 from tract_nnef.reading.operators import Declared, Operators, matched
 from tract_nnef.reading.quantized import wire_quantized
 from tract_nnef.reading.values import Value, shown
@@ -34,6 +36,7 @@ class Reader:
     """The model that is made of a document, while it is made.
 
     ``quantized``: what ``graph.quant`` says of tensors, by their names. ``tensors``: the values of variables.
+    ``within``: the bodies that it is in, by the names of their fragments.
     """
 
     def __init__(
@@ -42,27 +45,96 @@ class Reader:
         operators: Operators,
         tensors: Tensors,
         quantized: Mapping[str, QuantizedType] | None = None,
+        within: Sequence[str] = (),
     ) -> None:
         self.model = model
         self.operators = operators
         self.tensors = tensors
-        self.quantized = dict(quantized or {})
+        self._quantized = dict(quantized or {})
+        self._within = within
         self._taken: set[OutletId] = set()
         """Tensors that have the name that the file gives them."""
         self._open: list[str] = []
         """The fragments whose bodies are being read."""
 
+    def quantized(self, name: str) -> QuantizedType | None:
+        """What ``graph.quant`` says of a tensor; one of a body has the name of the fragment in front."""
+        return self._quantized.get(".".join([*self._within[-1:], name]))
+
     def symbol(self, name: str) -> TDim | None:
         """The symbol of a name, if there is one."""
         return symbol(name) if name in self.model.symbols else None
 
-    def read(self, graph: ast.Graph) -> None:
-        """Add what a graph says to the model. Raises TractError, naming the line."""
+    def tensor(self, label: str) -> Array:
+        """The tensor of a label. Raises ModelError."""
+        return self.tensors.tensor(label)
+
+    def read(self, graph: ast.Graph, extensions: Lines = ()) -> None:
+        """Add what a graph and its extension lines say to the model. Raises TractError, naming the line."""
+        declare(self.model, extensions)
         names: dict[str, Value] = {}
-        scope = Scope(self, names)
-        self.statements(graph.body, scope, outputs=frozenset(graph.outputs))
+        self.statements(graph.body, Scope(self, names), outputs=frozenset(graph.outputs))
         self.model.inputs = self._inputs(graph, names)
-        self.model.set_outputs(self._outlet(name, names) for name in graph.outputs)
+        self._conclude(graph.outputs, names, extensions)
+
+    def _conclude(self, outputs: Sequence[str], names: Mapping[str, Value], extensions: Lines) -> None:
+        """Set the outputs, and add what is said of a complete model."""
+        self.model.set_outputs(self._outlet(name, names) for name in outputs)
+        tensors = {name: value for name, value in names.items() if isinstance(value, OutletId)}
+        tensors.update(zip(outputs, self.model.outputs, strict=True))
+        conclude(self.model, extensions, tensors)
+
+    # --- bodies ---
+
+    def fragment(self, name: str, facts: Sequence[TypedFact]) -> TypedModel:
+        """The body that `Writer.fragment` wrote: a fragment as a model, with an input for each of its parameters.
+
+        ``facts``: of the inputs, in order. Raises ModelError.
+        """
+        fragment = self._fragment(name)
+        if len(fragment.parameters) != len(facts):
+            raise CorruptModel(f"the fragment {name!r} has {len(fragment.parameters)} parameters, {len(facts)} are fed")
+        inner = self._inner(name)
+        names: dict[str, Value] = {}
+        for parameter, fact in zip(fragment.parameters, facts, strict=True):
+            outlet = names[parameter.name] = inner.model.add_source(parameter.name, fact)
+            inner._taken.add(outlet)
+        return inner._body(fragment, names, ())
+
+    def body(self, name: str, lines: Sequence[str], properties: Iterable[tuple[str, str]]) -> TypedModel:
+        """The body that `Writer.body` wrote. Raises ModelError."""
+        fragment = self._fragment(name)
+        if fragment.parameters:
+            raise CorruptModel(f"the fragment {name!r} has parameters, of which nobody says what they are")
+        inner, extensions = self._inner(name), split(lines)
+        declare(inner.model, extensions)
+        body = inner._body(fragment, {}, extensions)
+        body.properties.update((key, self.tensor(label)) for key, label in properties)
+        return body
+
+    def _body(self, fragment: ast.Fragment, names: dict[str, Value], extensions: Lines) -> TypedModel:
+        outputs = [result.name for result in fragment.results]
+        self.statements(fragment.body or (), Scope(self, names))  # outside, outputs have places and no names
+        self._conclude(outputs, names, extensions)
+        return self.model
+
+    def _fragment(self, name: str) -> ast.Fragment:
+        found = self.operators.fragment(name)
+        if found is None or found.body is None:
+            raise CorruptModel(f"there is no fragment {name!r:.80} with a body")
+        if name in self._within:
+            raise CorruptModel(f"the body {name!r} is inside itself, through {' and '.join(self._within)}")
+        if len(self._within) >= limits_now().max_depth:
+            raise LimitExceeded(
+                f"bodies are inside one another more than {limits_now().max_depth} deep",
+                hint="a model that needs so many can be loaded with LoadLimits(max_depth=...)",
+            )
+        return found
+
+    def _inner(self, name: str) -> Reader:
+        model = TypedModel(registry=self.model.registry)
+        model.limits = self.model.limits
+        return Reader(model, self.operators, self.tensors, self._quantized, (*self._within, name))
 
     def statements(
         self, body: Sequence[ast.Assignment], scope: Scope, *, outputs: frozenset[str] = frozenset()
@@ -77,7 +149,8 @@ class Reader:
                     self._make_way(one.targets.name, scope)
                 self._assign(one.targets, value, scope, outputs)
             except TractError as error:
-                where = f"line {one.line}" if not self._open else f"line {one.line} of fragment {self._open[-1]!r}"
+                inside = [*self._within, *self._open]
+                where = f"line {one.line} of fragment {inside[-1]!r}" if inside else f"line {one.line}"
                 raise error.at(where) from error.__cause__
 
     def call(self, scope: Scope, one: ast.Invocation, targets: Sequence[str]) -> Value:
@@ -107,7 +180,7 @@ class Reader:
         of = self._item(scope, declared, item)
         call = Call(self, declared.fragment.name, node, targets=names, arguments=arguments, item=of)
         found = declared.wire(call)
-        if isinstance(found, OutletId):
+        if isinstance(found, OutletId | int | TDim):
             return found
         results = declared.fragment.results
         if len(results) == 1 and isinstance(results[0].type, ast.ArrayOf):
@@ -174,7 +247,7 @@ class Reader:
 
     def _as_quantized(self, name: str, outlet: OutletId) -> OutletId:
         """A result of the graph in the type that ``graph.quant`` has for its name, where it has another."""
-        kind = None if self._open else self.quantized.get(name)
+        kind = None if self._open else self.quantized(name)
         if kind is None or self.model.outlet_fact(outlet).datum_type == kind:
             return outlet
         return wire_quantized(self.model, name, outlet, kind)

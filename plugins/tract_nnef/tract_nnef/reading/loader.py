@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from tract_nnef.archive.tensors import read_tensor
 from tract_nnef.reading import values
 from tract_nnef.reading.document import Reader
 from tract_nnef.reading.expressions import Scope
+from tract_nnef.reading.extensions import split, use_registries
 from tract_nnef.reading.operators import Operators
 from tract_nnef.reading.quantized import quantized_types
 from tract_nnef.syntax import ast
@@ -59,8 +60,9 @@ class Nnef:
         try:
             document = parse_document(decode(archive.content(GRAPH).tobytes()))
             reader = Reader(model, Operators(model.registry, document.fragments), Dats(archive), _quantized(archive))
-            _extend(reader, document)
-            reader.read(document.graph)
+            lines = split(document.extensions)
+            use_registries(reader.operators, lines)
+            reader.read(document.graph, lines)
             _add_properties(reader, document)
         except TractError as error:
             raise error.at(GRAPH) from error.__cause__
@@ -94,22 +96,6 @@ def _quantized(archive: Archive) -> Mapping[str, QuantizedType]:
         return quantized_types(decode(archive.content(QUANTIZATION).tobytes()))
     except TractError as error:
         raise error.at(QUANTIZATION) from None
-
-
-_EXTENSIONS: Final[Mapping[str, Callable[[Reader, str], object]]] = {
-    "tract_registry": lambda reader, text: reader.operators.use(text),
-    "tract_symbol": lambda reader, text: reader.model.symbols.add(text),
-    "tract_assert": lambda reader, text: reader.model.symbols.add_assertion(text),
-}
-
-
-def _extend(reader: Reader, document: ast.Document) -> None:
-    """Do what extension lines say; those that are not known mean something to others."""
-    lines = [[*line.split(None, 1), ""][:2] for line in document.extensions]
-    for wanted in ("tract_registry", "tract_symbol", "tract_assert"):  # assertions speak of symbols
-        for name, text in lines:
-            if name == wanted:
-                _EXTENSIONS[name](reader, text.strip())
 
 
 def _add_properties(reader: Reader, document: ast.Document) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
+from tract_core.dims import Dim
 from tract_core.errors import CorruptModel, MissingOperator, Unsupported, meant
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins import Registry
 from tract_core.plugins.tables import Table
 from tract_nnef.reading.values import Value
-from tract_nnef.registry import NNEF, STANDARD, Operator, ReadFn, row_key
+from tract_nnef.registry import ANY, NNEF, STANDARD, Family, Operator, ReadFn, row_key
 from tract_nnef.syntax import ast
 from tract_nnef.syntax.parser import parse_fragments
 
@@ -27,7 +28,7 @@ class Declared:
     fragment: ast.Fragment
     function: ReadFn | None = None
 
-    def wire(self, call: object) -> OutletId | Sequence[OutletId]:
+    def wire(self, call: object) -> OutletId | Sequence[OutletId] | Dim:
         """Add its nodes."""
         if self.function is None:
             raise Unsupported(f"the operator {self.fragment.name!r} is declared, and nothing says what it computes")
@@ -38,7 +39,8 @@ class Operators:
     """Looks operators up by name."""
 
     def __init__(self, registry: Registry, fragments: Iterable[ast.Fragment] = ()) -> None:
-        self._table: Table[str, Operator] = registry[NNEF]
+        self._registry = registry
+        self._table: Table[str, Operator | Family] = registry[NNEF]
         self._own = {fragment.name: fragment for fragment in fragments}
         self._registries = [STANDARD]
 
@@ -63,10 +65,17 @@ class Operators:
         if own is not None and own.body is not None:
             return Declared(own)
         for registry in reversed(self._registries):
-            row = self._table.find(row_key(registry, name))
+            row = self._row(registry, name)
             if row is not None:
                 return Declared(declaration(row.declaration), row.wire)
         raise MissingOperator(f"there is no operator {name!r}", hint=self._advice(name))
+
+    def _row(self, registry: str, name: str) -> Operator | None:
+        row = self._table.find(row_key(registry, name))
+        if row is None:
+            family = self._table.find(row_key(registry, ANY))
+            return family.find(self._registry, name) if isinstance(family, Family) else None
+        return row if isinstance(row, Operator) else None  # nobody calls an operator *
 
     def _advice(self, name: str) -> str:
         homes = sorted(key.split("/")[0] for key in self._table.names() if key.endswith(f"/{name}"))
@@ -76,14 +85,18 @@ class Operators:
         return f"did you mean {near[0]!r}?" if near else "a plugin can add it: see docs/plugins.md"
 
 
-def registries(table: Table[str, Operator]) -> frozenset[str]:
+def registries(table: Table[str, Operator | Family]) -> frozenset[str]:
     """The names of all registries that anybody has rows in."""
     return frozenset(key.split("/")[0] for key in table.names())
 
 
-@cache
-def declaration(text: str) -> ast.Fragment:
+def declaration(said: str | ast.Fragment) -> ast.Fragment:
     """What the declaration of a row says."""
+    return said if isinstance(said, ast.Fragment) else _parsed(said)
+
+
+@cache
+def _parsed(text: str) -> ast.Fragment:
     (fragment,) = parse_fragments(text if text.lstrip().startswith("fragment") else f"fragment {text};")
     return fragment
 

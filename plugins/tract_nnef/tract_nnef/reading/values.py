@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from tract_core.data import DatumType, DType
-from tract_core.dims import Dim, TDim, is_symbolic
-from tract_core.errors import CorruptModel, FactError
+from tract_core.data import DatumType, DType, SymbolicArray, value_of
+from tract_core.dims import Dim, TDim, parse_dim, symbols_of
+from tract_core.errors import CorruptModel, DimError, FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 
@@ -34,17 +34,15 @@ def shown(value: Value) -> str:
             return f"the number {value}"[:60]
 
 
-def literal(value: Value, kind: DType | None = None) -> np.ndarray[Any, Any] | tuple[Dim, ...] | Dim | None:
+def literal(value: Value, kind: DType | None = None) -> np.ndarray[Any, Any] | SymbolicArray | None:
     """What a constant holds that is written as a value; ``None`` where tensors are in it.
 
-    Numbers with symbols are sizes. ``kind``: the element type, where it is known; else floats are f32, and integers
-    i64. Raises CorruptModel for arrays that are not rectangular, and for elements of different kinds.
+    Numbers of which one has symbols are sizes. ``kind``: the element type, where it is known; else floats are f32, and
+    integers i64. Raises CorruptModel for arrays that are not rectangular, and for elements of different kinds.
     """
-    if is_symbolic(value):  # pyright: ignore[reportArgumentType]: it answers for whatever it is given
-        return cast("TDim", value)
-    if isinstance(value, list | tuple) and any(is_symbolic(one) for one in value):  # pyright: ignore[reportArgumentType]
-        return tuple(size(one) for one in value)
-    if _holds_tensor(value):
+    if _holds(value, TDim):
+        return _symbolic(value)
+    if _holds(value, OutletId):
         return None
     natural = _kind_of(value)
     kind = kind or natural
@@ -56,8 +54,19 @@ def literal(value: Value, kind: DType | None = None) -> np.ndarray[Any, Any] | t
         raise CorruptModel(f"{shown(value)} is no tensor of {kind}: {error}") from None
 
 
-def _holds_tensor(value: Value) -> bool:
-    return isinstance(value, OutletId) or (isinstance(value, list | tuple) and any(map(_holds_tensor, value)))
+def _holds(value: Value, kind: type) -> bool:
+    if isinstance(value, kind):
+        return True
+    return isinstance(value, list | tuple) and any(_holds(one, kind) for one in value)
+
+
+def _symbolic(value: Value) -> SymbolicArray:
+    try:
+        held = value_of(np.array(value, object))
+    except (ValueError, DimError) as error:
+        raise CorruptModel(f"{shown(value)} is no tensor of sizes: {error}") from None
+    assert isinstance(held, SymbolicArray)  # there is a symbol in it
+    return held
 
 
 def _all_whole(value: Value) -> bool:
@@ -105,6 +114,20 @@ def sizes(value: Value, model: TypedModel) -> tuple[Dim, ...]:
     if not isinstance(value, list | tuple):
         raise CorruptModel(f"an array of sizes is wanted, found {shown(value)}")
     return tuple(size(one, model) for one in value)
+
+
+def size_from_text(text: str, model: TypedModel) -> Dim:
+    """The size of a text as `tract_core.dims` writes it. Raises CorruptModel for a symbol that is not declared."""
+    try:
+        found = parse_dim(text)
+    except DimError as error:
+        raise CorruptModel(error.problem, where=error.where, hint=error.hint) from None
+    unknown = sorted(name for name in symbols_of(found) if name not in model.symbols)
+    if unknown:
+        raise CorruptModel(
+            f"the symbol {unknown[0]!r} is not declared", hint="it wants a line 'extension tract_symbol'"
+        )
+    return found
 
 
 def integer(value: Value, model: TypedModel) -> int:

@@ -14,6 +14,9 @@ RESERVED: Final = BUILT_IN | frozenset(
 )
 """Words that have a meaning of their own: no tensor, parameter or fragment has such a name."""
 
+LONGEST_LABEL: Final = 200
+"""Characters of a label, behind which come a number and ``.dat``."""
+
 
 def is_plain(name: str) -> bool:
     """Whether NNEF can write a name as it is: letters of ASCII, digits, ``_``, no digit first, and not reserved."""
@@ -35,3 +38,8 @@ def plain_name(name: str) -> str:
 def is_version(text: str) -> bool:
     """Whether a document of this version can be read: 1.0, and any later one with the same first number."""
     return re.fullmatch(r"1(\.[0-9]*)?", text) is not None
+
+
+def plain_label(name: str) -> str:
+    """The label of a tensor, for any name: what all systems take as the name of a file. Two may get the same one."""
+    return re.sub("[^A-Za-z0-9_.-]|^[.]", "_", name)[:LONGEST_LABEL] or "_"

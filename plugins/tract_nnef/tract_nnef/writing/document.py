@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from tract_core.data import Constant, DatumType, QuantizedType, Value
+from tract_core.data import Constant, Container, DatumType, QuantizedType, SymbolicArray, Value
 from tract_core.errors import Unsupported
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
+from tract_core.model.op import TypedOp
 from tract_core.model.source import TypedSource
-from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
 from tract_core.version import version
-from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD
+from tract_nnef.archive.tensors import MAX_RANK
+from tract_nnef.registry import ANY, CORE, NNEF, NNEF_WRITE, PY, STANDARD, Family, row_key
 from tract_nnef.syntax import ast
-from tract_nnef.syntax.names import plain_name
+from tract_nnef.syntax.names import plain_label, plain_name
 from tract_nnef.versions import FORMAT, PROPERTIES
-from tract_nnef.writing.expressions import constant_expression, express, external_type
+from tract_nnef.writing.expressions import (
+    MOST_INLINE,
+    constant_expression,
+    express,
+    external_type,
+    sizes_in_words,
+)
+from tract_nnef.writing.extensions import own_lines, symbol_lines
 from tract_nnef.writing.spelling import Spelling
 
-MOST_INLINE: Final = 8
-"""Elements of a constant that is written where it is read."""
+TENSOR: Final = ast.TensorOf(ast.Primitive("scalar"))
+"""What fragments say of their parameters and results: nothing about element types."""
+
+MORE: Final = "allow more registries, as with_tract_core() does"
+"""What to do about what cannot be written."""
 
 
 @dataclass(slots=True)
@@ -36,6 +47,21 @@ class Written:
     document: ast.Document
     tensors: dict[str, Constant]
     quantization: list[ast.Quantization] = field(default_factory=list[ast.Quantization])
+
+
+@dataclass(slots=True)
+class Shared:
+    """What a graph and the bodies inside it are written to together.
+
+    ``labels``, ``names``: those of tensors and of fragments that are taken. ``used``: registries.
+    """
+
+    tensors: dict[str, Constant] = field(default_factory=dict[str, Constant])
+    quantization: list[ast.Quantization] = field(default_factory=list[ast.Quantization])
+    fragments: list[ast.Fragment] = field(default_factory=list[ast.Fragment])
+    used: set[str] = field(default_factory=set[str])
+    labels: set[str] = field(default_factory=set[str])
+    names: set[str] = field(default_factory=set[str])
 
 
 class Writer:
@@ -51,27 +77,69 @@ class Writer:
         self.model = model
         self._registries = frozenset(registries)
         self._extended, self._extern_all = extended, extern_all
-        self._used: set[str] = set()
+        self._shared, self._place = Shared(), ""
         self._names: dict[OutletId, str] = {}
-        self._taken: set[str] = set()
+        self._taken = set(model.symbols.names)  # an expression means the tensor where both have one name
         self._aliases: dict[OutletId, OutletId] = {}
         self._body: list[ast.Assignment] = []
-        self._tensors: dict[str, Constant] = {}
-        self._quantization: list[ast.Quantization] = []
-        self.fragments: list[ast.Fragment] = []
 
     def write(self) -> Written:
         """The document. Raises Unsupported, naming the node, for what the registries cannot say."""
         for outlet in self.model.inputs:
             self._source(outlet)
-        for node_id in self.model.eval_order():
-            self._node(self.model.nodes[node_id])
+        outputs = self._nodes()
         inputs = tuple(self._names[outlet] for outlet in self.model.inputs)
-        outputs = tuple(self._output(outlet) for outlet in self.model.outputs)
         graph = ast.Graph("network", inputs, outputs, tuple(self._body))
-        fragments = (*self.fragments, *self._properties())
-        document = ast.Document("1.0", tuple(self._extensions()), fragments, graph)
-        return Written(document, self._tensors, self._quantization)
+        fragments = (*self._shared.fragments, *self._properties())
+        document = ast.Document("1.0", tuple(self._extensions(outputs)), fragments, graph)
+        return Written(document, self._shared.tensors, self._shared.quantization)
+
+    # --- bodies ---
+
+    def fragment(self, body: TypedModel, wanted: str) -> str:
+        """Write a body as a fragment, and return its name, which begins like ``wanted``.
+
+        Its parameters are the inputs of the body, its results the outputs, in order. The facts of the inputs are for
+        the operator to say: `Reader.fragment` wants them. Nothing else that the body holds (conditions, what is
+        asserted of its symbols, properties) is written: see `body`.
+        """
+        inner = self._inner(body, wanted)
+        parameters = [ast.Parameter(inner._name(outlet), TENSOR) for outlet in body.inputs]
+        inner._add_fragment(parameters)
+        return inner._place
+
+    def body(self, model: TypedModel, wanted: str) -> tuple[str, Sequence[str], Sequence[tuple[str, str]]]:
+        """Write all of a body as a fragment, and return what `Reader.body` makes the body of.
+
+        That is the name of the fragment, which has no parameters (its inputs are statements in it), the extension
+        lines of the body, and its properties, as pairs of a name and the label of a tensor.
+        """
+        inner = self._inner(model, wanted)
+        for outlet in model.inputs:
+            inner._source(outlet)
+        outputs = inner._add_fragment(())
+        held = [(name, self.hold(f"property.{name}", Constant(model.properties[name]))) for name in model.properties]
+        lines = [*symbol_lines(model), *own_lines(model, inner._interface(outputs))]
+        return inner._place, lines, held
+
+    def _inner(self, body: TypedModel, wanted: str) -> Writer:
+        inner = Writer(body, self._registries, extended=self._extended, extern_all=self._extern_all)
+        inner._shared, inner._place = self._shared, free_name(plain_name(wanted), self._shared.names)
+        return inner
+
+    def _add_fragment(self, parameters: Sequence[ast.Parameter]) -> Sequence[str]:
+        """The fragment of this body. Returns the names of its results, which no parameter and no other result has."""
+        taken, outputs = {parameter.name for parameter in parameters}, list[str]()
+        for name in self._nodes():
+            again = name
+            if name in taken:
+                again = self.new_name(name)
+                self.assign(ast.Identifier(again), ast.Identifier(name))
+            taken.add(again)
+            outputs.append(again)
+        results = tuple(ast.Result(name, TENSOR) for name in outputs)
+        self._shared.fragments.append(ast.Fragment(self._place, tuple(parameters), results, tuple(self._body)))
+        return outputs
 
     # --- what spellings ask for ---
 
@@ -83,7 +151,7 @@ class Writer:
         """The document uses a registry, if it may."""
         allowed = self.allows(registry)
         if allowed and registry != STANDARD:
-            self._used.add(registry)
+            self._shared.used.add(registry)
         return allowed
 
     def tensor(self, outlet: OutletId) -> ast.Expression:
@@ -100,24 +168,24 @@ class Writer:
         """A constant that is no node: its value, or the variable of the label ``wanted`` that holds it."""
         small = not self._extern_all and value.array.size <= MOST_INLINE
         written = self._allowed(constant_expression(value)) if small else None
-        if written is not None:
-            return written
-        label = self.new_name(wanted)
-        self._tensors[label] = value
-        return _variable(label, value)
+        return _variable(self.hold(wanted, value), value) if written is None else written
+
+    def hold(self, wanted: str, value: Constant) -> str:
+        """Keep a tensor beside the text, and return its label, which begins like ``wanted``."""
+        place = f"{self._place}." if self._place else ""
+        label = free_name(plain_label(f"{place}{wanted}"), self._shared.labels)
+        self._shared.tensors[label] = value
+        return label
 
     def new_name(self, wanted: str) -> str:
         """A name that no other tensor of the document has."""
-        name = wanted if self._extended else plain_name(wanted)
-        found, count = name, 0
-        while found in self._taken:
-            count += 1
-            found = f"{name}_{count}"
-        self._taken.add(found)
-        return found
+        return free_name(wanted if self._extended and wanted else plain_name(wanted), self._taken)
 
     def assign(self, targets: ast.Expression, value: ast.Expression) -> None:
-        """Add a statement."""
+        """Add a statement. Raises Unsupported for a size that the registries cannot say."""
+        size = sizes_in_words(value)
+        if size is not None and not self.use(PY):
+            raise Unsupported(f"the size {size} cannot be written without the registry {PY}", hint=MORE)
         self._body.append(ast.Assignment(targets, value))
 
     # --- nodes ---
@@ -128,6 +196,8 @@ class Writer:
         shape = list(fact.shape)
         if fact.datum_type is DatumType.F32 and fact.shape.is_concrete:
             value = node.invoke("external", shape=shape)
+        elif isinstance(fact.datum_type, Container):
+            value = self._spelled_by_family(node.node.op, node)
         else:
             value = node.invoke(
                 "tract_core_external", shape=shape, datum_type=external_type(fact.datum_type), registry=CORE
@@ -135,6 +205,16 @@ class Writer:
         if value is None:
             raise self._refused(node.node)
         self._results(node.node, value)
+
+    def _nodes(self) -> tuple[str, ...]:
+        """Statements for all nodes that the outputs need. Returns the names of the outputs."""
+        for node_id in self.model.eval_order():
+            node = self.model.nodes[node_id]
+            try:
+                self._node(node)
+            except Unsupported as error:
+                raise error if error.where else error.at(f"node {node.name!r}") from None
+        return tuple(map(self._output, self.model.outputs))
 
     def _node(self, node: TypedNode) -> None:
         if isinstance(node.op, TypedSource | Const):
@@ -144,16 +224,26 @@ class Writer:
             self._aliases[OutletId(node.id)] = self._aliases.get(source, source)
             return
         spell = self.model.registry[NNEF_WRITE].find(type(node.op))
-        value = None if spell is None else spell(node.op, Spelling(self, node))
+        spelling = Spelling(self, node)
+        value = None if spell is None else spell(node.op, spelling)
         if value is None:
-            raise self._refused(node)
+            value = self._spelled_by_family(node.op, spelling)
         self._results(node, value)
+
+    def _spelled_by_family(self, op: TypedOp, node: Spelling) -> ast.Expression:
+        """By a registry that may be used and that spells any operator. Raises Unsupported where there is none."""
+        for registry in sorted(self._registries):
+            row = self.model.registry[NNEF].find(row_key(registry, ANY))
+            found = row.spell(op, node) if isinstance(row, Family) else None
+            if found is not None:
+                return found
+        raise self._refused(node.node)
 
     def _refused(self, node: TypedNode) -> Unsupported:
         return Unsupported(
             f"{node.op.name} cannot be written with {', '.join(sorted(self._registries)) or 'the standard alone'}",
             where=f"node {node.name!r}",
-            hint="allow more registries, as with_tract_core() does",
+            hint=MORE,
         )
 
     def _results(self, node: TypedNode, value: ast.Expression) -> None:
@@ -164,27 +254,28 @@ class Writer:
         self._names[outlet] = name = self.new_name(self.model.outlet_name(outlet))
         kind = self.model.outlet_fact(outlet).datum_type
         if isinstance(kind, QuantizedType):
-            self._quantization.append(ast.Quantization(name, _quantization(kind)))
+            place = f"{self._place}." if self._place else ""
+            self._shared.quantization.append(ast.Quantization(f"{place}{name}", _quantization(kind)))
         return name
 
     def _output(self, outlet: OutletId) -> str:
-        found = self._aliases.get(outlet, outlet)
-        if found in self._names:
-            return self._names[found]
-        value = self.tensor(found)
-        if isinstance(value, ast.Identifier):
-            return value.name
-        self.assign(ast.Identifier(self._name(found)), value)
-        return self._names[found]
+        if outlet in self._names:
+            return self._names[outlet]
+        value = self.tensor(outlet)
+        if outlet in self._names:
+            return self._names[outlet]  # a variable
+        self.assign(ast.Identifier(self._name(outlet)), value)
+        return self._names[outlet]
 
     # --- constants ---
 
     def _inline(self, outlet: OutletId) -> ast.Expression | None:
-        """A constant as it is written where it is read; ``None`` for one that becomes a variable."""
+        """A constant as it is written where it is read; ``None`` for one that becomes a statement."""
         value = self._value(outlet)
-        if isinstance(value, Constant) and (
-            self._extern_all or value.array.size > MOST_INLINE or self._readers(outlet) > 1
-        ):
+        if isinstance(value, SymbolicArray):
+            plain = value.symbols() and value.array.size and self._readers(outlet) <= 1
+            return constant_expression(value) if plain or not self.allows(PY) else None
+        if self._extern_all or value.array.size > MOST_INLINE or self._readers(outlet) > 1:
             return None
         return self._allowed(constant_expression(value))
 
@@ -201,11 +292,14 @@ class Writer:
         return op.value
 
     def _variable(self, outlet: OutletId) -> None:
+        """A statement for a constant: a variable where that can say it."""
         value = self._value(outlet)
-        assert isinstance(value, Constant)  # sizes are written where they are read
+        if isinstance(value, SymbolicArray) or value.array.ndim > MAX_RANK:
+            node = self.model.nodes[outlet.node]
+            self._results(node, self._spelled_by_family(node.op, Spelling(self, node)))
+            return
         name = self._name(outlet)
-        self._tensors[name] = value
-        self.assign(ast.Identifier(name), _variable(name, value))
+        self.assign(ast.Identifier(name), _variable(self.hold(name, value), value))
 
     # --- around the graph ---
 
@@ -218,19 +312,33 @@ class Writer:
             held[name] = Constant(np.array(text, object))
         pairs: list[ast.Expression] = []
         for name, value in held.items():
-            pairs.append(ast.Tuple((ast.Literal(name), self.constant(f"property.{name}", value))))
+            written = self._allowed(constant_expression(value)) or self.constant(f"property.{name}", value)
+            pairs.append(ast.Tuple((ast.Literal(name), written)))
         body = ast.Assignment(ast.Identifier("properties"), ast.Array(tuple(pairs)))
         kind = ast.ArrayOf(ast.TupleOf((ast.Primitive("string"), ast.TensorOf(ast.Primitive("scalar")))))
         return (ast.Fragment(PROPERTIES, (), (ast.Result("properties", kind),), (body,)),)
 
-    def _extensions(self) -> Sequence[str]:
-        lines = [f"tract_assert {one}" for one in self.model.symbols]
-        lines += [f"tract_registry {name}" for name in sorted(self._used)]
-        return [*sorted(lines), *(f"tract_symbol {name}" for name in sorted(self._symbols()))]
+    def _extensions(self, outputs: Sequence[str]) -> Iterator[str]:
+        yield from (f"tract_registry {name}" for name in sorted(self._shared.used))
+        yield from symbol_lines(self.model)
+        if self.allows(PY):
+            yield from own_lines(self.model, self._interface(outputs))
 
-    def _symbols(self) -> frozenset[str]:
-        """Those of the model, and those that only operators speak of, as what they announce."""
-        return symbols_in(self.model).union(self.model.symbols.names)
+    def _interface(self, outputs: Sequence[str]) -> Mapping[str, str]:
+        """What the inputs and outputs are called, by what is written for them."""
+        written = [*(self._names[outlet] for outlet in self.model.inputs), *outputs]
+        outlets = [*self.model.inputs, *self.model.outputs]
+        return {name: self.model.outlet_name(outlet) for name, outlet in zip(written, outlets, strict=True)}
+
+
+def free_name(wanted: str, taken: set[str]) -> str:
+    """``wanted``, with a number behind it where that is taken. It is taken from now on."""
+    found, count = wanted, 0
+    while found in taken:
+        count += 1
+        found = f"{wanted}_{count}"
+    taken.add(found)
+    return found
 
 
 def _variable(label: str, value: Constant) -> ast.Invocation:

@@ -5,16 +5,27 @@ from __future__ import annotations
 from enum import Enum
 from functools import cache
 from math import isnan
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
 from tract_core.data import DatumType, DType, SymbolicArray, Value
-from tract_core.dims import TDim
+from tract_core.dims import Dim, TDim
+from tract_core.dims.atoms import Kind
 from tract_core.errors import Unsupported
 from tract_core.plugins.keys import Array
 from tract_nnef.syntax import ast
+from tract_nnef.syntax.names import is_plain
 from tract_nnef.syntax.parser import parse_statements
+
+MOST_INLINE: Final = 8
+"""Elements of a constant that is written where it is read."""
+
+SIZE: Final = "tract_py_size"
+"""The operator whose argument is the text of a size."""
+
+EXTERNAL: Final = "tract_py_external"
+"""The operator that is an input of any type."""
 
 
 def express(value: Any) -> ast.Expression:
@@ -82,6 +93,39 @@ def external_type(kind: DType) -> str:
 
 @cache
 def dim_expression(dim: TDim) -> ast.Expression:
-    """A size as an expression. Its text form is one, with the same precedences."""
-    (assignment,) = parse_statements(f"size = {dim};")
-    return assignment.value
+    """A size as an expression: its text form, which has the same precedences.
+
+    Where that has operations or names that the format does not know, it is the text in an operator of ``tract_py``.
+    """
+    if _is_plain(dim):
+        (assignment,) = parse_statements(f"size = {dim};")
+        return assignment.value
+    return ast.Invocation(SIZE, (ast.Argument("text", ast.Literal(str(dim))),))
+
+
+def _is_plain(dim: Dim) -> bool:
+    """Whether a size is made of plain names, sums, products, and divisions by numbers."""
+    if not isinstance(dim, TDim):
+        return True
+    factors = [factor for product in dim.terms for factor in product]
+    return all(
+        is_plain(one) if isinstance(one, str) else one.kind is Kind.DIV and _is_plain(one.args[0]) for one in factors
+    )
+
+
+def sizes_in_words(expression: ast.Expression) -> str | None:
+    """The text of a size in an expression that only ``tract_py`` can say, if there is one."""
+    match expression:
+        case ast.Invocation(name, arguments):
+            if name == SIZE and isinstance(arguments[0].value, ast.Literal):
+                return str(arguments[0].value.value)
+            parts = [one.value for one in arguments]
+        case ast.Array(items) | ast.Tuple(items):
+            parts = items
+        case ast.Binary(_, left, right):
+            parts = [left, right]
+        case ast.Unary(_, of):
+            parts = [of]
+        case _:
+            return None
+    return next((found for part in parts if (found := sizes_in_words(part)) is not None), None)

@@ -1,0 +1,74 @@
+"""What a model knows beside its graph, as lines that begin with ``extension``.
+
+Those that begin with ``tract_py`` hold JSON, with semicolons escaped, and mean nothing to others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from tract_core.dims import symbol
+from tract_core.dims.names import write_name
+from tract_core.model.fact import TypedFact
+from tract_core.model.fields import leaves
+from tract_core.model.op import TypedOp
+from tract_core.model.substitute import symbols_in
+from tract_core.model.typed import TypedModel
+from tract_core.model.typed_graph import TypedGraph
+
+CONDITION: Final = "tract_py_condition"
+"""``[left, relation, right, origin]``: what every run checks of sizes, and for which node."""
+DEFINITION: Final = "tract_py_definition"
+"""``[symbol, size]``: what a symbol is that conditions mention and that nothing binds."""
+SCENARIO: Final = "tract_py_scenario"
+"""The name of a way to use the model, of which nothing is asserted."""
+UNNAMED: Final = "tract_py_unnamed"
+"""A symbol that stands for a size that nobody named."""
+NAME: Final = "tract_py_name"
+"""``[written, name]``: what an input or an output is called, where that cannot be written."""
+
+
+def symbol_lines(model: TypedModel) -> Iterator[str]:
+    """The symbols of a model, in their order, and what is asserted of them."""
+    declared = model.symbols.names
+    for name in [*declared, *sorted(_mentioned(model).difference(declared))]:
+        yield f"tract_symbol {_escaped(write_name(name))}"
+    for assertion in model.symbols:
+        yield f"tract_assert {_escaped(str(assertion))}"
+
+
+def _mentioned(model: TypedModel) -> frozenset[str]:
+    """The symbols in operators, facts and conditions. A body has lines of its own."""
+    found = model.conditions.symbols
+    for node in model.live_nodes():
+        found = found.union(*(outlet.fact.symbols() for outlet in node.outputs), _symbols_in(node.op))
+    return found
+
+
+def _symbols_in(op: TypedOp) -> frozenset[str]:
+    return symbols_in(tuple(leaf for leaf in leaves(op, (TypedFact,)) if not isinstance(leaf, TypedGraph)))
+
+
+def own_lines(model: TypedModel, names: Mapping[str, str]) -> Iterator[str]:
+    """What only ``tract_py`` says. ``names``: of inputs and outputs, by what is written for them."""
+    scope, conditions = model.symbols, model.conditions
+    yield from (_line(UNNAMED, name) for name in scope.names if scope.is_unnamed(symbol(name)))
+    asserted = {assertion.scenario for assertion in scope}
+    yield from (_line(SCENARIO, name) for name in scope.scenarios if name not in asserted)
+    for condition, origin in conditions:
+        yield _line(CONDITION, [str(condition.left), condition.relation, str(condition.right), origin])
+    for name, size in conditions.definitions.items():
+        if name in conditions.symbols:
+            yield _line(DEFINITION, [name, str(size)])
+    yield from (_line(NAME, [written, name]) for written, name in names.items() if written != name)
+
+
+def _line(what: str, content: object) -> str:
+    return f"{what} {_escaped(json.dumps(content))}"
+
+
+def _escaped(text: str) -> str:
+    """A line ends at the first semicolon. There are none but in quotes, where the same escape means one everywhere."""
+    return text.replace(";", "\\u003b")
