@@ -10,6 +10,7 @@ from tract_core.plugins.hookspecs import hookimpl
 
 _FAMILIES: Final = (
     "activation",
+    "attention",
     "axis",
     "binary",
     "broadcast",
