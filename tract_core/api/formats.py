@@ -73,7 +73,9 @@ def format_to_write(path: Path, formats: Mapping[str, Format], format_name: str 
 def write_as(form: Format, model: TypedModel, path: Path, *, shown: Path | None = None, **flags: Any) -> None:
     """Write a model to a file of an installed format, as `format_to_write` finds it.
 
-    ``flags``: keywords of its writer. ``shown``: what errors call the path. Raises InputError, PluginError, Unsupported for what the format cannot say.
+    ``flags``: keywords of its writer. ``shown``: what errors call the path.
+
+    Raises InputError, PluginError, Unsupported for what the format cannot say.
     """
     registry = model.registry
     write_with(made(registry, form.name, "writer", form.writer_keywords, flags), form, model, path, shown)

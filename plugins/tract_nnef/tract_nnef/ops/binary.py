@@ -77,3 +77,12 @@ def write_binary(op: binary.Binary, node: Spelling) -> Invocation | None:
     """By its name in one registry or the other."""
     name, registry = _NAMES[type(op)]
     return node.invoke(name, *node.inputs, registry=registry)
+
+
+@ROWS.row(NNEF_WRITE, binary.SubF)
+def write_flipped_sub(op: binary.SubF, node: Spelling) -> Invocation | None:
+    """``b - a``, where simplifying makes it ``SubF`` again: of a constant or stretched ``b``."""
+    a, b = node.input_fact(0), node.input_fact(1)
+    if b.constant is None and a.shape == b.shape:
+        return None
+    return node.invoke("sub", node.input(1), node.input(0))

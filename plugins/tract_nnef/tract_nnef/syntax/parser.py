@@ -13,6 +13,8 @@ from tract_core.errors import CorruptModel, LimitExceeded, ModelError, VersionEr
 from tract_core.limits import current_budget, limits_now
 from tract_nnef.syntax.ast import MAX_DEPTH, Assignment, Document, Fragment, Quantization
 from tract_nnef.syntax.build import MADE, Build, unescaped
+from tract_nnef.syntax.plain import MAX_DEPTH as MAX_PLAIN_DEPTH
+from tract_nnef.syntax.plain import plain_statement
 from tract_nnef.syntax.refusal import refusal, shown, wanted
 from tract_nnef.syntax.table import END, Rule, Table, the_table
 
@@ -94,6 +96,11 @@ def _step(rule: Rule, build: Build) -> Step:
     return rule.origin, rule.size, rule.kept, function, placed, bool(name) and rule.origin in _DEEPER
 
 
+def _name(word: str, fixed: dict[str, str]) -> tuple[str, str]:
+    """The kind of a word that looks like a name, and the name: ``i"a b"`` is ``a b``."""
+    return ("NAME", unescaped(word[1:])) if word[-1] in "\"'" else (fixed.get(word, "NAME"), word)
+
+
 class _Parse:
     """One text on its way through the table.
 
@@ -105,7 +112,9 @@ class _Parse:
         self._table = table
         self._gotos = table.gotos
         self._end = table.ends[rule]
-        build = Build(text)
+        self._renames = [rule.renames for rule in reversed(table.rules)]
+        self._build = build = Build(text)
+        self._words = 0
         self._steps = [_step(one, build) for one in table.rules]
         self._states = [table.starts[rule]]
         self._values: list[Any] = []
@@ -114,10 +123,17 @@ class _Parse:
 
     def run(self) -> Any:
         """What the text is. Raises as `parse_document`."""
+        start = 0
+        while start >= 0:
+            start = self._run_from(start)
+        return self._values[-1]
+
+    def _run_from(self, start: int) -> int:
+        """Take words from there on. Returns where to go on behind a plain statement, or -1 at the end of the text."""
         kinds, fixed, actions, text = self._table.kinds, self._table.fixed, self._table.actions, self._text
         states, values, begins, depths = self._states, self._values, self._begins, self._depths
-        settled, renames = self._table.settled, [rule.renames for rule in reversed(self._table.rules)]
-        for number, match in enumerate(self._table.words.finditer(text)):
+        settled, gotos, renames = self._table.settled, self._gotos, self._renames
+        for number, match in enumerate(self._table.words.finditer(text, start), self._words):
             if not number & 0xFFF:
                 self._check_limits(number, match.start())
             group = match.lastindex or 0
@@ -125,13 +141,12 @@ class _Parse:
             at = match.end() - len(word)
             kind = kinds[group] or fixed.get(word) or ""
             if kind == "NAME":
-                if word[-1] in "\"'":
-                    word = unescaped(word[1:])
-                else:
-                    kind = fixed.get(word, kind)
+                kind, word = _name(word, fixed)
             before = states
             while True:
                 state = states[-1]
+                if kind == "NAME" and "assignment" in gotos[state] and (end := self._plain(at, number)):
+                    return end
                 step = actions[state].get(kind)
                 if step is None:
                     kind = self._as_a_name(kind, at, text[at : match.end()], before)
@@ -150,8 +165,22 @@ class _Parse:
                         continue
                     self._reduce(~step, at)
                     if kind == END and states[-1] == self._end:
-                        return values[-1]
+                        return -1
         raise AssertionError("a text has an end")
+
+    def _plain(self, at: int, words: int) -> int:
+        """Take the statement there, if it is a plain one. Returns where the next one begins, 0 where it is none."""
+        found = plain_statement(self._text, at, self._build)
+        if found is None:
+            return 0
+        before, self._words = self._words, words + found.words
+        if before >> 12 != self._words >> 12:
+            self._check_limits(self._words, at)
+        self._states.append(self._gotos[self._states[-1]]["assignment"])
+        self._values.append(found.value)
+        self._begins.append(at)
+        self._depths.append(MAX_PLAIN_DEPTH)
+        return found.end
 
     def _reduce(self, rule: int, at: int) -> None:
         """The last parts make what the rule says. ``at``: where the next word is, for rules without parts."""
