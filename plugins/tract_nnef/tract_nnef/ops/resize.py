@@ -26,6 +26,7 @@ from tract_core.ops.resize import (
     wire_resize,
 )
 from tract_core.plugins.tables import Rows
+from tract_nnef.ops.resample import spell_upsample
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, NNEF_WRITE, ONNX, reads
 from tract_nnef.syntax.ast import Invocation
@@ -120,7 +121,10 @@ def _target(kind: TargetKind, chosen: Sequence[Any]) -> Scales | Sizes:
 
 @ROWS.row(NNEF_WRITE, Resize)
 def write_resize(op: Resize, node: Spelling) -> Invocation | None:
-    """With a factor or a size for every axis."""
+    """By the name of the standard if it has one, else with a factor or a size for every axis."""
+    named = spell_upsample(op, node)
+    if named is not None:
+        return named
     shape = node.input_fact(0).shape
     axes = None if op.axes == tuple(range(len(shape))) else list(op.axes)
     if isinstance(op.target, Scales):
