@@ -105,14 +105,19 @@ def size(value: Value, model: TypedModel | None = None) -> Dim:
 
 
 def sizes(value: Value, model: TypedModel) -> tuple[Dim, ...]:
-    """An array of sizes; a tensor of known integers is one too. Raises CorruptModel for anything else."""
+    """An array of sizes; a tensor of known integers is one too, and a single number, as some exporters write it.
+
+    Raises CorruptModel for anything else.
+    """
     if isinstance(value, OutletId):
         dims = model.outlet_fact(value).dims
         if dims is None:
             raise CorruptModel(f"sizes are wanted, found the computed tensor {model.outlet_name(value)!r}")
         return dims
-    if not isinstance(value, list | tuple):
+    if isinstance(value, bool | float | str):
         raise CorruptModel(f"an array of sizes is wanted, found {shown(value)}")
+    if not isinstance(value, list | tuple):
+        return (value,)
     return tuple(size(one, model) for one in value)
 
 
