@@ -19,16 +19,7 @@ ENGINE = "0.23.8"
 """The version of the engine that archives are written for."""
 
 
-def torch() -> Any:
-    import torch
-
-    torch.manual_seed(0)
-    return torch
-
-
-def attention(width: int, heads: int) -> Any:
-    nn = torch().nn
-
+def attention(nn: Any, width: int, heads: int) -> Any:
     class Attention(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -40,19 +31,13 @@ def attention(width: int, heads: int) -> Any:
                 part.reshape(*x.shape[:2], heads, width // heads).transpose(1, 2)
                 for part in self.inputs(x).chunk(3, -1)
             )
-            scores = torch_softmax(q @ k.transpose(-1, -2) / (width // heads) ** 0.5)
+            scores = (q @ k.transpose(-1, -2) / (width // heads) ** 0.5).softmax(-1)
             return self.output((scores @ v).transpose(1, 2).reshape(x.shape))
 
     return Attention()
 
 
-def torch_softmax(x: Any) -> Any:
-    return x.softmax(-1)
-
-
-def residual(*layers: Any) -> Any:
-    nn = torch().nn
-
+def residual(nn: Any, *layers: Any) -> Any:
     class Residual(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -64,36 +49,32 @@ def residual(*layers: Any) -> Any:
     return Residual()
 
 
-def transformer() -> Any:
-    nn, width = torch().nn, 32
+def transformer(nn: Any) -> Any:
+    width = 32
     blocks: list[Any] = []
     for _ in range(2):
-        blocks.append(residual(nn.LayerNorm(width), attention(width, 4)))
-        blocks.append(residual(nn.LayerNorm(width), nn.Linear(width, 64), nn.GELU(), nn.Linear(64, width)))
+        blocks.append(residual(nn, nn.LayerNorm(width), attention(nn, width, 4)))
+        blocks.append(residual(nn, nn.LayerNorm(width), nn.Linear(width, 64), nn.GELU(), nn.Linear(64, width)))
     return nn.Sequential(*blocks, nn.LayerNorm(width))
 
 
-def image_network() -> Any:
-    nn = torch().nn
-
+def image_network(nn: Any) -> Any:
     def conv(inputs: int, outputs: int, stride: int = 1) -> list[Any]:
         return [nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
 
     return nn.Sequential(
         *conv(3, 8, 2),
         nn.MaxPool2d(3, 2, 1),
-        residual(*conv(8, 8)),
+        residual(nn, *conv(8, 8)),
         *conv(8, 16, 2),
-        residual(*conv(16, 16)),
+        residual(nn, *conv(16, 16)),
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
         nn.Linear(16, 10),
     )
 
 
-def tagger() -> Any:
-    nn = torch().nn
-
+def tagger(nn: Any) -> Any:
     class Tagger(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -106,31 +87,31 @@ def tagger() -> Any:
     return Tagger()
 
 
-MODULES: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
-    "Linear": (lambda: torch().nn.Linear(8, 5), (3, 8)),
-    "Conv1d": (lambda: torch().nn.Conv1d(4, 6, 3, padding=2, dilation=2), (2, 4, 11)),
-    "Conv2d depthwise": (lambda: torch().nn.Conv2d(6, 6, 3, stride=2, padding=1, groups=6), (1, 6, 9, 10)),
+MODULES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
+    "Linear": (lambda nn: nn.Linear(8, 5), (3, 8)),
+    "Conv1d": (lambda nn: nn.Conv1d(4, 6, 3, padding=2, dilation=2), (2, 4, 11)),
+    "Conv2d depthwise": (lambda nn: nn.Conv2d(6, 6, 3, stride=2, padding=1, groups=6), (1, 6, 9, 10)),
     "ConvTranspose2d": (
-        lambda: torch().nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1),
+        lambda nn: nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1),
         (1, 4, 5, 6),
     ),
-    "MaxPool2d": (lambda: torch().nn.MaxPool2d(3, 2, 1), (1, 3, 9, 9)),
-    "AvgPool2d": (lambda: torch().nn.AvgPool2d(2), (1, 3, 8, 8)),
-    "AdaptiveAvgPool2d": (lambda: torch().nn.AdaptiveAvgPool2d(1), (2, 3, 7, 5)),
-    "BatchNorm2d": (lambda: torch().nn.BatchNorm2d(4), (2, 4, 5, 5)),
-    "LayerNorm": (lambda: torch().nn.LayerNorm([6, 7]), (3, 6, 7)),
-    "GroupNorm": (lambda: torch().nn.GroupNorm(2, 6), (2, 6, 5)),
-    "GELU": (lambda: torch().nn.GELU(), (4, 5)),
-    "GELU by tanh": (lambda: torch().nn.GELU(approximate="tanh"), (4, 5)),
-    "SiLU": (lambda: torch().nn.SiLU(), (4, 5)),
-    "ELU": (lambda: torch().nn.ELU(0.7), (4, 5)),
-    "PReLU": (lambda: torch().nn.PReLU(5), (4, 5, 3)),
-    "Hardswish": (lambda: torch().nn.Hardswish(), (4, 5)),
-    "Softmax": (lambda: torch().nn.Softmax(-1), (4, 5)),
-    "LSTM": (lambda: torch().nn.LSTM(6, 7, batch_first=True), (2, 5, 6)),
-    "GRU": (lambda: torch().nn.GRU(6, 7, batch_first=True), (2, 5, 6)),
-    "Upsample": (lambda: torch().nn.Upsample(scale_factor=2, mode="nearest"), (1, 2, 3, 4)),
-    "PixelShuffle": (lambda: torch().nn.PixelShuffle(2), (1, 8, 3, 4)),
+    "MaxPool2d": (lambda nn: nn.MaxPool2d(3, 2, 1), (1, 3, 9, 9)),
+    "AvgPool2d": (lambda nn: nn.AvgPool2d(2), (1, 3, 8, 8)),
+    "AdaptiveAvgPool2d": (lambda nn: nn.AdaptiveAvgPool2d(1), (2, 3, 7, 5)),
+    "BatchNorm2d": (lambda nn: nn.BatchNorm2d(4), (2, 4, 5, 5)),
+    "LayerNorm": (lambda nn: nn.LayerNorm([6, 7]), (3, 6, 7)),
+    "GroupNorm": (lambda nn: nn.GroupNorm(2, 6), (2, 6, 5)),
+    "GELU": (lambda nn: nn.GELU(), (4, 5)),
+    "GELU by tanh": (lambda nn: nn.GELU(approximate="tanh"), (4, 5)),
+    "SiLU": (lambda nn: nn.SiLU(), (4, 5)),
+    "ELU": (lambda nn: nn.ELU(0.7), (4, 5)),
+    "PReLU": (lambda nn: nn.PReLU(5), (4, 5, 3)),
+    "Hardswish": (lambda nn: nn.Hardswish(), (4, 5)),
+    "Softmax": (lambda nn: nn.Softmax(-1), (4, 5)),
+    "LSTM": (lambda nn: nn.LSTM(6, 7, batch_first=True), (2, 5, 6)),
+    "GRU": (lambda nn: nn.GRU(6, 7, batch_first=True), (2, 5, 6)),
+    "Upsample": (lambda nn: nn.Upsample(scale_factor=2, mode="nearest"), (1, 2, 3, 4)),
+    "PixelShuffle": (lambda nn: nn.PixelShuffle(2), (1, 8, 3, 4)),
     "an image network": (image_network, (1, 3, 32, 32)),
     "a transformer": (transformer, (2, 9, 32)),
     "a tagger": (tagger, (2, 12, 8)),
@@ -157,8 +138,11 @@ def flat(value: Any) -> list[np.ndarray]:
 def test_modules(name: str, level: int | None, engine: Path, tmp_path: Path) -> None:
     exporter = pytest.importorskip("torch_to_nnef")
     logging.getLogger("torch_to_nnef").setLevel(logging.ERROR)
+    import torch
+
+    torch.manual_seed(0)
     make, shape = MODULES[name]
-    module, x = make().eval(), torch().randn(*shape)
+    module, x = make(torch.nn).eval(), torch.randn(*shape)
     wanted = flat(module(x))
     written = exporter.export_model_to_nnef(
         module,
