@@ -19,7 +19,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows, TableKey, function_row
@@ -27,6 +26,7 @@ from tract_core.plugins.tables import Rows, TableKey, function_row
 if TYPE_CHECKING:
     from tract_core.plugins import Registry
     from tract_nnef.reading.call import Call
+    from tract_nnef.reading.values import Value
     from tract_nnef.syntax.ast import Fragment, Invocation
     from tract_nnef.writing.spelling import Spelling
 
@@ -38,6 +38,9 @@ CORE: Final = "tract_core"
 
 ONNX: Final = "tract_onnx"
 """The registry of operators that come from ONNX alone."""
+
+RESOURCE: Final = "tract_resource"
+"""The registry of values that lie beside the model."""
 
 EXTRA: Final = "tract_extra"
 """The registry of what is used by few."""
@@ -51,8 +54,8 @@ PY: Final = "tract_py"
 ANY: Final = "*"
 """In the place of an operator's name: the row of a registry that finds the others."""
 
-ReadFn = Callable[["Call"], "OutletId | Sequence[OutletId] | Dim"]
-"""``call -> outlet``, or one outlet per result, or a size."""
+ReadFn = Callable[["Call"], "Value | Sequence[OutletId]"]
+"""``call -> outlet``, or one outlet per result, or a value."""
 
 WriteFn = Callable[[Any, "Spelling"], "Invocation | None"]
 """``(op, node) -> invocation``, whose results are those of the node; ``None`` where it cannot be said so."""

@@ -25,10 +25,18 @@ from tract_nnef.syntax import ast
 
 
 class Tensors(Protocol):
-    """Where the values of variables come from."""
+    """What lies beside a document: the values of variables, and whatever else its operators name."""
 
     def tensor(self, label: str) -> Array:
         """The tensor of a label, read-only. Raises ModelError where there is none, or where it cannot be read."""
+        ...
+
+    def submodel(self, label: str) -> TypedModel:
+        """The model inside the archive that has a label. Raises ModelError."""
+        ...
+
+    def resource(self, label: str, key: str) -> Value:
+        """What the JSON file of a label has at a path such as ``$.a.b[0]``. Raises ModelError."""
         ...
 
 
@@ -95,6 +103,7 @@ class Reader:
         if len(fragment.parameters) != len(facts):
             raise CorruptModel(f"the fragment {name!r} has {len(fragment.parameters)} parameters, {len(facts)} are fed")
         inner = self._inner(name)
+        inner.model.symbols.add_symbols(self.model.symbols)
         names: dict[str, Value] = {}
         for parameter, fact in zip(fragment.parameters, facts, strict=True):
             outlet = names[parameter.name] = inner.model.add_source(parameter.name, fact)
@@ -180,7 +189,7 @@ class Reader:
         of = self._item(scope, declared, item)
         call = Call(self, declared.fragment.name, node, targets=names, arguments=arguments, item=of)
         found = declared.wire(call)
-        if isinstance(found, OutletId | int | TDim):
+        if isinstance(found, OutletId | TDim | int | float | str):
             return found
         results = declared.fragment.results
         if len(results) == 1 and isinstance(results[0].type, ast.ArrayOf):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,8 @@ from tract_nnef.reading.expressions import Scope
 from tract_nnef.reading.extensions import split, use_registries
 from tract_nnef.reading.operators import Operators
 from tract_nnef.reading.quantized import quantized_types
+from tract_nnef.reading.resources import Resources
+from tract_nnef.reading.values import Value
 from tract_nnef.syntax import ast
 from tract_nnef.syntax.parser import decode, parse_document
 from tract_nnef.versions import OF_THE_FILE, PROPERTIES
@@ -58,8 +60,9 @@ class Nnef:
         model = TypedModel(registry=self._registry or default_registry())
         model.limits = self._limits
         try:
-            document = parse_document(decode(archive.content(GRAPH).tobytes()))
-            reader = Reader(model, Operators(model.registry, document.fragments), Dats(archive), _quantized(archive))
+            beside = Beside(archive, self._read)
+            document = parse_document(beside.resources.rendered(decode(archive.content(GRAPH).tobytes())))
+            reader = Reader(model, Operators(model.registry, document.fragments), beside, _quantized(archive))
             lines = split(document.extensions)
             use_registries(reader.operators, lines)
             reader.read(document.graph, lines)
@@ -71,11 +74,32 @@ class Nnef:
         return model
 
 
-class Dats:
-    """The ``.dat`` files of an archive."""
+class Beside:
+    """What lies beside the document in an archive: tensors in ``.dat`` files, JSON, and archives of other models.
 
-    def __init__(self, archive: Archive) -> None:
+    ``read``: makes a model of an archive.
+    """
+
+    def __init__(self, archive: Archive, read: Callable[[Archive], TypedModel]) -> None:
         self._archive = archive
+        self._read = read
+        self.resources = Resources(archive)
+
+    def submodel(self, label: str) -> TypedModel:
+        """The model in a folder or in an archive of that label. Raises ModelError, naming it."""
+        found = self._archive.submodel(label)
+        if found is None:
+            raise CorruptModel(
+                f"there is no submodel {label!r:.80}, wanted a folder or {label:.80}.nnef.tgz or .nnef.tar"
+            )
+        try:
+            return self._read(found)
+        except TractError as error:
+            raise error.at(f"submodel {label!r}") from error.__cause__
+
+    def resource(self, label: str, key: str) -> Value:
+        """What a JSON file has at a path. Raises ModelError."""
+        return self.resources.value(label, key)
 
     def tensor(self, label: str) -> Array:
         """The tensor of a label. Raises ModelError."""

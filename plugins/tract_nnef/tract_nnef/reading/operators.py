@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from tract_core.dims import Dim
 from tract_core.errors import CorruptModel, MissingOperator, Unsupported, meant
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
@@ -28,7 +27,7 @@ class Declared:
     fragment: ast.Fragment
     function: ReadFn | None = None
 
-    def wire(self, call: object) -> OutletId | Sequence[OutletId] | Dim:
+    def wire(self, call: object) -> Value | Sequence[OutletId]:
         """Add its nodes."""
         if self.function is None:
             raise Unsupported(f"the operator {self.fragment.name!r} is declared, and nothing says what it computes")

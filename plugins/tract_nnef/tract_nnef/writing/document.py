@@ -47,6 +47,8 @@ class Written:
     document: ast.Document
     tensors: dict[str, Constant]
     quantization: list[ast.Quantization] = field(default_factory=list[ast.Quantization])
+    submodels: dict[str, TypedModel] = field(default_factory=dict[str, TypedModel])
+    """Models that are archives in this one, by their labels."""
 
 
 @dataclass(slots=True)
@@ -62,6 +64,7 @@ class Shared:
     used: set[str] = field(default_factory=set[str])
     labels: set[str] = field(default_factory=set[str])
     names: set[str] = field(default_factory=set[str])
+    submodels: dict[str, TypedModel] = field(default_factory=dict[str, TypedModel])
 
 
 class Writer:
@@ -92,7 +95,7 @@ class Writer:
         graph = ast.Graph("network", inputs, outputs, tuple(self._body))
         fragments = (*self._shared.fragments, *self._properties())
         document = ast.Document("1.0", tuple(self._extensions(outputs)), fragments, graph)
-        return Written(document, self._shared.tensors, self._shared.quantization)
+        return Written(document, self._shared.tensors, self._shared.quantization, self._shared.submodels)
 
     # --- bodies ---
 
@@ -121,6 +124,12 @@ class Writer:
         held = [(name, self.hold(f"property.{name}", Constant(model.properties[name]))) for name in model.properties]
         lines = [*symbol_lines(model), *own_lines(model, inner._interface(outputs))]
         return inner._place, lines, held
+
+    def submodel(self, wanted: str, model: TypedModel) -> str:
+        """Keep a model as an archive in this one. Returns its label, which begins like ``wanted``."""
+        label = free_name(plain_name(wanted), self._shared.labels)
+        self._shared.submodels[label] = model
+        return label
 
     def _inner(self, body: TypedModel, wanted: str) -> Writer:
         inner = Writer(body, self._registries, extended=self._extended, extern_all=self._extern_all)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,7 +68,15 @@ class NnefWriter:
 
     def files(self, model: TypedModel) -> Files:
         """The files of the archive, by name, in the order in which they are written. Raises Unsupported."""
-        return files_of(self.document(model), extended=self._how.extended)
+        written = self.document(model)
+        files = dict(files_of(written, extended=self._how.extended))
+        inner = NnefWriter(how=replace(self._how, output_name=None))
+        for label, submodel in written.submodels.items():
+            if self._how.pack_submodels:
+                files[f"{label}.nnef.tgz"] = [inner.to_bytes(submodel)]
+            else:
+                files |= {f"{label}/{name}": content for name, content in inner.files(submodel).items()}
+        return files
 
 
 def files_of(written: Written, *, extended: bool = False) -> Mapping[str, Sequence[Any]]:
