@@ -39,6 +39,7 @@ _FAMILIES: Final = (
     "resample",
     "resize",
     "resource",
+    "roi",
     "sample",
     "scatter",
     "shape_of",
@@ -68,12 +69,12 @@ def tract_tables() -> Mapping[str, str]:
 def tract_rows() -> Mapping[str, Mapping[str, Any] | Sequence[str]]:
     """How the operators of the core are read and written, and those that only NNEF has."""
     spelled = [f"tract_nnef.ops.{family}" for family in _FAMILIES]
-    operators = ["tract_nnef.nnef_only.exp_norm"]
+    operators = ["tract_nnef.nnef_only.exp_norm", "tract_nnef.nnef_only.roi"]
     return {
         "nnef": [*spelled, "tract_nnef.schema.operators"],
         "nnef_write": spelled,
-        **dict.fromkeys(("state", "cost", "axes"), operators),
-        "cases": ["tract_nnef.nnef_only.cases"],
+        **dict.fromkeys(("reference", "state", "cost", "axes"), operators),
+        "cases": ["tract_nnef.nnef_only.cases", "tract_nnef.nnef_only.roi_cases"],
     }
 
 
