@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from networks import transformers
-from networks.builder import Builder
 from workloads import WORKLOADS, Workload
 
 import tract_core as tract
+from networks import transformers
+from networks.builder import Builder
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "plugins" / "tract_nnef" / "tests"))
 
