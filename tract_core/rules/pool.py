@@ -1,4 +1,4 @@
-"""Rules for pools."""
+"""Rules for pools, and for the windows that convolutions have too."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.ops.conv import Conv
+from tract_core.ops.deconv import Deconv
 from tract_core.ops.pool import MaxPool, SumPool
 from tract_core.ops.pool_spec import Explicit, ExplicitOnnxPool, Padding, PoolSpec, Valid
 from tract_core.ops.wiring import wire_one
@@ -30,9 +32,9 @@ def drop_unread_indices(model: TypedModel, node: TypedNode, op: MaxPool) -> Mode
     return patch
 
 
-@rewrites(MaxPool, SumPool)
+@rewrites(Conv, Deconv, MaxPool, SumPool)
 def plain_padding(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
-    """A pool padded in ONNX's way -> one padded explicitly, or not at all, where that is the same"""
+    """Windows padded in ONNX's way, or by nothing -> padded explicitly, or not at all, where that is the same"""
     shape = model.outlet_fact(node.inputs[0]).shape
     padding = _plain(op, op.pool, shape)
     if padding is None:

@@ -14,16 +14,30 @@ Array = np.ndarray[Any, Any]
 
 def onnx_node(op_type: str, inputs: Sequence[Array], *, opset: int = 18, **attributes: Any) -> Array:
     """The first output of a node of that type."""
-    names = [f"x{place}" for place in range(len(inputs))]
-    kinds = [onnx.helper.np_dtype_to_tensor_dtype(one.dtype) for one in inputs]
-    node = onnx.helper.make_node(op_type, names, ["y"], **attributes)
+    return onnx_run(onnx_model(op_type, inputs, opset=opset, **attributes), inputs)
+
+
+def onnx_model(
+    op_type: str, inputs: Sequence[Array], *, constants: Sequence[Array] = (), opset: int = 18, **attributes: Any
+) -> onnx.ModelProto:
+    """A model of one node, whose first inputs are given, and whose others are constants."""
+    helper = onnx.helper
+    held = [onnx.numpy_helper.from_array(one, f"c{place}") for place, one in enumerate(constants)]
     given = [
-        onnx.helper.make_tensor_value_info(*one) for one in zip(names, kinds, (x.shape for x in inputs), strict=True)
+        helper.make_tensor_value_info(f"x{place}", helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
+        for place, one in enumerate(inputs)
     ]
-    result = onnx.ValueInfoProto(name="y")
-    graph = onnx.helper.make_graph([node], "one", given, [result])
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=9)
+    names = [one.name for one in (*given, *held)]
+    node = helper.make_node(op_type, names, ["y"], name="node", **attributes)
+    graph = helper.make_graph([node], "one", given, [onnx.ValueInfoProto(name="y")], held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    return onnx.shape_inference.infer_shapes(model)
+
+
+def onnx_run(model: onnx.ModelProto, inputs: Sequence[Array]) -> Array:
+    """The first output of a model."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+    names = [one.name for one in session.get_inputs()]
     return np.asarray(session.run(None, dict(zip(names, inputs, strict=True)))[0])

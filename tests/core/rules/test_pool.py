@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tract_core.data import DatumType
+from tract_core.ops.conv import Conv
+from tract_core.ops.deconv import Deconv
 from tract_core.ops.pool import MaxPool, SumPool
 from tract_core.ops.pool_spec import DataFormat, Explicit, ExplicitOnnxPool, Padding, PoolSpec, Valid
 from tract_core.ops.wiring import wire_one
@@ -40,3 +42,13 @@ def test_paddings_are_told_plainly(size: int, padding: Padding, wanted: Padding)
     op = checked_declutter(model, {"B": 2}).node_by_name("pool").op
     assert isinstance(op, SumPool)
     assert op.pool.padding == wanted
+
+
+@pytest.mark.parametrize("kind", [Conv, Deconv])
+def test_convolutions_padded_by_nothing_are_not_padded(kind: type[Conv | Deconv]) -> None:
+    model, (x, kernel, bias) = sources("B,2,7,7,f32", "3,2,3,3,f32", "f32")
+    padding = Explicit((0, 0), (0, 0))
+    model.set_outputs([wire_one(model, "conv", kind(_spec(padding)), x, kernel, bias)])
+    op = checked_declutter(model, {"B": 2}).node_by_name("conv").op
+    assert isinstance(op, kind)
+    assert op.pool.padding == Valid()
