@@ -320,8 +320,8 @@ def test_a_text_of_another_version(version):
             "the fragment 'f' is there twice, first in line 1",
             "line 2, column 1",
         ),
-        ("fragment f(a: ?, a: ?) -> ();", "the parameter or result 'a' is there twice", "line 1, column 1"),
-        ("fragment f(a: ?) -> (a: ?);", "the parameter or result 'a' is there twice", "line 1, column 1"),
+        ("fragment f(a: ?, a: ?) -> ();", "the parameter 'a' is there twice", "line 1, column 1"),
+        ("fragment f() -> (a: ?, a: ?);", "the result 'a' is there twice", "line 1, column 1"),
         (
             "fragment f() -> () { a = 1; b = 2;\n a = 3; }",
             "'a' is assigned to twice, first in line 1",

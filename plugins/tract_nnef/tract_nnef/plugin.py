@@ -41,6 +41,7 @@ _FAMILIES: Final = (
     "resource",
     "roi",
     "sample",
+    "scan",
     "scatter",
     "shape_of",
     "slice",

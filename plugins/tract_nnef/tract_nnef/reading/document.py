@@ -94,21 +94,25 @@ class Reader:
 
     # --- bodies ---
 
-    def fragment(self, name: str, facts: Sequence[TypedFact]) -> TypedModel:
+    def fragment(self, name: str, facts: Sequence[TypedFact], lines: Sequence[str] = ()) -> TypedModel:
         """The body that `Writer.fragment` wrote: a fragment as a model, with an input for each of its parameters.
 
         ``facts``: of the inputs, in order. Raises ModelError.
         """
-        fragment = self._fragment(name)
+        fragment, extensions = self._fragment(name), split(lines)
         if len(fragment.parameters) != len(facts):
             raise CorruptModel(f"the fragment {name!r} has {len(fragment.parameters)} parameters, {len(facts)} are fed")
         inner = self._inner(name)
         inner.model.symbols.add_symbols(self.model.symbols)
+        for fact in facts:
+            for mentioned in sorted(fact.symbols()):
+                inner.model.symbols.add(mentioned)
+        declare(inner.model, extensions)
         names: dict[str, Value] = {}
         for parameter, fact in zip(fragment.parameters, facts, strict=True):
             outlet = names[parameter.name] = inner.model.add_source(parameter.name, fact)
             inner._taken.add(outlet)
-        return inner._body(fragment, names, ())
+        return inner._body(fragment, names, extensions)
 
     def body(self, name: str, lines: Sequence[str], properties: Iterable[tuple[str, str]]) -> TypedModel:
         """The body that `Writer.body` wrote. Raises ModelError."""

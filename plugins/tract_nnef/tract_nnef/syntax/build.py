@@ -299,12 +299,13 @@ class Build:
         results: list[Result],
         body: Body | None = None,
     ) -> Fragment:
-        """Fragments differ by their names, as do what one takes and what it gives."""
+        """Fragments differ by their names, as do what one takes, and what it gives, which may be what it takes."""
         first = self._fragments.setdefault(name, at)
         if first != at:
             problem = f"the fragment {shown(name)} is there twice, first in line {self._line_of(first)}"
             raise self._refused(at, problem, TWICE)
-        self._differ(at, [one.name for one in (*parameters, *results)], "parameter or result")
+        self._differ(at, [one.name for one in parameters], "parameter")
+        self._differ(at, [one.name for one in results], "result")
         for one in parameters:
             if body and one.name in self._assigned_in_body:
                 problem = f"{shown(one.name)} is assigned to, and is a parameter"

@@ -99,17 +99,18 @@ class Writer:
 
     # --- bodies ---
 
-    def fragment(self, body: TypedModel, wanted: str) -> str:
-        """Write a body as a fragment, and return its name, which begins like ``wanted``.
+    def fragment(self, body: TypedModel, wanted: str) -> tuple[ast.Fragment, Sequence[str]]:
+        """Write a body as a fragment, whose name begins like ``wanted``.
 
         Its parameters are the inputs of the body, its results the outputs, in order. The facts of the inputs are for
-        the operator to say: `Reader.fragment` wants them. Nothing else that the body holds (conditions, what is
-        asserted of its symbols, properties) is written: see `body`.
+        the operator to say: `Reader.fragment` wants them. Returned too are extension lines of the body, where it knows
+        anything beside its graph; properties are not written: see `body`.
         """
         inner = self._inner(body, wanted)
         parameters = [ast.Parameter(inner._name(outlet), TENSOR) for outlet in body.inputs]
         inner._add_fragment(parameters)
-        return inner._place
+        knows = len(body.conditions) or list(body.symbols) or body.symbols.scenarios
+        return self._shared.fragments[-1], [*symbol_lines(body), *own_lines(body, {})] if knows else []
 
     def body(self, model: TypedModel, wanted: str) -> tuple[str, Sequence[str], Sequence[tuple[str, str]]]:
         """Write all of a body as a fragment, and return what `Reader.body` makes the body of.
