@@ -34,6 +34,11 @@ class MultiBroadcastTo(TypedOp):
         aligned = ShapeFact((1,) * missing + tuple(x.shape))
         return (x.with_shape(broadcast_shapes(self, [aligned, ShapeFact(self.shape)])),)
 
+    def whole_shape(self, x: TypedFact) -> tuple[Dim, ...]:
+        """The target with the sizes of ``x`` in the place of its own sizes of 1."""
+        aligned = (*(1,) * (len(self.shape) - x.rank), *x.shape)
+        return tuple(own if is_one(size) else size for own, size in zip(aligned, self.shape, strict=True))
+
 
 @ROWS.row(REFERENCE, MultiBroadcastTo)
 @ROWS.row(SYMBOLIC, MultiBroadcastTo)

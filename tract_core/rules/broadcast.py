@@ -34,6 +34,13 @@ def remove_broadcast(model: TypedModel, node: TypedNode, op: MultiBroadcastTo) -
 
 
 @rewrites(MultiBroadcastTo)
+def whole_shape(model: TypedModel, node: TypedNode, op: MultiBroadcastTo) -> ModelPatch | None:
+    """MultiBroadcastTo(x) into a shape that x itself stretches -> into the one that comes of it"""
+    shape = op.whole_shape(model.outlet_fact(node.inputs[0]))
+    return None if shape == op.shape else ModelPatch.replace_op(model, node, MultiBroadcastTo(shape), node.inputs)
+
+
+@rewrites(MultiBroadcastTo)
 def merge_broadcasts(model: TypedModel, node: TypedNode, op: MultiBroadcastTo) -> ModelPatch | None:
     """MultiBroadcastTo(MultiBroadcastTo(x)) -> MultiBroadcastTo(x)"""
     first = produced_by(model, node.inputs[0], MultiBroadcastTo)
@@ -98,6 +105,7 @@ def _gives(op: Binary, shapes: Sequence[Sequence[Dim]], wanted: Sequence[Dim]) -
 
 for rule in (
     remove_broadcast,
+    whole_shape,
     merge_broadcasts,
     elementwise_before_broadcast,
     axis_op_before_broadcast,

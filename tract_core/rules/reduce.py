@@ -35,6 +35,13 @@ def remove_reduce(model: TypedModel, node: TypedNode, op: Reduce) -> ModelPatch 
 
 
 @rewrites(Reduce)
+def sort_axes(model: TypedModel, node: TypedNode, op: Reduce) -> ModelPatch | None:
+    """Reduce(x) over axes in any order -> in ascending order"""
+    axes = tuple(sorted(op.axes))
+    return None if axes == op.axes else ModelPatch.replace_op(model, node, Reduce(axes, op.reducer), node.inputs)
+
+
+@rewrites(Reduce)
 def merge_reduces(model: TypedModel, node: TypedNode, op: Reduce) -> ModelPatch | None:
     """Reduce(Reduce(x)) of one kind over two sets of axes -> Reduce(x) over both
 
@@ -117,5 +124,5 @@ def _under_root(model: TypedModel, outlet: OutletId, *, divided: bool) -> Outlet
     return None if root is None else root.inputs[0]
 
 
-for rule in (remove_reduce, merge_reduces, mean_of_squares, rms_norm):
+for rule in (remove_reduce, sort_axes, merge_reduces, mean_of_squares, rms_norm):
     ROWS.add(DECLUTTER, rule.name, rule)

@@ -15,8 +15,8 @@ from tract_core.model.graph import OutletId
 from tract_core.ops import binary
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
-from tract_nnef.syntax.ast import Invocation
+from tract_nnef.registry import CORE, NNEF_WRITE, PY, STANDARD, reads
+from tract_nnef.syntax.ast import Expression, Invocation
 from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
@@ -80,9 +80,34 @@ def write_binary(op: binary.Binary, node: Spelling) -> Invocation | None:
 
 
 @ROWS.row(NNEF_WRITE, binary.SubF)
-def write_flipped_sub(op: binary.SubF, node: Spelling) -> Invocation | None:
-    """``b - a``, where simplifying makes it ``SubF`` again: of a constant or stretched ``b``."""
+def write_swapped(op: binary.SubF, node: Spelling) -> Invocation | None:
+    """As a difference with swapped operands, which declutter swaps back where the second is known or smaller."""
     a, b = node.input_fact(0), node.input_fact(1)
-    if b.constant is None and a.shape == b.shape:
+    if node.allows(PY) and a.shape == b.shape and b.value is None:
         return None
     return node.invoke("sub", node.input(1), node.input(0))
+
+
+@ROWS.row(NNEF_WRITE, binary.Rem, binary.FloorRem)
+def write_remainder(op: binary.Rem | binary.FloorRem, node: Spelling) -> Invocation | None:
+    """For engines that have no remainders: of integers by known ones, as what quotients leave.
+
+    That comes back as other operators, so it is said as it is where that is allowed. Floats would lose digits.
+    """
+    divisor = node.input_fact(1).constant
+    if node.allows(PY) or divisor is None or divisor.dtype.kind not in "iu":
+        return None
+    if (divisor == 0).any() or not (np.abs(divisor.astype(np.float64)) < np.iinfo(divisor.dtype).max // 2).all():
+        return None  # by nothing, or sums may be larger than the type has
+    a, b = node.inputs
+    rest = _remainder(node, "rest", a, b)
+    if rest is None or isinstance(op, binary.Rem):
+        return rest
+    moved = node.invoke("add", node.let("rest", rest), b)
+    return None if moved is None else _remainder(node, "moved", node.let("moved", moved), b)
+
+
+def _remainder(node: Spelling, what: str, a: Expression, b: Expression) -> Invocation | None:
+    quotient = node.invoke("div", a, b)
+    product = None if quotient is None else node.invoke("mul", node.let(f"{what}_quotient", quotient), b)
+    return None if product is None else node.invoke("sub", a, node.let(f"{what}_product", product))

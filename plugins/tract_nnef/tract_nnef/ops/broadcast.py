@@ -21,5 +21,6 @@ def read_broadcast(call: Call) -> OutletId:
 
 @ROWS.row(NNEF_WRITE, MultiBroadcastTo)
 def write_broadcast(op: MultiBroadcastTo, node: Spelling) -> Invocation | None:
-    """By its shape."""
-    return node.invoke("tract_core_broadcast", node.input(0), shape=list(op.shape), registry=CORE)
+    """By the shape of the result, as the established engine does not stretch the shape that it is given."""
+    shape = list(op.whole_shape(node.input_fact(0)))
+    return node.invoke("tract_core_broadcast", node.input(0), shape=shape, registry=CORE)

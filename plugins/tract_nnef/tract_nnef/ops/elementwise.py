@@ -11,7 +11,7 @@ from tract_core.model.graph import OutletId
 from tract_core.ops import elementwise
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, TRANSFORMERS, reads
+from tract_nnef.registry import CORE, NNEF_WRITE, PY, STANDARD, TRANSFORMERS, reads
 from tract_nnef.syntax.ast import Invocation
 from tract_nnef.writing.spelling import Spelling
 
@@ -150,10 +150,13 @@ def write_leaky_relu(op: elementwise.LeakyRelu, node: Spelling) -> Invocation | 
 def write_gelu_exact(op: elementwise.GeluExact, node: Spelling) -> Invocation | None:
     """As ``x/2 * (1 + erf(x/sqrt(2)))``, in which it is found again when that is read.
 
-    That form rounds more often, so that types narrower than f32 keep the operator.
+    That form rounds more often, so that types narrower than f32 keep the operator where that can be said. Where the
+    error function cannot, the name of the standard is left, which the established engine does not know.
     """
     kind = node.input_fact(0).datum_type
-    if kind not in (DatumType.F32, DatumType.F64) or not node.allows(CORE):
+    if not node.allows(CORE):
+        return node.invoke("gelu", node.input(0))
+    if kind not in (DatumType.F32, DatumType.F64) and node.allows(PY):
         return None
     x, root = node.input(0), float(kind.numpy.type(math.sqrt(0.5)))
     inside = node.let("inside", node.invoke("mul", x, root))

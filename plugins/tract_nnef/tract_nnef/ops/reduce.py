@@ -86,7 +86,7 @@ fragment moments(input: tensor<scalar>, axes: integer[]) -> (mean: tensor<scalar
 @ROWS.row(NNEF_WRITE, Reduce)
 def write_reduce(op: Reduce, node: Spelling) -> Invocation | None:
     """By name and axes; a mean of squares is a mean, of squares, unless that is not the same and can be helped."""
-    axes = list(op.axes)
+    axes = sorted(op.axes)
     if op.reducer is not Reducer.MEAN_OF_SQUARES:
         name, registry = _NAMES[op.reducer]
         return node.invoke(name, node.input(0), axes=axes, registry=registry)
