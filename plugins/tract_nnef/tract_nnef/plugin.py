@@ -82,7 +82,10 @@ def tract_rows() -> Mapping[str, Mapping[str, Any] | Sequence[str]]:
 @hookimpl
 def tract_transforms() -> Mapping[str, str]:
     """Transforms by name."""
-    return {"nnef_cycle": "tract_nnef.transforms.cycle:NnefCycle"}
+    return {
+        "nnef_cycle": "tract_nnef.transforms.cycle:NnefCycle",
+        "patch": "tract_nnef.transforms.patch:Patch",
+    }
 
 
 @hookimpl

@@ -69,6 +69,10 @@ class Reader:
         """What ``graph.quant`` says of a tensor; one of a body has the name of the fragment in front."""
         return self._quantized.get(".".join([*self._within[-1:], name]))
 
+    def keep_names(self, outlets: Iterable[OutletId]) -> None:
+        """Tensors whose names are not changed when they are assigned to other ones."""
+        self._taken.update(outlets)
+
     def symbol(self, name: str) -> TDim | None:
         """The symbol of a name, if there is one."""
         return symbol(name) if name in self.model.symbols else None

@@ -43,6 +43,13 @@ class Operators:
         self._own = {fragment.name: fragment for fragment in fragments}
         self._registries = [STANDARD]
 
+    @staticmethod
+    def all(registry: Registry) -> Operators:
+        """Those of every registry that is installed."""
+        found = Operators(registry)
+        found._registries += sorted(registries(found._table) - {STANDARD})
+        return found
+
     def use(self, name: str) -> None:
         """Look into a registry too, before those that were named earlier. Raises Unsupported for an unknown one."""
         name = ALIASES.get(name, name)
