@@ -422,7 +422,7 @@ class TestPackedWeights:
                 model.transform(one)
             return model
 
-        PACK = "block_quant(elements=960)"
+        PACK = "pack_q4(elements=960)"
         model = load(PACK)
         unpacking = [node for node in model.typed.live_nodes() if node.op.unpacks]
         """
@@ -487,10 +487,10 @@ class TestPackedWeights:
         assert found.splitlines() == ["True True", "False False"]
 
     def test_the_command_knows_the_transform(self, environment, two_products):
-        shown = environment.tract(two_products, "-t", "block_quant(elements=960)", "--set", "B=2", "dump", "--cost")
+        shown = environment.tract(two_products, "-t", "pack_q4(elements=960)", "--set", "B=2", "dump", "--cost")
         assert "UnpackQ4" in shown
         assert "64,96,f32" not in shown
-        refused = environment.run("-m", "tract_core", two_products, "-t", "block_quant(elements=0)", "dump", status=1)
+        refused = environment.run("-m", "tract_core", two_products, "-t", "pack_q4(elements=0)", "dump", status=1)
         assert "'elements' is 0, wanted 1 or more" in refused.stderr
 
     @pytest.mark.parametrize("runtime", ["reference", "fuse"])

@@ -70,7 +70,7 @@ def tract_tables() -> Mapping[str, str]:
 def tract_rows() -> Mapping[str, Mapping[str, Any] | Sequence[str]]:
     """How the operators of the core are read and written, and those that only NNEF has."""
     spelled = [f"tract_nnef.ops.{family}" for family in _FAMILIES]
-    operators = ["tract_nnef.nnef_only.exp_norm", "tract_nnef.nnef_only.roi"]
+    operators = [f"tract_nnef.nnef_only.{family}" for family in ("blocks", "exp_norm", "roi")]
     return {
         "nnef": [*spelled, "tract_nnef.schema.operators"],
         "nnef_write": spelled,
@@ -84,6 +84,7 @@ def tract_transforms() -> Mapping[str, str]:
     """Transforms by name."""
     return {
         "nnef_cycle": "tract_nnef.transforms.cycle:NnefCycle",
+        "block_quant": "tract_nnef.transforms.block_quant:BlockQuant",
         "patch": "tract_nnef.transforms.patch:Patch",
     }
 

@@ -27,4 +27,4 @@ def tract_rows() -> Mapping[str, Sequence[str]]:
 @hookimpl
 def tract_transforms() -> Mapping[str, str]:
     """Transforms by name."""
-    return {"block_quant": "tract_q4.block_quant:BlockQuant"}
+    return {"pack_q4": "tract_q4.pack_weights:PackQ4"}

@@ -14,10 +14,15 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.ops.wiring import require_shape, wire_broadcast
 from tract_core.plugins.tables import Rows
+from tract_nnef.archive.blocks import Blocks
+from tract_nnef.nnef_only.blocks import FORMATS, UnpackBlocks
 from tract_nnef.ops.cast import ITEMS
 from tract_nnef.reading import values
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import CORE, STANDARD, reads
+from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
+from tract_nnef.syntax.ast import Invocation
+from tract_nnef.writing.document import variable
+from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
 
@@ -40,10 +45,37 @@ def read_typed_external(call: Call) -> OutletId:
 def read_variable(call: Call) -> OutletId:
     """A constant, from the file of its label. Raises CorruptModel where that has another shape."""
     label, shape = call.text("label"), call.integers("shape")
-    array = call.reader.tensors.tensor(label)
+    array = call.reader.tensors.stored(label)
+    if isinstance(array, Blocks):
+        return _unpacked(call, array, label, shape)
     if array.shape != shape:
         raise CorruptModel(f"the tensor {label!r} has shape {list(array.shape)}, the graph wants {list(shape)}")
     return call.model.add_const(call.model.unique_name(call.node), array)
+
+
+def _unpacked(call: Call, blocks: Blocks, label: str, shape: tuple[int, ...]) -> OutletId:
+    """Bytes, and the operator that unpacks them; blocks run along the last axis."""
+    form = blocks.format
+    if prod(shape) != prod(blocks.shape) or not shape or shape[-1] % form.length:
+        raise CorruptModel(
+            f"the tensor {label!r} has shape {list(blocks.shape)}, in blocks of {form.length}, "
+            f"the graph wants {list(shape)}"
+        )
+    content = blocks.content.reshape(*shape[:-1], shape[-1] // form.length, form.size)
+    packed = call.model.add_const(call.model.unique_name(f"{call.node}.blocks"), content)
+    return call.op(UnpackBlocks(form.name), packed)
+
+
+@ROWS.row(NNEF_WRITE, UnpackBlocks)
+def write_blocks(op: UnpackBlocks, node: Spelling) -> Invocation | None:
+    """A variable in blocks, where they are known, and floats of 32 bits are made of them."""
+    packed, shape = node.input_fact(0).constant, node.output_fact().shape
+    if packed is None or op.to is not DatumType.F32 or node.output_fact().rank < 2 or not packed.size:
+        return None
+    sizes = [int(size) for size in shape]
+    rows = prod(sizes[:-1])
+    blocks = Blocks(FORMATS[op.form], (rows, sizes[-1]), np.ascontiguousarray(packed).reshape(-1))
+    return variable(node.writer.hold(node.node.name, blocks), sizes)
 
 
 @reads(ROWS, STANDARD, "constant<? = scalar>(shape: integer[], value: ?[]) -> (output: tensor<?>)")

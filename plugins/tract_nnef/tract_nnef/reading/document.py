@@ -15,6 +15,7 @@ from tract_core.model.identity import Identity
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
+from tract_nnef.archive.blocks import Blocks
 from tract_nnef.reading.call import Call
 from tract_nnef.reading.expressions import Scope
 from tract_nnef.reading.extensions import Lines, conclude, declare, split
@@ -29,6 +30,10 @@ class Tensors(Protocol):
 
     def tensor(self, label: str) -> Array:
         """The tensor of a label, read-only. Raises ModelError where there is none, or where it cannot be read."""
+        ...
+
+    def stored(self, label: str) -> Array | Blocks:
+        """The same, in blocks where it is kept so."""
         ...
 
     def submodel(self, label: str) -> TypedModel:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from tract_core.data import QuantizedType
-from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported
+from tract_core.errors import CorruptModel, LimitExceeded, TractError
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -103,13 +103,15 @@ class Beside:
 
     def tensor(self, label: str) -> Array:
         """The tensor of a label. Raises ModelError."""
+        held = self.stored(label)
+        return held.to_f32() if isinstance(held, Blocks) else held
+
+    def stored(self, label: str) -> Array | Blocks:
+        """The tensor of a label, in blocks where it is kept so. Raises ModelError."""
         found = next((name for name in (f"{label}.dat", f"{label.lstrip('/')}.dat") if name in self._archive), None)
         if found is None:
             raise CorruptModel(f"there is no tensor for the label {label!r}, wanted a file {label.lstrip('/')}.dat")
-        held = read_tensor(self._archive.content(found), found)
-        if isinstance(held, Blocks):
-            raise Unsupported(f"{found} holds weights in blocks of {held.format.name}, which are not read yet")
-        return held
+        return read_tensor(self._archive.content(found), found)
 
 
 def _quantized(archive: Archive) -> Mapping[str, QuantizedType]:

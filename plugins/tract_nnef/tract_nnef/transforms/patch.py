@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 from tract_core.errors import CorruptModel, TractError, TransformError, Unsupported, meant
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
 from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
 from tract_core.plugins.parameters import texts
 from tract_nnef.reading.call import Call
 from tract_nnef.reading.document import Reader
@@ -162,9 +161,11 @@ class _Patching:
 class NoTensors:
     """A patch has no files beside it."""
 
-    def tensor(self, label: str) -> Array:
+    def stored(self, label: str, *_: str) -> NoReturn:
         """Raises Unsupported."""
         raise Unsupported(f"a patch has no tensors beside it, and asks for {label!r}", hint="write numbers out")
+
+    tensor = submodel = resource = stored
 
 
 def _names_in(targets: ast.Expression) -> Iterator[str]:

@@ -18,6 +18,7 @@ from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
 from tract_core.version import version
+from tract_nnef.archive.blocks import Blocks
 from tract_nnef.archive.tensors import MAX_RANK
 from tract_nnef.registry import ANY, CORE, NNEF, NNEF_WRITE, PY, STANDARD, Family, row_key
 from tract_nnef.syntax import ast
@@ -45,7 +46,7 @@ class Written:
     """What an archive holds: the document, the values of its variables by label, and how tensors are quantised."""
 
     document: ast.Document
-    tensors: dict[str, Constant]
+    tensors: dict[str, Constant | Blocks]
     quantization: list[ast.Quantization] = field(default_factory=list[ast.Quantization])
     submodels: dict[str, TypedModel] = field(default_factory=dict[str, TypedModel])
     """Models that are archives in this one, by their labels."""
@@ -58,7 +59,7 @@ class Shared:
     ``labels``, ``names``: those of tensors and of fragments that are taken. ``used``: registries.
     """
 
-    tensors: dict[str, Constant] = field(default_factory=dict[str, Constant])
+    tensors: dict[str, Constant | Blocks] = field(default_factory=dict[str, Constant | Blocks])
     quantization: list[ast.Quantization] = field(default_factory=list[ast.Quantization])
     fragments: list[ast.Fragment] = field(default_factory=list[ast.Fragment])
     used: set[str] = field(default_factory=set[str])
@@ -180,7 +181,7 @@ class Writer:
         written = self._allowed(constant_expression(value)) if small else None
         return _variable(self.hold(wanted, value), value) if written is None else written
 
-    def hold(self, wanted: str, value: Constant) -> str:
+    def hold(self, wanted: str, value: Constant | Blocks) -> str:
         """Keep a tensor beside the text, and return its label, which begins like ``wanted``."""
         place = f"{self._place}." if self._place else ""
         label = free_name(plain_label(f"{place}{wanted}"), self._shared.labels)
@@ -352,7 +353,12 @@ def free_name(wanted: str, taken: set[str]) -> str:
 
 
 def _variable(label: str, value: Constant) -> ast.Invocation:
-    arguments = ast.Argument("label", ast.Literal(label)), ast.Argument("shape", express(list(value.array.shape)))
+    return variable(label, value.array.shape)
+
+
+def variable(label: str, shape: Sequence[int]) -> ast.Invocation:
+    """A tensor that lies beside the text."""
+    arguments = ast.Argument("label", ast.Literal(label)), ast.Argument("shape", express(list(shape)))
     return ast.Invocation("variable", arguments, ast.Primitive("scalar"))
 
 

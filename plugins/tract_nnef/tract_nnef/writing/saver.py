@@ -10,6 +10,7 @@ from typing import Any, Final
 from tract_core.errors import InputError
 from tract_core.model.typed import TypedModel
 from tract_core.saving import whole_file
+from tract_nnef.archive.blocks import Blocks
 from tract_nnef.archive.tensors import tensor_file
 from tract_nnef.archive.writing import Files, tar_bytes, tar_gz_bytes, write_folder, write_tar, write_tar_gz
 from tract_nnef.options import Writing, chosen
@@ -85,7 +86,8 @@ def files_of(written: Written, *, extended: bool = False) -> Mapping[str, Sequen
     if written.quantization:
         files["graph.quant"] = [print_quantization(written.quantization).encode()]
     for label in sorted(written.tensors):
-        files[f"{label}.dat"] = tensor_file(written.tensors[label].array)
+        held = written.tensors[label]
+        files[f"{label}.dat"] = tensor_file(held if isinstance(held, Blocks) else held.array)
     return files
 
 

@@ -20,10 +20,10 @@ from tract_q4.q4 import NUMBERS, UnpackQ4, pack
 
 
 @dataclass(frozen=True, slots=True)
-class BlockQuant:
+class PackQ4:
     """Keep the weights of matrix products in blocks of four bits (Q4_0), which rounds them."""
 
-    name: ClassVar[str] = "block_quant"
+    name: ClassVar[str] = "pack_q4"
     elements: int = field(default=1024, metadata={"doc": "weights of fewer elements stay as they are"})
 
     def apply(self, model: TypedModel) -> TypedModel:
@@ -32,7 +32,7 @@ class BlockQuant:
         Bodies stay as they are. Raises TransformError for a number of elements below 1.
         """
         if self.elements < 1:
-            raise TransformError(f"block_quant: 'elements' is {self.elements}, wanted 1 or more")
+            raise TransformError(f"pack_q4: 'elements' is {self.elements}, wanted 1 or more")
         result = model.clone()
         Rewriter().with_rule_for(self.name, EinSum, self._pack).rewrite(result)
         return result
@@ -70,4 +70,4 @@ def _can_be_packed(weights: Array) -> bool:
     """Whether these are floats of which f16 holds the scales."""
     if weights.dtype != DatumType.F32.numpy:
         return False
-    return bool(np.abs(weights).max() <= 8 * np.finfo(np.float16).max)  # which is false for not-a-number
+    return bool(np.abs(weights).max() <= 8 * float(np.finfo(np.float16).max))  # which is false for not-a-number
