@@ -25,7 +25,7 @@ from tract_core.plugins.tables import Rows
 from tract_nnef.ops.conv import read_bias, read_groups, spatial_sizes, write_convolution
 from tract_nnef.ops.pool_spec import WINDOW, all_axes, exact, padding_of, read_steps
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import NNEF_WRITE, STANDARD, reads
+from tract_nnef.registry import NNEF_WRITE, STANDARD, fragments, reads
 from tract_nnef.syntax import ast
 from tract_nnef.writing.spelling import Spelling
 
@@ -152,3 +152,30 @@ def write_deconv(op: Deconv, node: Spelling) -> ast.Invocation | None:
         padding=[(plan.before, plan.after) for plan in plans],
         output_shape=[plan.output for plan in plans] if sized or any(op.adjustments) else None,
     )
+
+
+fragments(
+    ROWS,
+    STANDARD,
+    f"""
+fragment separable_conv(
+    input: tensor<scalar>, plane_filter: tensor<scalar>, point_filter: tensor<scalar>, bias: tensor<scalar> = 0.0,
+    {WINDOW}, groups: integer = 1
+) -> (output: tensor<scalar>)
+{{
+    planes = conv(input, plane_filter, border = border, padding = padding, stride = stride, dilation = dilation,
+                  groups = 0);
+    output = conv(planes, point_filter, bias, groups = groups);
+}}
+
+fragment separable_deconv(
+    input: tensor<scalar>, plane_filter: tensor<scalar>, point_filter: tensor<scalar>, bias: tensor<scalar> = 0.0,
+    {WINDOW}, output_shape: integer[] = [], groups: integer = 1
+) -> (output: tensor<scalar>)
+{{
+    points = deconv(input, point_filter, groups = groups);
+    output = deconv(points, plane_filter, bias, border = border, padding = padding, stride = stride,
+                    dilation = dilation, output_shape = output_shape, groups = 0);
+}}
+""",
+)
