@@ -28,6 +28,8 @@ class Held:
     def tensor(self, label: str) -> np.ndarray:
         return self._arrays[label]
 
+    stored = tensor
+
 
 def read(text: str, tensors: Mapping[str, np.ndarray] | None = None, quantized=None) -> TypedModel:
     """The model of a whole text."""
