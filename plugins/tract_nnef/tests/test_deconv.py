@@ -142,6 +142,13 @@ def test_debox_can_spread_over_any_axes() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_a_huge_window_costs_nothing_until_it_is_run() -> None:
+    model = read(
+        "y = debox(x, size = [1, 1, 100000, 100000], padding = [(0,0), (0,0), (0,0), (0,0)]);", {"x": "1,9,1,1"}
+    )
+    assert str(model.output_fact(0)) == "1,9,100000,100000,f32"
+
+
 test_cases = cycle_of_cases("deconv", others=["Deconv-same-lower", "Deconv-NHWC"])
 
 

@@ -126,6 +126,32 @@ def test_what_is_written_means_the_same_there(a, b, swapped, tmp_path) -> None:
     np.testing.assert_allclose(found, x @ y, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("acc", "wanted"), [("f32", np.float32), ("f16", np.float16), ("f64", np.float64)])
+def test_the_result_is_of_the_type_that_sums_are_in(acc, wanted) -> None:
+    x, w = np.array([[1.5, 2.25]], np.float16), np.array([[2049.0], [3.0]], np.float16)
+    found = compute(f"y = tract_core_einsum([x, w], expr = 'mk,kn->mn', acc = '{acc}');", x=x, w=w)
+    assert found.dtype == wanted
+    np.testing.assert_array_equal(found, (x.astype(np.float64) @ w.astype(np.float64)).astype(wanted))
+
+
+@interchange
+@pytest.mark.parametrize("expression", ["bhqd,bkhd->bhqk", "mk,kn->mn"])
+def test_halves_that_are_summed_in_f32_stay_halves_there(expression, tmp_path) -> None:
+    model = TypedModel()
+    shapes = ("2,2,3,4", "2,5,2,4") if "b" in expression else ("3,4", "4,5")
+    given = [
+        model.add_source(f"x{i}", parse_typed_fact(f"{shape},f16", model.symbols)) for i, shape in enumerate(shapes)
+    ]
+    op = EinSum(AxesMapping.parse(expression), tract.DatumType.F32)
+    model.set_outputs(model.wire_node("y", op, given))
+    tract.Model.from_typed(model).save(tmp_path / "m.tar", format_name="nnef")
+    assert same_model(tract.load(tmp_path / "m.tar").typed, model)
+    arrays = [floats(*map(int, shape.split(","))).astype(np.float16) for shape in shapes]
+    (found,) = established.run(tmp_path / "m.tar", arrays)
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, np.einsum(expression, *(one.astype(float) for one in arrays)), atol=0.03)
+
+
 @interchange
 def test_sums_of_products_mean_the_same_there(tmp_path) -> None:
     model = read(

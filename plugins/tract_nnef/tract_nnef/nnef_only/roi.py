@@ -15,6 +15,7 @@ import numpy as np
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
 from tract_core.frozen import frozen
+from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
@@ -88,7 +89,7 @@ class RoiResample(Regions):
 @ROWS.row(REFERENCE, RoiPool)
 def roi_pool(op: RoiPool, x: Array, regions: Array, image_of: Array) -> Array:
     """The cells of one region after the other, computed in f64."""
-    found = np.zeros((len(regions), x.shape[1], op.height, op.width))
+    found = _results(op, x, regions)
     for place, (region, image) in enumerate(zip(_known(regions), image_of.tolist(), strict=True)):
         pixels = _image(x, image)
         # Halves are rounded away from zero, as `round` of the standard does.
@@ -110,14 +111,19 @@ def _cells(start: int, end: int, count: int, size: int) -> list[slice]:
 
 @ROWS.row(REFERENCE, RoiResample)
 def roi_resample(op: RoiResample, x: Array, regions: Array, image_of: Array) -> Array:
-    """For each region, a product of its image with the weights of rows and of columns, computed in f64."""
-    found = np.zeros((len(regions), x.shape[1], op.height, op.width))
+    """Between the rows of one region after the other, then between its columns, computed in f64."""
+    found = _results(op, x, regions)
     for place, (region, image) in enumerate(zip(_known(regions), image_of.tolist(), strict=True)):
         left, top, right, bottom = region.tolist()
-        rows = _weights(_places(top, bottom, op.height, op.method), x.shape[2])
-        columns = _weights(_places(left, right, op.width, op.method), x.shape[3])
-        found[place] = rows @ _image(x, image) @ columns.T
+        across = _blended(_image(x, image), 2, _places(left, right, op.width, op.method))
+        found[place] = _blended(across, 1, _places(top, bottom, op.height, op.method))
     return found.astype(x.dtype)
+
+
+def _results(op: Regions, x: Array, regions: Array) -> Array:
+    shape = (len(regions), x.shape[1], op.height, op.width)
+    check_tensor(shape, 8)
+    return np.zeros(shape)
 
 
 def _places(start: float, end: float, count: int, method: Method) -> Array:
@@ -128,12 +134,15 @@ def _places(start: float, end: float, count: int, method: Method) -> Array:
     return start + (steps + shift) * ((end - start) / count) - shift
 
 
-def _weights(places: Array, size: int) -> Array:
-    """(places, elements): how much of each element is at each place."""
+def _blended(image: Array, axis: int, places: Array) -> Array:
+    """What is at these places along an axis, between the elements before and after each."""
+    size = image.shape[axis]
     if size == 0:
         raise RunError("a region is in an image without elements")
     places = np.clip(places, 0, size - 1)
-    return np.maximum(1 - np.abs(places[:, np.newaxis] - np.arange(size)), 0)
+    before = np.floor(places).astype(np.int64)
+    part = (places - before).reshape([-1 if other == axis else 1 for other in range(image.ndim)])
+    return image.take(before, axis) * (1 - part) + image.take(np.minimum(before + 1, size - 1), axis) * part
 
 
 def _known(regions: Array) -> Array:

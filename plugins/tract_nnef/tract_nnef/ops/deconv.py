@@ -20,7 +20,7 @@ from tract_core.ops.conv import sum_type
 from tract_core.ops.deconv import Deconv
 from tract_core.ops.expect import element
 from tract_core.ops.pool_spec import Explicit, PoolSpec, SameLower, SameUpper
-from tract_core.ops.wiring import wire_reshape, wire_transpose
+from tract_core.ops.wiring import wire_broadcast, wire_reshape, wire_transpose
 from tract_core.plugins.tables import Rows
 from tract_nnef.ops.conv import read_bias, read_groups, spatial_sizes, write_convolution
 from tract_nnef.ops.pool_spec import WINDOW, all_axes, exact, padding_of, read_steps
@@ -131,7 +131,8 @@ def _spread(call: Call, x: OutletId, pool: PoolSpec) -> OutletId:
         )
     kind = call.dtype(x).storage
     weight = 1 / prod(pool.kernel_shape) if call.flag("normalize") else 1
-    kernel = call.constant_array(np.full((int(channels), 1, *pool.kernel_shape), element(weight, kind)))
+    one = call.constant_array(element(weight, kind).reshape([1] * (pool.rank + 2)))
+    kernel = wire_broadcast(call.model, call.unique("filter"), one, (channels, 1, *pool.kernel_shape))
     bias = call.constant_array(np.asarray(element(0, sum_type(kind, kind))))
     return call.op(_to_shape(call, pool, shape, int(channels)), x, kernel, bias)
 

@@ -11,6 +11,7 @@ from tract_core.model.axes import AxesMapping, letters
 from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
 from tract_core.ops.einsum import QUANTIZED_INPUTS, EinSum, accumulator, matmul_axes
+from tract_core.ops.wiring import wire_cast
 from tract_core.plugins.tables import Rows
 from tract_nnef.ops.quantized import both_quantized, declared, output_type, parameter, parameters_of, product_type
 from tract_nnef.reading.call import Call
@@ -90,13 +91,19 @@ fragment linear(input: tensor<scalar>, filter: tensor<scalar>, bias: tensor<scal
 @reads(
     ROWS,
     CORE,
-    "tract_core_einsum(inputs: tensor<scalar>[], expr: string, acc: string, output: string = '')"
+    "tract_core_einsum(inputs: tensor<scalar>[], expr: string, acc: string, output: string = '', sums: string = '')"
     " -> (y: tensor<scalar>)",
 )
 def read_einsum(call: Call) -> OutletId:
-    """The sum of products of an expression such as ``mk,kn->mn``."""
-    op = EinSum(AxesMapping.parse(call.text("expr")), call.element_type("acc"))
-    return call.op(op, *call.tensors("inputs"))
+    """The sum of products of an expression such as ``mk,kn->mn``, in the type ``acc``, which the inputs are brought to.
+
+    ``sums``: the type in which products are summed, where it is another; the tract engines pass that over.
+    """
+    inputs, acc = call.tensors("inputs"), call.element_type("acc")
+    if not acc.is_integer():
+        inputs = [wire_cast(call.model, call.unique("input"), one, acc) for one in inputs]
+    sums = call.element_type("sums") if call.text("sums") else acc
+    return call.op(EinSum(AxesMapping.parse(call.text("expr")), sums), *inputs)
 
 
 @reads(
@@ -173,18 +180,19 @@ def _placed(shared: Sequence[str], places: Sequence[int], names: str) -> list[st
 @ROWS.row(NNEF_WRITE, EinSum)
 def write_einsum(op: EinSum, node: Spelling) -> Invocation | None:
     """As a product of matrices where reading that gives the same operator, else by its expression."""
-    acc, expression = type_name(op.acc), str(op.axes)
+    expression, kind = str(op.axes), node.input_fact(0).datum_type
     if op.q_output is not None:
         a, b, *rest = node.inputs
+        said = {"expr": expression, "acc": type_name(op.acc), "output": type_name(op.q_output)}
         parameters = dict(zip(_PARAMETERS, rest, strict=True))
-        to = type_name(op.q_output)
-        return node.invoke(
-            "tract_core_einsum_q", [a, b], expr=expression, acc=acc, output=to, **parameters, registry=CORE
-        )
-    flags, kind = _as_matmul(op.axes), node.input_fact(0).datum_type
+        return node.invoke("tract_core_einsum_q", [a, b], **said, **parameters, registry=CORE)
+    flags = _as_matmul(op.axes)
     if flags is not None and op.acc is _accumulator(kind.storage) and not kind.is_quantized():
         return node.invoke("matmul", *node.inputs, transposeA=flags[0], transposeB=flags[1])
-    return node.invoke("tract_core_einsum", list(node.inputs), expr=expression, acc=acc, output="", registry=CORE)
+    result = node.output_fact().datum_type
+    sums = None if op.acc == result else type_name(op.acc)
+    said = {"expr": expression, "acc": type_name(result), "output": "", "sums": sums}
+    return node.invoke("tract_core_einsum", list(node.inputs), **said, registry=CORE)
 
 
 def _as_matmul(axes: AxesMapping) -> tuple[bool, bool] | None:
