@@ -87,6 +87,7 @@ _OPERATORS: Final = (
     "bit_cast",
     "col2im",
     "couple",
+    "cumprod",
     "deform_conv",
     "det",
     "image_decoder",

@@ -91,8 +91,11 @@ def write_move_axis(op: MoveAxis, node: Spelling) -> Invocation | None:
 
 @ROWS.row(NNEF_WRITE, Reshape)
 def write_reshape(op: Reshape, node: Spelling) -> Invocation | None:
-    """The new sizes of a run of axes. One size that is 0 is written as what is left over, as 0 means another thing."""
+    """The new sizes of a run of axes. One size that is 0 is written as what is left over, as 0 means another thing.
+
+    ``None`` for what changes nothing, which is read as nothing.
+    """
     sizes = [-1 if size == 0 else size for size in op.after]
-    if sizes.count(-1) > 1 or reshape_sizes(op.before, sizes) != op.after:
+    if sizes.count(-1) > 1 or op.before == op.after or reshape_sizes(op.before, sizes) != op.after:
         return None
     return node.invoke("reshape", node.input(0), shape=sizes, axis_start=op.at, axis_count=len(op.before))

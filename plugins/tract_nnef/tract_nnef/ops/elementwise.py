@@ -150,13 +150,16 @@ def write_leaky_relu(op: elementwise.LeakyRelu, node: Spelling) -> Invocation | 
 def write_gelu_exact(op: elementwise.GeluExact, node: Spelling) -> Invocation | None:
     """As ``x/2 * (1 + erf(x/sqrt(2)))``, in which it is found again when that is read.
 
-    That form rounds more often, so that types narrower than f32 keep the operator where that can be said. Where the
-    error function cannot, the name of the standard is left, which the established engine does not know.
+    That form rounds more often, so that types narrower than f32 keep the operator where that can be said; so does one
+    whose parts would have sizes in other words. Where the error function cannot be said, the name of the standard is
+    left, which the established engine does not know.
     """
     kind = node.input_fact(0).datum_type
     if not node.allows(CORE):
         return node.invoke("gelu", node.input(0))
     if kind not in (DatumType.F32, DatumType.F64) and node.allows(PY):
+        return None
+    if node.allows(PY) and not node.is_settled(node.input_fact(0).shape):
         return None
     x, root = node.input(0), float(kind.numpy.type(math.sqrt(0.5)))
     inside = node.let("inside", node.invoke("mul", x, root))

@@ -99,4 +99,4 @@ def write_reduce(op: Reduce, node: Spelling) -> Invocation | None:
 def _comes_back(op: Reduce, x: TypedFact) -> bool:
     """Whether declutter makes one mean of squares of a mean, of squares: see its rule."""
     count = product(x.shape[axis] for axis in op.axes)
-    return isinstance(count, int) and count > 0 and x.datum_type.storage.itemsize >= 4
+    return isinstance(count, int) and count > 1 and x.datum_type.storage.itemsize >= 4

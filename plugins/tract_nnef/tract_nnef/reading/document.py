@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from tract_core.data import QuantizedType
 from tract_core.dims import TDim, symbol
 from tract_core.errors import CorruptModel, LimitExceeded, TractError
 from tract_core.limits import count_node, limits_now
-from tract_core.model.fact import TypedFact
+from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
 from tract_core.model.source import TypedSource
@@ -18,11 +19,12 @@ from tract_core.plugins.keys import Array
 from tract_nnef.archive.blocks import Blocks
 from tract_nnef.reading.call import Call
 from tract_nnef.reading.expressions import Scope
-from tract_nnef.reading.extensions import Lines, conclude, declare, split
+from tract_nnef.reading.extensions import Lines, declare, forget_what_follows, rename, shapes, split
 from tract_nnef.reading.operators import Declared, Operators, matched
 from tract_nnef.reading.quantized import wire_quantized
 from tract_nnef.reading.values import Value, shown
 from tract_nnef.syntax import ast
+from tract_nnef.writing.extensions import is_same_shape
 
 
 class Tensors(Protocol):
@@ -65,6 +67,10 @@ class Reader:
         self.tensors = tensors
         self._quantized = dict(quantized or {})
         self._within = within
+        self._shapes: dict[str, ShapeFact] = {}
+        """Shapes as the file has them, where wiring finds the same in other words."""
+        self._conditions = 0
+        """How many conditions the file has."""
         self._taken: set[OutletId] = set()
         """Tensors that have the name that the file gives them."""
         self._open: list[str] = []
@@ -88,18 +94,25 @@ class Reader:
 
     def read(self, graph: ast.Graph, extensions: Lines = ()) -> None:
         """Add what a graph and its extension lines say to the model. Raises TractError, naming the line."""
-        declare(self.model, extensions)
+        self.declare(extensions)
         names: dict[str, Value] = {}
         self.statements(graph.body, Scope(self, names), outputs=frozenset(graph.outputs))
         self.model.inputs = self._inputs(graph, names)
         self._conclude(graph.outputs, names, extensions)
+
+    def declare(self, extensions: Lines) -> None:
+        """Know what extension lines say before anything is wired. Raises CorruptModel."""
+        declare(self.model, extensions)
+        self._shapes, self._conditions = shapes(self.model, extensions), len(self.model.conditions)
 
     def _conclude(self, outputs: Sequence[str], names: Mapping[str, Value], extensions: Lines) -> None:
         """Set the outputs, and add what is said of a complete model."""
         self.model.set_outputs(self._outlet(name, names) for name in outputs)
         tensors = {name: value for name, value in names.items() if isinstance(value, OutletId)}
         tensors.update(zip(outputs, self.model.outputs, strict=True))
-        conclude(self.model, extensions, tensors)
+        rename(self.model, extensions, tensors)
+        if self._conditions:
+            forget_what_follows(self.model, self._conditions)
 
     # --- bodies ---
 
@@ -129,7 +142,7 @@ class Reader:
         if fragment.parameters:
             raise CorruptModel(f"the fragment {name!r} has parameters, of which nobody says what they are")
         inner, extensions = self._inner(name), split(lines)
-        declare(inner.model, extensions)
+        inner.declare(extensions)
         body = inner._body(fragment, {}, extensions)
         body.properties.update((key, self.tensor(label)) for key, label in properties)
         return body
@@ -253,6 +266,8 @@ class Reader:
             if isinstance(value, OutletId):
                 value = self._as_quantized(targets.name, value)
                 value = self._named(scope.prefix + targets.name, value, wanted=targets.name in outputs)
+                if not self._open and targets.name in self._shapes:
+                    self._reshape(value, self._shapes[targets.name])
             scope.names[targets.name] = value
             return
         wanted = targets.items if isinstance(targets, ast.Array | ast.Tuple) else ()
@@ -266,6 +281,13 @@ class Reader:
         before = scope.names.pop(name, None)
         if isinstance(before, OutletId) and self.model.outlet_name(before) == scope.prefix + name:
             self.model.rename(before.node, self.model.unique_name(f"{scope.prefix}{name}.before"))
+
+    def _reshape(self, outlet: OutletId, shape: ShapeFact) -> None:
+        """Say a shape otherwise. Raises CorruptModel where it is another one, as far as is known."""
+        fact = self.model.outlet_fact(outlet)
+        if not is_same_shape(self.model, fact.shape, shape):
+            raise CorruptModel(f"{self.model.outlet_name(outlet)!r} is {fact}, an extension says {shape}")
+        self.model.set_outlet_fact(outlet, replace(fact, shape=shape))
 
     def _as_quantized(self, name: str, outlet: OutletId) -> OutletId:
         """A result of the graph in the type that ``graph.quant`` has for its name, where it has another."""

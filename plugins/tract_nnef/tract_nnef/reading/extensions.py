@@ -11,11 +11,12 @@ from tract_core.dims.names import QUOTED, read_quoted
 from tract_core.errors import CorruptModel, TractError
 from tract_core.limits import count_node
 from tract_core.model.conditions import Condition, Relation
+from tract_core.model.fact import ShapeFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_nnef.reading.operators import Operators
 from tract_nnef.reading.values import size_from_text
-from tract_nnef.writing.extensions import CONDITION, DEFINITION, NAME, SCENARIO, UNNAMED
+from tract_nnef.writing.extensions import CONDITION, DEFINITION, NAME, SCENARIO, SHAPE, UNNAMED
 
 Lines = Sequence[tuple[str, str]]
 """The first word of each line, and what comes behind it."""
@@ -35,19 +36,43 @@ def use_registries(operators: Operators, lines: Lines) -> None:
 
 
 def declare(model: TypedModel, lines: Lines) -> None:
-    """Add the symbols, then what is said of them. Raises ModelError. What has no meaning here has one to others."""
+    """Add the symbols, then what is said of them. Raises ModelError. What has no meaning here has one to others.
+
+    What wiring finds out is a part of facts: conditions are known from the start, as the writer relies on.
+    """
     for table in (_SYMBOLS, _SAID):
         for word, text in lines:
             if word in table:
                 _read(word, table[word], model, text)
 
 
-def conclude(model: TypedModel, lines: Lines, names: Mapping[str, OutletId]) -> None:
-    """Add what is said of a model that is complete. ``names``: inputs and outputs, as the file calls them."""
+def shapes(model: TypedModel, lines: Lines) -> dict[str, ShapeFact]:
+    """The shapes of tensors that are said otherwise than wiring finds them, by the names of the tensors."""
+    found: dict[str, ShapeFact] = {}
     for word, text in lines:
-        if word in _CONDITIONS:
-            _read(word, _CONDITIONS[word], model, text)
-        elif word == NAME:
+        if word == SHAPE:
+            _read(word, _shape, model, text, found)
+    return found
+
+
+def forget_what_follows(model: TypedModel, count: int) -> None:
+    """Of the conditions after the first ``count``, which wiring found, keep those that say something else."""
+    found, settle = list(model.conditions), model.conditions.settle
+
+    def settled(condition: Condition) -> Condition:
+        return Condition(settle(condition.left), condition.relation, settle(condition.right))
+
+    known = {settled(condition) for condition, _ in found[:count]}
+    model.conditions.rewind(count, model.symbols)
+    for condition, origin in found[count:]:
+        if settled(condition) not in known:
+            model.conditions.add(condition, origin, model.symbols)
+
+
+def rename(model: TypedModel, lines: Lines, names: Mapping[str, OutletId]) -> None:
+    """Give inputs and outputs the names that could not be written. ``names``: what the file calls them."""
+    for word, text in lines:
+        if word == NAME:
             _read(word, _rename, model, text, names)
 
 
@@ -63,21 +88,11 @@ def _symbol(model: TypedModel, text: str) -> None:
     model.symbols.add(read_quoted(text) if re.fullmatch(QUOTED, text) else text)
 
 
-_SYMBOLS: Final[Mapping[str, Callable[[TypedModel, str], object]]] = {"tract_symbol": _symbol}
-_SAID: Final[Mapping[str, Callable[[TypedModel, str], object]]] = {
-    "tract_assert": lambda model, text: model.symbols.add_assertion(text),
-    SCENARIO: lambda model, text: model.symbols.add_scenario(_string(text)),
-    UNNAMED: lambda model, text: model.symbols.unname(_string(text)),
-}
-
-
 def _condition(model: TypedModel, text: str) -> None:
     left, relation, right, origin = _strings(text, 4)
     if relation not in get_args(Relation):
         raise CorruptModel(f"{relation!r:.40} is no relation of sizes; there are {', '.join(get_args(Relation))}")
     condition = Condition(size_from_text(left, model), cast("Relation", relation), size_from_text(right, model))
-    if model.conditions.contradicts(condition, model.symbols):
-        raise CorruptModel(f"{condition}, which contradicts what else is known of the model")
     model.conditions.add(condition, origin, model.symbols)
 
 
@@ -88,10 +103,19 @@ def _definition(model: TypedModel, text: str) -> None:
     model.conditions.define(name, size_from_text(size, model))
 
 
-_CONDITIONS: Final[Mapping[str, Callable[[TypedModel, str], object]]] = {
+_SYMBOLS: Final[Mapping[str, Callable[[TypedModel, str], object]]] = {"tract_symbol": _symbol}
+_SAID: Final[Mapping[str, Callable[[TypedModel, str], object]]] = {
+    "tract_assert": lambda model, text: model.symbols.add_assertion(text),
+    SCENARIO: lambda model, text: model.symbols.add_scenario(_string(text)),
+    UNNAMED: lambda model, text: model.symbols.unname(_string(text)),
     CONDITION: _condition,
     DEFINITION: _definition,
 }
+
+
+def _shape(model: TypedModel, text: str, found: dict[str, ShapeFact]) -> None:
+    name, *sizes = _strings(text)
+    found[name] = ShapeFact(size_from_text(size, model) for size in sizes)
 
 
 def _rename(model: TypedModel, text: str, names: Mapping[str, OutletId]) -> None:
@@ -106,11 +130,11 @@ def _rename(model: TypedModel, text: str, names: Mapping[str, OutletId]) -> None
         model.set_label(outlet, name)
 
 
-def _strings(text: str, length: int) -> list[str]:
+def _strings(text: str, length: int | None = None) -> list[str]:
     found = _json(text)
     parts = cast("list[Any]", found) if isinstance(found, list) else []
-    if len(parts) != length or not all(isinstance(one, str) for one in parts):
-        raise CorruptModel(f"a list of {length} texts is wanted, found {text[:80]!r}")
+    if not parts or len(parts) != (length or len(parts)) or not all(isinstance(one, str) for one in parts):
+        raise CorruptModel(f"a list of {length or 'several'} texts is wanted, found {text[:80]!r}")
     return parts
 
 

@@ -65,7 +65,7 @@ def kind_of(hint: Any) -> Kind:
     if origin in (Union, UnionType):
         return _union(arguments)
     if origin is Literal:
-        return Choice(arguments, _union([type(one) for one in dict.fromkeys(arguments)]))
+        return Choice(arguments, _union([type(one) for one in arguments]))
     if origin is tuple and not (len(arguments) == 2 and arguments[1] is ...):
         return Few(*[kind_of(one) for one in arguments])
     if origin in (tuple, frozenset):
@@ -203,8 +203,8 @@ class Derived(Kind):
     forms = frozenset({"tuple"})
 
     def __init__(self, base: type) -> None:
-        if base is object:
-            raise Unsupported("the type hint object does not say what a file may hold")
+        if base in (object, Any):
+            raise Unsupported(f"the type hint {base.__name__} does not say what a file may hold")
         self._base, self.title, self.name = base, base.__name__, f"a {base.__name__}"
 
     def _holds(self, value: object) -> bool:

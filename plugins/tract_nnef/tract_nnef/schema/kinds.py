@@ -15,7 +15,7 @@ import numpy as np
 from tract_core.data import Constant, DatumType, SymbolicArray
 from tract_core.data.stored import checked_shape
 from tract_core.dims import TDim
-from tract_core.errors import CorruptModel, Unsupported
+from tract_core.errors import CorruptModel, FactError, Unsupported
 from tract_core.limits import limits_now
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -24,7 +24,7 @@ from tract_nnef.archive.tensors import MAX_RANK
 from tract_nnef.reading import values
 from tract_nnef.reading.values import Value, shown
 from tract_nnef.syntax import ast
-from tract_nnef.writing.expressions import MOST_INLINE, constant_expression, express, type_name
+from tract_nnef.writing.expressions import MOST_INLINE, constant_expression, express
 
 _ANY: Final = ast.Primitive("?")
 _FEWEST: Final = -(1 << 63)
@@ -209,10 +209,13 @@ class ElementType(Kind):
         return isinstance(value, DatumType)
 
     def _write(self, value: Any, home: Home) -> ast.Expression:
-        return ast.Literal(type_name(value))
+        return ast.Literal(value.short)
 
     def _read(self, found: Any, source: Source) -> Any:
-        return values.element_type(found)
+        try:
+            return DatumType.parse(found)
+        except FactError as error:
+            raise CorruptModel(error.problem) from None
 
 
 class Member(Kind):
@@ -281,10 +284,10 @@ class Many(Kind):
 class Few(Kind):
     """``tuple[x, y]``, a tuple."""
 
-    title, forms = "tuple", frozenset({"tuple"})
+    title = "tuple"
 
     def __init__(self, *items: Kind) -> None:
-        self._items = items
+        self._items, self.forms = items, frozenset({"tuple" if items else "none"})
         self.name = f"a tuple of {', '.join(one.name for one in items)}"
         self.type = ast.TupleOf(tuple(one.type for one in items)) if items else _ANY
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 import numpy as np
 
 from tract_core.data import Constant, Container, DatumType, QuantizedType, SymbolicArray, Value
-from tract_core.errors import Unsupported
+from tract_core.errors import TractError, Unsupported
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
@@ -31,7 +32,7 @@ from tract_nnef.writing.expressions import (
     external_type,
     sizes_in_words,
 )
-from tract_nnef.writing.extensions import own_lines, symbol_lines
+from tract_nnef.writing.extensions import is_same_shape, own_lines, shape_line, symbol_lines
 from tract_nnef.writing.spelling import Spelling
 
 TENSOR: Final = ast.TensorOf(ast.Primitive("scalar"))
@@ -81,11 +82,12 @@ class Writer:
         self.model = model
         self._registries = frozenset(registries)
         self._extended, self._extern_all = extended, extern_all
-        self._shared, self._place = Shared(), ""
+        self._shared, self._place, self._whole = Shared(), "", False
         self._names: dict[OutletId, str] = {}
         self._taken = set(model.symbols.names)  # an expression means the tensor where both have one name
         self._aliases: dict[OutletId, OutletId] = {}
         self._body: list[ast.Assignment] = []
+        self._shapes: list[str] = []
 
     def write(self) -> Written:
         """The document. Raises Unsupported, naming the node, for what the registries cannot say."""
@@ -120,11 +122,12 @@ class Writer:
         lines of the body, and its properties, as pairs of a name and the label of a tensor.
         """
         inner = self._inner(model, wanted)
+        inner._whole = True
         for outlet in model.inputs:
             inner._source(outlet)
         outputs = inner._add_fragment(())
         held = [(name, self.hold(f"property.{name}", Constant(model.properties[name]))) for name in model.properties]
-        lines = [*symbol_lines(model), *own_lines(model, inner._interface(outputs))]
+        lines = [*symbol_lines(model), *own_lines(model, inner._interface(outputs)), *inner._shapes]
         return inner._place, lines, held
 
     def submodel(self, wanted: str, model: TypedModel) -> str:
@@ -207,7 +210,7 @@ class Writer:
         shape = list(fact.shape)
         if fact.datum_type is DatumType.F32 and fact.shape.is_concrete:
             value = node.invoke("external", shape=shape)
-        elif isinstance(fact.datum_type, Container):
+        elif isinstance(fact.datum_type, Container) or (fact.datum_type is DatumType.TDIM and self.allows(PY)):
             value = self._spelled_by_family(node.node.op, node)
         else:
             value = node.invoke(
@@ -219,20 +222,57 @@ class Writer:
 
     def _nodes(self) -> tuple[str, ...]:
         """Statements for all nodes that the outputs need. Returns the names of the outputs."""
-        for node_id in self.model.eval_order():
-            node = self.model.nodes[node_id]
+        for node in self._in_order():
             try:
                 self._node(node)
+                self._note_shapes(node)
             except Unsupported as error:
                 raise error if error.where else error.at(f"node {node.name!r}") from None
         return tuple(map(self._output, self.model.outputs))
 
+    def _note_shapes(self, node: TypedNode) -> None:
+        """The shapes that whoever reads this would find in other words."""
+        if not self.model.symbols.names or not node.inputs:
+            return
+        try:
+            found = self.model.facts_for(node.op, self.model.input_facts(node))
+        except TractError:
+            return  # a model that contradicts itself
+        for outlet, fact in zip(node.outlets(), found, strict=True):
+            shape = self.model.outlet_fact(outlet).shape
+            if outlet in self._names and fact.shape != shape and is_same_shape(self.model, fact.shape, shape):
+                self._shapes.append(shape_line(self._names[outlet], shape))
+
+    def _in_order(self) -> Iterator[TypedNode]:
+        """The nodes that are needed, each after what it reads, in the order in which they were wired where that is one.
+
+        What is known of symbols when a node is wired is part of its facts.
+        """
+        needed = self.model.eval_order()
+        waiting = {node_id: len({outlet.node for outlet in self.model.nodes[node_id].inputs}) for node_id in needed}
+        readers: dict[int, list[int]] = {node_id: [] for node_id in needed}
+        for node_id in needed:
+            for source in {outlet.node for outlet in self.model.nodes[node_id].inputs}:
+                readers[source].append(node_id)
+        ready = [node_id for node_id, count in waiting.items() if not count]
+        heapify(ready)
+        while ready:
+            node_id = heappop(ready)
+            yield self.model.nodes[node_id]
+            for reader in readers[node_id]:
+                waiting[reader] -= 1
+                if not waiting[reader]:
+                    heappush(ready, reader)
+
     def _node(self, node: TypedNode) -> None:
         if isinstance(node.op, TypedSource | Const):
             return
-        if isinstance(node.op, Identity):
+        if isinstance(node.op, Identity) and not self._is_needed(OutletId(node.id)):
             source = node.inputs[0]
             self._aliases[OutletId(node.id)] = self._aliases.get(source, source)
+            return
+        if isinstance(node.op, Identity) and not self._whole:
+            self._results(node, self.tensor(node.inputs[0]))
             return
         spell = self.model.registry[NNEF_WRITE].find(type(node.op))
         spelling = Spelling(self, node)
@@ -240,6 +280,10 @@ class Writer:
         if value is None:
             value = self._spelled_by_family(node.op, spelling)
         self._results(node, value)
+
+    def _is_needed(self, outlet: OutletId) -> bool:
+        """Whether a tensor that is another one too has a name of its own: where it is an output."""
+        return outlet in self.model.outputs and (self._whole or not self._place)
 
     def _spelled_by_family(self, op: TypedOp, node: Spelling) -> ast.Expression:
         """By a registry that may be used and that spells any operator. Raises Unsupported where there is none."""
@@ -273,8 +317,8 @@ class Writer:
         if outlet in self._names:
             return self._names[outlet]
         value = self.tensor(outlet)
-        if outlet in self._names:
-            return self._names[outlet]  # a variable
+        if isinstance(value, ast.Identifier):
+            return value.name
         self.assign(ast.Identifier(self._name(outlet)), value)
         return self._names[outlet]
 
@@ -334,6 +378,7 @@ class Writer:
         yield from symbol_lines(self.model)
         if self.allows(PY):
             yield from own_lines(self.model, self._interface(outputs))
+            yield from self._shapes
 
     def _interface(self, outputs: Sequence[str]) -> Mapping[str, str]:
         """What the inputs and outputs are called, by what is written for them."""

@@ -9,9 +9,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tract_core.dims import symbol
+from tract_core.dims import Dim, symbol
 from tract_core.dims.names import write_name
-from tract_core.model.fact import TypedFact
+from tract_core.model.conditions import Condition
+from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.fields import leaves
 from tract_core.model.op import TypedOp
 from tract_core.model.substitute import symbols_in
@@ -28,6 +29,8 @@ UNNAMED: Final = "tract_py_unnamed"
 """A symbol that stands for a size that nobody named."""
 NAME: Final = "tract_py_name"
 """``[written, name]``: what an input or an output is called, where that cannot be written."""
+SHAPE: Final = "tract_py_shape"
+"""``[tensor, size, ...]``: a shape in other words than wiring finds, as ``S`` where that must be 3."""
 
 
 def symbol_lines(model: TypedModel) -> Iterator[str]:
@@ -63,6 +66,20 @@ def own_lines(model: TypedModel, names: Mapping[str, str]) -> Iterator[str]:
         if name in conditions.symbols:
             yield _line(DEFINITION, [name, str(size)])
     yield from (_line(NAME, [written, name]) for written, name in names.items() if written != name)
+
+
+def shape_line(name: str, shape: ShapeFact) -> str:
+    """The line for the shape of a tensor, by its name in the file."""
+    return _line(SHAPE, [name, *map(str, shape)])
+
+
+def is_same_shape(model: TypedModel, a: ShapeFact, b: ShapeFact) -> bool:
+    """Whether two shapes are the same, as far as is known of the symbols of a model."""
+    return len(a) == len(b) and all(_is_same(model, x, y) for x, y in zip(a, b, strict=True))
+
+
+def _is_same(model: TypedModel, a: Dim, b: Dim) -> bool:
+    return a == b or model.conditions.answer(Condition(a, "==", b), model.symbols) is True
 
 
 def _line(what: str, content: object) -> str:

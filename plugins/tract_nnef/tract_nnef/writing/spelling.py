@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tract_core.data import Constant
 from tract_core.errors import Unsupported
-from tract_core.model.fact import TypedFact
+from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed_graph import TypedNode
 from tract_nnef.registry import STANDARD
@@ -41,6 +41,11 @@ class Spelling:
     def output_fact(self, slot: int = 0) -> TypedFact:
         """What is known of a result."""
         return self.node.outputs[slot].fact
+
+    def is_settled(self, shape: ShapeFact) -> bool:
+        """Whether the result has a shape, in which what the model requires of its symbols changes nothing."""
+        settle = self.writer.model.conditions.settle
+        return self.output_fact().shape == shape == tuple(map(settle, shape))
 
     def allows(self, registry: str) -> bool:
         """Whether the document may use the operators of a registry."""
