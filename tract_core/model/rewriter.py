@@ -250,13 +250,21 @@ class _Rewriting:
         )
 
     def _visit(self, node_id: int) -> PatchResult | None:
-        node = self.model.nodes[node_id]
-        if not _is_read(self.model, node):
+        model, node = self.model, self.model.nodes[node_id]
+        if not _is_read(model, node):
             return None
         self.report.visits[node.name] += 1
-        for rule in self.rules.for_type(type(node.op)):
+        op = node.op
+        for rule in self.rules.for_type(type(op)):
             try:
-                patch = self._ask(rule, node)
+                try:
+                    found = rule.function(model, node, op)
+                    if found is None:
+                        continue  # as nearly always, which is why this is no function of its own
+                    patch = self._fitting(found, node)
+                except Exception as error:  # nothing has changed yet
+                    self._do_without(rule, error)
+                    continue
                 if patch is None:
                     continue
                 result = patch.apply()
@@ -269,28 +277,25 @@ class _Rewriting:
             return result
         return None
 
-    def _ask(self, rule: Rule, node: TypedNode) -> ModelPatch | None:
-        """The patch of a rule. Nothing has changed yet: a rule that raises here can be done without.
+    def _fitting(self, found: object, node: TypedNode) -> ModelPatch | None:
+        """What a rule returned; ``None`` for a patch that takes a refusal out of the model, or brings one into it."""
+        patch = _checked(self.model, found)
+        return None if forgets(patch) or demands(patch, node) else patch
 
-        A patch that would take a refusal out of the model, or bring one into it, is none. In a model that no run can
-        satisfy, as sizes that became known contradict each other, what cannot be wired stays as it is, and refuses.
+    def _do_without(self, rule: Rule, error: Exception) -> None:
+        """Leave out a rule that raised where that is forgiven, else raise its error.
+
+        In a model that no run can satisfy, as sizes that became known contradict each other, what cannot be wired stays
+        as it is, and refuses: there the rule stays.
         """
-        try:
-            found = rule(self.model, node)
-            if found is None:
-                return None
-            patch = _checked(self.model, found)
-            return None if forgets(patch) or demands(patch, node) else patch
-        except Exception as error:
-            if isinstance(error, (DimError, FactError, GraphError)):
-                self.impossible = self.impossible or self.model.is_impossible()
-                if self.impossible:
-                    return None
-            forgive = self.rewriter.forgive
-            if forgive is None or not forgive(rule, error):
-                raise
-            self.rules = self.rules.without(rule.name)
-            return None
+        if isinstance(error, (DimError, FactError, GraphError)):
+            self.impossible = self.impossible or self.model.is_impossible()
+            if self.impossible:
+                return
+        forgive = self.rewriter.forgive
+        if forgive is None or not forgive(rule, error):
+            raise error
+        self.rules = self.rules.without(rule.name)
 
 
 def _checked(model: TypedModel, found: object) -> ModelPatch:

@@ -6,6 +6,7 @@ written by some tools, and mean ``a`` and ``a/b``.
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 from typing import Final
 
@@ -33,7 +34,13 @@ def wanted_name(asked: str) -> str | None:
     return _clean(asked.lstrip("/"))
 
 
+_USUAL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,250}+")
+"""The name of nearly every file: that of one at the top of the archive, with nothing to clean."""
+
+
 def _clean(written: str) -> str | None:
+    if _USUAL.fullmatch(written):
+        return written
     if len(written) > MAX_NAME:
         raise LimitExceeded(
             f"the name {written[:40]!r}... of a file has {len(written)} characters, {MAX_NAME} are allowed"

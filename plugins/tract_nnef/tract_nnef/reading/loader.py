@@ -25,6 +25,7 @@ from tract_nnef.reading.extensions import split, use_registries
 from tract_nnef.reading.operators import Operators
 from tract_nnef.reading.quantized import quantized_types
 from tract_nnef.reading.resources import Resources
+from tract_nnef.reading.reunited import reunite
 from tract_nnef.reading.values import Value
 from tract_nnef.syntax import ast
 from tract_nnef.syntax.parser import decode, parse_document
@@ -67,6 +68,7 @@ class Nnef:
             use_registries(reader.operators, lines)
             reader.read(document.graph, lines)
             _add_properties(reader, document)
+            reunite(model)
         except TractError as error:
             raise error.at(GRAPH) from error.__cause__
         except RecursionError:

@@ -161,7 +161,7 @@ class _Patching:
 class NoTensors:
     """A patch has no files beside it."""
 
-    def stored(self, label: str, *_: str) -> NoReturn:
+    def stored(self, label: str, key: str = "") -> NoReturn:
         """Raises Unsupported."""
         raise Unsupported(f"a patch has no tensors beside it, and asks for {label!r}", hint="write numbers out")
 
