@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from tract_core.dims import Dim, is_one
+from tract_core.dims import Dim, is_one, is_symbolic
 from tract_core.model.axes import AxesMapping, letters
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import Node, OutletId
@@ -18,6 +18,7 @@ from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.axis import AddAxis, RmAxis
 from tract_core.ops.binary import Add, Binary, Div, Mul, Sub
 from tract_core.ops.conv import Conv
+from tract_core.ops.deconv import Deconv
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.einsum import EinSum, accumulator
 from tract_core.ops.pad import Pad, PadConstant
@@ -268,6 +269,22 @@ def drop_single_axis(model: TypedModel, node: TypedNode, op: Conv) -> ModelPatch
     return patch
 
 
+@rewrites(Deconv)
+def less_is_cut(model: TypedModel, node: TypedNode, op: Deconv) -> ModelPatch | None:
+    """Deconv that adds elements at an end where it also cuts some -> one that cuts less"""
+    padding = op.pool.padding
+    if not isinstance(padding, Explicit):
+        return None
+    ends = list(zip(padding.after, op.adjustments, strict=True))
+    both = [0 if is_symbolic(cut) else min(max(int(cut), 0), added) for cut, added in ends]
+    if not any(both):
+        return None
+    after = tuple(cut - less for (cut, _), less in zip(ends, both, strict=True))
+    adjustments = tuple(added - less for (_, added), less in zip(ends, both, strict=True))
+    pool = replace(op.pool, padding=Explicit(padding.before, after))
+    return ModelPatch.replace_op(model, node, replace(op, pool=pool, adjustments=adjustments))
+
+
 def _less(values: Sequence[int], place: int) -> tuple[int, ...]:
     return (*values[:place], *values[place + 1 :])
 
@@ -283,5 +300,6 @@ for rule in (
     downsample_into_conv,
     drop_single_axis,
     pointwise_conv,
+    less_is_cut,
 ):
     ROWS.add(DECLUTTER, rule.name, rule)

@@ -81,4 +81,5 @@ def _there(code: str, *arguments: Path) -> None:
     command = [PYTHON, "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=PYTHON.anchor, timeout=300, check=False)
     if done.returncode:
-        raise Refused(done.stderr[-3000:])
+        said, _, _ = done.stderr.partition("tack backtrace")
+        raise Refused(said[-3000:])

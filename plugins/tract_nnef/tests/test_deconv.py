@@ -165,3 +165,13 @@ def test_what_is_written_means_the_same_there(kind, tmp_path) -> None:
     np.testing.assert_allclose(found, run(model, x), rtol=1e-5, atol=1e-5)
     established.write(tmp_path / "m.tar", tmp_path / "theirs.tar")
     np.testing.assert_allclose(run(tract.load(tmp_path / "theirs.tar"), x), found, rtol=1e-5, atol=1e-5)
+
+
+@interchange
+def test_elements_that_are_added_where_some_are_cut_want_no_sizes_there(tmp_path) -> None:
+    said = "padding = [(1,1),(1,1)], stride = [2,2], output_shape = [2 * H, 2 * W]"
+    x, w = floats(1, 3, 4, 5), floats(2, 3, 3, 3)
+    model = read(f"w = {w.tolist()}; y = deconv(x, w, {said});", {"x": "B,3,H,W"})
+    model.save(tmp_path / "m.tar", format_name="nnef")
+    (found,) = established.run(tmp_path / "m.tar", [x])
+    np.testing.assert_allclose(found, run(model, x), rtol=1e-5, atol=1e-5)

@@ -12,6 +12,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, MoveAxis, RmAxis
 from tract_core.ops.binary import Add, Binary, Div, Mul, Sub
 from tract_core.ops.conv import Conv, KernelFormat
+from tract_core.ops.deconv import Deconv
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.elementwise import Exp, Floor
 from tract_core.ops.norm import wire_batch_norm
@@ -220,3 +221,16 @@ def test_an_axis_added_for_the_convolution_is_not_needed() -> None:
     y = _conv(model, wire_one(model, "add", AddAxis(2), wire_one(model, "exp", Exp(), x)), (1, 3))
     model.set_outputs([wire_one(model, "out", RmAxis(2), y)])
     assert operators(checked_declutter(model, {"B": 2, "S": 7}, tolerance=CLOSE)) == ["Exp", "Conv"]
+
+
+@pytest.mark.parametrize(
+    ("after", "added", "left"),
+    [((1, 1), (1, 1), ((0, 0), (0, 0))), ((2, 0), (1, 1), ((1, 0), (0, 1))), ((0, 1), (1, 0), ((0, 1), (1, 0)))],
+)
+def test_a_deconvolution_does_not_cut_what_it_adds(after: Any, added: Any, left: Any) -> None:
+    model, (x, kernel, bias) = sources("B,2,H,5,f32", "3,2,3,3,f32", "3,f32")
+    pool = PoolSpec(DataFormat.NCHW, (3, 3), Explicit((1, 0), after), strides=(2, 2))
+    model.set_outputs([wire_one(model, "deconv", Deconv(pool, adjustments=added), x, kernel, bias)])
+    op = checked_declutter(model, {"B": 2, "H": 4}).node_by_name("deconv").op
+    assert isinstance(op, Deconv)
+    assert (op.pool.padding, op.adjustments) == (Explicit((1, 0), left[0]), left[1])
