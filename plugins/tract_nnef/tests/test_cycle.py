@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from documents import read, run
 
 import tract_core as tract
 from tract_core.model.fact_text import parse_typed_fact
@@ -72,3 +73,9 @@ def test_gelu_is_found_again_in_the_form_in_which_it_is_written(kind, tmp_path) 
     assert b"tract_core_erf" in text
     assert b"tract_py" not in text
     assert same_model(tract.load(tmp_path / "m.tar").typed, model)
+
+
+@pytest.mark.parametrize("body", ["y = tract_core_cast([[B, 2 * B]], to = 'f32') * x;", "y = x * [[B, 2 * B]];"])
+def test_sizes_take_the_type_that_is_wanted(body) -> None:
+    x = np.array([[1, 10], [0.5, 2], [3, 4]], np.float32)
+    np.testing.assert_array_equal(run(read(body, {"x": "B,2"}), x), x * np.float32([3, 6]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tract_core.data import Constant, DatumType, DType, QuantizedType
+from tract_core.data import Constant, DatumType, DType, QuantizedType, SymbolicArray
 from tract_core.dims import Dim
 from tract_core.errors import CorruptModel, FactError
 from tract_core.model.fact import ShapeFact, TypedFact
@@ -311,7 +311,10 @@ class Call:
             held = values.literal(value, kind)
         if held is None:
             raise CorruptModel(f"{self.name}: a tensor is wanted for {name!r}, found {shown(value)}")
-        return self.model.add_const(self.model.unique_name(f"{self.node}.{name}"), held)
+        const = self.model.add_const(self.model.unique_name(f"{self.node}.{name}"), held)
+        if isinstance(held, SymbolicArray) and kind not in (None, DatumType.I64, DatumType.TDIM):
+            return self.op(Cast(kind), const)
+        return const
 
     def _naming(self, name: str) -> _Naming:
         return _Naming(f"{self.name}: {name}")
