@@ -6,7 +6,15 @@ from math import erf, sqrt
 
 import numpy as np
 import pytest
-from nnef_runs import run
+from nnef_runs import graph, read, run
+
+from tract_core.data import DatumType
+from tract_core.model.const import Const
+from tract_core.model.fact import TypedFact
+from tract_core.model.same import same_model
+from tract_core.model.source import TypedSource
+from tract_core.model.typed import TypedModel
+from tract_core.ops.norm import wire_batch_norm
 
 X = np.random.default_rng(1).uniform(-3, 3, (2, 3, 4)).astype(np.float32)
 Y = np.random.default_rng(2).uniform(-3, 3, (2, 3, 4)).astype(np.float32)
@@ -168,3 +176,18 @@ def test_numbers_are_those_of_64_bits(statements, inputs, function) -> None:
         (found,) = run(statements, *inputs, symbolic=symbolic)
         assert found.shape == expected.shape
         np.testing.assert_allclose(found.astype(np.float64), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_batch_normalization_by_constants_is_a_product_and_a_sum() -> None:
+    x = np.zeros((2, 3, 4), np.float32)
+    parts = {name: CHANNELS * (place + 1) for place, name in enumerate(["mean", "variance", "offset", "scale"])}
+    named = "".join(f"{name} = variable(label = '{name}', shape = [1, 3]);" for name in parts)
+    text = graph(f"{named} y = batch_normalization(a, mean, variance, offset, scale, 0.01);", [x])
+    other = TypedModel()
+    (outlet,) = [other.add_source("a", TypedFact.of(DatumType.F32, x.shape))]
+    mean, variance, bias, scale = (other.add_const(name, part.reshape(3)) for name, part in parts.items())
+    result = wire_batch_norm(other, "y", outlet, scale=scale, bias=bias, mean=mean, variance=variance, eps=0.01)
+    other.set_outputs([result])
+    found = read(text, parts).declutter()
+    assert same_model(found, other.declutter())
+    assert [node.op.name for node in found.nodes if not isinstance(node.op, Const | TypedSource)] == ["Mul", "Add"]

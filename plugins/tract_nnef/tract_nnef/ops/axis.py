@@ -93,8 +93,11 @@ def write_move_axis(op: MoveAxis, node: Spelling) -> Invocation | None:
 def write_reshape(op: Reshape, node: Spelling) -> Invocation | None:
     """The new sizes of a run of axes. One size that is 0 is written as what is left over, as 0 means another thing.
 
-    ``None`` for what changes nothing, which is read as nothing.
+    ``None`` for what changes nothing, which is read as nothing. The established engine takes no empty list, so that for
+    it no sizes are axes removed.
     """
+    if not op.after and not node.allows(PY):
+        return node.invoke("squeeze", node.input(0), axes=list(range(op.at, op.at + len(op.before))))
     sizes = [-1 if size == 0 else size for size in op.after]
     if sizes.count(-1) > 1 or op.before == op.after or reshape_sizes(op.before, sizes) != op.after:
         return None
