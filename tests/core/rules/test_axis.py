@@ -50,3 +50,13 @@ def test_a_row_that_is_read_in_the_middle_does_not_grow() -> None:
     second = wire_one(model, "b", Reshape(2, (5, B), (5 * B,)), first)
     model.set_outputs([first, second, wire_one(model, "c", MoveAxis(0, 3), first)])
     assert operators(checked_declutter(model, {"B": 2})) == ["MoveAxis", "Reshape", "MoveAxis"]
+
+
+def test_a_move_by_one_place_has_one_form() -> None:
+    forms: list[object] = []
+    for move in (MoveAxis(1, 2), MoveAxis(2, 1)):
+        model, (x,) = sources("B,3,4,f32")
+        model.set_outputs([wire_one(model, "out", move, x)])
+        simple = checked_declutter(model, {"B": 2})
+        forms.append(simple.node_by_name("out").op)
+    assert forms == [MoveAxis(1, 2), MoveAxis(1, 2)]

@@ -60,3 +60,10 @@ def test_a_stretch_that_makes_the_shape_stays() -> None:
     bias = model.add_const("bias", np.float32([[1, 2, 3]]))
     model.set_outputs([wire_one(model, "out", Add(), stretched, bias)])
     assert "MultiBroadcastTo" in operators(checked_declutter(model))
+
+
+def test_a_stretch_names_the_shape_that_comes_of_it() -> None:
+    model, (x,) = sources("B,4,1,f32")
+    model.set_outputs([wire_one(model, "out", MultiBroadcastTo((2, 1, 1, 3)), x)])
+    simple = checked_declutter(model, {"B": 5})
+    assert simple.node_by_name("out").op == MultiBroadcastTo((2, B, 4, 3))

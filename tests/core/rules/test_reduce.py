@@ -143,3 +143,10 @@ def test_the_mean_of_nothing_stays_what_it_is() -> None:
     total = wire_one(model, "sum", Reduce((1,), Reducer.SUM), wire_one(model, "square", Square(), x))
     model.set_outputs([wire_one(model, "out", Mul(), total, _number(model, [[1.0]]))])
     checked_declutter(model)
+
+
+def test_axes_are_reduced_in_ascending_order() -> None:
+    model, (x,) = sources("B,3,4,f32")
+    model.set_outputs([wire_one(model, "out", Reduce((2, 0), Reducer.MAX), x)])
+    simple = checked_declutter(model, {"B": 2})
+    assert simple.node_by_name("out").op == Reduce((0, 2), Reducer.MAX)
