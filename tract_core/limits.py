@@ -70,9 +70,14 @@ class Budget:
         self._held = 0
         self._until = monotonic() + limits.deadline_s
 
-    def node(self) -> None:
-        """A node is looked at or made. Raises LimitExceeded when it is one too many, or when time is up."""
-        self._nodes += 1
+    @property
+    def nodes(self) -> int:
+        """How many were looked at or made so far."""
+        return self._nodes
+
+    def node(self, count: int = 1) -> None:
+        """Nodes are looked at or made. Raises LimitExceeded when there are too many, or when time is up."""
+        self._nodes += count
         if self._nodes > self.limits.max_nodes:
             raise LimitExceeded(
                 f"there are more than {self.limits.max_nodes} nodes, those of bodies and functions included",

@@ -12,6 +12,7 @@ from tract_nnef.reading.loader import Nnef
 from tract_nnef.writing.saver import NnefWriter
 
 from tract_core import errors
+from tract_core.limits import LoadLimits
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
@@ -52,6 +53,23 @@ def test_what_is_wrong_inside_says_where_it_is() -> None:
     inner = INNER.replace("+ 1.0;", "+ nothing;")
     with pytest.raises(errors.CorruptModel, match=r"submodel 'part'.*line .*'nothing' is not defined"):
         load(OUTER, {"part/graph.nnef": inner.encode()})
+
+
+def test_models_that_use_one_another_twice_count_twice() -> None:
+    twice = document("o = tract_core_submodel(x, 'a') + tract_core_submodel(x, 'a');", ["F32[2]"], ["o"])
+    leaf = document("o = -x;", ["F32[2]"], ["o"])
+    files = {f"{'a/' * level}graph.nnef": (twice if level < 12 else leaf).encode() for level in range(1, 13)}
+    with pytest.raises(errors.LimitExceeded, match="more than 2000 nodes"):
+        Nnef(limits=LoadLimits(max_nodes=2000)).load_bytes(archive(twice, files))
+
+
+@pytest.mark.parametrize("label", ["", ".", "./", "/", "..", "a/.."])
+def test_a_model_is_not_inside_itself(label, tmp_path) -> None:
+    text = document(f"o = tract_core_submodel(x, '{label}');", ["F32[2]"], ["o"])
+    (tmp_path / "graph.nnef").write_text(text)
+    for read in (lambda: load(text), lambda: Nnef().load(tmp_path)):
+        with pytest.raises(errors.TractError):
+            read()
 
 
 def nested() -> TypedModel:

@@ -9,8 +9,9 @@ from tract_core.model.graph import OutletId
 from tract_core.ops.one_hot import OneHot
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import CORE, NNEF_WRITE, reads
+from tract_nnef.registry import CORE, NNEF_WRITE, PY, reads
 from tract_nnef.syntax.ast import Invocation
+from tract_nnef.writing.expressions import type_name
 from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
@@ -30,8 +31,15 @@ def read_one_hot(call: Call) -> OutletId:
 
 @ROWS.row(NNEF_WRITE, OneHot)
 def write_one_hot(op: OneHot, node: Spelling) -> Invocation | None:
-    """With its values, which are f32 in every file."""
-    if op.off.datum_type is not DatumType.F32:
-        return None
-    values = {"value_off": node.constant("off", op.off), "value_on": node.constant("on", op.on)}
-    return node.invoke("tract_core_one_hot", node.input(0), axis=op.axis, dim=op.dim, **values, registry=CORE)
+    """With its values, which are f32 in every file; those of another type are converted, where nothing else says it."""
+    kind = op.off.datum_type
+    held = [Constant(value.array.astype(np.float32)) for value in (op.off, op.on)]
+    if kind is not DatumType.F32:
+        exact = all(one.array.astype(kind.numpy) == two.array for one, two in zip(held, (op.off, op.on), strict=True))
+        if node.allows(PY) or not exact:
+            return None
+    values = {"value_off": node.constant("off", held[0]), "value_on": node.constant("on", held[1])}
+    found = node.invoke("tract_core_one_hot", node.input(0), axis=op.axis, dim=op.dim, **values, registry=CORE)
+    if found is None or kind is DatumType.F32:
+        return found
+    return node.invoke("tract_core_cast", found, to=type_name(kind), registry=CORE)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tract_core.data import QuantizedType
 from tract_core.errors import CorruptModel, LimitExceeded, TractError
-from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
+from tract_core.limits import DEFAULT_LIMITS, LoadLimits, limits_now, spending
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import Registry, default_registry
@@ -85,10 +85,25 @@ class Beside:
     def __init__(self, archive: Archive, read: Callable[[Archive], TypedModel]) -> None:
         self._archive = archive
         self._read = read
+        self._submodels: dict[str, tuple[TypedModel, int]] = {}
+        """By label, with the nodes that it took to read it."""
         self.resources = Resources(archive)
 
     def submodel(self, label: str) -> TypedModel:
-        """The model in a folder or in an archive of that label. Raises ModelError, naming it."""
+        """The model in a folder or in an archive of that label. Raises ModelError, naming it.
+
+        It is read once, and its nodes count each time that it is used, as they are looked at each time later.
+        """
+        with spending(limits_now()) as budget:
+            if label in self._submodels:
+                budget.node(self._submodels[label][1])
+            else:
+                before = budget.nodes
+                found = self._submodel(label)
+                self._submodels[label] = found, budget.nodes - before
+        return self._submodels[label][0]
+
+    def _submodel(self, label: str) -> TypedModel:
         found = self._archive.submodel(label)
         if found is None:
             raise CorruptModel(
