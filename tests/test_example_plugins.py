@@ -92,6 +92,36 @@ def listing(environment: Environment, *flags: str, status: int = 0) -> dict[str,
     return {one["name"]: one for one in json.loads(environment.tract("plugins", "--json", *flags, status=status))}
 
 
+class TestArchives:
+    def test_its_operator_survives_a_round_trip(self, environment, model):
+        found = environment.code(
+            """
+            import sys
+            import tract_core as tract
+            from tract_core.model.same import same_model
+
+            model = tract.load(sys.argv[1])
+            nnef = tract.nnef().with_registry("com_example")
+            nnef.write_model_to_dir(model, "smooth")
+            tract.nnef().write_model_to_tar(model, "fields.tar")  # in the registry of the project, by its fields
+            print(open("smooth/graph.nnef").read())
+            for path in ("smooth", "fields.tar"):
+                print(same_model(nnef.load(path).typed, model.typed))
+            """,
+            model,
+        )
+        assert "extension tract_registry com_example;" in found
+        assert "com_example_smooth(" in found
+        assert found.splitlines()[-2:] == ["True", "True"]
+
+    def test_the_command_writes_it(self, environment, model):
+        allowed = ["--nnef-registry", "com_example"]
+        environment.tract(model, *allowed, "dump", "--nnef-tar", "smooth.tar")
+        assert "com_example_smooth(" in environment.tract("smooth.tar", *allowed, "dump", "--nnef-graph", "-")
+        strict = environment.run("-m", "tract_core", model, "--no-nnef-tract-core", "dump", "--nnef", "s.tgz", status=1)
+        assert "cannot be written" in strict.stderr
+
+
 class TestListing:
     def test_every_plugin_is_there_with_its_state_and_hooks(self, environment):
         listed = listing(environment)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Any, Final
 
 from tract_core.frozen import frozen
 from tract_nnef.registry import CORE, PY
@@ -39,11 +39,12 @@ class Writing:
     pack_submodels: bool = False
 
 
-def chosen(flags: Mapping[str, bool], usual: Collection[str] = USUAL) -> frozenset[str]:
-    """The registries that flags allow: ``tract_onnx`` adds that one, ``opl`` all.
+def chosen(flags: Mapping[str, Any], usual: Collection[str] = USUAL) -> frozenset[str]:
+    """The registries that flags allow: ``tract_onnx`` adds that one, ``opl`` all those of the tract engines.
 
-    ``no_tract_core`` takes the usual ones away.
+    ``registry`` adds the one that it names; ``no_tract_core`` leaves the standard, and what is added.
     """
-    added = REGISTRIES.keys() if flags.get("opl") else [name for name in REGISTRIES if flags.get(name)]
-    left_out: Collection[str] = USUAL if flags.get("no_tract_core") else ()
-    return frozenset({*usual, *added}).difference(left_out)
+    added = [*REGISTRIES] if flags.get("opl") else [name for name in REGISTRIES if flags.get(name)]
+    if flags.get("registry"):
+        added.append(flags["registry"])
+    return frozenset({*usual, *added}).difference(USUAL if flags.get("no_tract_core") else ())

@@ -125,6 +125,7 @@ _REGISTRY_FLAGS: Final = {
     "tract_pulse": Option("Allow operators of tract_pulse."),
     "tract_extra": Option("Allow operators of tract_extra."),
     "tract_transformers": Option("Allow operators of tract_transformers."),
+    "registry": Option("Allow operators of this registry, of a plugin.", str, "NAME"),
     "opl": Option("Allow operators of all these registries.", flag="--opl"),
 }
 _SETTINGS: Final = {

@@ -24,6 +24,8 @@ def tract_rows() -> Mapping[str, Sequence[str]]:
         "cases": ["tract_example.cases"],
         "known_gaps": ["tract_example.gaps"],
         "onnx": ["tract_example.importer"],  # imported by who reads such files, and by nobody where nobody does
+        "nnef": ["tract_example.archives"],
+        "nnef_write": ["tract_example.archives"],
     }
 
 

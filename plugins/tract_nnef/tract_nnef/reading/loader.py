@@ -29,7 +29,7 @@ from tract_nnef.reading.reunited import reunite
 from tract_nnef.reading.values import Value
 from tract_nnef.syntax import ast
 from tract_nnef.syntax.parser import decode, parse_document
-from tract_nnef.versions import OF_THE_FILE, PROPERTIES
+from tract_nnef.versions import OF_THE_FILE, PROPERTIES, check_version
 
 GRAPH: Final = "graph.nnef"
 QUANTIZATION: Final = "graph.quant"
@@ -63,6 +63,7 @@ class Nnef:
         try:
             beside = Beside(archive, self._read)
             document = parse_document(beside.resources.rendered(decode(archive.content(GRAPH).tobytes())))
+            check_version(document)
             reader = Reader(model, Operators(model.registry, document.fragments), beside, _quantized(archive))
             lines = split(document.extensions)
             use_registries(reader.operators, lines)

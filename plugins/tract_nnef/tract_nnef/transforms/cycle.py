@@ -22,6 +22,7 @@ class NnefCycle:
     tract_pulse: bool = False
     tract_extra: bool = False
     tract_transformers: bool = False
+    registry: str = ""
     opl: bool = False
     extended_identifier_syntax: bool = False
     extern_all_constants: bool = False
