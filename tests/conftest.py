@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+sys.path.insert(0, str(Path(__file__).parent))  # for the helpers beside the tests
+
 # 200 random models per property in every run, always the same ones, and 2,000 new ones in `make test-long`; a property
 # that says another number keeps it.
 _UNHURRIED = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -59,3 +61,12 @@ def fresh_environment() -> Callable[[Path], Path]:
         return python
 
     return make
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory, fresh_environment: Callable[[Path], Path]) -> object:
+    """An environment with the example and the broken plugins beside our own distributions."""
+    from example_environment import Environment
+
+    folder = tmp_path_factory.mktemp("environment")
+    return Environment.made(fresh_environment(folder / "venv"), folder)

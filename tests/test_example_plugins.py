@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -15,65 +10,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from example_environment import BROKEN, DECAY, EXAMPLES, Environment, smooth_file
 from onnx import TensorProto, helper, numpy_helper
-
-EXAMPLES = Path(__file__).parents[1] / "examples" / "plugins"
-WHOLE = ("example", "fuse", "lines", "palette", "q4")
-BROKEN = ("import", "hook", "rows", "runtime")
-DECAY = [0.5, 0.9, 0.25]
-
-
-@dataclass(frozen=True)
-class Environment:
-    """A Python environment with the example and the broken plugins beside our own distributions."""
-
-    python: Path
-    folder: Path
-
-    def run(self, *arguments: object, status: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
-        found = subprocess.run(
-            [str(self.python), *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            cwd=self.folder,
-            env={**{k: v for k, v in os.environ.items() if not k.startswith("TRACT_")}, **variables},
-            check=False,
-        )
-        assert found.returncode == status, found.stdout + found.stderr
-        return found
-
-    def tract(self, *arguments: object, status: int = 0, **variables: str) -> str:
-        found = self.run("-m", "tract_core", *arguments, status=status, **variables)
-        assert "Traceback" not in found.stderr
-        return found.stdout
-
-    def code(self, text: str, *arguments: object) -> str:
-        return self.run("-c", dedent(text), *arguments).stdout
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory, fresh_environment: Callable[[Path], Path]) -> Environment:
-    folder = tmp_path_factory.mktemp("environment")
-    python = fresh_environment(folder / "venv")
-    ours = [EXAMPLES / name for name in (*(f"tract_{one}" for one in WHOLE), *(f"broken_{one}" for one in BROKEN))]
-    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "install", "--quiet"]
-    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--no-index", *ours], check=True, timeout=300)
-    return Environment(python, folder)
 
 
 @pytest.fixture(scope="module")
 def model(environment: Environment) -> Path:
-    """x: T,3,f32 -> the moving average of 2*x along T, as a file with an operator of the example's domain."""
-    nodes = [
-        helper.make_node("Add", ["x", "x"], ["twice"]),
-        helper.make_node("Smooth", ["twice"], ["y"], domain="com.example", decay=DECAY, axis=0),
-    ]
-    value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["T", 3]) for name in ("x", "y")]
-    domains = [helper.make_opsetid("", 17), helper.make_opsetid("com.example", 1)]
-    path = environment.folder / "smooth.onnx"
-    onnx.save(helper.make_model(helper.make_graph(nodes, "smooth", value[:1], value[1:]), opset_imports=domains), path)
-    return path
+    return smooth_file(environment.folder)
 
 
 def signal(length: int) -> np.ndarray[Any, Any]:
@@ -90,36 +33,6 @@ def smoothed(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def listing(environment: Environment, *flags: str, status: int = 0) -> dict[str, Any]:
     return {one["name"]: one for one in json.loads(environment.tract("plugins", "--json", *flags, status=status))}
-
-
-class TestArchives:
-    def test_its_operator_survives_a_round_trip(self, environment, model):
-        found = environment.code(
-            """
-            import sys
-            import tract_core as tract
-            from tract_core.model.same import same_model
-
-            model = tract.load(sys.argv[1])
-            nnef = tract.nnef().with_registry("com_example")
-            nnef.write_model_to_dir(model, "smooth")
-            tract.nnef().write_model_to_tar(model, "fields.tar")  # in the registry of the project, by its fields
-            print(open("smooth/graph.nnef").read())
-            for path in ("smooth", "fields.tar"):
-                print(same_model(nnef.load(path).typed, model.typed))
-            """,
-            model,
-        )
-        assert "extension tract_registry com_example;" in found
-        assert "com_example_smooth(" in found
-        assert found.splitlines()[-2:] == ["True", "True"]
-
-    def test_the_command_writes_it(self, environment, model):
-        allowed = ["--nnef-registry", "com_example"]
-        environment.tract(model, *allowed, "dump", "--nnef-tar", "smooth.tar")
-        assert "com_example_smooth(" in environment.tract("smooth.tar", *allowed, "dump", "--nnef-graph", "-")
-        strict = environment.run("-m", "tract_core", model, "--no-nnef-tract-core", "dump", "--nnef", "s.tgz", status=1)
-        assert "cannot be written" in strict.stderr
 
 
 class TestListing:
@@ -400,7 +313,7 @@ class TestStage:
             assert fewest <= int(found) <= most
 
     def test_it_is_listed_and_its_values_are_checked(self, environment):
-        assert "set-declutter, palette," in " ".join(environment.tract("--help").split())
+        assert "set-declutter, nnef-cycle, palette," in " ".join(environment.tract("--help").split())
         refused = environment.run("-m", "tract_core", self.DIGITS, "--palette", "9", "-s", status=1)
         assert "'bits' is 9, wanted 1 to 8" in refused.stderr
         refused = environment.run("-m", "tract_core", self.DIGITS, "--palette", "few", "-s", status=2)
