@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from tract_core.data import QuantizedType
 from tract_core.dims import TDim, symbol
@@ -25,6 +25,9 @@ from tract_nnef.reading.quantized import wire_quantized
 from tract_nnef.reading.values import Value, shown
 from tract_nnef.syntax import ast
 from tract_nnef.writing.extensions import is_same_shape
+
+MOST_USES: Final = 1024
+"""Bodies that one fragment may be: fragments that use each other twice would be read without end."""
 
 
 class Tensors(Protocol):
@@ -69,6 +72,8 @@ class Reader:
         self._within = within
         self._shapes: dict[str, ShapeFact] = {}
         """Shapes as the file has them, where wiring finds the same in other words."""
+        self._uses: dict[str, int] = {}
+        """How often a fragment is a body, in the whole document."""
         self._conditions = 0
         """How many conditions the file has."""
         self._taken: set[OutletId] = set()
@@ -159,6 +164,9 @@ class Reader:
             raise CorruptModel(f"there is no fragment {name!r:.80} with a body")
         if name in self._within:
             raise CorruptModel(f"the body {name!r} is inside itself, through {' and '.join(self._within)}")
+        self._uses[name] = self._uses.get(name, 0) + 1
+        if self._uses[name] > MOST_USES:
+            raise LimitExceeded(f"the fragment {name!r} is a body more than {MOST_USES} times")
         if len(self._within) >= limits_now().max_depth:
             raise LimitExceeded(
                 f"bodies are inside one another more than {limits_now().max_depth} deep",
@@ -169,7 +177,9 @@ class Reader:
     def _inner(self, name: str) -> Reader:
         model = TypedModel(registry=self.model.registry)
         model.limits = self.model.limits
-        return Reader(model, self.operators, self.tensors, self._quantized, (*self._within, name))
+        inner = Reader(model, self.operators, self.tensors, self._quantized, (*self._within, name))
+        inner._uses = self._uses
+        return inner
 
     def statements(
         self, body: Sequence[ast.Assignment], scope: Scope, *, outputs: frozenset[str] = frozenset()
@@ -329,7 +339,9 @@ class Reader:
             raise CorruptModel(f"{name!r} is an input or output of the graph and is never assigned")
         if isinstance(found, OutletId):
             return found
-        return Call(self, "graph", name, targets=[name], arguments={name: found}).tensor(name)
+        outlet = Call(self, "graph", name, targets=[name], arguments={name: found}).tensor(name)
+        self.model.rename(outlet.node, self.model.unique_name(name))
+        return outlet
 
 
 def _names_in(targets: ast.Expression) -> Sequence[str]:
