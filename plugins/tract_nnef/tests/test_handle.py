@@ -8,9 +8,15 @@ import tarfile
 import numpy as np
 import pytest
 from models import small_model
+from tract_nnef.writing.saver import NnefWriter
 
 import tract_core as tract
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.same import same_model
+from tract_core.model.typed import TypedModel
+from tract_core.ops.non_zero import NonZero
+from tract_core.ops.pool import MaxPool
+from tract_core.ops.pool_spec import DataFormat, PoolSpec
 
 WITH = {
     "with_tract_core": "tract_core",
@@ -27,7 +33,7 @@ def model() -> tract.Model:
     return tract.Model.from_typed(small_model()).declutter()
 
 
-@pytest.mark.parametrize("method", [*WITH, "with_extended_identifier_syntax", "without_tract_core"])
+@pytest.mark.parametrize("method", [*WITH, "with_extended_identifier_syntax", "without_tract_core", "without_tract_py"])
 def test_methods_that_say_what_may_be_written_give_the_object_back(method) -> None:
     nnef = tract.nnef()
     assert getattr(nnef, method)() is nnef
@@ -114,3 +120,33 @@ def test_names_that_are_no_identifiers(tmp_path) -> None:
 def test_anything_but_a_model_is_refused(tmp_path) -> None:
     with pytest.raises(tract.errors.InputError, match="a Model is written, got str"):
         tract.nnef().write_model_to_dir("m.onnx", tmp_path / "m")
+
+
+def test_archives_for_others_say_it_with_what_they_know(tmp_path) -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("1,8,8,2,f32", model.symbols))
+    spec = PoolSpec(DataFormat.NHWC, (2, 2), strides=(2, 2))
+    model.set_outputs(model.wire_node("y", MaxPool(spec), [x]))
+    pooled = tract.Model.from_typed(model)
+    tract.nnef().write_model_to_tar(pooled, tmp_path / "ours.tar")
+    tract.nnef().without_tract_py().write_model_to_tar(pooled, tmp_path / "theirs.tar")
+    assert b"tract_py" in (tmp_path / "ours.tar").read_bytes()
+    assert b"tract_py" not in (tmp_path / "theirs.tar").read_bytes()
+    given = np.random.default_rng(0).standard_normal((1, 8, 8, 2)).astype(np.float32)
+    wanted = given.reshape(1, 4, 2, 4, 2, 2).max((2, 4))
+    for name in ("ours.tar", "theirs.tar"):
+        (found,) = tract.load(tmp_path / name).into_runnable().run([given])
+        np.testing.assert_array_equal(found.to_numpy(), wanted)
+
+
+def test_what_only_this_project_has_is_refused_for_others(tmp_path) -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("3,f32", model.symbols))
+    model.set_outputs(model.wire_node("y", NonZero(model.symbols.add("n")), [x]))
+    with pytest.raises(tract.errors.Unsupported, match=r"node 'y': NonZero cannot be written"):
+        tract.nnef().without_tract_py().write_model_to_tar(tract.Model.from_typed(model), tmp_path / "m.tar")
+
+
+def test_a_writer_takes_no_flag_that_is_none() -> None:
+    with pytest.raises(tract.errors.InputError, match="archives are not written with 'registries'; there are compress"):
+        NnefWriter(registries=["tract_core"])

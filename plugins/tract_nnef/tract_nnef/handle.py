@@ -47,6 +47,10 @@ class Nnef:
         """Write nothing but operators of the standard, and of registries that are added."""
         return self._with(self._how.registries - {CORE, PY})
 
+    def without_tract_py(self) -> Self:
+        """Write nothing that only this project reads: archives are for the established engine too."""
+        return self._with(self._how.registries - {PY})
+
     def with_tract_core(self) -> Self:
         """Allow what the tract engines have beyond the standard, as is done unasked."""
         return self._added(CORE)

@@ -22,6 +22,10 @@ REGISTRIES: Final[Mapping[str, str]] = {
 """The registries of the tract engines, and what is in each."""
 
 
+FLAGS: Final = frozenset({*REGISTRIES, "no_tract_core", "no_tract_py", "registry", "opl"})
+"""The flags that say which registries may be used."""
+
+
 @frozen
 class Writing:
     """How an archive is written.
@@ -42,9 +46,11 @@ class Writing:
 def chosen(flags: Mapping[str, Any], usual: Collection[str] = USUAL) -> frozenset[str]:
     """The registries that flags allow: ``tract_onnx`` adds that one, ``opl`` all those of the tract engines.
 
-    ``registry`` adds the one that it names; ``no_tract_core`` leaves the standard, and what is added.
+    ``registry`` adds the one that it names; ``no_tract_core`` leaves the standard, and what is added; ``no_tract_py``
+    leaves what the tract engines read.
     """
     added = [*REGISTRIES] if flags.get("opl") else [name for name in REGISTRIES if flags.get(name)]
     if flags.get("registry"):
         added.append(flags["registry"])
-    return frozenset({*usual, *added}).difference(USUAL if flags.get("no_tract_core") else ())
+    left_out = USUAL if flags.get("no_tract_core") else {PY} if flags.get("no_tract_py") else ()
+    return frozenset({*usual, *added}).difference(left_out)

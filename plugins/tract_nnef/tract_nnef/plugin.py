@@ -120,6 +120,7 @@ def tract_formats() -> Sequence[Format]:
 _REGISTRY_FLAGS: Final = {
     "tract_core": Option("Allow operators of the registry tract_core, as is done unasked."),
     "no_tract_core": Option("Do not allow operators of tract_core.", flag="--no-nnef-tract-core"),
+    "no_tract_py": Option("Do not allow what only this project reads.", flag="--no-nnef-tract-py"),
     "tract_resource": Option("Allow operators of tract_resource."),
     "tract_onnx": Option("Allow operators of tract_onnx."),
     "tract_pulse": Option("Allow operators of tract_pulse."),

@@ -17,6 +17,7 @@ class NnefCycle:
     name: ClassVar[str] = "nnef_cycle"
     tract_core: bool = False
     no_tract_core: bool = False
+    no_tract_py: bool = False
     tract_resource: bool = False
     tract_onnx: bool = False
     tract_pulse: bool = False

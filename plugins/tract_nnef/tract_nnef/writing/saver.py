@@ -13,9 +13,20 @@ from tract_core.saving import whole_file
 from tract_nnef.archive.blocks import Blocks
 from tract_nnef.archive.tensors import tensor_file
 from tract_nnef.archive.writing import Files, tar_bytes, tar_gz_bytes, write_folder, write_tar, write_tar_gz
-from tract_nnef.options import Writing, chosen
+from tract_nnef.options import FLAGS, Writing, chosen
 from tract_nnef.syntax.printer import print_document, print_quantization
 from tract_nnef.writing.document import Writer, Written
+
+_FLAGS: Final = frozenset(
+    {
+        "extended_identifier_syntax",
+        "extern_all_constants",
+        "override_output_name",
+        "compress_submodels",
+        "deterministic",
+    }
+)
+"""The flags that say how what is written looks."""
 
 
 class NnefWriter:
@@ -26,6 +37,12 @@ class NnefWriter:
     """
 
     def __init__(self, *, container: str | None = None, how: Writing | None = None, **flags: Any) -> None:
+        """Raises InputError for a flag that is none."""
+        unknown = sorted(flags.keys() - FLAGS - _FLAGS)
+        if unknown:
+            raise InputError(
+                f"archives are not written with {unknown[0]!r}; there are {', '.join(sorted(FLAGS | _FLAGS))}"
+            )
         self._container = container
         self._how = how or Writing(
             chosen(flags),
