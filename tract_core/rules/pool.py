@@ -45,7 +45,7 @@ def plain_padding(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | N
 def _plain(op: Any, pool: PoolSpec, shape: Any) -> Padding | None:
     padding = pool.padding
     if isinstance(padding, Explicit):
-        return Valid() if not any((*padding.before, *padding.after)) else None
+        return Valid() if all(size == 0 for size in (*padding.before, *padding.after)) else None
     if not isinstance(padding, ExplicitOnnxPool):
         return None
     explicit = Explicit(padding.before, padding.after)

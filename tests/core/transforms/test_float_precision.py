@@ -266,6 +266,7 @@ def test_no_transform_drops_limits_properties_or_assertions(network: Maker, name
     """A model of a stranger's file stays one."""
     given = {
         "float_precision": {"from_": "f32", "to": "f16"},
+        "patch": {"body": "act = neg(act);"},
         "select_inputs": {"inputs": ["proj"]},
         "select_outputs": {"outputs": ["act"]},
         "set_symbols": {"values": {"S": 2}},
