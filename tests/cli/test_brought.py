@@ -40,9 +40,7 @@ TAKEN = {
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
     found = toy_registry("toys", stages=STAGES, formats=FORMATS)
-    modules = [f"tract_core.cli.{name}" for name in ("brought", "formats", "stages", "writing")]
-    for module in (*modules, "tract_core.plugins"):  # the last one, so that none is imported with what is put there
-        monkeypatch.setattr(f"{module}.default_registry", lambda: found)
+    monkeypatch.setattr("tract_core.plugins._default", [found])
     return found
 
 
