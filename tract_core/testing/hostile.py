@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import faulthandler
 import resource
 import signal
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import pytest
 
 SECONDS: Final = 10
 MEMORY: Final = 1 << 30
+STUCK: Final = 120
+"""Seconds after which a test does not come back."""
 
 
 @contextmanager
@@ -36,6 +42,20 @@ def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Generator[None]:
         signal.setitimer(signal.ITIMER_REAL, left)
         signal.signal(signal.SIGALRM, handler)
         resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@contextmanager
+def held_to_limits(request: pytest.FixtureRequest) -> Generator[None]:
+    """Inside, a test that is marked ``hostile`` is `bounded`; one that does not come back ends the test run."""
+    if request.node.get_closest_marker("hostile") is None:
+        yield
+        return
+    faulthandler.dump_traceback_later(STUCK, exit=True)
+    try:
+        with bounded():
+            yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _too_long(*_: object) -> None:

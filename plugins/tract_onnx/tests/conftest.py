@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,17 +15,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 @pytest.fixture(autouse=True)
 def _hostile_files_are_bounded(request: pytest.FixtureRequest) -> Iterator[None]:
     """Tests marked ``hostile`` have 1 GiB of memory and 10 s; one that does not come back ends the test run."""
-    if request.node.get_closest_marker("hostile") is None:
-        yield
-        return
-    from tract_core.testing.hostile import bounded
+    from tract_core.testing.hostile import held_to_limits
 
-    faulthandler.dump_traceback_later(120, exit=True)
-    try:
-        with bounded():
-            yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
+    with held_to_limits(request):
+        yield
 
 
 @pytest.fixture(autouse=True)

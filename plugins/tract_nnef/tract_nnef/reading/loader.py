@@ -16,7 +16,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.keys import Array
 from tract_nnef.archive.blocks import Blocks
-from tract_nnef.archive.reading import Archive, open_archive
+from tract_nnef.archive.reading import GRAPH, Archive, open_archive
 from tract_nnef.archive.tensors import read_tensor
 from tract_nnef.reading import values
 from tract_nnef.reading.document import Reader
@@ -31,7 +31,6 @@ from tract_nnef.syntax import ast
 from tract_nnef.syntax.parser import decode, parse_document
 from tract_nnef.versions import OF_THE_FILE, PROPERTIES, check_version
 
-GRAPH: Final = "graph.nnef"
 QUANTIZATION: Final = "graph.quant"
 
 
