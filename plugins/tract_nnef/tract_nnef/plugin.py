@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tract_core.plugins.descriptor import Export, Format, Option, Stage
 from tract_core.plugins.hookspecs import hookimpl
+from tract_core.plugins.index import read_index
 
 _FAMILIES: Final = (
     "activation",
@@ -66,8 +67,7 @@ def tract_tables() -> Mapping[str, str]:
     return {"nnef": "tract_nnef.registry:NNEF", "nnef_write": "tract_nnef.registry:NNEF_WRITE"}
 
 
-@hookimpl
-def tract_rows() -> Mapping[str, Mapping[str, Any] | Sequence[str]]:
+def row_modules() -> Mapping[str, Sequence[str]]:
     """How the operators of the core are read and written, and those that only NNEF has."""
     spelled = [f"tract_nnef.ops.{family}" for family in _FAMILIES]
     operators = [f"tract_nnef.nnef_only.{family}" for family in ("blocks", "exp_norm", "roi")]
@@ -77,6 +77,12 @@ def tract_rows() -> Mapping[str, Mapping[str, Any] | Sequence[str]]:
         **dict.fromkeys(("reference", "state", "cost", "axes"), operators),
         "cases": ["tract_nnef.nnef_only.cases", "tract_nnef.nnef_only.roi_cases"],
     }
+
+
+@hookimpl
+def tract_rows() -> Mapping[str, Mapping[str, Any]]:
+    """The rows of `row_modules`, by the index beside this module."""
+    return read_index(__file__)
 
 
 @hookimpl

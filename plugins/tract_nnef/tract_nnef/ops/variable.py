@@ -21,7 +21,7 @@ from tract_nnef.reading import values
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
 from tract_nnef.syntax.ast import Invocation
-from tract_nnef.writing.document import variable
+from tract_nnef.writing.expressions import variable
 from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()

@@ -31,6 +31,7 @@ from tract_nnef.writing.expressions import (
     express,
     external_type,
     sizes_in_words,
+    variable,
 )
 from tract_nnef.writing.extensions import is_same_shape, own_lines, shape_line, symbol_lines
 from tract_nnef.writing.spelling import Spelling
@@ -399,12 +400,6 @@ def free_name(wanted: str, taken: set[str]) -> str:
 
 def _variable(label: str, value: Constant) -> ast.Invocation:
     return variable(label, value.array.shape)
-
-
-def variable(label: str, shape: Sequence[int]) -> ast.Invocation:
-    """A tensor that lies beside the text."""
-    arguments = ast.Argument("label", ast.Literal(label)), ast.Argument("shape", express(list(shape)))
-    return ast.Invocation("variable", arguments, ast.Primitive("scalar"))
 
 
 def _quantization(kind: QuantizedType) -> ast.Invocation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from functools import cache
 from math import isnan
@@ -78,6 +79,12 @@ def _shortest(array: Array) -> Array:
 def nested(value: Any) -> ast.Expression:
     """Arrays in arrays."""
     return ast.Array(tuple(map(nested, cast("list[Any]", value)))) if isinstance(value, list) else express(value)
+
+
+def variable(label: str, shape: Sequence[int]) -> ast.Invocation:
+    """A tensor that lies beside the text."""
+    arguments = ast.Argument("label", ast.Literal(label)), ast.Argument("shape", express(list(shape)))
+    return ast.Invocation("variable", arguments, ast.Primitive("scalar"))
 
 
 def type_name(kind: DType) -> str:
