@@ -36,8 +36,10 @@ class TractError(Exception):
         return _rebuild, (type(self), self.problem, self.where, self.hint)
 
     def at(self, where: str) -> TractError:
-        """The same error, with ``where`` put in front of the place it already names."""
-        self.where = printable_lines(f"{where}: {self.where}" if self.where else where)
+        """The same error, with ``where`` put in front of the place it already names, unless that begins so."""
+        place = printable_lines(where)
+        if not f"{self.where}: ".startswith(f"{place}: "):
+            self.where = f"{place}: {self.where}" if self.where else place
         return self
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
-from tract_core.errors import InputError
+from tract_core.errors import InputError, TractError
 
 _unfinished: Final[set[Path]] = set()
 
@@ -34,18 +34,17 @@ def whole_file(path: str | Path) -> Generator[IO[bytes]]:
     target = Path(path)
     unfinished = target.parent / f".{os.urandom(8).hex()}.unfinished"
     try:
-        mode = _mode_of(target)
-        _unfinished.add(unfinished)
-        with unfinished.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            unfinished.chmod(mode)
-        _mode_of(target)
-        unfinished.replace(target)
-    except OSError as error:
-        raise InputError(f"it cannot be written: {error.strerror or error}", where=str(path)) from None
+        with _written(target):
+            mode = _mode_of(target)
+            _unfinished.add(unfinished)
+            with unfinished.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if mode is not None:
+                unfinished.chmod(mode)
+            _mode_of(target)
+            unfinished.replace(target)
     finally:
         with suppress(OSError):
             unfinished.unlink()
@@ -61,14 +60,13 @@ def whole_folder(path: str | os.PathLike[str]) -> Generator[Path]:
     target = Path(path)
     unfinished = target.parent / f".{os.urandom(8).hex()}.unfinished"
     try:
-        _check_nothing_at(target)
-        _unfinished.add(unfinished)
-        unfinished.mkdir()
-        yield unfinished
-        _check_nothing_at(target)
-        unfinished.rename(target)
-    except OSError as error:
-        raise InputError(f"it cannot be written: {error.strerror or error}", where=str(path)) from None
+        with _written(target):
+            _check_nothing_at(target)
+            _unfinished.add(unfinished)
+            unfinished.mkdir()
+            yield unfinished
+            _check_nothing_at(target)
+            unfinished.rename(target)
     finally:
         _remove_folder(unfinished)
         _unfinished.discard(unfinished)
@@ -78,37 +76,41 @@ def whole_folder(path: str | os.PathLike[str]) -> Generator[Path]:
 def tried_first(path: str | os.PathLike[str]) -> Generator[Path]:
     """A path to write a file or a folder to, which is found at ``path`` once the block has ended without an error.
 
-    It ends as ``path`` does, and may be read in the block. Raises InputError as `whole_file` and `whole_folder` do,
-    before the block too.
+    It ends as ``path`` does, and may be read in the block; errors of the block name ``path`` in its place. Raises
+    InputError as `whole_file` and `whole_folder` do, before the block too.
     """
     target = Path(path)
     unfinished = target.parent / f".{os.urandom(8).hex()}.unfinished"
-    with _written(path):
+    with _written(target):
         _mode_of(target)
         _unfinished.add(unfinished)
         unfinished.mkdir()
     try:
         found = unfinished / target.name
         yield found
-        with _written(path):
+        with _written(target):
             mode = _mode_of(target)
             if mode is not None and found.is_file():
                 found.chmod(mode)
             elif mode is not None:
                 _check_nothing_at(target)
             found.replace(target)
+    except TractError as error:
+        error.where = error.where and error.where.replace(str(unfinished / target.name), str(path))
+        raise
     finally:
         _remove_folder(unfinished)
         _unfinished.discard(unfinished)
 
 
 @contextmanager
-def _written(path: str | os.PathLike[str]) -> Generator[None]:
-    """Errors of the system say that ``path`` cannot be written."""
+def _written(target: Path) -> Generator[None]:
+    """Errors of the system say that ``target`` cannot be written."""
     try:
         yield
     except OSError as error:
-        raise InputError(f"it cannot be written: {error.strerror or error}", where=str(path)) from None
+        hint = None if os.path.isdir(target.parent) else f"there is no folder {str(target.parent)!r}"
+        raise InputError(f"it cannot be written: {error.strerror or error}", where=str(target), hint=hint) from None
 
 
 def discard_unfinished() -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from tract_core.cli.frame import app
+
 Call = Callable[..., Result]
 
 
@@ -83,6 +85,12 @@ def test_a_file_that_is_no_model_is_named_for_what_it_is(tract: Call, tmp_path: 
     assert "torch.onnx.export" in result.output
     (tmp_path / "model.onnx.data").write_bytes(bytes(range(1, 200)))
     assert "give the path of the model itself, as 'model.onnx'" in tract(tmp_path / "model.onnx.data").output
+
+
+def test_a_name_without_an_ending_is_told_so(tract: Call, model: Path) -> None:
+    found = tract(model, "save", "folder")
+    assert found.exit_code == 1
+    assert "folder: no installed format writes files whose names have no ending; installed: " in found.stderr
 
 
 def test_a_corrupt_file_is_one_message(tract: Call, tmp_path: Path) -> None:
@@ -289,3 +297,12 @@ def test_nothing_is_cut_short_where_no_terminal_is(model: Path) -> None:
     assert all(line == line.rstrip() for line in result.stdout.splitlines())
     assert any(len(line) > 40 for line in result.stdout.splitlines())
     assert "\x1b" not in result.stdout
+
+
+def test_ctrl_c_while_the_line_is_parsed_is_told_as_later(tract: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(app, "parse_args", interrupted)
+    found = tract("m.onnx")
+    assert (found.exit_code, found.stderr.strip()) == (130, "interrupted")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from contextlib import suppress
@@ -181,3 +182,16 @@ def test_a_file_that_is_there_is_not_replaced_by_a_folder(tmp_path: Path) -> Non
         tried(tmp_path / "f", folder=True)
     assert (tmp_path / "f").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["f"]
+
+
+@pytest.mark.parametrize("writing", [whole_file, whole_folder, tried_first])
+def test_a_folder_that_is_not_there_is_named(writing, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught, writing(tmp_path / "nowhere" / "f"):
+        pass
+    assert caught.value.hint == f"there is no folder '{tmp_path / 'nowhere'}'"
+
+
+def test_errors_name_the_path_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught, tried_first(tmp_path / "f") as path, whole_file(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert caught.value.where == str(tmp_path / "f")

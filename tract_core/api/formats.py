@@ -70,24 +70,21 @@ def format_to_write(path: Path, formats: Mapping[str, Format], format_name: str 
     return found
 
 
-def write_as(form: Format, model: TypedModel, path: Path, *, shown: Path | None = None, **flags: Any) -> None:
+def write_as(form: Format, model: TypedModel, path: Path, **flags: Any) -> None:
     """Write a model to a file of an installed format, as `format_to_write` finds it.
 
-    ``flags``: keywords of its writer. ``shown``: what errors call the path.
-
-    Raises InputError, PluginError, Unsupported for what the format cannot say.
+    ``flags``: keywords of its writer. Raises InputError, PluginError, Unsupported for what the format cannot say.
     """
-    registry = model.registry
-    write_with(made(registry, form.name, "writer", form.writer_keywords, flags), form, model, path, shown)
+    write_with(made(model.registry, form.name, "writer", form.writer_keywords, flags), form, model, path)
 
 
-def write_with(writer: Any, form: Format, model: TypedModel, path: Path, shown: Path | None = None) -> None:
-    """Write a model to a file by a writer of that format. Raises TractError, with the path, or what is shown of it."""
+def write_with(writer: Any, form: Format, model: TypedModel, path: Path) -> None:
+    """Write a model to a file by a writer of that format. Raises TractError, with the path."""
     try:
         with model.registry.blaming("tract_formats", form.name, "writing"):
             writer.write(model, path)
     except TractError as error:
-        raise error.at(str(shown or path)) from error.__cause__
+        raise error.at(str(path)) from error.__cause__
 
 
 def made(registry: Registry, format_name: str, part: str, known: Iterable[str], flags: Mapping[str, Any]) -> Any:
@@ -143,7 +140,8 @@ def _format_of(path: Path, formats: Mapping[str, Format]) -> Format:
 def _no_format(does: str, path: Path, formats: Mapping[str, Format], hint: str) -> InputError:
     """The error for a file that none of these formats reads or writes, as ``does`` says."""
     known = ", ".join(f"{one.name} ({' '.join(one.extensions)})" for one in formats.values()) or "none"
-    problem = f"no installed format {does} files named *{path.suffix or path.name}; installed: {known}"
+    named = f"files named *{path.suffix}" if path.suffix else "files whose names have no ending"
+    problem = f"no installed format {does} {named}; installed: {known}"
     owner = ENDINGS.get(path.suffix)
     if owner and not any(path.suffix in one.extensions for one in default_registry().formats().values()):
         hint = how_to_get(owner)

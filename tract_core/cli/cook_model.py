@@ -43,7 +43,7 @@ def cook(request: Request, flags: Mapping[str, Any]) -> None:
         with request.progress("loading"):
             source, cooked, load_s = _loaded(request)
         with request.progress("writing"):
-            write_as(form, cooked, path, shown=target, **given)
+            write_as(form, cooked, path, **given)
         with request.progress("reading again"):
             again, again_s = _read_again(request, form, path)
         compared = [] if flags["no_compare"] else compare_models(request, source, again, flags)

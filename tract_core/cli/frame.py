@@ -143,6 +143,14 @@ class Frame(click.Group):
         with guarded_output():
             return super().main(*args, **extra)
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Parse a command line. Ctrl-C while that lasts is what it is later."""
+        try:
+            return super().make_context(*args, **extra)
+        except KeyboardInterrupt:
+            _say_interrupted()
+            raise click.exceptions.Exit(INTERRUPTED) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand. An error is one message on standard error and exit status 1."""
         request: Request | None = None
@@ -156,7 +164,7 @@ class Frame(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt:
-            click.echo("\ninterrupted", err=True)
+            _say_interrupted()
             ctx.exit(INTERRUPTED)
         except Exception as error:
             if request is None or request.debug:
@@ -210,6 +218,10 @@ def _message(error: Exception, request: Request | None) -> str:
     if isinstance(error, OSError):
         return f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}"
     return f"{type(error).__name__}: {error}\n  hint: this is a defect of the program; --debug shows where it happened"
+
+
+def _say_interrupted() -> None:
+    click.echo("\ninterrupted", err=True)
 
 
 def _unavailable(name: str, error: TractError) -> click.Command:

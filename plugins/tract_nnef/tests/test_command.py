@@ -53,7 +53,7 @@ def test_the_text_goes_to_a_file_or_to_standard_output(archive, tmp_path) -> Non
 def test_an_archive_on_standard_output_is_refused(archive) -> None:
     found = run(archive, "dump", "--nnef", "-")
     assert found.exit_code == 1
-    assert "it is no text: an archive is written to a file" in found.output
+    assert "an archive is no text, and is not written to standard output" in found.output
 
 
 def test_flags_about_what_is_not_written_are_refused(archive) -> None:

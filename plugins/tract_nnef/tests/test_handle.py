@@ -150,3 +150,22 @@ def test_what_only_this_project_has_is_refused_for_others(tmp_path) -> None:
 def test_a_writer_takes_no_flag_that_is_none() -> None:
     with pytest.raises(tract.errors.InputError, match="archives are not written with 'registries'; there are compress"):
         NnefWriter(registries=["tract_core"])
+
+
+@pytest.mark.parametrize("write", ["write_model_to_dir", "write_model_to_tar", "write_model_to_tar_gz"])
+def test_what_cannot_be_written_is_named_once(write, model, tmp_path) -> None:
+    target = tmp_path / "nowhere" / "m"
+    with pytest.raises(tract.errors.InputError) as caught:
+        getattr(tract.nnef(), write)(model, target)
+    assert caught.value.where == str(target)
+
+
+def test_a_registry_that_is_not_installed_is_refused(model) -> None:
+    with pytest.raises(tract.errors.Unsupported, match=r"'nosuch' is not installed; there are .*tract_core"):
+        tract.nnef().with_registry("nosuch").write_model_to_bytes(model)
+
+
+def test_what_is_refused_says_what_would_allow_it() -> None:
+    wide = tract.Model.from_typed(small_model("B,3,f32"))
+    with pytest.raises(tract.errors.Unsupported, match="hint: allow tract_core, tract_py, another registry: docs"):
+        tract.nnef().without_tract_core().write_model_to_bytes(wide)

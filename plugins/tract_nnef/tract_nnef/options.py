@@ -1,4 +1,4 @@
-"""What can be said of how an archive is written, by name, as the flags of the command and the methods of `Nnef` do."""
+"""How an archive is written, as the flags of the command and the methods of `Nnef` say."""
 
 from __future__ import annotations
 
@@ -6,24 +6,11 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from tract_core.frozen import frozen
+from tract_nnef.flags import REGISTRIES
 from tract_nnef.registry import CORE, PY
 
 USUAL: Final = frozenset({CORE, PY})
 """The registries whose operators archives may use unless somebody says otherwise."""
-
-REGISTRIES: Final[Mapping[str, str]] = {
-    "tract_core": "what the tract engines have beyond the standard",
-    "tract_resource": "files beside the model",
-    "tract_onnx": "what only ONNX has",
-    "tract_pulse": "streams that are taken in pieces",
-    "tract_extra": "what is used by few",
-    "tract_transformers": "attention, and what belongs to it",
-}
-"""The registries of the tract engines, and what is in each."""
-
-
-FLAGS: Final = frozenset({*REGISTRIES, "no_tract_core", "no_tract_py", "registry", "opl"})
-"""The flags that say which registries may be used."""
 
 
 @frozen

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tract_core.plugins.descriptor import Export, Format, Option, Stage
+from tract_core.plugins.descriptor import Format, Option, Stage
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
+from tract_nnef.flags import EXPORTS, SETTINGS, WRITER_FLAGS
 
 _FAMILIES: Final = (
     "activation",
@@ -114,39 +115,10 @@ def tract_formats() -> Sequence[Format]:
             "tract_nnef.reading.loader:Nnef",
             summary,
             writer="tract_nnef.writing.saver:NnefWriter",
-            writer_flags=_WRITER_FLAGS,
+            writer_flags=WRITER_FLAGS,
             handle="tract_nnef.handle:Nnef",
             entry="graph.nnef",
-            settings={**_REGISTRY_FLAGS, **_SETTINGS},
-            exports=_EXPORTS,
+            settings=SETTINGS,
+            exports=EXPORTS,
         )
     ]
-
-
-_REGISTRY_FLAGS: Final = {
-    "tract_core": Option("Allow operators of the registry tract_core, as is done unasked."),
-    "no_tract_core": Option("Do not allow operators of tract_core.", flag="--no-nnef-tract-core"),
-    "no_tract_py": Option("Do not allow what only this project reads.", flag="--no-nnef-tract-py"),
-    "tract_resource": Option("Allow operators of tract_resource."),
-    "tract_onnx": Option("Allow operators of tract_onnx."),
-    "tract_pulse": Option("Allow operators of tract_pulse."),
-    "tract_extra": Option("Allow operators of tract_extra."),
-    "tract_transformers": Option("Allow operators of tract_transformers."),
-    "registry": Option("Allow operators of this registry, of a plugin.", str, "NAME"),
-    "opl": Option("Allow operators of all these registries.", flag="--opl"),
-}
-_SETTINGS: Final = {
-    "extended_identifier_syntax": "Write names that are no identifiers as they are.",
-    "extern_all_constants": "Write small constants in files of their own too.",
-}
-_WRITER_FLAGS: Final = {
-    "override_output_name": Option("What the output is called in the archive.", str, "NAME"),
-    "deterministic": Option("Write the same bytes for the same model, as is always done."),
-    "compress_submodels": Option("Write submodels as compressed archives.", flag="--compress-submodels"),
-}
-_EXPORTS: Final = {
-    "": Export("Write a compressed archive.", {"container": "tgz"}),
-    "tar": Export("Write an archive whose weights are mapped into memory.", {"container": "tar"}),
-    "dir": Export("Write a folder.", {"container": "folder"}, "DIR"),
-    "graph": Export("Write the text alone; '-' is standard output.", {"container": "text"}, "FILE|-"),
-}

@@ -53,12 +53,7 @@ class Operators:
     def use(self, name: str) -> None:
         """Look into a registry too, before those that were named earlier. Raises Unsupported for an unknown one."""
         name = ALIASES.get(name, name)
-        known = registries(self._table)
-        if name not in known:
-            raise Unsupported(
-                f"the registry of operators {name!r} is not installed; there are {', '.join(sorted(known))}",
-                hint="a plugin can bring it: see docs/plugins.md, and 'tract plugins' for what is installed",
-            )
+        check_registry(name, self._table)
         self._registries.append(name)
 
     def fragment(self, name: str) -> ast.Fragment | None:
@@ -94,6 +89,16 @@ class Operators:
 def registries(table: Table[str, Operator | Family]) -> frozenset[str]:
     """The names of all registries that anybody has rows in."""
     return frozenset(key.split("/")[0] for key in table.names())
+
+
+def check_registry(name: str, table: Table[str, Operator | Family]) -> None:
+    """Raises Unsupported for a registry that nobody has rows in."""
+    known = registries(table)
+    if name not in known:
+        raise Unsupported(
+            f"the registry of operators {name!r} is not installed; there are {', '.join(sorted(known))}",
+            hint="a plugin can bring it: see docs/plugins.md, and 'tract plugins' for what is installed",
+        )
 
 
 def declaration(said: str | ast.Fragment) -> ast.Fragment:

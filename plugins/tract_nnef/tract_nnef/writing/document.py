@@ -39,9 +39,6 @@ from tract_nnef.writing.spelling import Spelling
 TENSOR: Final = ast.TensorOf(ast.Primitive("scalar"))
 """What fragments say of their parameters and results: nothing about element types."""
 
-MORE: Final = "allow more registries, as with_tract_core() does"
-"""What to do about what cannot be written."""
-
 
 @dataclass(slots=True)
 class Written:
@@ -200,7 +197,7 @@ class Writer:
         """Add a statement. Raises Unsupported for a size that the registries cannot say."""
         size = sizes_in_words(value)
         if size is not None and not self.use(PY):
-            raise Unsupported(f"the size {size} cannot be written without the registry {PY}", hint=MORE)
+            raise Unsupported(f"the size {size} cannot be written without the registry {PY}", hint=self._more())
         self._body.append(ast.Assignment(targets, value))
 
     # --- nodes ---
@@ -299,8 +296,13 @@ class Writer:
         return Unsupported(
             f"{node.op.name} cannot be written with {', '.join(sorted(self._registries)) or 'the standard alone'}",
             where=f"node {node.name!r}",
-            hint=MORE,
+            hint=self._more(),
         )
+
+    def _more(self) -> str:
+        """What to do about what cannot be written."""
+        left_out = [name for name in (CORE, PY) if name not in self._registries]
+        return f"allow {', '.join([*left_out, 'another registry'])}: docs/nnef.md has the methods and the flags"
 
     def _results(self, node: TypedNode, value: ast.Expression) -> None:
         targets = [ast.Identifier(self._name(outlet)) for outlet in node.outlets()]

@@ -13,36 +13,27 @@ from tract_core.saving import whole_file
 from tract_nnef.archive.blocks import Blocks
 from tract_nnef.archive.tensors import tensor_file
 from tract_nnef.archive.writing import Files, tar_bytes, tar_gz_bytes, write_folder, write_tar, write_tar_gz
-from tract_nnef.options import FLAGS, Writing, chosen
+from tract_nnef.flags import REGISTRIES, SETTINGS, WRITER_FLAGS
+from tract_nnef.options import Writing, chosen
+from tract_nnef.reading.operators import check_registry
+from tract_nnef.registry import NNEF, PY
 from tract_nnef.syntax.printer import print_document, print_quantization
 from tract_nnef.writing.document import Writer, Written
-
-_FLAGS: Final = frozenset(
-    {
-        "extended_identifier_syntax",
-        "extern_all_constants",
-        "override_output_name",
-        "compress_submodels",
-        "deterministic",
-    }
-)
-"""The flags that say how what is written looks."""
 
 
 class NnefWriter:
     """Writes archives.
 
     ``container``: ``folder``, ``tar``, ``tgz``, or ``text`` for ``graph.nnef`` alone; without it the name decides.
-    ``flags``: the keywords of `tract_nnef.plugin`.
+    ``flags``: those of `tract_nnef.flags`.
     """
 
     def __init__(self, *, container: str | None = None, how: Writing | None = None, **flags: Any) -> None:
         """Raises InputError for a flag that is none."""
-        unknown = sorted(flags.keys() - FLAGS - _FLAGS)
+        known = {**SETTINGS, **WRITER_FLAGS}
+        unknown = sorted(flags.keys() - known.keys())
         if unknown:
-            raise InputError(
-                f"archives are not written with {unknown[0]!r}; there are {', '.join(sorted(FLAGS | _FLAGS))}"
-            )
+            raise InputError(f"archives are not written with {unknown[0]!r}; there are {', '.join(sorted(known))}")
         self._container = container
         self._how = how or Writing(
             chosen(flags),
@@ -66,7 +57,7 @@ class NnefWriter:
     def text(self, model: TypedModel) -> str:
         """The text of the document, for standard output. Raises Unsupported, InputError where an archive is meant."""
         if self._container not in (None, "text"):
-            raise InputError("it is no text: an archive is written to a file")
+            raise InputError("an archive is no text, and is not written to standard output", hint="name a file")
         return print_document(self.document(model).document, extended=self._how.extended)
 
     def to_bytes(self, model: TypedModel) -> bytes:
@@ -80,6 +71,8 @@ class NnefWriter:
     def document(self, model: TypedModel) -> Written:
         """What the archive of a model says. Raises Unsupported."""
         how = self._how
+        for name in sorted(how.registries.difference(REGISTRIES, (PY,))):
+            check_registry(name, model.registry[NNEF])
         if how.output_name is not None:
             model = _with_output(model, how.output_name)
         return Writer(model, how.registries, extended=how.extended, extern_all=how.extern_all).write()
