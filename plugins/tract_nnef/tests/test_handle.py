@@ -165,6 +165,11 @@ def test_a_registry_that_is_not_installed_is_refused(model) -> None:
         tract.nnef().with_registry("nosuch").write_model_to_bytes(model)
 
 
+def test_registries_are_named_by_texts() -> None:
+    with pytest.raises(tract.errors.InputError, match="a registry is named by a text, got int"):
+        tract.nnef().with_registry(3)
+
+
 def test_what_is_refused_says_what_would_allow_it() -> None:
     wide = tract.Model.from_typed(small_model("B,3,f32"))
     with pytest.raises(tract.errors.Unsupported, match="hint: allow tract_core, tract_py, another registry: docs"):

@@ -32,8 +32,8 @@ class Nnef:
     def load(self, path: str | os.PathLike[str], **options: Any) -> Model:
         """The model of a folder, a ``.tar`` or a ``.tgz``, in normal form. Raises ModelError, with the file's name.
 
-        ``limits``: a `tract.LoadLimits`, what the archive may ask for. Weights in a folder and in a ``.tar`` are mapped
-        into memory: the files have to stay as they are as long as the model is used.
+        ``limits``: a `tract_core.limits.LoadLimits`, what the archive may ask for. Weights in a folder and in a
+        ``.tar`` are mapped into memory: the files have to stay as they are as long as the model is used.
         """
         return cast("Model", self._loader.load(path, **options))
 
@@ -76,7 +76,9 @@ class Nnef:
         return self._added("tract_pulse")
 
     def with_registry(self, name: str) -> Self:
-        """Allow the registry of a plugin, by its name."""
+        """Allow the registry of a plugin, by its name. Raises InputError for what is no text."""
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise InputError(f"a registry is named by a text, got {type(name).__name__}")
         return self._added(name)
 
     def with_extended_identifier_syntax(self) -> Self:
