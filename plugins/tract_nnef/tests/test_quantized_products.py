@@ -111,7 +111,7 @@ def test_the_old_quantised_product(bias) -> None:
         ("tract_core_matmul(a, a, axes = [0, 0, 0, 1, 0, 1])", "name one axis of a tensor twice"),
         ("tract_core_matmul(a, a, axes = [0, 2, 0, 1, 0, 1])", "axis 2 is outside of a tensor of 2 axes"),
         ("tract_core_einsum_q([a], expr = 'ab->ab', acc = 'i32')", "1 inputs, wanted 2"),
-        ("matmul(a, q)", "3,3,f32 and .*, wanted both quantised, or none"),
+        ("matmul(cast<integer>(a), q)", "3,3,i64 and .*, wanted both quantised, or real numbers"),
     ],
 )
 def test_what_does_not_fit_is_refused(body, problem) -> None:

@@ -18,7 +18,7 @@ from tract_core.ops.pool_spec import DataFormat
 from tract_core.ops.wiring import wire_reshape
 from tract_core.plugins.tables import Rows
 from tract_nnef.ops.pool_spec import BORDERS, WINDOW, bordered, exact, from_nchw, pairs_of, read_steps, to_nchw
-from tract_nnef.ops.quantized import both_quantized, declared, output_type, parameter, parameters_of, product_type
+from tract_nnef.ops.quantized import as_real, declared, factors, output_type, parameter, parameters_of, product_type
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, NNEF_WRITE, PY, STANDARD, reads
 from tract_nnef.syntax import ast
@@ -39,15 +39,14 @@ _PARAMETERS: Final = ("b0", "b_scale", "a0", "a_scale", "c0", "c_scale")
 )
 def read_conv(call: Call) -> OutletId:
     """A convolution; borders that are not zeros are added to the data before it."""
-    x = call.tensor("input")
-    kernel = call.tensor("filter", call.dtype(x))
+    x, kernel = factors(call, "input", "filter", "bias")
     sizes = spatial_sizes(call, x, kernel)
     group = read_groups(call, x)
     bias = read_bias(call, sum_type(call.dtype(x).storage, call.dtype(kernel).storage), call.shape(kernel)[0])
     pool = read_steps(call, len(sizes)).pool(sizes)
     x, pool = bordered(call, Conv(pool), pool, x, call.choice("border", *BORDERS))
     op = Conv(pool, KernelFormat.OIHW, group)
-    if not both_quantized(call, x, kernel):
+    if not call.dtype(x).is_quantized():
         return call.op(op, x, kernel, bias)
     to = product_type(call, x, kernel)
     parameters = parameters_of(call, call.dtype(x), call.dtype(kernel), to)
@@ -81,6 +80,8 @@ def read_bias(call: Call, kind: DatumType, channels: Dim) -> OutletId:
     Raises CorruptModel for any other shape.
     """
     bias = call.tensor("bias", kind)
+    if kind.is_float():
+        bias = as_real(call, bias, kind)
     shape = call.shape(bias)
     if not shape or (len(shape) == 1 and same_dim(shape[0], channels)):
         return bias

@@ -24,6 +24,7 @@ from tract_core.ops.wiring import wire_broadcast, wire_reshape, wire_transpose
 from tract_core.plugins.tables import Rows
 from tract_nnef.ops.conv import read_bias, read_groups, spatial_sizes, write_convolution
 from tract_nnef.ops.pool_spec import WINDOW, all_axes, exact, padding_of, read_steps
+from tract_nnef.ops.quantized import factors
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import NNEF_WRITE, STANDARD, fragments, reads
 from tract_nnef.syntax import ast
@@ -40,8 +41,7 @@ ROWS = Rows()
 )
 def read_deconv(call: Call) -> OutletId:
     """A deconvolution; what lies beyond its border is nothing."""
-    x = call.tensor("input")
-    kernel = call.tensor("filter", call.dtype(x))
+    x, kernel = map(call.real, factors(call, "input", "filter"))
     sizes = spatial_sizes(call, x, kernel)
     group = read_groups(call, x)
     kernel = _outputs_first(call, kernel, call.shape(x)[1], group)
@@ -111,7 +111,7 @@ def _number(call: Call, size: Dim) -> int:
 )
 def read_debox(call: Call) -> OutletId:
     """Each element written to all of its window and added up there, divided by the window's size with ``normalize``."""
-    x = call.tensor("input")
+    x = call.real(call.tensor("input"))
     call.choice("border", "constant", "ignore")
     (y,) = all_axes(call, x, lambda data, pool: [_spread(call, data, pool)], channels_last=False)
     return y
@@ -139,7 +139,12 @@ def _spread(call: Call, x: OutletId, pool: PoolSpec) -> OutletId:
 
 @ROWS.row(NNEF_WRITE, Deconv)
 def write_deconv(op: Deconv, node: Spelling) -> ast.Invocation | None:
-    """In the layout of files; with the shape of the output where the padding does not tell it."""
+    """In the layout of files; with the shape of the output where the padding does not tell it.
+
+    Files mean numbers by quantised tensors, and the operator the integers that are stored.
+    """
+    if any(node.input_fact(slot).datum_type.is_quantized() for slot in (0, 1)):
+        return None
     padding = op.pool.padding
     plans = op.pool.transposed_plan(op, node.input_fact(0).shape, op.adjustments)
     if isinstance(padding, SameUpper) and not any(op.adjustments):

@@ -13,7 +13,7 @@ from tract_core.model.graph import OutletId
 from tract_core.ops.einsum import QUANTIZED_INPUTS, EinSum, accumulator, matmul_axes
 from tract_core.ops.wiring import wire_cast
 from tract_core.plugins.tables import Rows
-from tract_nnef.ops.quantized import both_quantized, declared, output_type, parameter, parameters_of, product_type
+from tract_nnef.ops.quantized import declared, factors, output_type, parameter, parameters_of, product_type
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, fragments, reads
 from tract_nnef.syntax.ast import Invocation
@@ -37,8 +37,7 @@ def read_matmul(call: Call) -> OutletId:
 
     Raises CorruptModel for operands of different ranks, and for inner sizes that differ.
     """
-    a = call.tensor("A")
-    b = call.tensor("B", call.dtype(a))
+    a, b = factors(call, "A", "B")
     rank = call.rank(a)
     if rank != call.rank(b) or rank < 2:
         raise CorruptModel(f"matmul: {call.fact(a)} and {call.fact(b)}, wanted two tensors of one rank, 2 or more")
@@ -50,7 +49,7 @@ def read_matmul(call: Call) -> OutletId:
                 f"matmul: the inner sizes of {call.fact(a)} and {call.fact(b)} are {inner[0]} and {inner[1]}"
             )
     axes = _matmul_axes(rank, *flags)
-    if both_quantized(call, a, b):
+    if call.dtype(a).is_quantized():
         return _quantized_product(call, axes, a, b)
     return call.op(EinSum(axes, _accumulator(call.dtype(a).storage)), a, b)
 

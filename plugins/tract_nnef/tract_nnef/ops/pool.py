@@ -77,7 +77,7 @@ def read_box(call: Call) -> OutletId:
         x, pool = bordered(call, SumPool(pool), pool, x, border)
         return call.ops(SumPool(pool, count_include_pad=normalize and border == "constant", normalize=normalize), x)
 
-    (y,) = all_axes(call, call.tensor("input"), wire)
+    (y,) = all_axes(call, call.real(call.tensor("input")), wire)
     return y
 
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isclose
+from typing import Final
 
 from tract_core.data import DatumType, DType, QuantizedType
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
+from tract_core.ops.wiring import wire_cast
 from tract_nnef.reading.call import Call
+
+_CLOSE: Final = 1e-6
+"""How far apart two scales may be that are the same: producers round them to f32."""
 
 
 def declared(names: Sequence[str]) -> str:
@@ -34,12 +40,42 @@ def parameter(call: Call, name: str, of: OutletId | None) -> OutletId:
     return call.tensor(name, DatumType.I32 if of is None else call.dtype(of).storage)
 
 
-def both_quantized(call: Call, a: OutletId, b: OutletId) -> bool:
-    """Whether two tensors are quantised. Raises CorruptModel where one is, and the other is not."""
-    found = {call.dtype(one).is_quantized() for one in (a, b)}
-    if len(found) > 1:
-        raise CorruptModel(f"{call.name}: {call.fact(a)} and {call.fact(b)}, wanted both quantised, or none")
-    return found == {True}
+def factors(call: Call, first: str, second: str, bias: str = "") -> tuple[OutletId, OutletId]:
+    """The two tensors of a product, both quantised or none.
+
+    A product of quantised tensors adds a bias of integers, in steps of both scales. What has another bias, or one
+    quantised factor, is computed with the numbers that these stand for. Raises CorruptModel for a quantised tensor and
+    integers that stand for nothing.
+    """
+    a = call.tensor(first)
+    b = call.tensor(second, call.dtype(a))
+    quantized = [kind for kind in (call.dtype(a), call.dtype(b)) if isinstance(kind, QuantizedType)]
+    if not quantized or (len(quantized) == 2 and (not bias or _is_in_steps(call, bias, *quantized))):
+        return a, b
+    plain = next((kind for kind in (call.dtype(a), call.dtype(b)) if not kind.is_quantized()), DatumType.F32)
+    if not plain.is_float():
+        raise CorruptModel(f"{call.name}: {call.fact(a)} and {call.fact(b)}, wanted both quantised, or real numbers")
+    return as_real(call, a, plain), as_real(call, b, plain)
+
+
+def as_real(call: Call, x: OutletId, kind: DType) -> OutletId:
+    """The numbers that a quantised tensor stands for, in that type; any other tensor as it is."""
+    return wire_cast(call.model, call.unique("real"), call.real(x), kind) if call.dtype(x).is_quantized() else x
+
+
+def _is_in_steps(call: Call, bias: str, a: QuantizedType, b: QuantizedType) -> bool:
+    """Whether a bias is made of integers that count in steps of both scales; integers that stand for nothing do."""
+    value = call.value(bias)
+    if not isinstance(value, OutletId):
+        return value == 0
+    kind = call.dtype(value)
+    if not isinstance(kind, QuantizedType):
+        return kind.is_integer()
+    return (
+        kind.storage is DatumType.I32
+        and kind.zero_point == 0
+        and isclose(kind.scale, a.scale * b.scale, rel_tol=_CLOSE)
+    )
 
 
 def product_type(call: Call, a: OutletId, b: OutletId) -> QuantizedType:

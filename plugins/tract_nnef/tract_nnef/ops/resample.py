@@ -54,6 +54,7 @@ def read_multilinear_upsample(call: Call) -> OutletId:
     edge, or 0 for ``constant``.
     """
     x, factors = _read(call)
+    x = call.real(x)
     method = call.choice("method", *_METHODS)
     op = _larger(factors, Sampling(Interpolator.LINEAR, _METHODS[method]))
     if call.choice("border", "replicate", "constant") == "replicate" or method == "aligned":
@@ -80,7 +81,7 @@ def read_nearest_downsample(call: Call) -> OutletId:
 def read_area_downsample(call: Call) -> OutletId:
     """The means of blocks of elements; what does not fill a block at the end is left out."""
     x, factors = _read(call)
-    return call.op(SumPool(PoolSpec(DataFormat.NCHW, factors, strides=factors)), x)
+    return call.op(SumPool(PoolSpec(DataFormat.NCHW, factors, strides=factors)), call.real(x))
 
 
 def _read(call: Call) -> tuple[OutletId, tuple[int, ...]]:

@@ -35,7 +35,7 @@ def read_roi_resample(call: Call) -> OutletId:
 
 
 def _inputs(call: Call) -> tuple[OutletId, OutletId, OutletId]:
-    x = call.tensor("input")
+    x = call.real(call.tensor("input"))
     return x, call.tensor("rois", call.dtype(x)), call.tensor("batch_index", DatumType.I64)
 
 

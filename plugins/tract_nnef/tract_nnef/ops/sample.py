@@ -62,7 +62,7 @@ def read_desample(call: Call) -> OutletId:
 
 def _read(call: Call) -> tuple[OutletId, OutletId, PoolSpec]:
     """The input, the places, and the windows over spatial axes. Raises CorruptModel, Unsupported."""
-    x, index = call.tensor("input"), call.tensor("index", DatumType.I64)
+    x, index = call.real(call.tensor("input")), call.tensor("index", DatumType.I64)
     call.choice("border", "constant", "ignore")
     sizes, rank = call.integers("size"), call.rank(x)
     steps = read_steps(call, rank)
