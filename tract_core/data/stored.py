@@ -36,11 +36,11 @@ def check_rank(rank: int, limits: LoadLimits) -> None:
 
 def checked_shape(dims: Iterable[int], limits: LoadLimits = DEFAULT_LIMITS) -> tuple[int, ...]:
     """Sizes from a file as a shape. Raises CorruptModel for negative ones, LimitExceeded for too many."""
-    shape = tuple(int(dim) for dim in dims)
+    shape = tuple(map(int, dims))
     check_rank(len(shape), limits)
-    if any(dim < 0 for dim in shape):
+    if min(shape, default=0) < 0:
         raise CorruptModel(f"its shape {list(shape)} has a negative size")
-    if math.prod(dim for dim in shape if dim) > MAX_ELEMENTS:
+    if math.prod(filter(None, shape)) > MAX_ELEMENTS:
         raise LimitExceeded(f"its shape {list(shape)} has more elements than memory has addresses")
     return shape
 

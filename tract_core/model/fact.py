@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from tract_core.data import Constant, DType, SymbolicArray, Value
+from tract_core.data import Constant, DatumType, DType, SymbolicArray, Value
 from tract_core.data.containers import compatible_types, meet_types, substitute_in_type, symbols_in_type
 from tract_core.dims import Dim, is_symbolic, product, same_dim, substitute, symbols_of
 from tract_core.errors import FactError, LimitExceeded
@@ -96,8 +96,6 @@ class TypedFact:
     @staticmethod
     def of_value(value: Value) -> TypedFact:
         """The fact of a known value."""
-        from tract_core.data import DatumType
-
         kind = DatumType.I64 if isinstance(value, SymbolicArray) else value.datum_type
         return TypedFact(kind, ShapeFact(value.array.shape), value)
 

@@ -149,7 +149,7 @@ def write_deconv(op: Deconv, node: Spelling) -> ast.Invocation | None:
     plans = op.pool.transposed_plan(op, node.input_fact(0).shape, op.adjustments)
     if isinstance(padding, SameUpper) and not any(op.adjustments):
         return write_convolution("deconv", op, node, exactly=True, padding=[])
-    sized = isinstance(padding, SameUpper | SameLower)
+    sized = isinstance(padding, (SameUpper, SameLower))
     return write_convolution(
         "deconv",
         op,

@@ -159,7 +159,7 @@ def pairs_of(padding: Padding, plans: Sequence[AxisPlan]) -> list[Pair] | None:
     pairs: list[Pair] = [(plan.before, plan.after) for plan in plans]
     if isinstance(padding, ExplicitOnnxPool) and padding.ceil_mode:
         pairs = [(before, dim_max(plan.overhang, 0)) for (before, _), plan in zip(pairs, plans, strict=True)]
-    sized = isinstance(padding, SameLower | ExplicitOnnxPool)
+    sized = isinstance(padding, (SameLower, ExplicitOnnxPool))
     return None if sized and any(is_symbolic(end) for pair in pairs for end in pair) else pairs
 
 

@@ -151,7 +151,7 @@ def _tuples(call: Call, name: str, *lengths: int) -> list[tuple[Any, ...]]:
     """The tuples of an argument, each of which begins with a text."""
     found: list[tuple[Any, ...]] = []
     for one in values.items(call.value(name)):
-        parts: tuple[Any, ...] = tuple(one) if isinstance(one, list | tuple) else ()
+        parts: tuple[Any, ...] = tuple(one) if isinstance(one, (list, tuple)) else ()
         if len(parts) not in lengths or not isinstance(parts[0], str):
             raise CorruptModel(
                 f"{call.name}: {name} has {shown(one)}, wanted {lengths[-1]} parts, of which the first is a text"

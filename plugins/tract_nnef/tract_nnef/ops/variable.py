@@ -50,7 +50,7 @@ def read_variable(call: Call) -> OutletId:
         return _unpacked(call, array, label, shape)
     if array.shape != shape:
         raise CorruptModel(f"the tensor {label!r} has shape {list(array.shape)}, the graph wants {list(shape)}")
-    return call.model.add_const(call.model.unique_name(call.node), array)
+    return call.model.add_const(call.node, array)
 
 
 def _unpacked(call: Call, blocks: Blocks, label: str, shape: tuple[int, ...]) -> OutletId:
@@ -62,7 +62,7 @@ def _unpacked(call: Call, blocks: Blocks, label: str, shape: tuple[int, ...]) ->
             f"the graph wants {list(shape)}"
         )
     content = blocks.content.reshape(*shape[:-1], shape[-1] // form.length, form.size)
-    packed = call.model.add_const(call.model.unique_name(f"{call.node}.blocks"), content)
+    packed = call.model.add_const(f"{call.node}.blocks", content)
     return call.op(UnpackBlocks(form.name), packed)
 
 

@@ -91,21 +91,20 @@ class Call:
 
     def ranked(self, tensors: Sequence[OutletId]) -> list[OutletId]:
         """All of them at the highest rank among them."""
-        rank = max(map(self.rank, tensors))
-        return [self.with_rank(tensor, rank) for tensor in tensors]
+        ranks = [self.rank(tensor) for tensor in tensors]
+        return [self.with_rank(tensor, max(ranks)) for tensor in tensors] if len(set(ranks)) > 1 else list(tensors)
 
     def _common_type(self, given: Sequence[Value]) -> DType | None:
         """The element type that operands are brought to; ``None`` for the natural one of what is written."""
         facts = [self.fact(value) for value in given if isinstance(value, OutletId)]
-        computed = {fact.datum_type: None for fact in facts if fact.value is None}
-        quantized = [kind for kind in computed if kind.is_quantized()]
-        if quantized and (len(computed) > 1 or len(facts) < len(given)):
+        computed = list(dict.fromkeys([fact.datum_type for fact in facts if fact.value is None]))
+        if computed:
+            mixed = len(computed) > 1 or len(facts) < len(given)
+            return DatumType.F32 if mixed and any(kind.is_quantized() for kind in computed) else computed[0]
+        known = [fact.datum_type for fact in facts]
+        if not known and any(isinstance(one, float) for one in given):
             return DatumType.F32
-        known = {fact.datum_type: None for fact in facts if fact.value is not None}
-        found = next(iter(computed), None) or next((kind for kind in known if kind.is_float()), next(iter(known), None))
-        if found is None and any(isinstance(one, float) for one in given):
-            return DatumType.F32
-        return found
+        return next((kind for kind in known if kind.is_float()), next(iter(known), None))
 
     def _as_type(self, x: OutletId, kind: DType | None) -> OutletId:
         """A constant in that type, a quantised tensor as real numbers where it is another; else the tensor itself."""
@@ -196,8 +195,7 @@ class Call:
     def integers(self, name: str) -> tuple[int, ...]:
         """An array of numbers without symbols."""
         with self._naming(name):
-            found = values.sizes(self._arguments[name], self.model)
-            return tuple(values.integer(one, self.model) for one in found)
+            return values.integers(self._arguments[name], self.model)
 
     def number(self, name: str) -> float:
         """A number with a point."""
@@ -282,7 +280,7 @@ class Call:
 
     def ops(self, op: TypedOp, *inputs: OutletId) -> tuple[OutletId, ...]:
         """Add an operator."""
-        return self.model.wire_node(self.model.unique_name(f"{self.node}.{op.name.lower()}"), op, inputs)
+        return self.model.wire_node(f"{self.node}.{op.name.lower()}", op, inputs)
 
     def unique(self, what: str) -> str:
         """A name for a node that is wired on the way."""
@@ -290,7 +288,7 @@ class Call:
 
     def source(self, fact: TypedFact) -> OutletId:
         """Add an input of the model."""
-        return self.model.add_source(self.model.unique_name(self.node), fact)
+        return self.model.add_source(self.node, fact)
 
     def constant(self, value: Value, kind: DType | None = None) -> OutletId:
         """Add a constant, as `values.literal` makes it."""
@@ -298,11 +296,11 @@ class Call:
 
     def constant_array(self, array: Array | Constant) -> OutletId:
         """Add a constant."""
-        return self.model.add_const(self.model.unique_name(f"{self.node}.const"), array)
+        return self.model.add_const(f"{self.node}.const", array)
 
     def constant_sizes(self, sizes: Sequence[Dim]) -> OutletId:
         """Add a list of sizes, which may have symbols in them."""
-        return self.model.add_const(self.unique("sizes"), tuple(sizes))
+        return self.model.add_const(f"{self.node}.sizes", tuple(sizes))
 
     def _tensor(self, name: str, value: Value, kind: DType | None) -> OutletId:
         if isinstance(value, OutletId):
@@ -311,24 +309,26 @@ class Call:
             held = values.literal(value, kind)
         if held is None:
             raise CorruptModel(f"{self.name}: a tensor is wanted for {name!r}, found {shown(value)}")
-        const = self.model.add_const(self.model.unique_name(f"{self.node}.{name}"), held)
+        const = self.model.add_const(f"{self.node}.{name}", held)
         if isinstance(held, SymbolicArray) and kind not in (None, DatumType.I64, DatumType.TDIM):
             return self.op(Cast(kind), const)
         return const
 
     def _naming(self, name: str) -> _Naming:
-        return _Naming(f"{self.name}: {name}")
+        return _Naming(self.name, name)
 
 
 class _Naming:
     """Errors inside say which argument they are about."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, operator: str, argument: str) -> None:
+        self._operator = operator
+        self._argument = argument
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, CorruptModel | FactError):
-            raise CorruptModel(f"{self._what}: {error.problem}", where=error.where, hint=error.hint) from None
+        if isinstance(error, (CorruptModel, FactError)):
+            what = f"{self._operator}: {self._argument}"
+            raise CorruptModel(f"{what}: {error.problem}", where=error.where, hint=error.hint) from None

@@ -201,14 +201,13 @@ class Reader:
     def call(self, scope: Scope, one: ast.Invocation, targets: Sequence[str]) -> Value:
         """What an operator gives. Raises TractError."""
         declared = self.operators.find(one.name)
-        given = matched(declared.fragment, one.arguments, scope.evaluate)
+        given = matched(declared, one.arguments, scope.evaluate)
         return self._run(scope, declared, given, targets, one.item)
 
     def invoke(self, scope: Scope, name: str, arguments: Mapping[str, Value], targets: Sequence[str]) -> Value:
         """What an operator gives for arguments whose values are known, by the order of its parameters."""
         declared = self.operators.find(name)
-        parameters = [parameter.name for parameter in declared.fragment.parameters]
-        return self._run(scope, declared, dict(zip(parameters, arguments.values(), strict=False)), targets)
+        return self._run(scope, declared, dict(zip(declared.parameters, arguments.values(), strict=False)), targets)
 
     def _run(
         self,
@@ -225,7 +224,7 @@ class Reader:
         of = self._item(scope, declared, item)
         call = Call(self, declared.fragment.name, node, targets=names, arguments=arguments, item=of)
         found = declared.wire(call)
-        if isinstance(found, OutletId | TDim | int | float | str):
+        if isinstance(found, (OutletId, TDim, int, float, str)):
             return found
         results = declared.fragment.results
         if len(results) == 1 and isinstance(results[0].type, ast.ArrayOf):
@@ -280,8 +279,8 @@ class Reader:
                     self._reshape(value, self._shapes[targets.name])
             scope.names[targets.name] = value
             return
-        wanted = targets.items if isinstance(targets, ast.Array | ast.Tuple) else ()
-        if not isinstance(value, list | tuple) or len(value) != len(wanted):
+        wanted = targets.items if isinstance(targets, (ast.Array, ast.Tuple)) else ()
+        if not isinstance(value, (list, tuple)) or len(value) != len(wanted):
             raise CorruptModel(f"{len(wanted)} results are assigned, found {shown(value)}")
         for target, part in zip(wanted, value, strict=True):
             self._assign(target, part, scope, outputs)
@@ -290,7 +289,7 @@ class Reader:
         """A name becomes that of another tensor, as archives of the established engine name their outputs."""
         before = scope.names.pop(name, None)
         if isinstance(before, OutletId) and self.model.outlet_name(before) == scope.prefix + name:
-            self.model.rename(before.node, self.model.unique_name(f"{scope.prefix}{name}.before"))
+            self.model.rename(before.node, f"{scope.prefix}{name}.before")
 
     def _reshape(self, outlet: OutletId, shape: ShapeFact) -> None:
         """Say a shape otherwise. Raises CorruptModel where it is another one, as far as is known."""
@@ -312,13 +311,13 @@ class Reader:
         One that has a name already, as it passed through, keeps it; unless it is ``wanted`` under the new one.
         """
         if outlet in self._taken and wanted:
-            (outlet,) = self.model.wire_node(self.model.unique_name(name), Identity(), [outlet])
+            (outlet,) = self.model.wire_node(name, Identity(), [outlet])
         elif outlet in self._taken:
             return outlet
         elif outlet.slot > 0:
             self.model.set_label(outlet, name)
         elif self.model.nodes[outlet.node].name != name:
-            self.model.rename(outlet.node, self.model.unique_name(name))
+            self.model.rename(outlet.node, name)
         if not self._open:  # what a fragment gives is called as the caller says
             self._taken.add(outlet)
         return outlet
@@ -340,13 +339,13 @@ class Reader:
         if isinstance(found, OutletId):
             return found
         outlet = Call(self, "graph", name, targets=[name], arguments={name: found}).tensor(name)
-        self.model.rename(outlet.node, self.model.unique_name(name))
+        self.model.rename(outlet.node, name)
         return outlet
 
 
 def _names_in(targets: ast.Expression) -> Sequence[str]:
     if isinstance(targets, ast.Identifier):
         return [targets.name]
-    if isinstance(targets, ast.Array | ast.Tuple):
+    if isinstance(targets, (ast.Array, ast.Tuple)):
         return [name for item in targets.items for name in _names_in(item)]
     raise CorruptModel("only names, and arrays and tuples of names, can be assigned to")

@@ -106,7 +106,7 @@ def _unary(scope: Scope, one: ast.Unary, targets: Sequence[str]) -> Value:
         return scope.reader.invoke(scope, name, {"x": value}, targets)
     if one.op == "!" and isinstance(value, bool):
         return not value
-    if one.op == "!" or isinstance(value, bool | str | list | tuple):
+    if one.op == "!" or isinstance(value, (bool, str, list, tuple)):
         raise CorruptModel(f"{one.op!r} of {shown(value)}")
     return -value if one.op == "-" else value
 

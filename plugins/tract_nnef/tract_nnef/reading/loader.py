@@ -125,10 +125,10 @@ class Beside:
 
     def stored(self, label: str) -> Array | Blocks:
         """The tensor of a label, in blocks where it is kept so. Raises ModelError."""
-        found = next((name for name in (f"{label}.dat", f"{label.lstrip('/')}.dat") if name in self._archive), None)
-        if found is None:
-            raise CorruptModel(f"there is no tensor for the label {label!r}, wanted a file {label.lstrip('/')}.dat")
-        return read_tensor(self._archive.content(found), found)
+        name = f"{label}.dat"
+        if name not in self._archive:
+            raise CorruptModel(f"there is no tensor for the label {label!r}, wanted a file {name.lstrip('/')}")
+        return read_tensor(self._archive.content(name), name)
 
 
 def _quantized(archive: Archive) -> Mapping[str, QuantizedType]:

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Final
 
 from tract_core.errors import CorruptModel, MissingOperator, Unsupported, meant
-from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins import Registry
 from tract_core.plugins.tables import Table
@@ -20,12 +19,13 @@ ALIASES: Final[Mapping[str, str]] = {"pulse": "tract_pulse"}
 """Old names of registries."""
 
 
-@frozen
 class Declared:
-    """An operator: its declaration, and what wires it where that has no body."""
+    """An operator: its declaration, and what wires it where that has no body. ``parameters``: by name, in order."""
 
-    fragment: ast.Fragment
-    function: ReadFn | None = None
+    def __init__(self, fragment: ast.Fragment, function: ReadFn | None = None) -> None:
+        self.fragment = fragment
+        self.function = function
+        self.parameters = {parameter.name: parameter for parameter in fragment.parameters}
 
     def wire(self, call: object) -> Value | Sequence[OutletId]:
         """Add its nodes."""
@@ -42,6 +42,7 @@ class Operators:
         self._table: Table[str, Operator | Family] = registry[NNEF]
         self._own = {fragment.name: fragment for fragment in fragments}
         self._registries = [STANDARD]
+        self._found: dict[str, Declared] = {}
 
     @staticmethod
     def all(registry: Registry) -> Operators:
@@ -55,6 +56,7 @@ class Operators:
         name = ALIASES.get(name, name)
         check_registry(name, self._table)
         self._registries.append(name)
+        self._found.clear()
 
     def fragment(self, name: str) -> ast.Fragment | None:
         """A fragment of the document."""
@@ -62,6 +64,12 @@ class Operators:
 
     def find(self, name: str) -> Declared:
         """The operator of a name. Raises MissingOperator."""
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = self._find(name)
+        return found
+
+    def _find(self, name: str) -> Declared:
         own = self._own.get(name)
         if own is not None and own.body is not None:
             return Declared(own)
@@ -113,10 +121,10 @@ def _parsed(text: str) -> ast.Fragment:
 
 
 def matched(
-    fragment: ast.Fragment, arguments: Sequence[ast.Argument], evaluate: Callable[[ast.Expression], Value]
+    declared: Declared, arguments: Sequence[ast.Argument], evaluate: Callable[[ast.Expression], Value]
 ) -> dict[str, Value]:
     """The values of an operator's parameters. Raises CorruptModel for arguments that do not fit its declaration."""
-    parameters = {parameter.name: parameter for parameter in fragment.parameters}
+    fragment, parameters = declared.fragment, declared.parameters
     found: dict[str, Value] = {}
     for place, argument in enumerate(arguments):
         name = argument.name

@@ -102,7 +102,7 @@ def _inside(value: Any, name: str | int, where: str) -> Any:
 def _as_value(value: Any, where: str) -> Value:
     if isinstance(value, list):
         return [_as_value(one, where) for one in cast("list[Any]", value)]
-    if not isinstance(value, bool | int | float | str):
+    if not isinstance(value, (bool, int, float, str)):
         raise CorruptModel(
             f"found a {type(value).__name__}, wanted a number, a text, a truth value or a list", where=where
         )

@@ -40,9 +40,10 @@ def literal(value: Value, kind: DType | None = None) -> np.ndarray[Any, Any] | S
     Numbers of which one has symbols are sizes. ``kind``: the element type, where it is known; else floats are f32, and
     integers i64. Raises CorruptModel for arrays that are not rectangular, and for elements of different kinds.
     """
-    if _holds(value, TDim):
+    found = _types(value)
+    if TDim in found:
         return _symbolic(value)
-    if _holds(value, OutletId):
+    if OutletId in found:
         return None
     natural = _kind_of(value)
     kind = kind or natural
@@ -54,10 +55,11 @@ def literal(value: Value, kind: DType | None = None) -> np.ndarray[Any, Any] | S
         raise CorruptModel(f"{shown(value)} is no tensor of {kind}: {error}") from None
 
 
-def _holds(value: Value, kind: type) -> bool:
-    if isinstance(value, kind):
-        return True
-    return isinstance(value, list | tuple) and any(_holds(one, kind) for one in value)
+def _types(value: Value) -> set[type]:
+    """Those of the elements."""
+    if isinstance(value, OutletId) or not isinstance(value, (list, tuple)):
+        return {type(value)}
+    return set[type]().union(*map(_types, value))
 
 
 def _symbolic(value: Value) -> SymbolicArray:
@@ -70,14 +72,14 @@ def _symbolic(value: Value) -> SymbolicArray:
 
 
 def _all_whole(value: Value) -> bool:
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return all(map(_all_whole, value))
     return not isinstance(value, float) or value.is_integer()
 
 
 def _kind_of(value: Value) -> DatumType:
     """The element type of what is written: that of its first element."""
-    while isinstance(value, list | tuple):
+    while isinstance(value, (list, tuple)):
         if not value:
             return DatumType.F32
         if any(isinstance(one, float) for one in value):
@@ -95,13 +97,13 @@ def size(value: Value, model: TypedModel | None = None) -> Dim:
 
     ``model``: where tensors are, of which one that holds a known integer is a size too.
     """
+    if isinstance(value, (int, TDim)) and not isinstance(value, bool):
+        return value
     if isinstance(value, OutletId) and model is not None:
         dims = model.outlet_fact(value).dims
         if dims is not None and len(dims) == 1:
             return dims[0]
-    if isinstance(value, bool | float | str | list | tuple | OutletId):
-        raise CorruptModel(f"a size is wanted, found {shown(value)}")
-    return value
+    raise CorruptModel(f"a size is wanted, found {shown(value)}")
 
 
 def sizes(value: Value, model: TypedModel) -> tuple[Dim, ...]:
@@ -114,11 +116,11 @@ def sizes(value: Value, model: TypedModel) -> tuple[Dim, ...]:
         if dims is None:
             raise CorruptModel(f"sizes are wanted, found the computed tensor {model.outlet_name(value)!r}")
         return dims
-    if isinstance(value, bool | float | str):
+    if isinstance(value, (list, tuple)):
+        return tuple([size(one, model) for one in value])
+    if isinstance(value, (bool, float, str)):
         raise CorruptModel(f"an array of sizes is wanted, found {shown(value)}")
-    if not isinstance(value, list | tuple):
-        return (value,)
-    return tuple(size(one, model) for one in value)
+    return (value,)
 
 
 def size_from_text(text: str, model: TypedModel) -> Dim:
@@ -137,10 +139,18 @@ def size_from_text(text: str, model: TypedModel) -> Dim:
 
 def integer(value: Value, model: TypedModel) -> int:
     """A number without symbols. Raises CorruptModel for anything else."""
-    found = size(value, model)
-    if not isinstance(found, int):
-        raise CorruptModel(f"a number is wanted, found {found}, which has symbols in it")
-    return found
+    return _without_symbols(size(value, model))
+
+
+def integers(value: Value, model: TypedModel) -> tuple[int, ...]:
+    """An array of these, as `sizes` takes them."""
+    return tuple(map(_without_symbols, sizes(value, model)))
+
+
+def _without_symbols(found: Dim) -> int:
+    if isinstance(found, int):
+        return found
+    raise CorruptModel(f"a number is wanted, found {found}, which has symbols in it")
 
 
 def number(value: Value, model: TypedModel) -> float:
@@ -149,7 +159,7 @@ def number(value: Value, model: TypedModel) -> float:
         found = model.constant(value)
         if found is not None and found.size == 1:
             return float(found.reshape(()))
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     raise CorruptModel(f"a number is wanted, found {shown(value)}")
 
@@ -167,6 +177,6 @@ def element_type(value: Value) -> DatumType:
 
 def items(value: Value) -> Sequence[Value]:
     """The parts of an array or a tuple. Raises CorruptModel for anything else."""
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, (list, tuple)):
         raise CorruptModel(f"an array is wanted, found {shown(value)}")
     return value

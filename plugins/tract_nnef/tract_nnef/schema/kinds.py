@@ -170,7 +170,7 @@ class Float(Kind):
     forms, type = frozenset({"size", "float", "text"}), ast.Primitive("scalar")
 
     def _holds(self, value: object) -> bool:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
 
     def _write(self, value: Any, home: Home) -> ast.Expression:
         return ast.Literal("nan" if isnan(value) else value)

@@ -72,7 +72,7 @@ def names_in(targets: Expression) -> Iterator[str]:
         one = waiting.pop()
         if isinstance(one, Identifier):
             yield one.name
-        elif isinstance(one, Array | Tuple):
+        elif isinstance(one, (Array, Tuple)):
             waiting += reversed(one.items)
 
 
@@ -81,7 +81,7 @@ def is_literal(value: Expression) -> bool:
     waiting = [value]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, Array | Tuple):
+        if isinstance(one, (Array, Tuple)):
             waiting += one.items
         elif not isinstance(one, Literal):
             return False
@@ -260,6 +260,8 @@ class Build:
         self._fragment_lines = Lines(text)  # a fragment is made after its statements, and begins before them
         self._identifiers: dict[str, Identifier] = {}
         self._numbers: dict[str, Literal] = {}
+        self.arguments: dict[str, Argument] = {}
+        """Those of plain statements, by what was written."""
         self._fragments: dict[str, int] = {}
         self._assigned: dict[str, int] = {}
         self._assigned_in_body: dict[str, int] = {}
@@ -394,7 +396,7 @@ class Build:
 
     def unary(self, at: int, op: str, of: Expression) -> Unary | Literal:
         """A minus before a number that has none is part of it."""
-        if op != "-" or not isinstance(of, Literal) or isinstance(of.value, bool | str) or copysign(1, of.value) < 0:
+        if op != "-" or not isinstance(of, Literal) or isinstance(of.value, (bool, str)) or copysign(1, of.value) < 0:
             return Unary(op, of)
         if isinstance(of.value, int) and of.value > 1 << 63:
             raise self._refused(at, f"-{of.value} takes more than 64 bits", "write it with a point, as a scalar")

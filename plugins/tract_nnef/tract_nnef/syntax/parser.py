@@ -13,7 +13,6 @@ from tract_core.errors import CorruptModel, LimitExceeded, ModelError, VersionEr
 from tract_core.limits import current_budget, limits_now
 from tract_nnef.syntax.ast import MAX_DEPTH, Assignment, Document, Fragment, Quantization
 from tract_nnef.syntax.build import MADE, Build, unescaped
-from tract_nnef.syntax.plain import MAX_DEPTH as MAX_PLAIN_DEPTH
 from tract_nnef.syntax.plain import plain_statement
 from tract_nnef.syntax.refusal import refusal, shown, wanted
 from tract_nnef.syntax.table import END, Rule, Table, the_table
@@ -129,7 +128,7 @@ class _Parse:
         return self._values[-1]
 
     def _run_from(self, start: int) -> int:
-        """Take words from there on. Returns where to go on behind a plain statement, or -1 at the end of the text."""
+        """Take words from there on. Returns where to go on behind plain statements, or -1 at the end of the text."""
         kinds, fixed, actions, text = self._table.kinds, self._table.fixed, self._table.actions, self._text
         states, values, begins, depths = self._states, self._values, self._begins, self._depths
         settled, gotos, renames = self._table.settled, self._gotos, self._renames
@@ -149,6 +148,8 @@ class _Parse:
                     return end
                 step = actions[state].get(kind)
                 if step is None:
+                    if kind == END and state == self._end:
+                        return -1
                     kind = self._as_a_name(kind, at, text[at : match.end()], before)
                 elif step >= 0:
                     states.append(step)
@@ -164,23 +165,19 @@ class _Parse:
                         states[-1] = settled.get((below, state, kind)) or self._table.settle(below, state, kind)
                         continue
                     self._reduce(~step, at)
-                    if kind == END and states[-1] == self._end:
-                        return -1
         raise AssertionError("a text has an end")
 
     def _plain(self, at: int, words: int) -> int:
-        """Take the statement there, if it is a plain one. Returns where the next one begins, 0 where it is none."""
-        found = plain_statement(self._text, at, self._build)
-        if found is None:
-            return 0
-        before, self._words = self._words, words + found.words
-        if before >> 12 != self._words >> 12:
-            self._check_limits(self._words, at)
-        self._states.append(self._gotos[self._states[-1]]["assignment"])
-        self._values.append(found.value)
-        self._begins.append(at)
-        self._depths.append(MAX_PLAIN_DEPTH)
-        return found.end
+        """Take the plain statements that begin there. Returns where they end, 0 where there is none."""
+        end = 0
+        while found := plain_statement(self._text, at, self._build):
+            before, words = words, words + found.words
+            if before >> 12 != words >> 12:
+                self._check_limits(words, at)
+            self._values[-1].append(found.value)  # it is the list of those before
+            at = end = found.end
+        self._words = words
+        return end
 
     def _reduce(self, rule: int, at: int) -> None:
         """The last parts make what the rule says. ``at``: where the next word is, for rules without parts."""

@@ -38,14 +38,20 @@ _BLANKS: Final = "[ \t\r\n]*+"
 _LONGEST: Final = 40
 """Characters of a number: one of more is left to the table, which has limits for it."""
 
+
+def _brackets(depth: int) -> str:
+    """The pattern of brackets with others in them, whatever else they hold."""
+    inside = r"[^][()\"'#;]*+"
+    return rf"[\[(]{inside}(?:{_brackets(depth - 1)}{inside})*+[\])]" if depth > 1 else rf"[\[(]{inside}[\])]"
+
+
 _BEGIN: Final = re.compile(rf"({_NAME}){_BLANKS}={_BLANKS}({_NAME})(<scalar>)?\({_BLANKS}")
 _ARGUMENT: Final = re.compile(
-    rf"(?:({_NAME}){_BLANKS}=(?!=){_BLANKS})?"
-    rf'(?:(?:({_NAME})|({_NUMBER})|"([^"\\\n\r]*+)"){_BLANKS}([,)]){_BLANKS}|([\[(]))'
+    rf'((?:({_NAME}){_BLANKS}=(?!=){_BLANKS})?(?:({_NAME})|({_NUMBER})|"([^"\\\n\r]*+)"|(?P<brackets>{_brackets(MAX_DEPTH)})))'
+    rf"{_BLANKS}(?P<behind>[,)]){_BLANKS}"
 )
 _WORD: Final = re.compile(rf"{_BLANKS}(?:({_NAME})|({_NUMBER})|([\[\](),]))")
-_BEHIND: Final = re.compile(rf"{_BLANKS}([,)]){_BLANKS}")
-_END: Final = re.compile(rf"{_BLANKS};")
+_END: Final = re.compile(rf"{_BLANKS};{_BLANKS}")
 _CLOSES: Final = {"[": "]", "(": ")"}
 _FLAGS: Final = {"true": Literal(True), "false": Literal(False)}
 _SCALAR: Final = Primitive("scalar")
@@ -71,27 +77,31 @@ def plain_statement(text: str, at: int, build: Build) -> Plain | None:
     end, behind = begin.end(), ","
     while behind == "," and len(arguments) < MOST:
         found = _ARGUMENT.match(text, end)
-        if found is None:
+        argument = found and (build.arguments.get(found[1]) or _argument(found, build))
+        if found is None or argument is None:
             return None
-        key, name, number, quoted, behind, bracket = found.groups()
-        end = found.end()
-        if bracket:
-            value, end = _in_brackets(text, end, bracket, build)
-            closing = _BEHIND.match(text, end)
-            if value is None or closing is None:
-                return None
-            behind, end = closing[1], closing.end()
-        else:
-            value = Literal(quoted) if quoted is not None else _single(found.start(3), name, number, build)
-        if value is None or key in RESERVED:
-            return None
-        arguments.append(Argument(key, value))
+        arguments.append(argument)
+        end, behind = found.end(), found["behind"]
     closing = _END.match(text, end)
     if behind == "," or closing is None:
         return None
     invocation = Invocation(operator, tuple(arguments), _SCALAR if item else None)
     assignment = build.assignment(at, build.identifier(at, target), invocation)
     return Plain(assignment, closing.end(), 4 + 2 * len(arguments))
+
+
+def _argument(found: re.Match[str], build: Build) -> Argument | None:
+    """An argument; what is written like it again is the same object."""
+    written, key, name, number, quoted, brackets, _ = found.groups()
+    if key in RESERVED:
+        return None
+    if brackets:
+        value = _in_brackets(found.string, found.start("brackets"), build)
+    else:
+        value = Literal(quoted) if quoted is not None else _single(found.start(), name, number, build)
+    if value is None:
+        return None
+    return build.arguments.setdefault(written, Argument(key, value))
 
 
 def _single(at: int, name: str | None, number: str | None, build: Build) -> Expression | None:
@@ -106,9 +116,9 @@ def _single(at: int, name: str | None, number: str | None, build: Build) -> Expr
         return None  # the table knows where it is
 
 
-def _in_brackets(text: str, at: int, opened: str, build: Build) -> tuple[Expression | None, int]:
-    """What stands between brackets, of which the first is opened, and where it ends."""
-    open_brackets, items = [opened], [list[Expression]()]
+def _in_brackets(text: str, at: int, build: Build) -> Expression | None:
+    """The array or the tuple that begins there."""
+    open_brackets, items = list[str](), [list[Expression]()]
     wanted = True  # an item, and no comma
     for _ in range(MOST):
         found = _WORD.match(text, at)
@@ -117,13 +127,13 @@ def _in_brackets(text: str, at: int, opened: str, build: Build) -> tuple[Express
         at = found.end()
         name, number, sign = found.groups()
         if sign is None or sign in _CLOSES:
-            if not wanted or len(items) > MAX_DEPTH:
+            if not wanted:
                 break
             if sign is not None:
                 open_brackets.append(sign)
                 items.append([])
                 continue
-            value = _single(found.start(2), name, number, build)
+            value = _single(found.start(), name, number, build)
         elif sign == ",":
             if wanted:
                 break
@@ -131,13 +141,13 @@ def _in_brackets(text: str, at: int, opened: str, build: Build) -> tuple[Express
             continue
         else:
             value = _closed(open_brackets.pop(), sign, items.pop(), wanted=wanted)
-            if not items:
-                return value, at
+            if not open_brackets:
+                return value
         if value is None:
             break
         items[-1].append(value)
         wanted = False
-    return None, at
+    return None
 
 
 def _closed(opened: str, closed: str, items: list[Expression], *, wanted: bool) -> Expression | None:

@@ -171,7 +171,7 @@ class NoTensors:
 def _names_in(targets: ast.Expression) -> Iterator[str]:
     if isinstance(targets, ast.Identifier):
         yield targets.name
-    elif isinstance(targets, ast.Array | ast.Tuple):
+    elif isinstance(targets, (ast.Array, ast.Tuple)):
         for item in targets.items:
             yield from _names_in(item)
 
@@ -179,6 +179,6 @@ def _names_in(targets: ast.Expression) -> Iterator[str]:
 def _renamed(targets: ast.Expression, names: Mapping[str, str]) -> ast.Expression:
     if isinstance(targets, ast.Identifier):
         return ast.Identifier(names[targets.name])
-    if isinstance(targets, ast.Array | ast.Tuple):
+    if isinstance(targets, (ast.Array, ast.Tuple)):
         return replace(targets, items=tuple(_renamed(item, names) for item in targets.items))
     return targets

@@ -263,7 +263,7 @@ class Writer:
                     heappush(ready, reader)
 
     def _node(self, node: TypedNode) -> None:
-        if isinstance(node.op, TypedSource | Const):
+        if isinstance(node.op, (TypedSource, Const)):
             return
         if isinstance(node.op, Identity) and not self._is_needed(OutletId(node.id)):
             source = node.inputs[0]
