@@ -37,6 +37,18 @@ def attention(nn: Any, width: int, heads: int) -> Any:
     return Attention()
 
 
+def itself_thrice(nn: Any) -> Any:
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+        def forward(self, x: Any) -> Any:
+            return self.attention(x, x, x, need_weights=False)[0]
+
+    return Attention()
+
+
 def residual(nn: Any, *layers: Any) -> Any:
     class Residual(nn.Module):
         def __init__(self) -> None:
@@ -111,6 +123,19 @@ MODULES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "LSTM": (lambda nn: nn.LSTM(6, 7, batch_first=True), (2, 5, 6)),
     "GRU": (lambda nn: nn.GRU(6, 7, batch_first=True), (2, 5, 6)),
     "Upsample": (lambda nn: nn.Upsample(scale_factor=2, mode="nearest"), (1, 2, 3, 4)),
+    "InstanceNorm2d": (lambda nn: nn.InstanceNorm2d(3, affine=True), (2, 3, 5, 6)),
+    "BatchNorm1d": (lambda nn: nn.BatchNorm1d(4), (3, 4, 7)),
+    "ConvTranspose1d": (lambda nn: nn.ConvTranspose1d(4, 6, 4, stride=2, padding=1, groups=2), (2, 4, 7)),
+    "ReflectionPad2d": (lambda nn: nn.ReflectionPad2d((1, 2, 0, 1)), (1, 2, 5, 6)),
+    "Upsample, linear": (lambda nn: nn.Upsample(scale_factor=2, mode="bilinear"), (1, 2, 3, 4)),
+    "LSTM both ways": (lambda nn: nn.LSTM(6, 7, 2, batch_first=True, bidirectional=True), (2, 5, 6)),
+    "RNN": (lambda nn: nn.RNN(6, 7, batch_first=True), (2, 5, 6)),
+    "MultiheadAttention": (itself_thrice, (2, 5, 8)),
+    "TransformerEncoderLayer": (
+        lambda nn: nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True),
+        (2, 5, 8),
+    ),
+    "GLU": (lambda nn: nn.GLU(1), (3, 8, 5)),
     "PixelShuffle": (lambda nn: nn.PixelShuffle(2), (1, 8, 3, 4)),
     "an image network": (image_network, (1, 3, 32, 32)),
     "a transformer": (transformer, (2, 9, 32)),

@@ -40,6 +40,7 @@ CASES = [
     ("y = copy_n(a, times = -1);", "-1 copies are wanted"),
     ("y = relu(a, b);", "relu takes 1 arguments, found 2"),
     ("y = gelu(z = a);", "gelu has no parameter 'z'; it has x"),
+    ("y = conv(a, a, strides = [2]);", "conv has no parameter 'strides'; .*\n.*did you mean 'stride'"),
 ]
 
 
@@ -47,6 +48,12 @@ CASES = [
 def test_the_message_says_what_is_wrong(statements, message) -> None:
     with pytest.raises(tract.errors.TractError, match=message):
         run(statements, X)
+
+
+def test_what_an_operator_does_not_have_is_set_aside_with_a_warning() -> None:
+    with pytest.warns(tract.errors.ModelWarning, match="sigmoid has no parameter 'axes'; it has x. It is set aside"):
+        (found,) = run("y = sigmoid(a, axes = [1]);", X)
+    np.testing.assert_allclose(found, 1 / (1 + np.exp(-X.astype(np.float64))), rtol=1e-5)
 
 
 def test_an_updated_variable_is_warned_of() -> None:

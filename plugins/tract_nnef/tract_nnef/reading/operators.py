@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from tract_core.errors import CorruptModel, MissingOperator, Unsupported, meant
+from tract_core.errors import CorruptModel, MissingOperator, ModelWarning, Unsupported, meant
 from tract_core.model.graph import OutletId
 from tract_core.plugins import Registry
 from tract_core.plugins.tables import Table
 from tract_nnef.reading.values import Value
-from tract_nnef.registry import ANY, NNEF, STANDARD, Family, Operator, ReadFn, row_key
+from tract_nnef.registry import ANY, NNEF, PY, STANDARD, Family, Operator, ReadFn, row_key
 from tract_nnef.syntax import ast
 from tract_nnef.syntax.parser import parse_fragments
 
@@ -123,9 +124,15 @@ def _parsed(text: str) -> ast.Fragment:
 def matched(
     declared: Declared, arguments: Sequence[ast.Argument], evaluate: Callable[[ast.Expression], Value]
 ) -> dict[str, Value]:
-    """The values of an operator's parameters. Raises CorruptModel for arguments that do not fit its declaration."""
+    """The values of an operator's parameters.
+
+    An argument that the operator has no parameter for is set aside with a ModelWarning: exporters give some, which the
+    tract engines pass over. Raises CorruptModel for one whose name is like that of a parameter, and for other arguments
+    that do not fit the declaration.
+    """
     fragment, parameters = declared.fragment, declared.parameters
     found: dict[str, Value] = {}
+    unknown: list[str] = []
     for place, argument in enumerate(arguments):
         name = argument.name
         if name is None:
@@ -133,14 +140,29 @@ def matched(
                 raise CorruptModel(f"{fragment.name} takes {len(parameters)} arguments, found {len(arguments)}")
             name = fragment.parameters[place].name
         elif name not in parameters:
-            there = ", ".join(parameters)
-            raise CorruptModel(f"{fragment.name} has no parameter {name!r}; it has {there}")
+            unknown.append(name)
+            continue
         if name in found:
             raise CorruptModel(f"{fragment.name} is given {name!r} twice")
         found[name] = evaluate(argument.value)
+    if unknown:
+        missing = [name for name, one in parameters.items() if name not in found and one.default is None]
+        _set_aside(fragment.name, unknown, parameters, missing)
     for name, parameter in parameters.items():
         if name not in found:
             if parameter.default is None:
                 raise CorruptModel(f"{fragment.name} wants {name!r}, which is not given")
             found[name] = evaluate(parameter.default)
     return found
+
+
+def _set_aside(name: str, unknown: Sequence[str], parameters: Iterable[str], missing: Sequence[str]) -> None:
+    """Warn of arguments that an operator does not have. Raises CorruptModel where one of those that it has is meant.
+
+    ``missing``: parameters that have no value.
+    """
+    problem = f"{name} has no parameter {unknown[0]!r}; it has {', '.join(parameters)}"
+    near = [one for given in unknown for one in meant(given, parameters)]
+    if near or missing or name.startswith(PY):  # nobody but us writes those
+        raise CorruptModel(problem, hint=f"did you mean {near[0]!r}?" if near else None)
+    warnings.warn(f"{problem}. It is set aside", ModelWarning, stacklevel=2)
