@@ -49,8 +49,8 @@ METHODS: dict[str, set[str]] = {
     | {"transform", "parse_fact", "into_runnable", "declutter", "clone", "save"}
     | {"from_typed", "into_typed"},
     "Runtime": {"name", "options", "prepare"},
-    "Runnable": _TYPED | {"run", "__call__", "spawn_state", "profile_json", "chrome_trace", "explain"},
-    "State": _TYPED | {"run", "__call__", "reset", "freeze"},
+    "Runnable": _TYPED | {"run", "__call__", "spawn_state", "profile_json", "chrome_trace", "explain", "stream"},
+    "State": _TYPED | {"run", "__call__", "reset", "freeze", "stream", "end_of_stream"},
     "FrozenState": {"unfreeze"},
     "Tensor": {
         "from_numpy",

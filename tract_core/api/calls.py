@@ -6,7 +6,7 @@ looked at one by one, and refused with what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -83,13 +83,16 @@ class Calls:
                 raise
         return tensors
 
-    def run(self, state: PlanState, inputs: Given, out: Given | None) -> list[Any]:
-        """One turn, as `tract_core.Runnable.run` describes it."""
+    def run(
+        self, state: PlanState, inputs: Given, out: Given | None, symbols: Mapping[str, int] | None = None
+    ) -> list[Any]:
+        """One turn, as `tract_core.Runnable.run` describes it. ``symbols``: values that no input tells."""
         arrays = self.arrays(inputs)
+        run = state.run if symbols is None else partial(state.run, symbols=symbols)
         if out is not None:
-            return self._fill(state, arrays, out)
+            return self._fill(run, arrays, out)
         try:
-            outputs = state.run(arrays)
+            outputs = run(arrays)
             if not self._plain or len(outputs) != len(self._kinds):
                 return self._given_back(arrays, outputs)
             tensors: list[Tensor] = []
@@ -111,12 +114,12 @@ class Calls:
             for slot, (array, kind) in enumerate(zip(outputs, self._kinds, strict=True))
         ]
 
-    def _fill(self, state: PlanState, arrays: Sequence[Array], out: Given) -> list[Any]:
+    def _fill(self, run: Callable[..., list[Array]], arrays: Sequence[Array], out: Given) -> list[Any]:
         """One turn that fills arrays of the caller, and returns them."""
         given = in_order(out, self._outputs, "output")
         filled = arrays_to_fill(given, [name for name, _ in self._outputs])
         with calling(self._runtime, "run"):
-            found = state.run(without_overlap(arrays, filled), out=filled)
+            found = run(without_overlap(arrays, filled), out=filled)
             if len(found) != len(filled) or any(one is not other for one, other in zip(found, filled, strict=True)):
                 raise ValueError("it returned other arrays than those that it was to fill")
         return given

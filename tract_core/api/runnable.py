@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast, overload
 
 from tract_core.api.calls import Calls, named_inputs
@@ -84,6 +84,10 @@ class Runnable(TypedInterface):
         """A fresh state, which keeps what stateful operators keep from one call to the next."""
         with calling(self.runtime, "spawn"):
             return State(self, self._calls, self.plan.spawn())
+
+    def stream(self, source: Iterable[Any], whole: Mapping[str, Any] | None = None) -> Iterator[Any]:
+        """What the model makes of a signal that comes in chunks: `State.stream`, on a fresh state."""
+        return self.spawn_state().stream(source, whole)
 
     def explain(self) -> Explanation:
         """Where each node runs, how, and why: an object with a text form and ``to_json()``."""

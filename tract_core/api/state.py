@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from tract_core.api.calls import Calls, named_inputs
 from tract_core.api.interface import TypedInterface
 from tract_core.api.runtime import calling
+from tract_core.api.streaming import stream, streams_of
 from tract_core.api.tensor import Tensor
 from tract_core.errors import InputError
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
+from tract_core.runtime.binding import check_assertions
+from tract_core.runtime.conditions import check_conditions
 from tract_core.runtime.protocol import Repeating
 
 if TYPE_CHECKING:
@@ -22,10 +25,13 @@ if TYPE_CHECKING:
 class State(TypedInterface):
     """What the nodes of a `Runnable` keep from one call of `run` to the next. Used by one thread at a time."""
 
-    __slots__ = ("_calls", "_inner", "_repeats", "_runnable")
+    __slots__ = ("_calls", "_inner", "_known", "_repeats", "_runnable")
 
-    def __init__(self, runnable: Runnable, calls: Calls, inner: PlanState) -> None:
-        """For this package; users call `Runnable.spawn_state`."""
+    def __init__(
+        self, runnable: Runnable, calls: Calls, inner: PlanState, known: Mapping[str, int] | None = None
+    ) -> None:
+        """For this package; users call `Runnable.spawn_state`. ``known``: values of symbols that no input tells."""
+        self._known = known
         self._runnable = runnable
         self._calls = calls
         self._inner = inner
@@ -44,25 +50,53 @@ class State(TypedInterface):
     ) -> list[Array]: ...
     def run(self, inputs: Sequence[Any] | Mapping[str, Any], out: Any = None) -> list[Any]:
         """The next turn. Inputs, outputs and ``out`` are those of `Runnable.run`."""
-        if self._repeats:
+        if self._repeats and self._known is None:
             found = self._calls.repeat(cast("Repeating", self._inner), inputs, out)
             if found is not None:
                 return found
-        return self._calls.run(self._inner, inputs, out)
+        return self._calls.run(self._inner, inputs, out, self._known)
 
     def __call__(self, *inputs: Any, **named: Any) -> list[Tensor]:
         """`run`, with the first inputs in order and the others by name."""
         return self.run(named_inputs(inputs, named, self.input_names()))
 
+    def stream(self, source: Iterable[Any], whole: Mapping[str, Any] | None = None) -> Iterator[Any]:
+        """What a model that takes its signal in pulses makes of one that comes in chunks.
+
+        ``source``: arrays of any length along the axis of the stream; where several inputs stream, one per input, in
+        order or by name. ``whole``: the other inputs, by name. Yields tensors, or lists of them where the model has
+        several outputs, as soon as they are known: along the axis of the stream, laid one after the other, they are
+        what the model would give for the whole signal, not a position more or less. Raises InputError for a model that
+        takes no stream, and for chunks that do not fit.
+        """
+        return stream(self, source, whole or {})
+
+    def end_of_stream(self, total: int) -> None:
+        """Say how long the signal is, for a model that takes it in pulses, before the pulse in which it ends.
+
+        ``total``: how many positions the first input that streams has in all. What comes in behind the end may be
+        anything; what the model puts there, as padding, comes out as if the signal had been given whole. Raises
+        InputError for a model that takes no stream, and for a signal that the model does not take.
+        """
+        model = self.typed
+        streams = streams_of(model)
+        counts: list[int | None] = [None] * len(streams.inputs)
+        counts[next(slot for slot, one in enumerate(streams.inputs) if one is not None)] = total
+        known = {streams.symbol: streams.symbol_for(counts)}
+        check_assertions(model.symbols, known)
+        check_conditions(model, known)
+        self._known = known
+
     def reset(self) -> None:
         """Forget the turns so far: the state is as `Runnable.spawn_state` gave it."""
         with calling(self._runnable.runtime, "reset"):
             self._inner.reset()
+        self._known = None
 
     def freeze(self) -> FrozenState:
         """A snapshot of the state, which later calls do not change. The state itself can go on."""
         with calling(self._runnable.runtime, "freeze"):
-            return FrozenState(self._runnable, self._inner.freeze())
+            return FrozenState(self._runnable, self._inner.freeze(), self._known)
 
     def __repr__(self) -> str:
         return f"State of {self._runnable}"
@@ -78,10 +112,11 @@ class FrozenState:
     runs when it is opened: open only those of people whom you trust.
     """
 
-    __slots__ = ("_frozen", "_runnable")
+    __slots__ = ("_frozen", "_known", "_runnable")
 
-    def __init__(self, runnable: Runnable, frozen: Any) -> None:
+    def __init__(self, runnable: Runnable, frozen: Any, known: Mapping[str, int] | None = None) -> None:
         """For this package; users call `State.freeze`."""
+        self._known = known
         self._runnable = runnable
         self._frozen = frozen
 
@@ -91,10 +126,10 @@ class FrozenState:
         with calling(runnable.runtime, "unfreeze"):
             inner = runnable.plan.spawn()
             inner.thaw(self._frozen)
-        return State(runnable, Calls(runnable.typed, runnable.plan, runnable.runtime), inner)
+        return State(runnable, Calls(runnable.typed, runnable.plan, runnable.runtime), inner, self._known)
 
     def __repr__(self) -> str:
         return f"FrozenState of {self._runnable}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return FrozenState, (self._runnable, self._frozen)
+        return FrozenState, (self._runnable, self._frozen, self._known)

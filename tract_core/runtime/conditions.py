@@ -45,5 +45,13 @@ class ComingConditions:
                 raise RunError(problem, where=origin, hint="the size is only known in the middle of the run")
 
 
+def check_conditions(model: TypedModel, values: Mapping[str, int]) -> None:
+    """Raises InputError, naming the node that wants it, where something does not hold that these values tell."""
+    for condition, origin in model.conditions.bound_by(frozenset(values)):
+        problem = _problem(condition, values)
+        if problem is not None:
+            raise InputError(problem, where=origin)
+
+
 def _problem(condition: Condition, values: Mapping[str, int]) -> str | None:
     return condition.broken(values) if condition.symbols <= values.keys() else None

@@ -24,7 +24,13 @@ from tract_core.runtime.work import Ceilings
 class PlanState(Protocol):
     """What one execution keeps between turns. Used by one thread at a time."""
 
-    def run(self, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> list[Array]:
+    def run(
+        self,
+        inputs: Sequence[Array],
+        out: Sequence[Array] | None = None,
+        *,
+        symbols: Mapping[str, int] | None = None,
+    ) -> list[Array]:
         """One turn: arrays in the order of the model's inputs, arrays in the order of its outputs.
 
         The inputs are read-only, contiguous, aligned, in native byte order. Before anything is computed, the runtime
@@ -41,6 +47,9 @@ class PlanState(Protocol):
         contiguous, aligned, in native byte order, and share no memory with each other or with the inputs; their number,
         types and shapes are for the runtime to check, before it writes to them (`Turn.outputs`). What they hold after
         an error is undefined.
+
+        ``symbols``: the values of symbols that no input tells, as the length of a signal that comes in pieces, or of
+        the model around a body. Operators with state find them in `Session.symbols`. Not every turn needs to have them.
 
         Raises InputError when the arrays do not fit, RunError when a node fails or asks for too much; errors name the
         node, and those in whose bodies it is. After an error the state can be used, or reset.

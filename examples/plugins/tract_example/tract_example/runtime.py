@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -78,10 +78,19 @@ class ToyState:
         self.plan = plan
         self.host = HostState(plan.model, plan.bodies)
 
-    def run(self, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> list[Array]:
-        """One turn. Raises InputError when the arrays do not fit, RunError, with its name, when a node fails."""
+    def run(
+        self,
+        inputs: Sequence[Array],
+        out: Sequence[Array] | None = None,
+        *,
+        symbols: Mapping[str, int] | None = None,
+    ) -> list[Array]:
+        """One turn. ``symbols``: values that no input tells.
+
+        Raises InputError when the arrays do not fit, RunError, with its name, when a node fails.
+        """
         plan, turn = self.plan, self.plan.turn
-        turn.begin(self.host, inputs, out)
+        turn.begin(self.host, inputs, out, symbols)
         values = dict(zip(plan.model.inputs, inputs, strict=True))
         with turn.going():
             for node in plan.nodes:

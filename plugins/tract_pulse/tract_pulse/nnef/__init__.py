@@ -1,0 +1,1 @@
+"""How NNEF archives spell the operators of this distribution. Imported only where tract-nnef is installed."""

@@ -1,0 +1,1 @@
+"""The operators that keep something from one pulse for the next."""

@@ -1,0 +1,59 @@
+"""What this distribution offers: the transform and its stage, a table, operators, and how those of the core stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tract_core.plugins.descriptor import Option, Stage
+from tract_core.plugins.hookspecs import hookimpl
+
+_OPERATORS: Final = ("concat", "delay", "mask", "pad", "range")
+_FAMILIES: Final = (
+    "axis",
+    "broadcast",
+    "concat",
+    "conv",
+    "cumsum",
+    "deconv",
+    "pad",
+    "pool",
+    "range",
+    "scan",
+    "slice",
+)
+
+
+@hookimpl
+def tract_api_version() -> str:
+    """The version of the plugin seam that this was written for."""
+    return "1.0"
+
+
+@hookimpl
+def tract_tables() -> Mapping[str, str]:
+    """How operators stream."""
+    return {"pulse": "tract_pulse.registry:PULSE"}
+
+
+@hookimpl
+def tract_rows() -> Mapping[str, Sequence[str]]:
+    """Operators that keep something between pulses, and how those of the core stream."""
+    operators = [f"tract_pulse.ops.{family}" for family in _OPERATORS]
+    return {
+        **dict.fromkeys(("state", "cost", "axes"), operators),
+        "pulse": [f"tract_pulse.rules.{family}" for family in _FAMILIES],
+    }
+
+
+@hookimpl
+def tract_transforms() -> Mapping[str, str]:
+    """Transforms by name."""
+    return {"pulse": "tract_pulse.transform:Pulse"}
+
+
+@hookimpl
+def tract_stages() -> Sequence[Stage]:
+    """``--pulse 8``, right behind the normal form."""
+    option = Option("Take the signal in pieces of so many positions, as '8' or 'T=8'.", str, "[SYMBOL=]SIZE")
+    return [Stage("pulse", "declutter", "pulse", option, parameter="pulse")]

@@ -1,0 +1,1 @@
+"""How a model over a whole signal becomes one over pulses: node by node, by the rows of the table `pulse`."""

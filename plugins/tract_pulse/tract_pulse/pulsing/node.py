@@ -1,0 +1,192 @@
+"""One node of the model over the whole signal, while what computes its pulses is wired: what rows of ``pulse`` see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tract_core.dims import Dim, product, same_dim, symbols_of
+from tract_core.model.axes import AxesMapping
+from tract_core.model.bodies import bodies_of, own_symbols
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
+from tract_core.model.questions import node_axes
+from tract_core.model.substitute import symbols_in
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_pulse.ops.delay import Delay
+from tract_pulse.pulsing.rate import Rate, eventual, passed_before_known
+from tract_pulse.stream import LATE, CannotStream, Stream, Wire
+
+
+class PulseNode:
+    """A node, and what its pulses are computed from.
+
+    ``whole``: the model over the whole signal. ``model``: the one over pulses, as far as it is wired. ``wires``: its
+    tensors in the place of the node's inputs. ``rate``: how much of the signal comes in one pulse. ``output_facts``:
+    the facts of the outputs over the whole signal.
+    """
+
+    def __init__(
+        self, whole: TypedModel, node: TypedNode, *, model: TypedModel, wires: Sequence[Wire], rate: Rate
+    ) -> None:
+        self.whole, self.node, self.model = whole, node, model
+        self.wires, self.rate = list(wires), rate
+        self.output_facts = tuple(whole.output_facts(node))
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.node.name
+
+    def fact(self, wire: Wire) -> TypedFact:
+        """The fact of one pulse of a tensor."""
+        return self.model.outlet_fact(wire.outlet)
+
+    def input_fact(self, slot: int) -> TypedFact:
+        """The fact of an input over the whole signal."""
+        return self.whole.outlet_fact(self.node.inputs[slot])
+
+    def mapping(self) -> AxesMapping | None:
+        """Which axis of which input becomes which axis of which output, over the whole signal."""
+        return node_axes(self.whole, self.node)
+
+    def stream(self, slot: int) -> Stream:
+        """The stream of an input. Raises CannotStream where it is whole."""
+        found = self.wires[slot].stream
+        if found is None:
+            raise CannotStream(f"input {slot} is the same in every pulse, wanted a stream")
+        return found
+
+    def wants_whole(self, *slots: int) -> None:
+        """Raises CannotStream where one of these inputs is a stream, as weights and shapes cannot be."""
+        for slot in slots:
+            if slot < len(self.wires) and self.wires[slot].stream is not None:
+                raise CannotStream(f"input {slot} comes as a stream, which the operator wants whole")
+
+    def pulse(self, wire: Wire) -> Dim:
+        """How many positions of a stream are in one pulse of it."""
+        assert wire.stream is not None
+        return self.fact(wire).shape[wire.stream.axis]
+
+    def wire_all(self, op: TypedOp, *inputs: OutletId, suffix: str = "") -> tuple[OutletId, ...]:
+        """Add an operator, under the node's name or one that begins with it; returns its outlets.
+
+        Raises CannotStream where one of the inputs is only known at the end of the signal.
+        """
+        if LATE in inputs:
+            slot, symbol = inputs.index(LATE), self.rate.symbol
+            raise CannotStream(f"input {slot} is only known when the signal has ended, as its length {symbol} is")
+        return self.model.wire_node(self.name + suffix, op, inputs)
+
+    def wire(self, op: TypedOp, *inputs: OutletId, suffix: str = "") -> OutletId:
+        """Like `wire_all`, for an operator with one output."""
+        (outlet,) = self.wire_all(op, *inputs, suffix=suffix)
+        return outlet
+
+    def delayed(self, wire: Wire, delay: int, overlap: int = 0, suffix: str = ".delay") -> Wire:
+        """The stream, so many positions later, and with ``overlap`` positions in front of each pulse.
+
+        The delay of such a stream counts from the first position of a pulse, which is one of the overlap.
+        """
+        if not delay and not overlap:
+            return wire
+        assert wire.stream is not None
+        outlet = self.wire(Delay(wire.stream.axis, delay, overlap), wire.outlet, suffix=suffix)
+        return Wire(outlet, replace(wire.stream, delay=wire.stream.delay + delay + overlap))
+
+    def number(self, size: Dim, what: str, slot: int = 0) -> int:
+        """A size that is a number, at least for signals for which output ``slot`` is not empty.
+
+        ``what``: what messages call it. Raises CannotStream for one that the length of the signal decides.
+        """
+        length = product(
+            size for size in self.output_facts[slot].shape if symbols_of(size) == frozenset([self.rate.symbol])
+        )
+        found = eventual(self.whole.symbols, self.rate, size, length)
+        if found is None:
+            raise CannotStream(
+                f"{what} is {size}, which depends on the length of the signal",
+                hint="give it as a number, as in a causal model",
+            )
+        return found
+
+    def with_known_end(self, wire: Wire) -> Wire:
+        """The stream, so late that where the signal ends is known before its end goes by, for what comes behind it."""
+        assert wire.stream is not None
+        stream = wire.stream
+        missing = passed_before_known(self.rate, stream.length, stream.delay, self.pulse(wire))
+        if missing is None:
+            raise CannotStream(f"where its input ends, after {stream.length} positions, is not known in time")
+        return self.delayed(wire, missing, suffix=".until_end")
+
+    def in_step(self, wires: Sequence[Wire]) -> tuple[list[Wire], int]:
+        """The same tensors, each stream as late as the latest one, and that delay."""
+        latest = max((wire.stream.delay for wire in wires if wire.stream is not None), default=0)
+        found = [
+            wire if wire.stream is None else self.delayed(wire, latest - wire.stream.delay, suffix=f".delay-{slot}")
+            for slot, wire in enumerate(wires)
+        ]
+        return found, latest
+
+    def output(self, outlet: OutletId, axis: int, delay: int, slot: int = 0) -> Wire:
+        """An output that streams along ``axis``."""
+        return Wire(outlet, Stream(axis, delay, self.output_facts[slot].shape[axis]))
+
+
+def by_axes(node: PulseNode, op: TypedOp | None = None) -> list[Wire]:
+    """The rule for operators that compute each position from the same position of their inputs, and know no others.
+
+    That is what their axes mapping says. ``op``: what is wired, if that is not the node's own operator. Raises
+    CannotStream where the mapping says something else.
+    """
+    mapping = node.mapping()
+    if mapping is None:
+        raise CannotStream(f"nothing is known of how {node.node.op.name} streams", hint=_ROW)
+    letter = _letter(node, mapping)
+    axes = [term.index(letter) if term.count(letter) == 1 else None for term in mapping.outputs]
+    found = [axis for axis in axes if axis is not None]
+    if len(found) < len(axes):
+        raise CannotStream(_joins(node))
+    if node.rate.symbol in symbols_in(node.node.op) - own_symbols_of(node.node.op):
+        raise CannotStream(f"it needs the length {node.rate.symbol} of the signal, which only its end tells")
+    wires, delay = node.in_step(node.wires)
+    outlets = node.wire_all(op or node.node.op, *(wire.outlet for wire in wires))
+    return [
+        node.output(outlet, axis, delay, slot) for slot, (outlet, axis) in enumerate(zip(outlets, found, strict=True))
+    ]
+
+
+def own_symbols_of(op: TypedOp) -> frozenset[str]:
+    """The symbols of an operator's bodies that the inputs of these tell."""
+    return frozenset[str]().union(*(own_symbols(body) for body in bodies_of(op)))
+
+
+_ROW = "whoever brings the operator can add a row to the table 'pulse', or to 'axes'"
+
+
+def _letter(node: PulseNode, mapping: AxesMapping) -> str:
+    """The name of the axis along which all streams come."""
+    letters, lengths = set[str](), list[Dim]()
+    for wire, term in zip(node.wires, mapping.inputs, strict=True):
+        if wire.stream is not None:
+            letters.add(term[wire.stream.axis])
+            lengths.append(wire.stream.length)
+            if term.count(term[wire.stream.axis]) != 1:
+                raise CannotStream(_joins(node))
+    if len(letters) != 1:
+        raise CannotStream("its inputs come along different axes, each of which meets all positions of the others")
+    letter = letters.pop()
+    for slot, (wire, term) in enumerate(zip(node.wires, mapping.inputs, strict=True)):
+        if wire.stream is None and letter in term and node.input_fact(slot).shape[term.index(letter)] != 1:
+            raise CannotStream(f"input {slot} has a size along the axis of the stream, but is the same in every pulse")
+    if any(same_dim(length, lengths[0]) is not True for length in lengths):
+        found = " and ".join(map(str, lengths))
+        raise CannotStream(f"its inputs are streams of different lengths, {found}: one would have to be repeated")
+    return letter
+
+
+def _joins(node: PulseNode) -> str:
+    slot = next(slot for slot, wire in enumerate(node.wires) if wire.stream is not None)
+    axis = node.stream(slot).axis
+    return f"its outputs depend on all of axis {axis} of input {slot} at once, along which the signal comes"

@@ -1,0 +1,156 @@
+"""A model over a whole signal, as a model over pulses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tract_core.dims import Dim, is_symbolic, substitute, symbols_of
+from tract_core.errors import TractError, TransformError
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.source import TypedSource
+from tract_core.model.substitute import symbols_in
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.plugins.keys import Array
+from tract_pulse.pulsing.node import PulseNode, by_axes
+from tract_pulse.pulsing.rate import Rate
+from tract_pulse.registry import PULSE
+from tract_pulse.stream import LATE, CannotStream, Stream, Wire
+
+
+@dataclass(slots=True)
+class Translation:
+    """What became of a model: the one over pulses, and for each tensor of the old one its wire, if it has one.
+
+    ``blocked``: the nodes that cannot be streamed, with the reason. What only reads their outputs has no wire either.
+    """
+
+    model: TypedModel
+    wires: dict[OutletId, Wire] = field(default_factory=dict[OutletId, Wire])
+    blocked: list[tuple[TypedNode, TractError]] = field(default_factory=list[tuple[TypedNode, TractError]])
+
+
+def translated(whole: TypedModel, symbol: str, pulse: Dim) -> Translation:
+    """The model over pulses, as far as there is one. Raises TransformError where nothing streams."""
+    rate = _rate(whole, symbol, pulse)
+    model = whole.empty_like()
+    model.symbols = whole.symbols.copy()
+    for name in sorted(symbols_of(pulse)):
+        if name not in model.symbols:
+            model.symbols.add(name)
+    found = Translation(model)
+    for outlet in whole.inputs:
+        found.wires[outlet] = _input(whole, model, outlet, rate, pulse)
+    for node_id in whole.eval_order():
+        node = whole.nodes[node_id]
+        if isinstance(node.op, TypedSource) or not all(outlet in found.wires for outlet in node.inputs):
+            continue
+        inputs = [found.wires[outlet] for outlet in node.inputs]
+        try:
+            wires = _node(PulseNode(whole, node, model=model, wires=inputs, rate=rate))
+        except TractError as error:
+            found.blocked.append((node, error))
+            continue
+        found.wires.update(zip(node.outlets(), wires, strict=True))
+    return found
+
+
+def _rate(whole: TypedModel, symbol: str, pulse: Dim) -> Rate:
+    rates: list[Rate] = []
+    for outlet in whole.inputs:
+        axes = streaming_axes(whole.outlet_fact(outlet), symbol)
+        if axes:
+            rates.append(Rate.of_input(symbol, whole.outlet_fact(outlet).shape[axes[0]], pulse))
+    if not rates:
+        facts = "; ".join(f"{whole.outlet_name(outlet)}: {whole.outlet_fact(outlet)}" for outlet in whole.inputs)
+        raise TransformError(
+            f"Can not pulse a tensor with no streaming dim ({symbol}): no input has a size with the symbol {symbol}",
+            hint=f"the inputs are {facts}; name the symbol of the axis along which the signal comes",
+        )
+    if any(rate != rates[0] for rate in rates):
+        found = ", ".join(str(rate.pulse) for rate in rates)
+        raise TransformError(
+            f"pulse {pulse}: the inputs come at different rates: {found} positions of {symbol} a pulse"
+        )
+    return rates[0]
+
+
+def streaming_axes(fact: TypedFact, symbol: str) -> list[int]:
+    """The axes whose size mentions the symbol."""
+    return [axis for axis, size in enumerate(fact.shape) if is_symbolic(size) and symbol in symbols_of(size)]
+
+
+def _input(whole: TypedModel, model: TypedModel, outlet: OutletId, rate: Rate, pulse: Dim) -> Wire:
+    fact = whole.outlet_fact(outlet)
+    axes = streaming_axes(fact, rate.symbol)
+    name = whole.outlet_name(outlet)
+    if not axes:
+        return Wire(model.add_source(name, fact))
+    if len(axes) > 1:
+        raise TransformError(
+            f"pulse: the input {name!r} ({fact}) grows with {rate.symbol} along axes {axes}, it can come along one",
+            hint="give the other axes symbols of their own",
+        )
+    length = fact.shape[axes[0]]
+    shape = [substitute(size, {rate.symbol: pulse}) for size in fact.shape]
+    return Wire(model.add_source(name, fact.with_shape(shape)), Stream(axes[0], 0, length))
+
+
+def _node(node: PulseNode) -> Sequence[Wire]:
+    op = node.node.op
+    rule = node.whole.registry[PULSE].find(type(op))
+    found = None if rule is None else rule(op, node)
+    if found is None:
+        found = _unchanged(node) if all(wire.stream is None for wire in node.wires) else by_axes(node)
+    wires = [found] if isinstance(found, Wire) else list(found)
+    for wire, fact in zip(wires, node.output_facts, strict=True):
+        _check(node, wire, fact)
+    return wires
+
+
+def _unchanged(node: PulseNode) -> Sequence[Wire]:
+    """What no stream reaches is the same in every pulse, or only known when the signal has ended."""
+    op, inputs = node.node.op, [wire.outlet for wire in node.wires]
+    if LATE in inputs or node.rate.symbol in symbols_in(op):
+        return [Wire(LATE)] * len(node.output_facts)
+    return [Wire(outlet) for outlet in node.wire_all(op, *inputs)]
+
+
+def _check(node: PulseNode, wire: Wire, whole: TypedFact) -> None:
+    """Raises CannotStream where an output grows with the signal along an axis that is not that of its stream."""
+    axes = streaming_axes(whole, node.rate.symbol)
+    stream = wire.stream
+    if wire.outlet == LATE:
+        return
+    if stream is None and axes:
+        raise CannotStream(f"its output, {whole}, grows with the signal, but does not come along one of its axes")
+    if stream is not None and [axis for axis in axes if axis != stream.axis]:
+        raise CannotStream(f"its output, {whole}, grows with the signal along axes {axes}, and can only come along one")
+
+
+def check_all_streams(found: Translation) -> None:
+    """Raises TransformError that lists every node that cannot be streamed."""
+    if not found.blocked:
+        return
+    if len(found.blocked) == 1:
+        ((node, error),) = found.blocked
+        raise TransformError(
+            f"pulse: node {node.name!r} ({node.op.name}) cannot be streamed: {error.problem}", hint=error.hint
+        )
+    listed = "; ".join(f"node {node.name!r} ({node.op.name}): {error.problem}" for node, error in found.blocked)
+    count, hint = len(found.blocked), found.blocked[0][1].hint
+    raise TransformError(f"pulse: {count} nodes cannot be streamed: {listed}", hint=hint)
+
+
+def properties(found: Translation, whole: TypedModel, symbol: str) -> Iterator[tuple[str, Array]]:
+    """What the model says of its streams: delays, axes, and lengths over the whole signal."""
+    inputs = [found.wires[outlet].stream for outlet in whole.inputs]
+    outputs = [found.wires[outlet].stream for outlet in whole.outputs]
+    yield "pulse.delay", np.array([0 if one is None else one.delay for one in outputs], np.int64)
+    for what, streams in (("input", inputs), ("output", outputs)):
+        yield f"pulse.{what}_axes", np.array([-1 if one is None else one.axis for one in streams], np.int64)
+        yield f"pulse.{what}_lengths", np.array(["" if one is None else str(one.length) for one in streams], object)
+    yield "pulse.streaming_symbol", np.array([symbol], object)

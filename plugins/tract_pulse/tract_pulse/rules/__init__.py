@@ -1,0 +1,1 @@
+"""How each family of operators streams: the rows of the table `pulse`."""

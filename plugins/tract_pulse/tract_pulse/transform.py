@@ -1,0 +1,59 @@
+"""The transform ``pulse``."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import ClassVar
+
+from tract_core.dims import Dim, TDim, is_symbolic, parse_dim
+from tract_core.errors import TransformError
+from tract_core.frozen import frozen
+from tract_core.model.typed import TypedModel
+from tract_pulse.pulsing.translate import check_all_streams, properties, translated
+from tract_pulse.stream import LATE
+
+
+@frozen
+class Pulse:
+    """Turn a model over a whole signal into one that takes it piece by piece."""
+
+    name: ClassVar[str] = "pulse"
+    pulse: int | str | TDim = field(
+        metadata={"doc": "how much of the signal comes at a time, as '8'; 'T=8' names the symbol as well"}
+    )
+    symbol: str | None = field(
+        default=None, metadata={"doc": "the symbol that is the length of the signal, S if not given"}
+    )
+
+    def apply(self, model: TypedModel) -> TypedModel:
+        """The model over pulses. Raises TransformError, with every node that cannot be streamed."""
+        symbol, pulse = self._parameters()
+        found = translated(model, symbol, pulse)
+        check_all_streams(found)
+        result = found.model
+        late = [model.outlet_name(outlet) for outlet in model.outputs if found.wires[outlet].outlet == LATE]
+        if late:
+            raise TransformError(
+                f"pulse: the outputs {', '.join(late)} are only known when the signal has ended",
+                hint="leave them out: tract.SelectOutputs, or --output-node on the command line",
+            )
+        outputs = [found.wires[outlet] for outlet in model.outputs]
+        if all(wire.stream is None for wire in outputs):
+            raise TransformError(f"pulse: no output depends on the signal along {symbol}")
+        result.outputs = [wire.outlet for wire in outputs]
+        for outlet, wire in zip(model.outputs, outputs, strict=True):
+            result.outlet_labels[wire.outlet] = model.outlet_name(outlet)
+        result.conditions = model.conditions.copy()
+        result.properties = {**model.properties, **dict(properties(found, model, symbol))}
+        return result
+
+    def _parameters(self) -> tuple[str, Dim]:
+        symbol, text = self.symbol, self.pulse
+        if isinstance(text, str) and "=" in text:
+            symbol, _, text = (part.strip() for part in text.partition("="))
+        pulse = parse_dim(text) if isinstance(text, str) else text
+        if not isinstance(pulse, (int, TDim)) or isinstance(pulse, bool):  # pyright: ignore[reportUnnecessaryIsInstance]: may come from JSON
+            raise TransformError(f"pulse: the pulse is {pulse!r}, wanted a number of positions or an expression")
+        if not is_symbolic(pulse) and int(pulse) < 1:
+            raise TransformError(f"pulse: a pulse of {pulse} positions; wanted at least one")
+        return symbol or "S", pulse
