@@ -77,13 +77,17 @@ class Budget:
 
     def node(self, count: int = 1) -> None:
         """Nodes are looked at or made. Raises LimitExceeded when there are too many, or when time is up."""
+        self.has_room_for(count)
         self._nodes += count
-        if self._nodes > self.limits.max_nodes:
+        self.time()
+
+    def has_room_for(self, count: int) -> None:
+        """So many nodes are to come at least. Raises LimitExceeded when they are too many."""
+        if self._nodes + count > self.limits.max_nodes:
             raise LimitExceeded(
                 f"there are more than {self.limits.max_nodes} nodes, those of bodies and functions included",
                 hint="a model that needs so many can be loaded with LoadLimits(max_nodes=...)",
             )
-        self.time()
 
     def time(self) -> None:
         """Raises LimitExceeded when time is up."""

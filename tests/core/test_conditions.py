@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tract_core.data import DatumType
-from tract_core.dims import Dim, SymbolScope, parse_dim, symbol
+from tract_core.dims import Dim, SymbolScope, broadcast, parse_dim, symbol
 from tract_core.errors import FactError, InputError, RunError, TransformError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import (
@@ -129,6 +129,31 @@ def test_equal_symbols_share_the_name_that_came_first() -> None:
     (sum_of_all,) = model.wire_node("again", TypedConcat(1), [c, a])
     assert str(model.outlet_fact(sum_of_all).shape) == "a,4"
     assert len(model.conditions) == 2  # the third follows
+
+
+def test_the_broadcast_of_equal_sizes_is_the_one_that_came_first() -> None:
+    model = TypedModel()
+    facts = {"a": "2*((H+1)/2),3,f32", "b": "H,3,f32", "c": "W+1,3,f32"}
+    a, b, c = (model.add_source(name, parse_typed_fact(fact, model.symbols)) for name, fact in facts.items())
+    model.wire_node("ab", TypedConcat(1), [b, a])
+    model.wire_node("bc", TypedConcat(1), [a, c])
+    for name, inputs in {"x": [a, b], "y": [b, a], "z": [c, b]}.items():
+        (outlet,) = model.wire_node(name, Add(), inputs)
+        assert model.outlet_fact(outlet).shape == (symbol("H"), 3)
+    assert [condition.relation for condition, _ in model.conditions] == ["==", "=="]  # sums follow from them
+    model.set_outputs([outlet])
+    assert _run(model, (4, 3), (4, 3), (4, 3)) == [np.full((4, 3), 2.0).tolist()]
+    with pytest.raises(RunError, match=r"size H must be 2\*\(\(H\+1\)/2\)"):
+        _run(model, (4, 3), (3, 3), (3, 3))
+
+
+def test_equal_sizes_may_contradict_each_other() -> None:
+    scope = SymbolScope(["S", "T"])
+    conditions = Conditions()
+    for left, right in (("2*S", "2*T+1"), ("(S+1)/2", "7"), ("(S+1)/2", "T/3")):
+        conditions.add(Condition(parse_dim(left), "==", parse_dim(right)), "node", scope)
+    assert conditions.contradict(scope)
+    assert conditions.settle(broadcast(parse_dim("T/3"), parse_dim("S+1"))) == broadcast(7, parse_dim("S+1"))
 
 
 def test_a_symbol_that_must_be_a_number_is_that_number() -> None:
@@ -286,6 +311,18 @@ def test_numbers_are_compared_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(Condition, "answer")
     assert may_be_at_most(2, 3)
     assert not may_be_at_most(3, 2)
+
+
+def test_thousands_of_equal_expressions_take_linear_time() -> None:
+    scope = SymbolScope()
+    sizes = [scope.add(f"s{i}") // 2 for i in range(3000)]
+    pairs = list(pairwise(sizes))
+    for order in (pairs, pairs[::-1]):
+        conditions = Conditions()
+        for a, b in order:
+            conditions.add(Condition(a, "==", b), "node", scope)
+            conditions.settle(broadcast(a, b))
+        assert {conditions.settle(broadcast(a, b)) for a, b in pairs} == {sizes[0]}
 
 
 def test_thousands_of_conditions_take_linear_time() -> None:

@@ -123,6 +123,35 @@ def test_operators_with_bodies_compare_by_content() -> None:
     assert op != SubmodelOp(chain(factor=[1.0, 1.0]))
 
 
+def test_a_body_that_many_operators_hold_is_read_once() -> None:
+    """The paths through these models are 2 to the power of 100."""
+
+    def nested(*, shared: bool) -> TypedModel:
+        body = chain()
+        for _ in range(100 if shared else 5):
+            model = TypedModel()
+            outlet = model.add_source("x", parse_typed_fact("B,2,f32", model.symbols))
+            for held in (body, body if shared else body.clone()):
+                (outlet,) = model.wire_node(model.unique_name("body"), SubmodelOp(held), [outlet])
+            model.set_outputs([outlet])
+            body = model
+        return body
+
+    one, other = nested(shared=True), nested(shared=True)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert fingerprint(one) == fingerprint(other)
+    assert one != nested(shared=False)
+    assert nested(shared=False) == nested(shared=False)
+
+
+def test_sizes_are_the_same_in_any_order() -> None:
+    a, b = (chain(fact=f"{size},2,f32") for size in ("max(A,B)*(C#D)", "(D#C)*max(B,A)"))
+    assert a == b
+    assert hash(a) == hash(b)
+    assert fingerprint(a) == fingerprint(b)
+
+
 @dataclass(frozen=True)
 class Holding(TypedOp):
     """An operator that holds anything at all."""

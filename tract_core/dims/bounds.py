@@ -34,6 +34,8 @@ class Known:
     """Bounds of single symbols, by name; for the others ``SIZE`` holds."""
     facts: tuple[TDim, ...] = ()
     """Expressions that are 0 or more."""
+    first_of: Callable[[Dim], Dim] | None = None
+    """Of the sizes that equal a size, the one that stands for them in a broadcast."""
     cache: dict[Atom, Interval] = field(default_factory=dict[Atom, "Interval"], compare=False, repr=False)
     """Intervals of atoms that were computed before."""
 

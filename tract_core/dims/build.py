@@ -120,7 +120,10 @@ def _keep_extreme(kept: list[Dim], arg: Dim, kind: Kind, known: Known) -> None:
 def _broadcast(args: Sequence[Dim], known: Known) -> Dim:
     numbers = 1
     symbolic: list[Dim] = []
-    for arg in _arguments(Kind.BROADCAST, args):
+    flat = _arguments(Kind.BROADCAST, args)
+    if known.first_of is not None:
+        flat = _arguments(Kind.BROADCAST, [known.first_of(arg) for arg in flat])
+    for arg in flat:
         if isinstance(arg, int):
             numbers = _broadcast_numbers(numbers, arg)
         else:

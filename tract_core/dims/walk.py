@@ -36,6 +36,13 @@ def symbols_of(dim: Dim) -> frozenset[str]:
     return frozenset(names)
 
 
+def has_broadcast(dim: Dim) -> bool:
+    """Whether there is a broadcast in ``dim``, at any depth."""
+    factors = (factor for product in dim.terms for factor in product) if isinstance(dim, TDim) else ()
+    atoms = [factor for factor in factors if not isinstance(factor, str)]
+    return any(atom.kind is Kind.BROADCAST or any(map(has_broadcast, atom.args)) for atom in atoms)
+
+
 def substitute(dim: Dim, mapping: Mapping[str, Dim]) -> Dim:
     """``dim`` with sizes in the place of symbols, all at the same time; other symbols stay.
 

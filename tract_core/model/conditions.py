@@ -26,8 +26,10 @@ from tract_core.dims import (
     symbol_name,
     symbols_of,
 )
+from tract_core.dims.bounds import Known
 from tract_core.dims.names import write_name
 from tract_core.dims.scope import MAX_ASSERTIONS
+from tract_core.dims.walk import has_broadcast, rewrite
 from tract_core.errors import DimError
 from tract_core.frozen import frozen
 
@@ -185,7 +187,8 @@ class Conditions:
     """The conditions of one model, each with the node that wanted it first. Picklable.
 
     What they make certain is used: of two symbols that must be equal, the one that the model had first stands for both,
-    and a number stands for a symbol that must be equal to it.
+    and a number stands for a symbol that must be equal to it. The broadcast of two sizes that must be equal is the one
+    that was named first.
     """
 
     def __init__(self) -> None:
@@ -193,6 +196,8 @@ class Conditions:
         self._names: set[str] = set()
         self._values: MutableMapping[str, Dim] = {}
         self._below: Conditions | None = None
+        self._equal: dict[Dim, Dim] | None = None
+        """Sizes, each with one that it must equal and that was named earlier; ``None`` until that is asked for."""
 
     def __iter__(self) -> Iterator[tuple[Condition, str]]:
         """Every condition with its origin, in the order in which they came."""
@@ -215,8 +220,10 @@ class Conditions:
 
     def _judged(self, condition: Condition, scope: SymbolScope) -> bool | None:
         try:
-            settled = Condition(self.settle(condition.left), condition.relation, self.settle(condition.right))
-            return settled.answer(scope.same, scope.less_or_equal)
+            left, right = self.settle(condition.left), self.settle(condition.right)
+            answer = Condition(left, condition.relation, right).answer(scope.same, scope.less_or_equal)
+            # Only now, as a condition may contradict others that say of its sizes that they are equal.
+            return True if answer is None and self._first_of(left) == self._first_of(right) else answer
         except DimError:
             return False
 
@@ -253,6 +260,14 @@ class Conditions:
                 self._use(self.settle(condition.left), self.settle(condition.right), scope)
 
     def _use(self, left: Dim, right: Dim, scope: SymbolScope) -> None:
+        before = len(self._values)
+        self._learn(left, right, scope)
+        if len(self._values) != before:
+            self._equal = None
+        elif self._equal is not None:
+            self._unite(left, right)
+
+    def _learn(self, left: Dim, right: Dim, scope: SymbolScope) -> None:
         names = [name for name in (symbol_name(left), symbol_name(right)) if name is not None]
         if len(names) == 2:
             first, later = sorted(names, key=scope.position)
@@ -265,6 +280,7 @@ class Conditions:
         dim = self.settle(dim)
         if name not in symbols_of(dim):
             self._values[name] = dim
+            self._equal = None
 
     @property
     def definitions(self) -> Mapping[str, Dim]:
@@ -272,12 +288,47 @@ class Conditions:
         return dict(self._values)
 
     def settle(self, dim: Dim, but: frozenset[str] = frozenset()) -> Dim:
-        """``dim``, with what is known of its symbols put in their place, but for those named by ``but``."""
+        """``dim``, with what is known of its symbols put in their place, but for those named by ``but``.
+
+        Of sizes that must be equal, a broadcast has one.
+        """
+        dim = self._with_values(dim, but)
+        if not has_broadcast(dim):
+            return dim
+        united = rewrite(dim, {}, Known(first_of=self._first_of))
+        return dim if symbols_of(dim) & but - symbols_of(united) else united
+
+    def _with_values(self, dim: Dim, but: frozenset[str] = frozenset()) -> Dim:
         names = symbols_of(dim) - but if self._values else ()
         while found := {name: self._value(name, but) for name in names if name in self._values}:
             dim = substitute(dim, found)
             names = symbols_of(dim) - but
         return dim
+
+    def _first_of(self, dim: Dim) -> Dim:
+        """Of the sizes that must equal ``dim``, the one that was named first; in one step from now on."""
+        equal, passed = self._equal_sizes(), list[Dim]()
+        while (following := equal.get(dim)) is not None:
+            passed.append(dim)
+            dim = following
+        equal.update(dict.fromkeys(passed, dim))
+        return dim
+
+    def _equal_sizes(self) -> dict[Dim, Dim]:
+        if self._equal is None:
+            self._equal = {} if self._below is None else dict(self._below._equal_sizes())
+            for condition in self._origins:
+                if condition.relation == "==":
+                    self._unite(self._with_values(condition.left), self._with_values(condition.right))
+        return self._equal
+
+    def _unite(self, left: Dim, right: Dim) -> None:
+        """Two sizes are equal, and with them all that equal them: the first one stands for them, or a number."""
+        stays, goes = self._first_of(left), self._first_of(right)
+        if not is_symbolic(goes):
+            stays, goes = goes, stays
+        if stays != goes and is_symbolic(goes):
+            self._equal_sizes()[goes] = stays
 
     def _value(self, name: str, but: frozenset[str]) -> Dim:
         """What a symbol stands for, in one step from now on where several lead there."""
@@ -301,7 +352,7 @@ class Conditions:
         """Forget all but the first ``count`` conditions, and what was known by the others."""
         kept = list(self)[:count]
         if len(kept) < len(self):
-            self._origins, self._names, self._values = {}, set(), {}
+            self._origins, self._names, self._values, self._equal = {}, set(), {}, None
             for condition, origin in kept:
                 self.add(condition, origin, scope)
 

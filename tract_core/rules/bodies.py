@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from weakref import WeakSet
+from weakref import WeakSet, finalize, ref
 
 from tract_core.model.bodies import map_bodies
 from tract_core.model.patch import ModelPatch
@@ -17,6 +17,9 @@ ROWS = Rows()
 _SETTLED: Final[WeakSet[TypedModel]] = WeakSet()
 """Bodies that are in normal form. A body belongs to a frozen operator: nobody changes it afterwards."""
 
+_SIMPLER: Final[dict[int, ref[TypedModel]]] = {}
+"""The normal forms of bodies that are there, by their ids: one that several operators hold is simplified once."""
+
 
 @rewrites(ANY_OP)
 def declutter_bodies(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
@@ -29,8 +32,16 @@ def declutter_bodies(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch 
 
 def _decluttered(body: TypedModel) -> TypedModel:
     """The body in normal form; the very same one where it already is."""
-    if body in _SETTLED:
-        return body
+    known = _SIMPLER.get(id(body), lambda: None)()
+    if known is not None:
+        return known
+    simpler = body if body in _SETTLED else _simplified(body)
+    _SIMPLER[id(body)] = ref(simpler)
+    finalize(body, _SIMPLER.pop, id(body), None)
+    return simpler
+
+
+def _simplified(body: TypedModel) -> TypedModel:
     from tract_core.model.declutter import declutter_with_report
 
     simpler = body.clone()

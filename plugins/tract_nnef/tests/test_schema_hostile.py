@@ -6,9 +6,11 @@ import sys
 from time import perf_counter
 
 import pytest
+from graphs import archive, document
 from tract_nnef.archive.writing import tar_bytes
 from tract_nnef.reading.loader import Nnef
 
+import tract_core as tract
 from tract_core.errors import CorruptModel, LimitExceeded, MissingOperator, TractError, Unsupported
 from tract_core.model.typed import TypedModel
 
@@ -115,7 +117,57 @@ def test_bodies_that_double_at_every_level_are_refused_in_time() -> None:
     started = perf_counter()
     with pytest.raises(LimitExceeded):
         load(f"y = {CALL.format('x', 'b30')}", fragments=fragments)
-    assert perf_counter() - started < 120
+    assert perf_counter() - started < 10
+
+
+SCAN = "{} = tract_core_scan(body = '{}', scan = [('z', {}, 0, 1)], output = [('r', 'full', 0, 1)]);"
+"""The result, the body, and what is scanned."""
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        ("{} = {}({});", "more than 1000000 nodes"),
+        ("{} = {}({})[0];", "more than 1000000 nodes"),
+        (SCAN, "'b0' is a body more than 1024 times"),
+    ],
+    ids=["call", "part", "scan"],
+)
+def test_fragments_that_double_at_every_level_are_refused_in_time(call, match) -> None:
+    head = "fragment b{}(z: tensor<scalar>) -> (r: tensor<scalar>)"
+    fragments = f"{head.format(0)} {{ r = neg(z); }}\n"
+    for level in range(1, 25):
+        twice = f"{call.format('s', f'b{level - 1}', 'z')} {call.format('r', f'b{level - 1}', 's')}"
+        fragments += f"{head.format(level)} {{ {twice} }}\n"
+    started = perf_counter()
+    with pytest.raises(LimitExceeded, match=match):
+        load(call.format("y", "b24", "x"), fragments=fragments)
+    assert perf_counter() - started < 10
+
+
+def test_what_a_condition_leaves_out_is_not_counted() -> None:
+    """A fragment for each of thirty levels, which goes on twice, or not at all."""
+    head = "fragment b{}(z: tensor<scalar>, n: integer) -> (r: tensor<scalar>)"
+    fragments = f"{head.format(0)} {{ r = neg(z); }}\n"
+    for level in range(1, 31):
+        inner = f"b{level - 1}"
+        fragments += f"{head.format(level)} {{ r = {inner}({inner}(z, n - 1), n - 1) if n > 0 else z; }}\n"
+    assert load("y = b30(neg(x), 3);", fragments=fragments)
+
+
+def test_submodels_that_double_at_every_level_are_one_model() -> None:
+    twice = document("o = tract_core_submodel(x, 'a') + tract_core_submodel(x, 'a');", ["F32[2]"], ["o"])
+    leaf = document("o = neg(neg(x)) * 1.0;", ["F32[2]"], ["o"])
+    for levels, refused in ((16, False), (24, True)):
+        files = {f"{'a/' * level}graph.nnef": twice.encode() for level in range(1, levels)}
+        files[f"{'a/' * levels}graph.nnef"] = leaf.encode()
+        started = perf_counter()
+        if refused:
+            with pytest.raises(LimitExceeded, match="more than 1000000 nodes"):
+                tract.nnef().load_bytes(archive(twice, files))
+        else:
+            tract.nnef().load_bytes(archive(twice, files))
+        assert perf_counter() - started < 10
 
 
 @pytest.mark.parametrize(

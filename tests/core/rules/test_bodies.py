@@ -31,3 +31,25 @@ def test_bodies_in_normal_form_are_left_alone() -> None:
     model, (z,) = sources("B,f32")
     model.set_outputs([wire_one(model, "inner", SubmodelOp(inner), z)])
     assert not declutter_with_report(model).changed
+
+
+def test_a_body_that_many_operators_hold_is_simplified_once() -> None:
+    """The paths through this model are 2 to the power of 30."""
+    body, (x,) = sources("N,f32")
+    body.set_outputs([wire_one(body, "b", Neg(), wire_one(body, "a", Neg(), wire_one(body, "exp", Exp(), x)))])
+    for _ in range(30):
+        model, (outlet,) = sources("N,f32")
+        for name in ("first", "second"):
+            outlet = wire_one(model, name, SubmodelOp(body), outlet)
+        model.set_outputs([outlet])
+        body = model
+
+    simple = body.clone().declutter()
+
+    for _ in range(30):
+        first, second = (simple.node_by_name(name).op for name in ("first", "second"))
+        assert isinstance(first, SubmodelOp)
+        assert isinstance(second, SubmodelOp)
+        assert first.model is second.model
+        simple = first.model
+    assert operators(simple) == ["Exp"]

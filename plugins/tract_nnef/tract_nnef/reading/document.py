@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from tract_core.data import QuantizedType
 from tract_core.dims import TDim, symbol
 from tract_core.errors import CorruptModel, LimitExceeded, TractError
-from tract_core.limits import count_node, limits_now
+from tract_core.limits import count_node, current_budget, limits_now
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
@@ -254,6 +254,9 @@ class Reader:
                 f"fragments call each other more than {limits_now().max_depth} deep",
                 hint="a model that needs so many can be loaded with LoadLimits(max_depth=...)",
             )
+        budget = current_budget()
+        if budget is not None:
+            budget.has_room_for(self.operators.expansion.size(fragment.name))
         prefix = f"{scope.prefix}{targets[0] if targets else fragment.name}."
         inner = Scope(self, arguments, prefix, self._item(scope, declared, item))
         self._open.append(fragment.name)

@@ -11,6 +11,7 @@ from tract_core.errors import CorruptModel, MissingOperator, ModelWarning, Unsup
 from tract_core.model.graph import OutletId
 from tract_core.plugins import Registry
 from tract_core.plugins.tables import Table
+from tract_nnef.reading.expansion import Expansion
 from tract_nnef.reading.values import Value
 from tract_nnef.registry import ANY, NNEF, PY, STANDARD, Family, Operator, ReadFn, row_key
 from tract_nnef.syntax import ast
@@ -42,6 +43,7 @@ class Operators:
         self._registry = registry
         self._table: Table[str, Operator | Family] = registry[NNEF]
         self._own = {fragment.name: fragment for fragment in fragments}
+        self.expansion = Expansion(self._own)
         self._registries = [STANDARD]
         self._found: dict[str, Declared] = {}
 
