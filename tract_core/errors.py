@@ -6,8 +6,8 @@ Every error says where it happened, what was found, what was wanted, and what to
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Final
 
 from tract_core.texts import printable_lines
 
@@ -50,6 +50,33 @@ def _rebuild(kind: type[TractError], problem: str, where: str | None, hint: str 
     return error
 
 
+def together(
+    problems: Sequence[TractError], kind: type[TractError], what: str, *, where: str | None = None, hint: str | None
+) -> TractError:
+    """One error for several, of nodes of one model: it lists them, those with one text together.
+
+    ``kind``, ``what``, ``where``: its class, what it says in front, and of what. ``hint``: that where theirs differ.
+    """
+    places: dict[str, list[str]] = {}
+    for problem in problems:
+        places.setdefault(problem.problem, []).append(problem.where or "model")
+    shown = "".join(f"\n  {_listed(where)}: {text}" for text, where in list(places.items())[:_MOST])
+    more = f"\n  and {len(places) - _MOST} more problems" if len(places) > _MOST else ""
+    hints = {problem.hint for problem in problems}
+    error = kind(f"{what}:{shown}{more}", where=where, hint=hints.pop() if len(hints) == 1 else hint)
+    error.__cause__ = ExceptionGroup("the nodes' own errors", problems)
+    return error
+
+
+_MOST: Final = 50
+"""Problems that are listed."""
+
+
+def _listed(places: Sequence[str]) -> str:
+    more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+    return ", ".join(places[:5]) + more
+
+
 class ModelError(TractError):
     """A model file or graph cannot be taken as it is."""
 
@@ -84,6 +111,12 @@ class Unsupported(ModelError):
     """The file is right, and this installation cannot take it."""
 
     advice = "export the model without it; a plugin can add what is missing, see docs/plugins.md"
+
+
+class Unwritable(Unsupported):
+    """A format cannot say the model. The error names every node that it has no words for."""
+
+    advice = "write it in another format, or transform the model first"
 
 
 class MissingOperator(Unsupported):

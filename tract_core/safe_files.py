@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from mmap import ACCESS_READ, mmap
 from pathlib import Path, PurePath
 from typing import Final
@@ -37,10 +38,31 @@ def check_size(size: int, limits: LoadLimits) -> None:
 
 def map_file(descriptor: int, size: int) -> mmap | bytes:
     """The content of an open file. Raises LimitExceeded when there is no room for it."""
+    noted = _NOTED.get()
+    if noted is not None:
+        status = os.fstat(descriptor)
+        noted[status.st_dev, status.st_ino] = size
     try:
         return mmap(descriptor, size, access=ACCESS_READ) if size else b""
     except (OSError, ValueError, OverflowError) as error:
         raise LimitExceeded(f"a file of {size} bytes cannot be mapped into memory: {error}") from None
+
+
+Sizes = dict[tuple[int, int], int]
+"""The bytes of files, by device and number."""
+
+_NOTED: ContextVar[Sizes | None] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def noting_files() -> Generator[Sizes]:
+    """Inside, the files that are mapped are noted: those of a model, with all that lies beside it."""
+    noted: Sizes = {}
+    token = _NOTED.set(noted)
+    try:
+        yield noted
+    finally:
+        _NOTED.reset(token)
 
 
 def map_path(path: Path, limits: LoadLimits) -> mmap | bytes:

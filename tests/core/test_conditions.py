@@ -143,7 +143,7 @@ def test_the_broadcast_of_equal_sizes_is_the_one_that_came_first() -> None:
     assert [condition.relation for condition, _ in model.conditions] == ["==", "=="]  # sums follow from them
     model.set_outputs([outlet])
     assert _run(model, (4, 3), (4, 3), (4, 3)) == [np.full((4, 3), 2.0).tolist()]
-    with pytest.raises(RunError, match=r"size H must be 2\*\(\(H\+1\)/2\)"):
+    with pytest.raises(InputError, match=r"size H must be 2\*\(\(H\+1\)/2\)"):
         _run(model, (4, 3), (3, 3), (3, 3))
 
 

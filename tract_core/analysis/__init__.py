@@ -24,6 +24,7 @@ from tract_core.errors import (
     TractError,
     Unsupported,
     UntypableModel,
+    together,
 )
 from tract_core.limits import spending
 from tract_core.model.fact import InferenceFact
@@ -173,20 +174,11 @@ def _undetermined(model: InferenceModel, analysis: Analysis) -> ModelError:
 
 
 def _together(problems: list[TractError]) -> TractError:
-    """One error for all problems: the only one itself, or one that lists them, those with one text together."""
+    """One error for all problems: the only one itself, or one that lists them."""
     if len(problems) == 1:
         return _of_model(problems[0])
-    places: dict[str, list[str]] = {}
-    for problem in problems:
-        places.setdefault(problem.problem, []).append(problem.where or "model")
-    shown = [f"  {_listed(where)}: {text}" for text, where in list(places.items())[:50]]
-    listed = "\n".join(shown)
-    more = f"\n  and {len(places) - 50} more problems" if len(places) > 50 else ""
     kind = Unsupported if all(isinstance(problem, Unsupported) for problem in problems) else ModelError
-    hint = problems[0].hint if len({problem.hint for problem in problems}) == 1 else ModelError.advice
-    error = kind(f"{len(problems)} nodes cannot be wired:\n{listed}{more}", where="model", hint=hint)
-    error.__cause__ = ExceptionGroup("the nodes' own errors", problems)
-    return error
+    return together(problems, kind, f"{len(problems)} nodes cannot be wired", where="model", hint=ModelError.advice)
 
 
 def _of_model(problem: TractError) -> TractError:
@@ -197,8 +189,3 @@ def _of_model(problem: TractError) -> TractError:
     error = kind(problem.problem, where=problem.where, hint=problem.hint)
     error.__cause__ = problem
     return error
-
-
-def _listed(places: list[str]) -> str:
-    more = f" and {len(places) - 5} more" if len(places) > 5 else ""
-    return ", ".join(places[:5]) + more

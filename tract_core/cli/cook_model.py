@@ -19,6 +19,7 @@ from tract_core.model.const import Const
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import default_registry
+from tract_core.safe_files import noting_files
 from tract_core.saving import tried_first
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def cook(request: Request, flags: Mapping[str, Any]) -> None:
     form = format_to_write(target, default_registry().formats(), flags["format_name"])
     given = writer_keywords(request, form, flags)
     with tried_first(target) as path:
-        with request.progress("loading"):
+        with request.progress("loading"), noting_files() as read:
             source, cooked, load_s = _loaded(request)
         with request.progress("writing"):
             write_as(form, cooked, path, **given)
@@ -50,7 +51,7 @@ def cook(request: Request, flags: Mapping[str, Any]) -> None:
         report = Cooked(
             str(request.pipeline.path),
             str(target),
-            Side(_operators(source), _bytes_of(request.pipeline.path), load_s),
+            Side(_operators(source), max(sum(read.values()), _bytes_of(request.pipeline.path)), load_s),
             Side(_operators(again), _bytes_of(path), again_s),
             compared,
         )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Side:
-    """A model: its operators, the bytes of its file, and the seconds that it takes to load and simplify it."""
+    """A model: its operators, the bytes of its files, and the seconds that it takes to load and simplify it."""
 
     operators: int
     bytes: int

@@ -16,7 +16,7 @@ import click
 from tract_core.cli.command import GLOBAL_USAGE, ModelCommand, write_flags
 from tract_core.cli.line import DEFAULT, HELP, Splitter, line_with
 from tract_core.cli.options import LOADING, MANNERS, global_options
-from tract_core.errors import CorruptModel, MissingFile, ModelError, TractError, VersionError
+from tract_core.errors import CorruptModel, MissingFile, ModelError, TractError, Unwritable, VersionError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -202,7 +202,7 @@ def _brought(own: Sequence[click.Parameter]) -> tuple[list[FormatFlag], list[For
 
 def _has_more(error: Exception) -> bool:
     """Whether other things may be wrong with the same model, which the error does not say."""
-    nothing_else = MissingFile, CorruptModel, VersionError
+    nothing_else = MissingFile, CorruptModel, VersionError, Unwritable
     return isinstance(error, ModelError) and not isinstance(error, nothing_else) and error.hint != ModelError.advice
 
 

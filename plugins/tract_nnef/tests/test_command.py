@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner, Result
 from models import small_model
+from onnx import helper, numpy_helper
 
 import tract_core as tract
 from tract_core.cli.frame import app
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.same import same_model
+from tract_core.model.typed import TypedModel
+from tract_core.ops.non_zero import NonZero
 
 
 @pytest.fixture
@@ -105,3 +111,30 @@ def test_a_folder_is_a_model(archive, monkeypatch, tmp_path) -> None:
         ".", "run", "--input-from-npz", "in.npz", "--assert-output-bundle", "out.npz", "--approx", "approximate"
     )
     assert found.exit_code == 0, found.output
+
+
+def test_who_reads_what_cannot_be_written_is_not_sent_to_the_doctor(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("3,f32", model.symbols))
+    model.set_outputs(model.wire_node("y", NonZero(model.symbols.add("n")), [x]))
+    tract.Model.from_typed(model).save("m.nnef.tar")
+    strict = ["m.nnef.tar", "--no-nnef-tract-core"]
+    for words in (["save", "o.tar"], ["dump", "--nnef", "o.tgz"], ["cook", "-o", "o.tar"]):
+        found = run(*strict, *words)
+        assert found.exit_code == 1
+        assert "node 'y': NonZero cannot be written with the standard alone" in found.output
+        assert "allow tract_core, tract_py" in found.output
+        assert "doctor" not in found.output
+
+
+def test_the_size_of_a_model_is_that_of_all_its_files(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    weight = numpy_helper.from_array(np.ones((64, 64), np.float32), "w")
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    x, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 64]) for name in "xy")
+    model = helper.make_model(helper.make_graph([node], "g", [x], [y], [weight]))
+    onnx.save(model, "m.onnx", save_as_external_data=True, location="m.bin", size_threshold=0)
+    report = json.loads(run("cook", "m.onnx", "-o", "m.nnef.tar", "--json").stdout)
+    assert report["before"]["bytes"] == sum(Path(name).stat().st_size for name in ("m.onnx", "m.bin")) > 64 * 64 * 4
+    assert report["after"]["bytes"] == Path("m.nnef.tar").stat().st_size

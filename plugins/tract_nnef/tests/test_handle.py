@@ -11,9 +11,12 @@ from models import small_model
 from tract_nnef.writing.saver import NnefWriter
 
 import tract_core as tract
+from tract_core.data import DatumType
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
+from tract_core.ops.cast import Cast
+from tract_core.ops.elementwise import Erf
 from tract_core.ops.non_zero import NonZero
 from tract_core.ops.pool import MaxPool
 from tract_core.ops.pool_spec import DataFormat, PoolSpec
@@ -145,6 +148,37 @@ def test_what_only_this_project_has_is_refused_for_others(tmp_path) -> None:
     model.set_outputs(model.wire_node("y", NonZero(model.symbols.add("n")), [x]))
     with pytest.raises(tract.errors.Unsupported, match=r"node 'y': NonZero cannot be written"):
         tract.nnef().without_tract_py().write_model_to_tar(tract.Model.from_typed(model), tmp_path / "m.tar")
+
+
+def test_all_that_cannot_be_written_is_said_at_once(tmp_path) -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("3,f32", model.symbols))
+    places = [*model.wire_node("y", NonZero(model.symbols.add("n")), [x])]
+    (casts,) = model.wire_node("f", Cast(DatumType.F32), places)
+    (angle,) = model.wire_node("z", Erf(), [casts])
+    model.set_outputs([angle, *model.wire_node("w", NonZero(model.symbols.add("m")), [x])])
+    with pytest.raises(tract.errors.Unwritable) as caught:
+        tract.nnef().without_tract_core().write_model_to_tar(tract.Model.from_typed(model), tmp_path / "m.tar")
+    lines = str(caught.value).splitlines()
+    assert lines[0] == f"{tmp_path / 'm.tar'}: 4 nodes cannot be written:"
+    assert "  node 'y', node 'w': NonZero cannot be written with the standard alone" in lines
+    assert [line for line in lines if "node 'f'" in line]
+    assert [line for line in lines if "node 'z'" in line]
+    assert (
+        lines[-1] == "  hint: allow tract_core, tract_py, another registry: docs/nnef.md has the methods and the flags"
+    )
+
+
+def test_a_folder_that_is_there_is_named_once(model, tmp_path) -> None:
+    for write in (
+        lambda: tract.nnef().write_model_to_dir(model, tmp_path),
+        lambda: model.save(tmp_path, format_name="nnef"),
+    ):
+        with pytest.raises(tract.errors.InputError) as caught:
+            write()
+        assert (
+            str(caught.value).splitlines()[0] == f"{tmp_path}: it is there already, and a folder is never written over"
+        )
 
 
 def test_a_writer_takes_no_flag_that_is_none() -> None:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from tract_core.data import Constant, Container, DatumType, QuantizedType, SymbolicArray, Value
-from tract_core.errors import TractError, Unsupported
+from tract_core.errors import TractError, Unsupported, Unwritable, together
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
@@ -88,7 +88,7 @@ class Writer:
         self._shapes: list[str] = []
 
     def write(self) -> Written:
-        """The document. Raises Unsupported, naming the node, for what the registries cannot say."""
+        """The document. Raises Unwritable, naming every node that the registries cannot say."""
         for outlet in self.model.inputs:
             self._source(outlet)
         outputs = self._nodes()
@@ -197,7 +197,7 @@ class Writer:
         """Add a statement. Raises Unsupported for a size that the registries cannot say."""
         size = sizes_in_words(value)
         if size is not None and not self.use(PY):
-            raise Unsupported(f"the size {size} cannot be written without the registry {PY}", hint=self._more())
+            raise Unwritable(f"the size {size} cannot be written without the registry {PY}", hint=self._more())
         self._body.append(ast.Assignment(targets, value))
 
     # --- nodes ---
@@ -220,12 +220,19 @@ class Writer:
 
     def _nodes(self) -> tuple[str, ...]:
         """Statements for all nodes that the outputs need. Returns the names of the outputs."""
+        refused: list[Unwritable] = []
         for node in self._in_order():
             try:
                 self._node(node)
                 self._note_shapes(node)
             except Unsupported as error:
-                raise error if error.where else error.at(f"node {node.name!r}") from None
+                where = error.where or f"node {node.name!r}"
+                refused.append(Unwritable(error.problem, where=where, hint=error.hint))
+                self._names.update((outlet, node.name) for outlet in node.outlets())  # for those that read it
+        if len(refused) > 1:
+            raise together(refused, Unwritable, f"{len(refused)} nodes cannot be written", hint=self._more())
+        if refused:
+            raise refused[0]
         return tuple(map(self._output, self.model.outputs))
 
     def _note_shapes(self, node: TypedNode) -> None:
@@ -292,8 +299,8 @@ class Writer:
                 return found
         raise self._refused(node.node)
 
-    def _refused(self, node: TypedNode) -> Unsupported:
-        return Unsupported(
+    def _refused(self, node: TypedNode) -> Unwritable:
+        return Unwritable(
             f"{node.op.name} cannot be written with {', '.join(sorted(self._registries)) or 'the standard alone'}",
             where=f"node {node.name!r}",
             hint=self._more(),
