@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from functools import lru_cache
 
 BLOCK = 512
 END = bytes(2 * BLOCK)
@@ -45,7 +46,10 @@ GRAPH = entry("graph.nnef", b"version 1.0;\n")
 def deflated(*pieces):
     """The pieces one after the other in gzip without its end; each is a pair of bytes and how often they come."""
     content = b"\x1f\x8b\x08" + bytes(7)
-    for piece, count in pieces:
-        packer = zlib.compressobj(1, zlib.DEFLATED, -15)
-        content += (packer.compress(piece) + packer.flush(zlib.Z_FULL_FLUSH)) * count
-    return content
+    return content + b"".join(_packed(piece) * count for piece, count in pieces)
+
+
+@lru_cache(8)
+def _packed(piece):
+    packer = zlib.compressobj(1, zlib.DEFLATED, -15)
+    return packer.compress(piece) + packer.flush(zlib.Z_FULL_FLUSH)

@@ -291,29 +291,40 @@ def test_gzip_in_gzip():
 ZEROS = bytes(1 << 24), 640
 """10 GiB of them, which deflate to 10 MB."""
 
+FEW = LoadLimits(max_fold_bytes=LoadLimits().max_fold_bytes // 4)
 
-def test_ten_gigabytes_of_zeros_in_ten_megabytes():
-    big = header("w.dat", b"\x80" + bytes(3) + (10 << 30).to_bytes(8, "big"))
-    largest = header("w.dat", (8 << 30) - 1)
-    for first in (b"", GRAPH, GRAPH + big, GRAPH + END, GRAPH + largest, GRAPH + header("w.dat", 1 << 29)):
-        packed = deflated((first, 1), ZEROS)
-        assert len(packed) < 64 << 20
-        with pytest.raises(ModelError) as caught:
-            open_archive(packed)
-        check_message(caught.value)
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"",
+        GRAPH,
+        GRAPH + END,
+        GRAPH + header("w.dat", b"\x80" + bytes(3) + (10 << 30).to_bytes(8, "big")),
+        GRAPH + header("w.dat", (8 << 30) - 1),
+        GRAPH + header("w.dat", 1 << 29),
+    ],
+    ids=["nothing", "a graph", "an end", "a file of 10 GiB", "a file of 8 GiB", "a file of 512 MiB"],
+)
+def test_ten_gigabytes_of_zeros_in_ten_megabytes(first):
+    packed = deflated((first, 1), ZEROS)
+    assert len(packed) < 64 << 20
+    with pytest.raises(ModelError) as caught:
+        open_archive(packed)
+    check_message(caught.value)
 
 
 def test_many_files_of_zeros():
-    files = [[(header(f"{number}.dat", len(ZEROS[0])), 1), (ZEROS[0], 1)] for number in range(80)]
+    files = [[(header(f"{number}.dat", len(ZEROS[0])), 1), (ZEROS[0], 1)] for number in range(40)]
     packed = deflated((GRAPH, 1), *(piece for file in files for piece in file))
     with pytest.raises(LimitExceeded, match="it inflates to more than"):
-        open_archive(packed)
+        open_archive(packed, FEW)
 
 
 def test_bombs_in_submodels():
     """Each would be allowed alone: what archives in one another become is counted together."""
-    inner = tar_gz_bytes({"graph.nnef": b"", "w.dat": bytes(100 << 20)})
-    archive = open_archive(b"".join(map(bytes, tar_pieces({f"{n}.nnef.tgz": inner for n in range(9)}))))
+    inner = tar_gz_bytes({"graph.nnef": b"", "w.dat": bytes(25 << 20)})
+    archive = open_archive(b"".join(map(bytes, tar_pieces({f"{n}.nnef.tgz": inner for n in range(9)}))), FEW)
     with pytest.raises(LimitExceeded, match=r"the submodel '\d.nnef.tgz': it inflates to more than"):
         [archive.submodel(str(number)) for number in range(9)]
 
@@ -341,11 +352,11 @@ def test_folders_in_one_another(tmp_path):
             descend(open_archive(tmp_path / path))
 
 
-def test_millions_of_members():
+def test_many_members():
     with pytest.raises(CorruptModel, match="two files"):
-        open_archive(entry("w") * 1_000_000)
+        open_archive(entry("w") * 100_000)
     with pytest.raises(LimitExceeded, match="more than 65536 headers"):
-        open_archive(entry(".w") * 1_000_000)
+        open_archive(entry(".w") * 100_000)
     with pytest.raises(LimitExceeded, match="more than 1000 nodes"):
         open_archive(entry(".w") * 2000 + END, LoadLimits(max_nodes=1000))
 
