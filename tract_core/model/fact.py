@@ -10,7 +10,7 @@ import numpy as np
 
 from tract_core.data import Constant, DatumType, DType, SymbolicArray, Value
 from tract_core.data.containers import compatible_types, meet_types, substitute_in_type, symbols_in_type
-from tract_core.dims import Dim, is_symbolic, product, same_dim, substitute, symbols_of
+from tract_core.dims import Dim, TDim, is_symbolic, product, same_dim, substitute, symbols_of
 from tract_core.errors import FactError, LimitExceeded
 from tract_core.frozen import frozen
 from tract_core.limits import MAX_SIZE, limits_now
@@ -36,7 +36,7 @@ class ShapeFact(tuple[Dim, ...]):
     @property
     def is_concrete(self) -> bool:
         """Whether every size is a number."""
-        return not any(is_symbolic(dim) for dim in self)
+        return TDim not in map(type, self)
 
     @property
     def concrete(self) -> tuple[int, ...]:

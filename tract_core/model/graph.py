@@ -304,6 +304,8 @@ class Graph(Generic[FactT, OpT]):
     def compact(self) -> None:
         """Drop what the outputs do not need (inputs stay) and renumber the nodes in an order of evaluation."""
         order = self.eval_order([*self.inputs, *self.outputs])
+        if order == list(range(len(self.nodes))):
+            return
         renumbered = {old: new for new, old in enumerate(order)}
         kept = [self.nodes[old] for old in order]
         for node in kept:

@@ -56,8 +56,10 @@ def uniform(model: TypedModel, outlet: OutletId) -> Any | None:
     if not 0 < array.size <= UNIFORM_ELEMENTS or not _comparable(value):
         return None
     first = array.reshape(-1)[0]
-    if array.size > 1 and any(array.strides) and not bool(np.all(array == first)):
-        return None
+    if array.size > 1 and any(array.strides):
+        differ = array.item(-1) != array.item(0)  # as nearly always
+        if differ or not bool(np.all(array == first)):
+            return None
     return first.item()
 
 

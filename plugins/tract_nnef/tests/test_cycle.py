@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from documents import read, run
+from tract_nnef.reading.loader import Nnef
+from tract_nnef.writing.saver import NnefWriter
 
 import tract_core as tract
 from tract_core.model.fact_text import parse_typed_fact
@@ -35,6 +37,14 @@ def test_a_model_comes_back_from_every_kind_of_archive(name, tmp_path) -> None:
     found = tract.load(tmp_path / name)
     assert same_model(found.typed, model.typed)
     assert [found.input_name(0), found.output_name(0), found.output_name(1)] == ["x", "y", "z"]
+
+
+def test_what_properties_are_computed_from_is_no_part_of_the_model() -> None:
+    written = small()
+    written.properties["counts"] = np.arange(3)
+    found = Nnef().load_bytes(NnefWriter().to_bytes(written))
+    np.testing.assert_array_equal(found.properties["counts"], np.arange(3))
+    assert len(found.nodes) == len(written.nodes)
 
 
 def test_what_no_registry_can_say_is_refused_by_name(tmp_path) -> None:

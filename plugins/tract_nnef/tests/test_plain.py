@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tract_nnef.syntax import parser
 from tract_nnef.syntax.build import Build
-from tract_nnef.syntax.parser import parse_document
+from tract_nnef.syntax.parser import parse_document, parse_statements
 from tract_nnef.syntax.plain import plain_statement
 
 from tract_core.errors import ModelError
@@ -63,6 +63,17 @@ def test_plain_statements_are_taken(statement):
     found = plain_statement(statement, 0, Build(statement))
     assert found is not None
     assert found.end == len(statement)
+
+
+def test_arguments_that_are_written_alike_are_one_object():
+    first, second = parse_statements("y = f(x, pads = [(1, 2)]); z = g(x, pads = [(1, 2)], by = 2);")
+    assert [a is b for a, b in zip(first.value.arguments, second.value.arguments[:2], strict=True)] == [True, True]
+
+
+@pytest.mark.parametrize("between", ["", " ", "\n# a comment; b = f(x);\n", "u = y + z;", "u, v = f(x);"])
+def test_plain_statements_in_a_row_and_others_between_them(between):
+    text = in_graph(f"y = f(x); z = g(y, 2);{between}w = h(z);")
+    assert outcome(text) == by_the_table(text)
 
 
 @pytest.mark.parametrize("statement", LEFT_TO_THE_TABLE)

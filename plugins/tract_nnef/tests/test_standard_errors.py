@@ -32,6 +32,8 @@ CASES = [
     ("y = constant(shape = [2], value = [1.0, 2.0, 3.0]);", r"3 values, wanted 1, or as many as \[2\] has"),
     ("y = select(a, a, a);", "wants booleans"),
     ("y = cast<integer>(a) * 0.5;", "it has a fraction"),
+    ("y = cast<integer>(a) * [[1], [0.5]];", "it has a fraction"),
+    ("y = select(a > 0.0, a, [true, 1]);", "an array of 2 has elements of different kinds"),
     ("y = a + cast<integer>(a);", "i64"),
     ("y = sum_reduce(a, axes = [0, 0]);", "has an axis twice"),
     ("y = argmax_reduce(a, axes = [0, 1]);", "looks along one axis"),

@@ -55,7 +55,7 @@ def _clean(written: str) -> str | None:
 
 def fits_folder(name: str) -> bool:
     r"""Whether each part of a clean name is the name of one file on this system: ``C:x`` and ``a\b`` are not on all."""
-    return all(PurePath(part).name == part for part in name.split("/"))
+    return bool(_USUAL.fullmatch(name)) or all(PurePath(part).name == part for part in name.split("/"))
 
 
 _RENAME: Final = "an archive names its files relative to its own top: take it from a source that you trust"

@@ -169,12 +169,14 @@ class FolderArchive:
     def content(self, name: str) -> Array:
         """A file that is mapped, or read where it is small."""
         location = wanted_name(name)
-        if not location or not fits_folder(location) or location not in self:
+        if not location or not fits_folder(location):
             raise _missing(name)
         try:
             folder, path = resolve_below(self._folders, location)
             with plain_file_below(folder, path, location) as (descriptor, status):
                 return self._content(descriptor, status.st_size)
+        except FileNotFoundError:
+            raise _missing(name) from None
         except OSError as error:
             raise ModelError(f"{location!r} cannot be read: {error.strerror}", hint="check its permissions") from None
 

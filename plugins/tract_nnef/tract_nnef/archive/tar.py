@@ -27,6 +27,8 @@ MAX_EXTENDED: Final = 1 << 16
 
 _REPACK: Final = "pack the files of the model again, as with 'tar -cf'"
 
+_DIGITS: Final = {8: re.compile(rb"[0-7]{0,12}"), 10: re.compile(rb"[0-9]{1,19}")}
+"""Of numbers in base 8 and in base 10."""
 _PLAIN: Final = (b"0", b"\0", b"7")
 _FOLDER: Final = b"5"
 _SAYS_MORE: Final = (b"x", b"g", b"L")
@@ -130,7 +132,7 @@ def _size(field: bytes) -> int:
 
 def _digits(field: bytes, base: int, what: str) -> int:
     text = field.strip(b" \0")
-    if not re.fullmatch(rb"[0-7]{0,12}" if base == 8 else rb"[0-9]{1,19}", text):
+    if not _DIGITS[base].fullmatch(text):
         raise CorruptModel(f"a header of the archive has the {what} {text[:20]!r}, wanted digits", hint=DAMAGED)
     return int(text or b"0", base)
 

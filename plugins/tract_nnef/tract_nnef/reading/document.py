@@ -83,7 +83,7 @@ class Reader:
 
     def quantized(self, name: str) -> QuantizedType | None:
         """What ``graph.quant`` says of a tensor; one of a body has the name of the fragment in front."""
-        return self._quantized.get(".".join([*self._within[-1:], name]))
+        return self._quantized.get(".".join([*self._within[-1:], name])) if self._quantized else None
 
     def keep_names(self, outlets: Iterable[OutletId]) -> None:
         """Tensors whose names are not changed when they are assigned to other ones."""

@@ -48,11 +48,9 @@ class Scope:
 
     def evaluate(self, expression: ast.Expression, targets: Sequence[str] = ()) -> Value:
         """What an expression stands for. ``targets``: the names that it is assigned to. Raises TractError."""
+        if isinstance(expression, ast.Literal):
+            return expression.value
         return _MEANING[type(expression)](self, expression, targets)
-
-
-def _literal(scope: Scope, one: ast.Literal, targets: Sequence[str]) -> Value:
-    return one.value
 
 
 def _identifier(scope: Scope, one: ast.Identifier, targets: Sequence[str]) -> Value:
@@ -250,7 +248,6 @@ _BUILT_IN: Final[Mapping[str, Callable[[Scope, Value], Value]]] = {
 }
 
 _MEANING: Final[Mapping[type, Callable[[Scope, Any, Sequence[str]], Value]]] = {
-    ast.Literal: _literal,
     ast.Identifier: _identifier,
     ast.Array: _array,
     ast.Tuple: _tuple,

@@ -142,12 +142,16 @@ def _quantized(archive: Archive) -> Mapping[str, QuantizedType]:
 
 
 def _add_properties(reader: Reader, document: ast.Document) -> None:
-    """The properties, which the first statement of a fragment holds as pairs of a name and a tensor."""
+    """The properties, which the first statement of a fragment holds as pairs of a name and a tensor.
+
+    What they are computed from is no part of the model.
+    """
     fragment = next((one for one in document.fragments if one.name == PROPERTIES), None)
     if fragment is None or not fragment.body:
         return
-    for pair in values.items(Scope(reader, {}).evaluate(fragment.body[0].value)):
+    aside = Reader(reader.model.empty_like(), reader.operators, reader.tensors)
+    for pair in values.items(Scope(aside, {}).evaluate(fragment.body[0].value)):
         name, value = values.items(pair)
-        held = reader.model.constant(value) if isinstance(value, OutletId) else values.literal(value)
+        held = aside.model.constant(value) if isinstance(value, OutletId) else values.literal(value)
         if isinstance(name, str) and isinstance(held, np.ndarray) and name not in OF_THE_FILE:
             reader.model.properties[name] = held

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def literal(value: Value, kind: DType | None = None) -> np.ndarray[Any, Any] | S
         return _symbolic(value)
     if OutletId in found:
         return None
-    natural = _kind_of(value)
+    natural = _kind_of(value, found)
     kind = kind or natural
     if kind.is_integer() and natural.is_float() and not _all_whole(value):
         raise CorruptModel(f"{shown(value)} is no tensor of {kind}: it has a fraction")
@@ -77,19 +77,14 @@ def _all_whole(value: Value) -> bool:
     return not isinstance(value, float) or value.is_integer()
 
 
-def _kind_of(value: Value) -> DatumType:
-    """The element type of what is written: that of its first element."""
-    while isinstance(value, (list, tuple)):
-        if not value:
-            return DatumType.F32
-        if any(isinstance(one, float) for one in value):
-            return DatumType.F32
-        value = value[0]
-    if isinstance(value, bool):
-        return DatumType.BOOL
-    if isinstance(value, str):
-        return DatumType.STRING
-    return DatumType.F32 if isinstance(value, float) else DatumType.I64
+def _kind_of(value: Value, found: set[type]) -> DatumType:
+    """The element type of what is written with elements of these types; numbers are floats if one of them is."""
+    if len(found) > 1 and found != {int, float}:
+        raise CorruptModel(f"{shown(value)} has elements of different kinds")
+    return DatumType.F32 if float in found or not found else _NATURAL.get(next(iter(found)), DatumType.I64)
+
+
+_NATURAL: Final = {bool: DatumType.BOOL, str: DatumType.STRING}
 
 
 def size(value: Value, model: TypedModel | None = None) -> Dim:

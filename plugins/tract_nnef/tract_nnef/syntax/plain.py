@@ -77,11 +77,14 @@ def plain_statement(text: str, at: int, build: Build) -> Plain | None:
     end, behind = begin.end(), ","
     while behind == "," and len(arguments) < MOST:
         found = _ARGUMENT.match(text, end)
-        argument = found and (build.arguments.get(found[1]) or _argument(found, build))
-        if found is None or argument is None:
+        if found is None:
+            return None
+        written, behind = found.group(1, "behind")
+        argument = build.arguments.get(written) or _argument(found, build)
+        if argument is None:
             return None
         arguments.append(argument)
-        end, behind = found.end(), found["behind"]
+        end = found.end()
     closing = _END.match(text, end)
     if behind == "," or closing is None:
         return None
