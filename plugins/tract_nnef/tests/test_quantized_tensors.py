@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nnef_runs import graph, read, written
+from statements import graph, read, written
 from tract_nnef.reading.quantized import quantized_types
 from tract_nnef.syntax.printer import print_quantization
 
