@@ -74,13 +74,19 @@ def streamed_outputs(model: TypedModel, inputs: list[Any], runtime: str = "refer
 
 
 def chunked_outputs(model: TypedModel, inputs: list[Any], chunk: int, runtime: str = "reference") -> list[Any]:
-    """What `Runnable.stream` gives for chunks of a length, the last one shorter, of a model whose inputs all stream."""
+    """What `Runnable.stream` gives for chunks of a length, the last one shorter, of a model whose inputs all stream.
+
+    ``chunk``: of the first input; the others come in as many pieces.
+    """
     streams = Streams.of(model)
     assert streams is not None
     chunks: list[list[Any]] = []
     for x, end in zip(inputs, streams.inputs, strict=True):
         assert end is not None
-        chunks.append(np.split(x, range(chunk, x.shape[end.axis], chunk), end.axis))
+        if chunks:
+            chunks.append(np.array_split(x, len(chunks[0]), end.axis))
+        else:
+            chunks.append(np.split(x, range(chunk, x.shape[end.axis], chunk), end.axis))
     pieces = [
         one if isinstance(one, list) else [one] for one in runnable(model, runtime).stream(zip(*chunks, strict=True))
     ]
@@ -95,8 +101,15 @@ def assert_streams(
     model: TypedModel, pulse: int | str, inputs: list[Any], *, tolerance: float = 1e-5, **options: Any
 ) -> TypedModel:
     """Raises AssertionError unless the pulsed model gives what the model gives for the whole signal."""
-    symbol = options.pop("symbol", "S")
-    streaming = pulsed(model, pulse, symbol)
+    streaming = pulsed(model, pulse, options.pop("symbol", "S"))
+    assert_agrees(model, streaming, inputs, tolerance, **options)
+    return streaming
+
+
+def assert_agrees(
+    model: TypedModel, streaming: TypedModel, inputs: list[Any], tolerance: float = 1e-5, **options: Any
+) -> None:
+    """Raises AssertionError unless ``streaming`` gives, pulse by pulse, what ``model`` gives for the whole signal."""
     want = whole_outputs(model, inputs)
     got = streamed_outputs(streaming, inputs, **options)
     for one, other in zip(got, want, strict=True):
@@ -104,4 +117,3 @@ def assert_streams(
         assert one.dtype == other.dtype
         scale = max(1.0, float(np.abs(other[np.isfinite(other)]).max(initial=0))) if other.dtype.kind == "f" else 1
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * scale)
-    return streaming

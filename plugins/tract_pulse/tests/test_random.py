@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from stream_networks import CHANNELS, network
 from stream_runs import assert_streams, whole_outputs
@@ -11,6 +11,7 @@ from stream_runs import assert_streams, whole_outputs
 from tract_core.errors import FactError, InputError
 
 
+@settings(deadline=None)
 @given(seed=st.integers(0, 2**32), length=st.integers(0, 30), pulses=st.integers(1, 3))
 def test_a_stream_gives_what_the_whole_signal_gives(seed: int, length: int, pulses: int):
     try:

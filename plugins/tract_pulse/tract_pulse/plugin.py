@@ -16,9 +16,13 @@ _FAMILIES: Final = (
     "conv",
     "cumsum",
     "deconv",
+    "exp_norm",
+    "fft",
+    "gather",
     "pad",
     "pool",
     "range",
+    "resize",
     "scan",
     "slice",
 )

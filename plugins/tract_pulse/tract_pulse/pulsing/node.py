@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from tract_core.data import Constant
 from tract_core.dims import Dim, product, same_dim, symbols_of
 from tract_core.model.axes import AxesMapping
 from tract_core.model.bodies import bodies_of, own_symbols
@@ -14,7 +17,9 @@ from tract_core.model.op import TypedOp
 from tract_core.model.questions import node_axes
 from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.plugins.keys import STATE
 from tract_pulse.ops.delay import Delay
+from tract_pulse.ops.mask import PulseMask
 from tract_pulse.pulsing.rate import Rate, eventual, passed_before_known
 from tract_pulse.stream import LATE, CannotStream, Stream, Wire
 
@@ -111,14 +116,22 @@ class PulseNode:
             )
         return found
 
-    def with_known_end(self, wire: Wire) -> Wire:
+    def with_known_end(self, wire: Wire, suffix: str = ".until_end") -> Wire:
         """The stream, so late that where the signal ends is known before its end goes by, for what comes behind it."""
         assert wire.stream is not None
         stream = wire.stream
         missing = passed_before_known(self.rate, stream.length, stream.delay, self.pulse(wire))
         if missing is None:
             raise CannotStream(f"where its input ends, after {stream.length} positions, is not known in time")
-        return self.delayed(wire, missing, suffix=".until_end")
+        return self.delayed(wire, missing, suffix=suffix)
+
+    def masked(self, wire: Wire, value: float, suffix: str = ".mask") -> Wire:
+        """The stream, with one value wherever it holds no signal."""
+        stream = wire.stream
+        assert stream is not None
+        constant = Constant(np.array(value, self.fact(wire).datum_type.storage.numpy))
+        mask = PulseMask(stream.axis, stream.delay, stream.length + stream.delay, constant)
+        return Wire(self.wire(mask, wire.outlet, suffix=suffix), stream)
 
     def in_step(self, wires: Sequence[Wire]) -> tuple[list[Wire], int]:
         """The same tensors, each stream as late as the latest one, and that delay."""
@@ -143,6 +156,8 @@ def by_axes(node: PulseNode, op: TypedOp | None = None) -> list[Wire]:
     mapping = node.mapping()
     if mapping is None:
         raise CannotStream(f"nothing is known of how {node.node.op.name} streams", hint=_ROW)
+    if op is None and node.whole.registry[STATE].find(type(node.node.op)) is not None:
+        raise CannotStream(f"nothing is known of how {node.node.op.name}, which has a state, streams", hint=_ROW)
     letter = _letter(node, mapping)
     axes = [term.index(letter) if term.count(letter) == 1 else None for term in mapping.outputs]
     found = [axis for axis in axes if axis is not None]
@@ -150,11 +165,20 @@ def by_axes(node: PulseNode, op: TypedOp | None = None) -> list[Wire]:
         raise CannotStream(_joins(node))
     if node.rate.symbol in symbols_in(node.node.op) - own_symbols_of(node.node.op):
         raise CannotStream(f"it needs the length {node.rate.symbol} of the signal, which only its end tells")
-    wires, delay = node.in_step(node.wires)
+    wires, delay = node.in_step(_judged(node))
     outlets = node.wire_all(op or node.node.op, *(wire.outlet for wire in wires))
     return [
         node.output(outlet, axis, delay, slot) for slot, (outlet, axis) in enumerate(zip(outlets, found, strict=True))
     ]
+
+
+def _judged(node: PulseNode) -> list[Wire]:
+    """The inputs, with 0 where no signal is in those that the operator may refuse, as positions in a table."""
+    found = list(node.wires)
+    for slot in node.node.op.judges:
+        if slot < len(found) and found[slot].stream is not None:
+            found[slot] = node.masked(node.with_known_end(found[slot], f".until_end-{slot}"), 0, f".signal-{slot}")
+    return found
 
 
 def own_symbols_of(op: TypedOp) -> frozenset[str]:
@@ -162,7 +186,7 @@ def own_symbols_of(op: TypedOp) -> frozenset[str]:
     return frozenset[str]().union(*(own_symbols(body) for body in bodies_of(op)))
 
 
-_ROW = "whoever brings the operator can add a row to the table 'pulse', or to 'axes'"
+_ROW = "whoever brings the operator can add a row to the table 'pulse'"
 
 
 def _letter(node: PulseNode, mapping: AxesMapping) -> str:

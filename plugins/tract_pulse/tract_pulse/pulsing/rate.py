@@ -16,10 +16,16 @@ class Rate:
     """How much of the signal comes in one pulse. ``symbol``: the length of the signal. ``pulse``: how much it grows.
 
     A fraction where the length of the input grows by more than one with the symbol, and its pulse is no multiple of it.
+    ``inputs``: the length and the pulse of each stream that comes from outside.
     """
 
     symbol: str
     pulse: Dim | Fraction
+    inputs: tuple[tuple[Dim, Dim], ...] = ()
+
+    def whole_pulses(self, count: int) -> int:
+        """How many pulses are full before a signal of that length ends, for pulses that are numbers."""
+        return min(evaluate(length, {self.symbol: count}) // int(pulse) for length, pulse in self.inputs)
 
     def growth(self, length: Dim) -> Dim:
         """How many positions one pulse adds to an axis of ``length``. Raises CannotStream unless all add as many."""
@@ -84,14 +90,18 @@ def passed_before_known(rate: Rate, length: Dim, delay: int, pulse: Dim) -> int 
     That is before the pulse that it is in: all pulses that are whole before it have gone through. ``None`` where
     nothing tells. ``length``, ``delay``, ``pulse``: of the stream.
     """
+    if not is_symbolic(length):
+        return 0
     if symbols_of(length) - {rate.symbol}:
         return None
-    if isinstance(rate.pulse, int) and isinstance(pulse, int):
-        late = (
-            count // rate.pulse * pulse - delay - evaluate(length, {rate.symbol: count})
-            for count in range(SHORT + 2 * rate.pulse)
-        )
-        return max(0, *late)
+    if not is_symbolic(pulse) and not any(is_symbolic(size) for _, size in rate.inputs):
+        period = rate.pulse.numerator if isinstance(rate.pulse, Fraction) else int(rate.pulse)
+        late = [
+            rate.whole_pulses(count) * int(pulse) - delay - evaluate(length, {rate.symbol: count})
+            for count in range(SHORT + 2 * period)
+        ]
+        grows_evenly = late[-period:] == late[-2 * period : -period]
+        return max(0, *late) if grows_evenly else None
     if isinstance(rate.pulse, Fraction) or rate.growth(length) != pulse:
         return None
     slope = substitute(length, {rate.symbol: symbol(rate.symbol) + 1}) - length

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -59,11 +59,13 @@ def translated(whole: TypedModel, symbol: str, pulse: Dim) -> Translation:
 
 
 def _rate(whole: TypedModel, symbol: str, pulse: Dim) -> Rate:
-    rates: list[Rate] = []
+    rates, inputs = list[Rate](), list[tuple[Dim, Dim]]()
     for outlet in whole.inputs:
         axes = streaming_axes(whole.outlet_fact(outlet), symbol)
         if axes:
-            rates.append(Rate.of_input(symbol, whole.outlet_fact(outlet).shape[axes[0]], pulse))
+            length = whole.outlet_fact(outlet).shape[axes[0]]
+            rates.append(Rate.of_input(symbol, length, pulse))
+            inputs.append((length, substitute(length, {symbol: pulse})))
     if not rates:
         facts = "; ".join(f"{whole.outlet_name(outlet)}: {whole.outlet_fact(outlet)}" for outlet in whole.inputs)
         raise TransformError(
@@ -75,7 +77,7 @@ def _rate(whole: TypedModel, symbol: str, pulse: Dim) -> Rate:
         raise TransformError(
             f"pulse {pulse}: the inputs come at different rates: {found} positions of {symbol} a pulse"
         )
-    return rates[0]
+    return replace(rates[0], inputs=tuple(inputs))
 
 
 def streaming_axes(fact: TypedFact, symbol: str) -> list[int]:

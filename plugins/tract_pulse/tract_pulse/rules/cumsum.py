@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tract_core.data import Constant, DatumType
+from tract_core.data import DatumType
 from tract_core.dims import is_symbolic
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -19,7 +19,6 @@ from tract_core.ops.scan import FullOutput, OutputMapping, Scan, ScannedInput, S
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.tables import Rows
-from tract_pulse.ops.mask import PulseMask
 from tract_pulse.pulsing.node import PulseNode
 from tract_pulse.registry import PULSE
 from tract_pulse.stream import CannotStream, Wire
@@ -38,11 +37,8 @@ def pulse_running(op: Running, node: PulseNode) -> Wire | None:
     x, fact = node.wires[0].outlet, node.fact(node.wires[0])
     if is_symbolic(fact.shape[op.axis]):
         raise CannotStream(f"a pulse of {fact.shape[op.axis]} is no number, which a running sum wants")
-    identity = np.array(op.join.identity, fact.datum_type.storage.numpy)
     if stream.delay:
-        x = node.wire(
-            PulseMask(op.axis, stream.delay, stream.length + stream.delay, Constant(identity)), x, suffix=".mask"
-        )
+        x = node.masked(node.wires[0], op.join.identity).outlet
     narrow = fact.datum_type.is_float() and fact.datum_type.itemsize < 4
     if narrow:
         x = node.wire(Cast(DatumType.F32), x, suffix=".wide")

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from tract_core.data import Constant
 from tract_core.dims import ceil_div
 from tract_core.ops.deconv import Deconv
 from tract_core.ops.pool_spec import Explicit
 from tract_core.plugins.tables import Rows
-from tract_pulse.ops.mask import PulseMask
 from tract_pulse.pulsing.node import PulseNode
 from tract_pulse.registry import PULSE
 from tract_pulse.rules.windows import spatial_axis
@@ -56,6 +52,4 @@ def _only_signal(node: PulseNode, stride: int, cut: int) -> Wire:
     assert stream is not None
     if not reaches and not stream.delay:
         return wire
-    zero = Constant(np.zeros((), node.input_fact(0).datum_type.storage.numpy))
-    mask = PulseMask(stream.axis, stream.delay, stream.length + stream.delay, zero)
-    return replace(wire, outlet=node.wire(mask, wire.outlet, suffix=".mask"))
+    return node.masked(wire, 0)
