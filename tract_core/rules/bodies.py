@@ -6,6 +6,7 @@ from typing import Any, Final
 from weakref import WeakSet, finalize, ref
 
 from tract_core.model.bodies import map_bodies
+from tract_core.model.identity import origin
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import ANY_OP, rewrites
 from tract_core.model.typed import TypedModel, TypedNode
@@ -45,7 +46,12 @@ def _simplified(body: TypedModel) -> TypedModel:
     from tract_core.model.declutter import declutter_with_report
 
     simpler = body.clone()
-    if not declutter_with_report(simpler).changed:
+    changed = declutter_with_report(simpler).changed
+    outputs = [origin(simpler, outlet) for outlet in simpler.outputs]
+    if outputs != simpler.outputs:  # what a body gives has a place and no name: it may be one tensor twice, or an input
+        simpler.set_outputs(outputs)
+        simpler.compact()
+    elif not changed:
         simpler = body
     _SETTLED.add(simpler)
     return simpler

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tract_core.model.forgotten import refusing
 from tract_core.model.graph import OutletId
-from tract_core.model.identity import Identity
+from tract_core.model.identity import origin
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
@@ -22,7 +22,7 @@ ROWS = Rows()
 def unchanged_value(model: TypedModel, node: TypedNode, op: Loop) -> ModelPatch | None:
     """A carried value that the body hands on as it is -> a value that every iteration sees"""
     body = op.body
-    kept = [slot for slot in range(op.carried) if _origin(body, body.outputs[1 + slot]) == body.inputs[1 + slot]]
+    kept = [slot for slot in range(op.carried) if origin(body, body.outputs[1 + slot]) == body.inputs[1 + slot]]
     if not kept:
         return None
     changing = [slot for slot in range(op.carried) if slot not in kept]
@@ -36,13 +36,6 @@ def unchanged_value(model: TypedModel, node: TypedNode, op: Loop) -> ModelPatch 
     for old, outlet in new.items():
         patch.shunt(OutletId(node.id, old), outlet)
     return patch
-
-
-def _origin(body: TypedModel, outlet: OutletId) -> OutletId:
-    """The tensor that ``outlet`` is another name of."""
-    while isinstance(body.producer(outlet).op, Identity):
-        outlet = body.producer(outlet).inputs[0]
-    return outlet
 
 
 @rewrites(Loop)

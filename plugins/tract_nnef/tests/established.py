@@ -35,6 +35,21 @@ given = numpy.load(inputs)
 found = model.run([given[str(place)] for place in range(len(given.files))])
 numpy.savez(outputs, **{str(place): one.to_numpy() for place, one in enumerate(found)})
 """
+_STREAM = """
+import sys, numpy, tract
+source, inputs, outputs = sys.argv[1:]
+state = tract.nnef().with_tract_extra().with_onnx().with_pulse().load(source).into_runnable().spawn_state()
+given = numpy.load(inputs)
+found = [state.run([given[str(turn)]]) for turn in range(len(given.files))]
+numpy.savez(outputs, **{str(turn): one[0].to_numpy() for turn, one in enumerate(found)})
+"""
+_PULSE = """
+import json, sys, tract
+source, target, pulse, symbol = sys.argv[1:]
+model = tract.nnef().with_tract_extra().with_onnx().load(source)
+model.transform(json.dumps({"name": "pulse", "pulse": pulse, "symbol": symbol}))
+tract.nnef().with_tract_extra().with_onnx().with_pulse().write_model_to_dir(model, target)
+"""
 _WRITE = """
 import sys, tract
 source, target = sys.argv[1:]
@@ -69,6 +84,21 @@ def run(archive: Path, inputs: Sequence[Array]) -> list[Array]:
             return [arrays[str(place)] for place in range(len(arrays.files))]
 
 
+def stream(archive: Path, pulses: Sequence[Array]) -> list[Array]:
+    """What a pulsed model with one input and one output gives for each pulse, in one state. Raises Refused."""
+    with TemporaryDirectory() as folder:
+        given, found = Path(folder) / "given.npz", Path(folder) / "found.npz"
+        np.savez(given, **{str(turn): one for turn, one in enumerate(pulses)})
+        _there(_STREAM, archive, given, found)
+        with np.load(found) as arrays:
+            return [arrays[str(turn)] for turn in range(len(arrays.files))]
+
+
+def pulse(source: Path, target: Path, size: int, symbol: str = "S") -> None:
+    """Load an archive there, let its model take pulses, and write that as a folder. Raises Refused."""
+    _there(_PULSE, source, target, str(size), symbol)
+
+
 def write(source: Path, target: Path) -> None:
     """Load an ONNX file or an archive there, and write it from there: a tar file by its ending, else a folder.
 
@@ -77,7 +107,7 @@ def write(source: Path, target: Path) -> None:
     _there(_WRITE, source, target)
 
 
-def _there(code: str, *arguments: Path) -> None:
+def _there(code: str, *arguments: Path | str) -> None:
     command = [PYTHON, "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=PYTHON.anchor, timeout=300, check=False)
     if done.returncode:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from statements import run
+from nnef_runs import run
 
 import tract_core as tract
 

@@ -44,9 +44,11 @@ def tract_tables() -> Mapping[str, str]:
 def tract_rows() -> Mapping[str, Sequence[str]]:
     """Operators that keep something between pulses, and how those of the core stream."""
     operators = [f"tract_pulse.ops.{family}" for family in _OPERATORS]
+    spelled = ["tract_pulse.nnef.stream"]
     return {
         **dict.fromkeys(("state", "cost", "axes"), operators),
         "pulse": [f"tract_pulse.rules.{family}" for family in _FAMILIES],
+        **dict.fromkeys(("nnef", "nnef_write"), spelled),
     }
 
 

@@ -1,4 +1,4 @@
-"""Statements that are read and run without an archive around them, and models as the documents that they become."""
+"""Documents that are read and run, and models that are written and read back."""
 
 from __future__ import annotations
 
