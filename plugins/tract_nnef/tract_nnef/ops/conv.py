@@ -96,7 +96,7 @@ def _reshaped(call: Call, x: OutletId, shape: tuple[Dim, ...]) -> OutletId:
     array = call.model.constant(x)
     if array is not None:
         return call.constant_array(array.reshape([int(size) for size in shape]))
-    return wire_reshape(call.model, call.model.unique_name(f"{call.node}.bias"), x, shape)
+    return wire_reshape(call.model, call.unique("bias"), x, shape)
 
 
 @reads(

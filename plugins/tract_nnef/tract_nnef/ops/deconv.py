@@ -62,7 +62,7 @@ def _outputs_first(call: Call, kernel: OutletId, channels: Dim, group: int) -> O
     if array is not None:
         array = array.reshape((group, inputs, *array.shape[1:])).transpose(swapped)
         return call.constant_array(np.ascontiguousarray(array.reshape((-1, inputs, *array.shape[3:]))))
-    name = call.model.unique_name(f"{call.node}.filter")
+    name = call.unique("filter")
     parts = wire_transpose(
         call.model, f"{name}.swap", wire_reshape(call.model, f"{name}.split", kernel, split), swapped
     )
@@ -122,13 +122,9 @@ def _spread(call: Call, x: OutletId, pool: PoolSpec) -> OutletId:
     shape = call.shape(x)
     channels = shape[1]
     if is_symbolic(channels):
-        flat = wire_reshape(
-            call.model, call.model.unique_name(f"{call.node}.flat"), x, (shape[0] * channels, 1, *shape[2:])
-        )
+        flat = wire_reshape(call.model, call.unique("flat"), x, (shape[0] * channels, 1, *shape[2:]))
         y = _spread(call, flat, pool)
-        return wire_reshape(
-            call.model, call.model.unique_name(f"{call.node}.channels"), y, (*shape[:2], *call.shape(y)[2:])
-        )
+        return wire_reshape(call.model, call.unique("channels"), y, (*shape[:2], *call.shape(y)[2:]))
     kind = call.dtype(x).storage
     weight = 1 / prod(pool.kernel_shape) if call.flag("normalize") else 1
     one = call.constant_array(element(weight, kind).reshape([1] * (pool.rank + 2)))

@@ -61,7 +61,7 @@ def _in_channel(call: Call, place: OutletId, shape: Sequence[Dim], layout: DataF
     """A place in the whole tensor as one among the spatial axes."""
 
     def number(size: Dim) -> OutletId:
-        return call.with_rank(call.model.add_const(call.model.unique_name(f"{call.node}.size"), (size,)), len(shape))
+        return call.with_rank(call.model.add_const(call.unique("size"), (size,)), len(shape))
 
     if not layout.channels_first:
         place = call.op(Div(), place, number(shape[-1]))

@@ -117,9 +117,9 @@ def all_axes(
     if channels_last and rank >= 2 and still(0) and still(rank - 1):
         inner = slice(1, rank - 1)
         return list(wire(x, steps.spatial(inner).pool(sizes[inner], DataFormat.NHWC)))
-    lifted = wire_unsqueeze(call.model, call.model.unique_name(f"{call.node}.lifted"), x, (0, 1))
+    lifted = wire_unsqueeze(call.model, call.unique("lifted"), x, (0, 1))
     found = wire(lifted, steps.pool(sizes))
-    return [wire_squeeze(call.model, call.model.unique_name(f"{call.node}.lowered"), y, (0, 1)) for y in found]
+    return [wire_squeeze(call.model, call.unique("lowered"), y, (0, 1)) for y in found]
 
 
 def bordered(call: Call, op: Op, pool: PoolSpec, x: OutletId, border: str) -> tuple[OutletId, PoolSpec]:

@@ -25,7 +25,7 @@ def read_range(call: Call) -> OutletId:
     bounds = [call.without_axes(bound) for bound in call.aligned("start", "end", "step")]
     announced = call.announced(1)
     if announced is None:
-        return wire_range(call.model, call.model.unique_name(f"{call.node}.range"), *bounds)
+        return wire_range(call.model, call.unique("range"), *bounds)
     return call.op(Range(announced[0]), *bounds)
 
 

@@ -105,7 +105,7 @@ def _wired(call: Call, kind: TargetKind, sampling: Sampling) -> OutletId:
         raise CorruptModel(f"{call.name}: 'axes' choose from {name!r}, which must be written as an array then")
     if call.given("announced"):
         return call.op(DynResize(axes, kind, call.announced(rank) or (), sampling), x, target)
-    name = call.model.unique_name(f"{call.node}.resize")
+    name = call.unique("resize")
     return wire_resize(call.model, name, [x, target], lambda sizes: DynResize(axes, kind, sizes, sampling))
 
 

@@ -55,7 +55,7 @@ def read_desample(call: Call) -> OutletId:
     plans = pool.transposed_plan(Deconv(pool), shape, (0,) * pool.rank)
     whole = wanted or (*shape[:2], *(plan.output for plan in plans))
     zero = call.constant_array(np.zeros((1, 1, 1), call.dtype(x).storage.numpy))
-    zeros = wire_broadcast(call.model, _name(call, "zeros"), zero, (*whole[:2], product(whole[2:])))
+    zeros = wire_broadcast(call.model, call.unique("zeros"), zero, (*whole[:2], product(whole[2:])))
     filled = call.op(ScatterElements(2, "add"), zeros, _flat(call, index, shape), _flat(call, x, shape))
     return _reshaped(call, filled, whole)
 
@@ -84,8 +84,4 @@ def _flat(call: Call, x: OutletId, shape: Sequence[Dim]) -> OutletId:
 
 
 def _reshaped(call: Call, x: OutletId, shape: Sequence[Dim]) -> OutletId:
-    return wire_reshape(call.model, _name(call, "reshape"), x, shape)
-
-
-def _name(call: Call, what: str) -> str:
-    return call.model.unique_name(f"{call.node}.{what}")
+    return wire_reshape(call.model, call.unique("reshape"), x, shape)

@@ -27,7 +27,7 @@ def read_topk(call: Call) -> Sequence[OutletId]:
     x, k = call.tensor("input"), call.without_axes(call.whole("k"))
     axis, largest, announced = call.integer("axis"), call.flag("largest"), call.announced(1)
     if announced is None:
-        return wire_topk(call.model, call.model.unique_name(f"{call.node}.topk"), x, k, axis, largest=largest)
+        return wire_topk(call.model, call.unique("topk"), x, k, axis, largest=largest)
     return call.ops(Topk(axis, largest, announced[0]), x, k)
 
 
