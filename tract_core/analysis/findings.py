@@ -66,6 +66,18 @@ class Finding:
     severity: Severity = "problem"
 
 
+@frozen
+class Sheet:
+    """A table that goes with a report: figures that are neither problem nor remark, as what each node adds to a delay.
+
+    ``rows``: as many texts and numbers each as there are ``columns``; ``None`` for what is not known.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | int | float | None, ...], ...]
+
+
 _KINDS: Final[Sequence[tuple[type[TractError], str]]] = (
     (ContradictoryFacts, "contradiction"),
     (UnsafePath, "path"),

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.analysis import look_at_all, typed_from
-from tract_core.analysis.findings import Finding, finding_of, findings_of, merged
+from tract_core.analysis.findings import Finding, Sheet, finding_of, findings_of, merged
 from tract_core.analysis.inference import InferenceModel, Known, Source
 from tract_core.cli.wording import on_the_line
 from tract_core.data import Constant
@@ -22,6 +22,7 @@ from tract_core.model.source import TypedSource
 from tract_core.model.substitute import symbols_needed
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import default_registry
+from tract_core.runtime.streams import Streams
 from tract_core.transforms.transform import ExaminingTransform
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Diagnosis:
 
     ``about``: what the file is. ``operators``: how many nodes of each. ``constants``: what they take, in bytes, by
     name. ``inputs``, ``outputs``: facts by name, as far as they are known. ``symbols``: where each gets its value.
+    ``sheets``: tables of what transforms have to say.
     """
 
     model: str
@@ -50,6 +52,7 @@ class Diagnosis:
     inputs: dict[str, str] = field(default_factory=dict[str, str])
     outputs: dict[str, str] = field(default_factory=dict[str, str])
     symbols: dict[str, str] = field(default_factory=dict[str, str])
+    sheets: list[Sheet] = field(default_factory=list[Sheet])
 
     @property
     def problems(self) -> list[Finding]:
@@ -108,7 +111,8 @@ def _prepare(request: Request, typed: TypedModel, diagnosis: Diagnosis, findings
     def ask(transform: Transform, model: TypedModel) -> None:
         if isinstance(transform, ExaminingTransform):
             with default_registry().blaming("tract_transforms", transform.name, "a report"):
-                findings.extend(transform.examine(model))
+                for told in transform.examine(model):
+                    diagnosis.sheets.append(told) if isinstance(told, Sheet) else findings.append(told)
 
     request.pipeline.before_transform = ask
     try:
@@ -135,6 +139,9 @@ def _describe(diagnosis: Diagnosis, model: Graph[Any, Any]) -> None:
 def _symbols(model: TypedModel, origins: dict[str, str]) -> Iterator[Finding]:
     """Where each symbol gets its value when the model runs, noted in ``origins``; a finding for one that has none."""
     origins.update(_from_inputs(model))
+    streams = Streams.of(model)
+    if streams is not None:
+        origins.setdefault(streams.symbol, "the end of the signal, which `State.end_of_stream` tells")
     for node_id in model.eval_order([*model.inputs, *model.outputs]):
         node = model.nodes[node_id]
         if isinstance(node.op, TypedSource):

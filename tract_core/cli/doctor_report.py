@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from tract_core.analysis.findings import Finding
+from tract_core.analysis.findings import Finding, Sheet
 from tract_core.api.display import size
 from tract_core.cli.console import Console
 from tract_core.cli.diagnosis import LARGEST, Diagnosis
@@ -42,15 +42,22 @@ def as_text(diagnosis: Diagnosis) -> str:
         "outputs": diagnosis.outputs,
         "symbols": diagnosis.symbols,
         "operators": dict(diagnosis.operators),
+        "sheets": [
+            {"title": one.title, "rows": [dict(zip(one.columns, row, strict=True)) for row in one.rows]}
+            for one in diagnosis.sheets
+        ],
         "constants": {"count": len(diagnosis.constants), "bytes": diagnosis.constants.total()},
     }
     return json.dumps(content, indent=1)
 
 
 def print_report(console: Console, diagnosis: Diagnosis) -> None:
-    """The verdict, what the model is, then problems and remarks."""
+    """The verdict, what the model is, tables of what transforms say of it, then problems and remarks."""
     console.line(*_verdict(diagnosis))
     console.table(_facts(diagnosis))
+    for sheet in diagnosis.sheets:
+        console.line((f"\n{sheet.title}", "bold"))
+        console.table(_filled(sheet))
     remarks = [finding for finding in diagnosis.findings if finding.severity == "remark"]
     _print_findings(console, "problem", diagnosis.problems, "red")
     _print_findings(console, "remark", remarks, "yellow")
@@ -80,6 +87,19 @@ def _facts(diagnosis: Diagnosis) -> Table:
     rows += [(f"symbol {name}", f"from {origin}") for name, origin in diagnosis.symbols.items()]
     for title, content in rows:
         table.add(f"  {title}", printable(content))
+    return table
+
+
+def _filled(sheet: Sheet) -> Table:
+    """The table as it is printed: numbers below each other, ``-`` for what is not known."""
+    numbers = [all(not isinstance(row[place], str) for row in sheet.rows) for place in range(len(sheet.columns))]
+    titles = zip(sheet.columns, numbers, strict=True)
+    table = Table((Column(), *(Column(title, right=right, whole=right) for title, right in titles)))
+    for row in sheet.rows:
+        table.add(
+            "",
+            *("-" if cell is None else printable(f"{cell:,}" if isinstance(cell, int) else f"{cell}") for cell in row),
+        )
     return table
 
 

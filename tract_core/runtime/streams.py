@@ -29,6 +29,17 @@ class StreamEnd:
 
 
 @frozen
+class Streamed:
+    """What a tensor over a whole signal is in a model over pulses: part of the tensor of that name there.
+
+    ``end``: which positions of it, and along which axis; ``None`` where it is the same in every pulse, and whole.
+    """
+
+    tensor: str
+    end: StreamEnd | None
+
+
+@frozen
 class Streams:
     """``symbol``: the length of the signal. ``inputs``, ``outputs``: in order, ``None`` for a tensor that is whole."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Protocol, runtime_checkable
 
-from tract_core.analysis.findings import Finding
+from tract_core.analysis.findings import Finding, Sheet
 from tract_core.model.typed import TypedModel
+from tract_core.runtime.streams import Streamed
 
 
 class Transform(Protocol):
@@ -30,6 +31,15 @@ class Transform(Protocol):
 class ExaminingTransform(Transform, Protocol):
     """A transform that takes part in ``tract MODEL doctor``."""
 
-    def examine(self, model: TypedModel) -> Iterable[Finding]:
+    def examine(self, model: TypedModel) -> Iterable[Finding | Sheet]:
         """What a user should know before it is applied to ``model``, which stays as it is."""
+        ...
+
+
+@runtime_checkable
+class StreamingTransform(Transform, Protocol):
+    """A transform that makes a model over pulses of one over a whole signal: ``compare --stream`` compares the two."""
+
+    def streams(self, model: TypedModel) -> Mapping[str, Streamed]:
+        """The tensors of ``model``, by name, as far as they are in the model over pulses, and how they come there."""
         ...

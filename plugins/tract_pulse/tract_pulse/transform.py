@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import ClassVar
 
+from tract_core.analysis.findings import Sheet
 from tract_core.dims import Dim, TDim, is_symbolic, parse_dim
-from tract_core.errors import TransformError
+from tract_core.errors import DimError, TransformError
 from tract_core.frozen import frozen
 from tract_core.model.typed import TypedModel
+from tract_core.runtime.streams import Streamed
+from tract_pulse.pulsing.report import sheets, streamed
 from tract_pulse.pulsing.translate import check_all_streams, properties, translated
 from tract_pulse.stream import LATE
 
@@ -47,11 +51,23 @@ class Pulse:
         result.properties = {**model.properties, **dict(properties(found, model, symbol))}
         return result
 
+    def examine(self, model: TypedModel) -> Iterator[Sheet]:
+        """What each node adds to the delay, how late the outputs are, and what is kept between pulses."""
+        return sheets(translated(model, *self._parameters()), model)
+
+    def streams(self, model: TypedModel) -> Mapping[str, Streamed]:
+        """The tensors of ``model`` as they come in the model that `apply` gives, by name."""
+        return streamed(translated(model, *self._parameters()), model)
+
     def _parameters(self) -> tuple[str, Dim]:
         symbol, text = self.symbol, self.pulse
         if isinstance(text, str) and "=" in text:
             symbol, _, text = (part.strip() for part in text.partition("="))
-        pulse = parse_dim(text) if isinstance(text, str) else text
+        try:
+            pulse = parse_dim(text) if isinstance(text, str) else text
+        except DimError as error:
+            problem = f"pulse: the pulse is {text!r}, which is no size: {error.problem}"
+            raise TransformError(problem, hint=f"as in '8', or '{symbol or 'S'}=8'") from None
         if not isinstance(pulse, (int, TDim)) or isinstance(pulse, bool):  # pyright: ignore[reportUnnecessaryIsInstance]: may come from JSON
             raise TransformError(f"pulse: the pulse is {pulse!r}, wanted a number of positions or an expression")
         if not is_symbolic(pulse) and int(pulse) < 1:

@@ -38,6 +38,9 @@ class PulseNode:
         self.whole, self.node, self.model = whole, node, model
         self.wires, self.rate = list(wires), rate
         self.output_facts = tuple(whole.output_facts(node))
+        self.waited = 0
+        """By how many positions the latest of the inputs was delayed, for other reasons than what is read of it."""
+        self._latest = max((wire.stream.delay for wire in wires if wire.stream is not None), default=0)
 
     @property
     def name(self) -> str:
@@ -97,6 +100,8 @@ class PulseNode:
         if not delay and not overlap:
             return wire
         assert wire.stream is not None
+        if wire.stream.delay >= self._latest:
+            self.waited += delay
         outlet = self.wire(Delay(wire.stream.axis, delay, overlap), wire.outlet, suffix=suffix)
         return Wire(outlet, replace(wire.stream, delay=wire.stream.delay + delay + overlap))
 

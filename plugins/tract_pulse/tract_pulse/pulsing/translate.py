@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tract_core.dims import Dim, is_symbolic, substitute, symbols_of
+from tract_core.dims import symbol as symbol_of
 from tract_core.errors import TractError, TransformError
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -26,11 +27,13 @@ class Translation:
     """What became of a model: the one over pulses, and for each tensor of the old one its wire, if it has one.
 
     ``blocked``: the nodes that cannot be streamed, with the reason. What only reads their outputs has no wire either.
+    ``waited``: what `PulseNode.waited` says of each node, by its id, where that is not 0.
     """
 
     model: TypedModel
     wires: dict[OutletId, Wire] = field(default_factory=dict[OutletId, Wire])
     blocked: list[tuple[TypedNode, TractError]] = field(default_factory=list[tuple[TypedNode, TractError]])
+    waited: dict[int, int] = field(default_factory=dict[int, int])
 
 
 def translated(whole: TypedModel, symbol: str, pulse: Dim) -> Translation:
@@ -49,12 +52,15 @@ def translated(whole: TypedModel, symbol: str, pulse: Dim) -> Translation:
         if isinstance(node.op, TypedSource) or not all(outlet in found.wires for outlet in node.inputs):
             continue
         inputs = [found.wires[outlet] for outlet in node.inputs]
+        pulsing = PulseNode(whole, node, model=model, wires=inputs, rate=rate)
         try:
-            wires = _node(PulseNode(whole, node, model=model, wires=inputs, rate=rate))
+            wires = _node(pulsing)
         except TractError as error:
             found.blocked.append((node, error))
             continue
         found.wires.update(zip(node.outlets(), wires, strict=True))
+        if pulsing.waited:
+            found.waited[node_id] = pulsing.waited
     return found
 
 
@@ -67,17 +73,35 @@ def _rate(whole: TypedModel, symbol: str, pulse: Dim) -> Rate:
             rates.append(Rate.of_input(symbol, length, pulse))
             inputs.append((length, substitute(length, {symbol: pulse})))
     if not rates:
-        facts = "; ".join(f"{whole.outlet_name(outlet)}: {whole.outlet_fact(outlet)}" for outlet in whole.inputs)
-        raise TransformError(
-            f"Can not pulse a tensor with no streaming dim ({symbol}): no input has a size with the symbol {symbol}",
-            hint=f"the inputs are {facts}; name the symbol of the axis along which the signal comes",
-        )
+        raise _nothing_streams(whole, symbol, pulse)
     if any(rate != rates[0] for rate in rates):
         found = ", ".join(str(rate.pulse) for rate in rates)
         raise TransformError(
             f"pulse {pulse}: the inputs come at different rates: {found} positions of {symbol} a pulse"
         )
     return replace(rates[0], inputs=tuple(inputs))
+
+
+def _nothing_streams(whole: TypedModel, symbol: str, pulse: Dim) -> TransformError:
+    """The error for a symbol that is the size of no input."""
+    facts = "; ".join(f"{whole.outlet_name(outlet)}: {whole.outlet_fact(outlet)}" for outlet in whole.inputs)
+    there = sorted(frozenset[str]().union(*(whole.outlet_fact(outlet).symbols() for outlet in whole.inputs)))
+    if there:
+        which = there[0] if len(there) == 1 else f"one of {', '.join(there)}"
+        python = f"Pulse({str(pulse)!r}, symbol={there[0]!r})"
+        hint = f"name {which}, as in --pulse {there[0]}={pulse}, or {python}: the size along which the signal comes"
+    elif whole.inputs:
+        name, fact = whole.outlet_name(whole.inputs[0]), whole.outlet_fact(whole.inputs[0])
+        example = fact.with_shape([*fact.shape[:-1], symbol_of(symbol)])
+        setting = f"set_input_fact({name!r}, {str(example)!r})"
+        hint = f"load the file with that symbol for the size along which the signal comes, as {setting} does"
+    else:
+        hint = "a model without inputs has no signal"
+    return TransformError(
+        f"Can not pulse a tensor with no streaming dim ({symbol}): "
+        f"no input has a size with the symbol {symbol}; the inputs are {facts}",
+        hint=hint,
+    )
 
 
 def streaming_axes(fact: TypedFact, symbol: str) -> list[int]:
@@ -134,17 +158,19 @@ def _check(node: PulseNode, wire: Wire, whole: TypedFact) -> None:
 
 
 def check_all_streams(found: Translation) -> None:
-    """Raises TransformError that lists every node that cannot be streamed."""
+    """Raises TransformError that lists every node that cannot be streamed; its cause has an error for each."""
     if not found.blocked:
         return
-    if len(found.blocked) == 1:
-        ((node, error),) = found.blocked
-        raise TransformError(
-            f"pulse: node {node.name!r} ({node.op.name}) cannot be streamed: {error.problem}", hint=error.hint
-        )
-    listed = "; ".join(f"node {node.name!r} ({node.op.name}): {error.problem}" for node, error in found.blocked)
-    count, hint = len(found.blocked), found.blocked[0][1].hint
-    raise TransformError(f"pulse: {count} nodes cannot be streamed: {listed}", hint=hint)
+    places = [f"node {node.name!r} ({node.op.name})" for node, _ in found.blocked]
+    reasons = [error.problem for _, error in found.blocked]
+    count, hint = len(found.blocked), next((error.hint for _, error in found.blocked if error.hint), None)
+    listed = "; ".join(f"{place}: {reason}" for place, reason in zip(places, reasons, strict=True))
+    what = (
+        f"{places[0]} cannot be streamed: {reasons[0]}" if count == 1 else f"{count} nodes cannot be streamed: {listed}"
+    )
+    errors = zip(found.blocked, places, strict=True)
+    each = [CannotStream(error.problem, where=place, hint=error.hint) for (_, error), place in errors]
+    raise TransformError(f"pulse: {what}", hint=hint) from ExceptionGroup("the nodes' own reasons", each)
 
 
 def properties(found: Translation, whole: TypedModel, symbol: str) -> Iterator[tuple[str, Array]]:

@@ -1,0 +1,124 @@
+"""What the command does with a model that takes its signal in pulses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import Result
+from onnx import TensorProto, helper, numpy_helper
+
+Call = Callable[..., Result]
+
+NUMBERS = np.random.default_rng(7)
+
+
+def weight(*shape: int) -> Any:
+    return (NUMBERS.normal(size=shape) / 2).astype(np.float32)
+
+
+def saved(path: Path, nodes: list[Any], outputs: list[str], weights: dict[str, Any], fact: list[Any]) -> Path:
+    graph = helper.make_graph(
+        nodes,
+        "streams",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, fact)],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return path
+
+
+@pytest.fixture
+def causal(tmp_path: Path) -> Path:
+    """Two convolutions, of which the second takes every other position, x: 1,2,S."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], pads=[1, 1]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "w2"], ["y"], pads=[2, 2], strides=[2]),
+    ]
+    return saved(tmp_path / "causal.onnx", nodes, ["y"], {"w1": weight(2, 2, 3), "w2": weight(3, 2, 5)}, [1, 2, "S"])
+
+
+@pytest.fixture
+def blocked(tmp_path: Path) -> Path:
+    """One output that streams, and one behind two nodes that cannot."""
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["a"], axis=2),
+        helper.make_node("ReduceMax", ["x"], ["m"], axes=[2]),
+        helper.make_node("Sub", ["a", "m"], ["y"]),
+        helper.make_node("Conv", ["x", "w"], ["z"], pads=[1, 1]),
+    ]
+    return saved(tmp_path / "blocked.onnx", nodes, ["y", "z"], {"w": weight(2, 2, 3)}, [1, 2, "S"])
+
+
+def sheets(report: str) -> dict[str, Any]:
+    return {sheet["title"].split(" ")[0]: sheet["rows"] for sheet in json.loads(report)["sheets"]}
+
+
+def test_the_doctor_says_what_each_node_adds_to_the_delay(tract: Call, causal: Path) -> None:
+    report = sheets(tract(causal, "--pulse", 8, "doctor", "--json").output)
+    a, y = report["what"]
+    assert (a["node"], a["operator"], a["adds"], a["looks ahead (input)"]) == ("a", "Conv", 1, 1)
+    assert (y["node"], y["adds"], y["adds (input)"], y["delay"], y["delay (input)"]) == ("y", 0.5, 1, 1, 2)
+    assert report["outputs"] == [
+        {"output": "y", "axis": 2, "in a pulse": 4, "delay": 1, "delay (input)": 2, "length": "(S+1)/2"}
+    ]
+    kept = report["kept"]
+    assert kept[-1] == {"node": "all", "operator": "", "elements": 2 * 2 + 2 * 3, "bytes": 40}
+
+
+def test_the_doctor_prints_the_same_and_finds_that_it_runs(tract: Call, causal: Path) -> None:
+    found = tract(causal, "--pulse", 8, "doctor")
+    assert found.exit_code == 0
+    assert "looks ahead (input)" in found.output
+    assert "the end of the signal" in found.output
+
+
+def test_the_doctor_names_all_nodes_that_cannot_be_streamed_at_once(tract: Call, blocked: Path) -> None:
+    found = tract(blocked, "--pulse", 4, "doctor", "--json")
+    assert found.exit_code == 1
+    places = [place for finding in json.loads(found.output)["findings"] for place in finding["places"]]
+    assert places == ["node 'a' (Softmax)", "node 'm' (Reduce)"]
+    assert [row["output"] for row in sheets(found.output)["outputs"]] == ["z"]
+
+
+def test_whoever_does_not_ask_the_doctor_is_told_all_of_it_too(tract: Call, blocked: Path) -> None:
+    found = tract(blocked, "--pulse", 4)
+    assert found.exit_code == 1
+    assert "node 'a' (Softmax)" in found.output
+    assert "node 'm' (Reduce)" in found.output
+
+
+def test_a_symbol_that_no_input_has_is_answered_with_those_that_there_are(tract: Call, causal: Path) -> None:
+    found = tract(causal, "--pulse", "T=8")
+    assert found.exit_code == 1
+    assert "no input has a size with the symbol T; the inputs are x: 1,2,S,f32" in found.output
+    assert "--pulse S=8" in found.output
+
+
+def test_a_model_without_symbols_is_told_how_to_get_one(tract: Call, tmp_path: Path) -> None:
+    fixed = saved(tmp_path / "fixed.onnx", [helper.make_node("Relu", ["x"], ["y"])], ["y"], {}, [1, 2, 3])
+    found = tract(fixed, "--pulse", 8)
+    assert found.exit_code == 1
+    assert "-i x:1,2,S,f32" in found.output
+    assert tract(fixed, "-i", "x:1,2,S,f32", "--pulse", 8).exit_code == 0
+
+
+@pytest.mark.parametrize("pulse", ["0", "-2"])
+def test_a_pulse_has_at_least_one_position(tract: Call, causal: Path, pulse: str) -> None:
+    found = tract(causal, "--pulse", pulse)
+    assert found.exit_code == 1
+    assert f"a pulse of {pulse} positions; wanted at least one" in found.output
+
+
+def test_a_pulse_that_is_no_size_is_told_as_one(tract: Call, causal: Path) -> None:
+    found = tract(causal, "--pulse", "S=")
+    assert found.exit_code == 1
+    assert "pulse: the pulse is ''" in found.output
+    assert "as in '8', or 'S=8'" in found.output
