@@ -1,4 +1,4 @@
-"""What is to be said of a file: does it load, and does it compute what ONNX Runtime computes, wired and decluttered?"""
+"""What is to be said of a file: does it load and compute what ONNX Runtime computes, and does an archive keep it?"""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import numpy as np
 import onnx
 from shipped_inputs import Array, Case, Known, two_cases
 from shipped_nodes import distance, partings
+from tract_nnef.transforms.cycle import NnefCycle
 from tract_onnx.frontend import Onnx
 
 from tract_core.data.datum_type import DatumType
 from tract_core.model.fact_text import parse_inference_fact
+from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.lookup import find_runtime
 from tract_core.transforms.float_precision import FloatPrecision
@@ -81,6 +83,9 @@ def examine(path: Path, known: Sequence[Known] = ({}, {})) -> Findings:
     except Exception as error:
         findings.failures.append(f"does not load: {error}")
         return findings
+    for given in (wired, decluttered):
+        if not same_model(NnefCycle().apply(given).declutter(), decluttered):
+            findings.failures.append("comes back from an archive as another model")
     ways = _ways(wired, decluttered)
     for case in two_cases(path, known):
         try:
