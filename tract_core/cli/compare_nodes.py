@@ -144,7 +144,7 @@ def every_tensor(request: Request, model: TypedModel, arrays: list[Array]) -> di
         def keep(part: Part, outputs: Mapping[OutletId, Array]) -> None:
             tensors.update({running.outlet_name(outlet): array for outlet, array in outputs.items()})
 
-        plan.observed_run(arrays, keep)
+        plan.spawn_observed(keep).run(arrays)
         return tensors
 
 
@@ -176,7 +176,7 @@ def judge(
     plan = request.prepare(model)
     judged = _Judge(running_model(plan, model), reference, assertions, [*_output_names(model)])
     if isinstance(plan, ObservablePlan):
-        outputs = plan.observed_run(arrays, judged.watch if cumulative else judged.correct)
+        outputs = plan.spawn_observed(judged.watch if cumulative else judged.correct).run(arrays)
         hidden = judged.inside_wrong_groups()
     else:
         outputs = plan.spawn().run(arrays)

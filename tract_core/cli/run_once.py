@@ -42,7 +42,9 @@ def run_once(request: Request, flags: dict[str, Any]) -> None:
         raise InputError(f"runtime {plan.explain().runtime!r} does not show single nodes", hint="use -r reference")
     with nullcontext() if watch.print else request.progress("running"):
         observed = watch.wanted and isinstance(plan, ObservablePlan)
-        outputs = cast("ObservablePlan", plan).observed_run(arrays, watch) if observed else plan.spawn().run(arrays)
+        outputs = (
+            cast("ObservablePlan", plan).spawn_observed(watch).run(arrays) if observed else plan.spawn().run(arrays)
+        )
     by_name = {model.outlet_name(outlet): array for outlet, array in zip(model.outputs, outputs, strict=True)}
     _report(request, by_name, flags)
     if flags["save"]:

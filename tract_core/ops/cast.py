@@ -48,6 +48,26 @@ class Cast(TypedOp):
         return (x.with_type(self.to),)
 
 
+@frozen
+class AsQuantized(TypedOp):
+    """The same integers, as those that real numbers of the quantised type ``to`` are stored as."""
+
+    to: QuantizedType
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The input's shape in that type. Raises FactError for anything but integers of its storage."""
+        (x,) = arity(self, inputs, 1)
+        if x.datum_type != self.to.storage:
+            raise FactError(f"AsQuantized: {x} is not what {self.to} is stored as, wanted {self.to.storage.short}")
+        return (x.with_type(self.to),)
+
+
+@ROWS.row(REFERENCE, AsQuantized)
+def stored(op: AsQuantized, x: Array) -> Array:
+    """The integers themselves."""
+    return x
+
+
 @ROWS.row(REFERENCE, Cast)
 def reference(op: Cast, x: Array) -> Array:
     """Plain conversion; into a quantised type, by its parameters, halves to even, saturating, not-a-number as 0."""
@@ -103,13 +123,13 @@ def symbolic(op: Cast, x: Array) -> Array:
     return x
 
 
-@ROWS.row(COST, Cast)
-def cost(op: Cast, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+@ROWS.row(COST, Cast, AsQuantized)
+def cost(op: Cast | AsQuantized, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
     """Free, by convention."""
     return {}
 
 
-@ROWS.row(AXES, Cast)
-def axes(op: Cast, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+@ROWS.row(AXES, Cast, AsQuantized)
+def axes(op: Cast | AsQuantized, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
     """Every axis stays in place."""
     return AxesMapping.natural([inputs[0].rank], [outputs[0].rank])

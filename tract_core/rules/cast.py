@@ -8,7 +8,7 @@ from tract_core.data import DatumType, DType
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.cast import Cast
+from tract_core.ops.cast import AsQuantized, Cast
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
 from tract_core.rules.pattern import produced_by
@@ -53,10 +53,19 @@ def merge_casts(model: TypedModel, node: TypedNode, op: Cast) -> ModelPatch | No
     return ModelPatch.replace_op(model, node, op, first.inputs)
 
 
+@rewrites(Cast)
+def stored_integers(model: TypedModel, node: TypedNode, op: Cast) -> ModelPatch | None:
+    """Cast(AsQuantized(x)) into the type in which it is stored -> x"""
+    first = produced_by(model, node.inputs[0], AsQuantized)
+    if first is None or model.outlet_fact(first.inputs[0]).datum_type != op.to:
+        return None
+    return ModelPatch.shunt_one(model, node, first.inputs[0])
+
+
 def holds(wide: DType, narrow: DType) -> bool:
     """Whether every value of the type ``narrow`` is a value of ``wide``."""
     return isinstance(narrow, DatumType) and wide in _WIDER.get(narrow, ())
 
 
-for rule in (remove_cast, merge_casts):
+for rule in (remove_cast, merge_casts, stored_integers):
     ROWS.add(DECLUTTER, rule.name, rule)

@@ -46,7 +46,7 @@ def _ops(*keys: str) -> list[str]:
     return [f"tract_core.ops.{key}" for key in keys]
 
 
-@ROWS.row(RENAME_AXES, *_ops("elementwise:ElementWise", "cast:Cast", "binary:Binary", "iff:Iff"))
+@ROWS.row(RENAME_AXES, *_ops("elementwise:ElementWise", "cast:Cast", "cast:AsQuantized", "binary:Binary", "iff:Iff"))
 def no_axes(op: TypedOp, places: Mapping[int, int], rank: int) -> TypedOp:
     """Nothing to rename: operators without any axis among their attributes may also be taken through a reshape."""
     return op

@@ -21,6 +21,7 @@ from tract_core.plugins.keys import REFERENCE, STATE, Array
 from tract_core.plugins.registry import Registry
 from tract_core.runtime.explain import Explanation, by_numpy
 from tract_core.runtime.host import Bodies, HostNode, HostState, host_nodes
+from tract_core.runtime.observed import ObservedState
 from tract_core.runtime.parts import Part
 from tract_core.runtime.protocol import Observer, Timing
 from tract_core.runtime.schedule import last_uses
@@ -82,9 +83,9 @@ class TypedSimplePlan:
         """One turn on a fresh state."""
         return self.spawn().run(inputs)
 
-    def observed_run(self, inputs: Sequence[Array], observe: Observer) -> list[Array]:
-        """One turn on a fresh state, in which ``observe`` sees the outputs of every node, and may exchange them."""
-        return self.spawn().run(inputs, observe=observe)
+    def spawn_observed(self, observe: Observer) -> ObservedState:
+        """A fresh state, in whose turns ``observe`` sees the outputs of every node, and may exchange them."""
+        return ObservedState(self.spawn(), observe)
 
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
         """One turn on a fresh state, and how long each node took, in bodies too."""

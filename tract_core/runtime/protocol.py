@@ -160,8 +160,8 @@ Observer = Callable[[Part, Mapping[OutletId, Array]], Mapping[OutletId, Array] |
 class ObservablePlan(Protocol):
     """Optional ability of a plan: it shows what every node computes; of nodes that are fused, what leaves the group."""
 
-    def observed_run(self, inputs: Sequence[Array], observe: Observer) -> list[Array]:
-        """One turn on a fresh state, in which ``observe`` sees every part of the model, those of bodies left out.
+    def spawn_observed(self, observe: Observer) -> PlanState:
+        """A fresh state, in whose turns ``observe`` sees every part of the model, those of bodies left out.
 
         The parts are those that run without it: what fuses nodes shows groups. ``observe`` may exchange tensors.
         """

@@ -176,7 +176,7 @@ def test_parts_of_wholes_are_shown_and_exchanged(isa: Isa) -> None:
         seen.update(given)
         return {first: 0 * given[first]} if first in given else {}
 
-    plan.observed_run([x], nothing_of_the_first)
+    plan.spawn_observed(nothing_of_the_first).run([x])
     (whole,) = [array for outlet, array in seen.items() if array.shape[1] == 32]
     np.testing.assert_array_equal(whole[:, 16:], seen[second])
     assert not whole[:, :16].any()

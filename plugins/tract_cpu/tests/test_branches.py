@@ -112,7 +112,7 @@ def test_branches_in_loops_in_branches(length, condition, threads, monkeypatch) 
     state = compiled.spawn()
     for _ in range(2):
         same(state.run(inputs), wanted)
-    same(compiled.observed_run(inputs, lambda *_: None), wanted)
+    same(compiled.spawn_observed(lambda *_: None).run(inputs), wanted)
     paths = {timing.part.body for timing in compiled.timed_run(inputs)}
     assert len(max(paths, key=len)) == (3 if condition and length else 1)
 

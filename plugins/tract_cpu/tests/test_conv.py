@@ -206,7 +206,7 @@ def test_tensors_in_blocks_are_shown_and_exchanged(isa: Isa) -> None:
         seen.update({model.nodes[outlet.node].name: array.copy() for outlet, array in given.items()})
         return {outlet: 2 * array for outlet, array in given.items()} if part.names(model) == ("conv",) else {}
 
-    (found,) = CpuPlan(model, isa).observed_run([x], twice)
+    (found,) = CpuPlan(model, isa).spawn_observed(twice).run([x])
     same(seen["conv"], wanted, 144)
     same(found, reference(again.op, 2 * wanted, further, more), 500)
 
@@ -228,7 +228,7 @@ def test_what_is_shown_is_what_was_written_not_a_copy_that_comes_later(isa: Isa)
     def look(part: Part, given: Mapping[OutletId, Array]) -> None:
         seen.update({model.nodes[outlet.node].name: array for outlet, array in given.items()})
 
-    CpuPlan(model, isa).observed_run([x], look)
+    CpuPlan(model, isa).spawn_observed(look).run([x])
     same(seen["conv"], reference(first.op, x, weights, bias), 144)
 
 

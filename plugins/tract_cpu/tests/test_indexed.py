@@ -135,7 +135,7 @@ def test_what_is_refused_between_other_nodes_is_told_when_somebody_looks_on() ->
         return {}
 
     with pytest.raises(RunError, match="index 7"):
-        CpuPlan(model, BEST).observed_run([np.ones(3, "f4"), np.array([0, 7])], look)
+        CpuPlan(model, BEST).spawn_observed(look).run([np.ones(3, "f4"), np.array([0, 7])])
     assert seen == []
 
 

@@ -29,7 +29,7 @@ def test_a_view_may_be_exchanged_for_itself_only(isa) -> None:
         def observe(part: Part, tensors: Mapping[OutletId, Array]) -> Mapping[OutletId, Array]:
             return {outlet: array + np.float32(more) if more else array for outlet, array in tensors.items()}
 
-        return plan.observed_run([values], observe)[0]
+        return plan.spawn_observed(observe).run([values])[0]
 
     np.testing.assert_array_equal(run(0), -values.T)
     with pytest.raises(RunError, match="'turned': its result cannot be exchanged: it is a view on another tensor"):

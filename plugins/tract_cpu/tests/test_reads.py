@@ -176,7 +176,7 @@ def test_an_observer_sees_and_exchanges_what_comes_after() -> None:
         seen.update(names.values())
         return {outlet: np.zeros_like(array) for outlet, array in tensors.items() if names[outlet] == "weighted"}
 
-    weighted, both = plan.observed_run(inputs, observe)
+    weighted, both = plan.spawn_observed(observe).run(inputs)
     assert {"places", "again", "weighted", "both"} <= seen
     assert not weighted.any()
     assert both.shape == (2, 0)

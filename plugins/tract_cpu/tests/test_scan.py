@@ -277,7 +277,7 @@ def test_observers_see_what_a_loop_gives() -> None:
     def look(part, outputs):
         seen.update(outputs)
 
-    found = plan(model).observed_run(inputs, look)
+    found = plan(model).spawn_observed(look).run(inputs)
     same([seen[outlet] for outlet in model.outputs], found)
     same(found, TypedSimplePlan(model).run(inputs))
 
@@ -285,7 +285,9 @@ def test_observers_see_what_a_loop_gives() -> None:
 def test_observers_exchange_what_a_loop_gives() -> None:
     model = keeping()
     (inputs,) = turns(5)
-    found = plan(model).observed_run(inputs, lambda _, outputs: {key: np.zeros_like(a) for key, a in outputs.items()})
+    found = (
+        plan(model).spawn_observed(lambda _, outputs: {key: np.zeros_like(a) for key, a in outputs.items()}).run(inputs)
+    )
     same(found, [np.zeros_like(array) for array in found])
 
 

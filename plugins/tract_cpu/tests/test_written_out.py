@@ -149,7 +149,9 @@ def test_quantised_convolutions_give_the_integers_of_the_reference(isa: Isa, gro
 def test_what_is_written_out_is_seen_as_one(isa: Isa) -> None:
     op, given, facts = quantized_conv(DatumType.I8, 1)
     plan, seen = CpuPlan(model_of(op, facts), isa), {}
-    plan.observed_run(given, lambda part, tensors: seen.update({part.nodes: [one.copy() for one in tensors.values()]}))
+    plan.spawn_observed(lambda part, tensors: seen.update({part.nodes: [one.copy() for one in tensors.values()]})).run(
+        given
+    )
     (shown,) = seen.values()
     np.testing.assert_array_equal(shown[0], convolved(op, *given))
     assert [timing.part.ops(plan.model) for timing in plan.timed_run(given)] == [("Conv",)]

@@ -21,6 +21,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import STATE, Array
 from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.host import Bodies, host_nodes
+from tract_core.runtime.observed import ObservedState
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
 from tract_core.runtime.protocol import Observer, Timing
 from tract_core.runtime.turn import Turn
@@ -122,9 +123,9 @@ class CpuPlan:
         """A fresh state, whose operators ask ``plan_of`` who runs their bodies."""
         return CpuState(self, plan_of)
 
-    def observed_run(self, inputs: Sequence[Array], observe: Observer) -> list[Array]:
-        """One turn on a fresh state, in which ``observe`` sees what leaves every step, and may exchange it."""
-        return self.spawn_with(self.bodies).run(inputs, observe=observe)
+    def spawn_observed(self, observe: Observer) -> ObservedState:
+        """A fresh state, in whose turns ``observe`` sees what leaves every step, and may exchange it."""
+        return ObservedState(self.spawn_with(self.bodies), observe)
 
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
         """One turn on a fresh state, and what each step took in it, those of bodies too."""

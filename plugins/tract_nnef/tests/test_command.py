@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner, Result
-from models import small_model
+from cycles import small_model
 from onnx import helper, numpy_helper
 
 import tract_core as tract

@@ -7,7 +7,7 @@ from typing import Any
 import established
 import numpy as np
 import pytest
-from case_cycles import cycle_of_cases
+from cycles import cycle_of_cases
 from documents import compute, read, run
 from established import interchange
 from onnx_node import onnx_node

@@ -14,7 +14,7 @@ sys.path.insert(0, {tests!r})
 os.umask(int(sys.argv[2], 8))
 clock = float(sys.argv[3])
 time.time = lambda: clock
-from models import small_model
+from cycles import small_model
 import tract_core as tract
 model = tract.Model.from_typed(small_model())
 for name in ("m.tar", "m.nnef.tgz"):

@@ -7,7 +7,7 @@ import tarfile
 
 import numpy as np
 import pytest
-from models import small_model
+from cycles import small_model
 from tract_nnef.writing.saver import NnefWriter
 
 import tract_core as tract

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from models import small_model
+from cycles import small_model
 
 import tract_core as tract
 

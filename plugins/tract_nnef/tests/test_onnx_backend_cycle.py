@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cycle import cycled
+from cycles import cycled
 from tract_onnx import backend
 
 sys.path.append(str(Path(__file__).parents[2] / "tract_onnx/tests"))

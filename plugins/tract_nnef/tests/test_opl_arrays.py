@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import Array, document, load, run, shape_of
+from documents import Array, document, load, run_text, shape_of
 from tract_nnef.options import Writing
 from tract_nnef.reading.loader import Nnef
 from tract_nnef.writing.saver import NnefWriter
@@ -216,7 +216,7 @@ TEXTS = [
 def test_a_text_means_what_numpy_computes(text) -> None:
     shapes = text.shapes or [shape_of(array) for array in text.inputs]
     graph = document(text.body, shapes, ["o"], registries=[text.registry, "tract_core"], symbols=list("SNABHL"))
-    (found,) = run(graph, *text.inputs)
+    (found,) = run_text(graph, *text.inputs)
     wanted = np.asarray(text.wanted[0])
     assert found.shape == wanted.shape
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from graphs import document, load, run, shape_of
+from documents import document, load, run_text, shape_of
 
 from tract_core import errors
 
@@ -18,7 +18,7 @@ def floats(*shape):
 def computed(call, *inputs, shapes=None, symbols=()):
     shapes = shapes or [shape_of(array) for array in inputs]
     text = document(f"o = {call};", shapes, ["o"], registries=["tract_core", "tract_transformers"], symbols=symbols)
-    return run(text, *inputs)[0]
+    return run_text(text, *inputs)[0]
 
 
 def softmax(x):

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from graphs import archive, document, load, run
+from documents import archive, document, load, run_text
 from tract_nnef.options import Writing
 from tract_nnef.reading.loader import Nnef
 from tract_nnef.writing.saver import NnefWriter
@@ -34,14 +34,14 @@ OUTER = document("o = tract_core_submodel([x, x], label = 'part');", ["F32[3]"],
     ],
 )
 def test_a_model_inside_the_archive_is_an_operator(files) -> None:
-    (found,) = run(OUTER, X, files=files)
+    (found,) = run_text(OUTER, X, files=files)
     np.testing.assert_array_equal(found, X * X + 1)
 
 
 def test_one_input_needs_no_brackets() -> None:
     inner = document("o = -x;", ["F32[3]"], ["o"])
     outer = document("o = tract_core_submodel(x, label = 'part');", ["F32[3]"], ["o"])
-    np.testing.assert_array_equal(run(outer, X, files={"part/graph.nnef": inner.encode()})[0], -X)
+    np.testing.assert_array_equal(run_text(outer, X, files={"part/graph.nnef": inner.encode()})[0], -X)
 
 
 def test_a_model_that_is_not_there_is_named() -> None:
@@ -137,9 +137,9 @@ def test_values_come_from_json(body, wanted) -> None:
     text = document(body, ["F32[3]"], ["o"], registries=["tract_core", "tract_resource"])
     if wanted is None:
         with pytest.raises(errors.TractError):
-            run(text, X, files=FILES)
+            run_text(text, X, files=FILES)
         return
-    np.testing.assert_array_equal(run(text, X, files=FILES)[0], wanted)
+    np.testing.assert_array_equal(run_text(text, X, files=FILES)[0], wanted)
 
 
 @pytest.mark.parametrize(
@@ -177,4 +177,4 @@ def test_what_is_no_json_is_refused(content) -> None:
 
 def test_a_document_without_templates_may_have_braces() -> None:
     text = document("o = x; # {{ no template %}", ["F32[3]"], ["o"])
-    np.testing.assert_array_equal(run(text, X)[0], X)
+    np.testing.assert_array_equal(run_text(text, X)[0], X)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from graphs import document, load, run
+from documents import document, load, run_text
 from tract_nnef.options import Writing
 from tract_nnef.reading.loader import Nnef
 from tract_nnef.writing.saver import NnefWriter
@@ -33,12 +33,12 @@ def unit(x, mean, alpha, skip=0):
 
 
 def test_a_unit_norm_divides_by_the_root_of_the_mean() -> None:
-    (found,) = run(text("tract_extra_exp_unit_norm(x, y, axis = 0, alpha = 0.75, skip = 1)"), X, START)
+    (found,) = run_text(text("tract_extra_exp_unit_norm(x, y, axis = 0, alpha = 0.75, skip = 1)"), X, START)
     np.testing.assert_allclose(found, unit(X, START, 0.75, 1), rtol=1e-5)
 
 
 def test_a_mean_norm_takes_the_mean_away() -> None:
-    (found,) = run(text("tract_extra_exp_mean_norm(x, y, 0, 0.5, scaling_factor = 4.0)"), X[:2], START)
+    (found,) = run_text(text("tract_extra_exp_mean_norm(x, y, 0, 0.5, scaling_factor = 4.0)"), X[:2], START)
     first = (X[0] + START) / 2
     np.testing.assert_allclose(found, [(X[0] - first) / 4, (X[1] - (X[1] + first) / 2) / 4], rtol=1e-5)
 
@@ -64,7 +64,7 @@ def test_a_stateless_norm_starts_anew_in_each_turn() -> None:
 def test_pairs_have_one_magnitude() -> None:
     pairs = X.reshape(3, 2, 2)
     call = text("tract_extra_exp_unit_norm(x, y, 0, 0.5, complex = true)", ("F32[3, 2, 2]", "F32[2]"))
-    (found,) = run(call, pairs, START)
+    (found,) = run_text(call, pairs, START)
     mean, wanted = START, []
     for step in pairs.astype(np.float64):
         mean = np.hypot(*step.T) / 2 + mean / 2

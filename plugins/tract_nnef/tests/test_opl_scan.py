@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from case_cycles import cycle_of_cases
-from graphs import document, load, run
+from cycles import cycle_of_cases
+from documents import document, load, run_text
 from tract_nnef.options import Writing
 from tract_nnef.reading.loader import Nnef
 from tract_nnef.writing.saver import NnefWriter
@@ -42,21 +42,21 @@ def test_the_sums_so_far(size, shape) -> None:
         shapes=(shape or f"F32[{size}, 2]", "F32[1, 2]"),
         outputs=("all", "last"),
     )
-    every, last = run(text, X[:size], START)
+    every, last = run_text(text, X[:size], START)
     np.testing.assert_array_equal(every, START + np.cumsum(X[:size], 0))
     np.testing.assert_array_equal(last, START + X[:size].sum(0, keepdims=True))
 
 
 def test_chunks_may_go_backward_and_leave_out_what_is_skipped() -> None:
     given = f"scan = [('slice', x, 0, -2)], {STATE}, output = [('next', 'full', 0, -1)], skip = 1"
-    (found,) = run(scan(given), X, START)
+    (found,) = run_text(scan(given), X, START)
     middle = START[0] + X[2:4].sum(0)
     np.testing.assert_array_equal(found, [middle + X[:2].sum(0), middle, [0, 0]])
 
 
 def test_outputs_without_a_chunk_have_one_of_1() -> None:
     given = f"scan = [('slice', x, 0, 1)], {STATE}, output = [('next', 'full', 0)], reset_every_turn = 0"
-    np.testing.assert_array_equal(run(scan(given), X, START)[0], START + np.cumsum(X, 0))
+    np.testing.assert_array_equal(run_text(scan(given), X, START)[0], START + np.cumsum(X, 0))
 
 
 def test_a_running_loop_keeps_its_state_unless_it_is_reset() -> None:
@@ -72,7 +72,7 @@ def test_a_running_loop_keeps_its_state_unless_it_is_reset() -> None:
 def test_names_that_nnef_cannot_write_are_found_by_what_is_written_for_them() -> None:
     fragment = SUM.replace("slice", "a_slice_0").replace("next", "the_next")
     given = "scan = [('a.slice/0', x, 0, 1)], state = [('s', y, 'the-next')], output = [('the.next', 'last', 0, 1)]"
-    np.testing.assert_array_equal(run(scan(given, fragment), X, START)[0], START + X.sum(0))
+    np.testing.assert_array_equal(run_text(scan(given, fragment), X, START)[0], START + X.sum(0))
 
 
 TWO = """
@@ -89,7 +89,7 @@ def test_states_whole_tensors_and_what_is_handed_on() -> None:
         "output = [('later', 'last', 0, 1), ('sooner', 'full', 0, 1), ('slice', 'full', 0, -1), "
         "('sooner', 'last', 0, 1)]"
     )
-    last, every, back, total = run(scan(given, TWO, outputs=("p", "q", "r", "t")), X, START)
+    last, every, back, total = run_text(scan(given, TWO, outputs=("p", "q", "r", "t")), X, START)
     wanted = START.copy()
     for _ in X:
         wanted = wanted * 2 + [0.5, 1]
@@ -108,7 +108,7 @@ def test_one_result_may_be_several_states_and_outputs() -> None:
         "scan = [('slice', x, 0, 1)], state = [('a', y, 'next'), ('b', y, 'next')], "
         "output = [('next', 'full', 0, 1), ('next', 'full', 1, 2), ('next', 'last', 0, 1)]"
     )
-    down, across, last = run(scan(given, fragment, outputs=("p", "q", "r")), X, START)
+    down, across, last = run_text(scan(given, fragment, outputs=("p", "q", "r")), X, START)
     states, now = [], (START, START)
     for one in X:
         total = now[0] + now[1] + one
@@ -130,7 +130,7 @@ def test_bodies_may_have_loops_inside() -> None:
     """
     given = "scan = [('slice', x, 0, 1)], state = [('s', y, 'next')], output = [('next', 'last', 0, 1)]"
     text = scan(given, fragment, shapes=("F32[6, 2]", "F32[1, 1]"))
-    np.testing.assert_array_equal(run(text, X, START[:, :1])[0], [[10 + X.sum()]])
+    np.testing.assert_array_equal(run_text(text, X, START[:, :1])[0], [[10 + X.sum()]])
 
 
 SCANNED = "scan = [('slice', x, 0, 1)]"

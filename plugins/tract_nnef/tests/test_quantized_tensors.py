@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nnef_runs import graph, read, written
+from statements import graph, read, read_back, written
 from tract_nnef.reading.quantized import quantized_types
 from tract_nnef.syntax.printer import print_quantization
 
 import tract_core as tract
 from tract_core.data import DatumType, QuantizedType
+from tract_core.model.const import Const
 from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
 from tract_core.ops.cast import Cast
 from tract_core.runtime.plan import TypedSimplePlan
@@ -161,3 +163,29 @@ def test_scale_and_zero_point_come_back_digit_by_digit(scale) -> None:
     x = model.add_source("x", parse_typed_fact("3,f32"))
     model.set_outputs(model.wire_node("y", Cast(kind), [x]))
     assert quantized_types(print_quantization(written(model).quantization)) == {"y": kind}
+
+
+@pytest.mark.parametrize(
+    "kind", [U8, I8, QuantizedType(DatumType.U8, 7, 0.1), QuantizedType(DatumType.I32, -3, 1 / 3)], ids=str
+)
+def test_a_variable_is_what_the_file_holds_and_comes_back(kind) -> None:
+    """Every byte; and integers that no f32 holds, with a zero point and a scale that it does not hold either."""
+    ends = np.iinfo(kind.storage.numpy)
+    held = np.array([ends.min, ends.max, 2**24 + 1, -(2**30) - 1], np.int32)
+    held = held if kind.storage is DatumType.I32 else np.arange(256).astype(kind.storage.numpy)
+    text = graph(f"y = variable(label = 'w', shape = [{held.size}]);", [])
+    model = read(text, {"w": held}, {"y": kind})
+    for found in (model, read_back(model), read_back(model).declutter()):
+        (constant,) = [node.op.value for node in found.live_nodes() if isinstance(node.op, Const)]
+        np.testing.assert_array_equal(constant.array, held)
+        assert found.outlet_fact(found.outputs[0]).datum_type == kind
+        np.testing.assert_array_equal(TypedSimplePlan(found).run([])[0], held)
+        assert same_model(found, model)
+
+
+def test_integers_that_are_computed_are_stored_as_they_are() -> None:
+    held = np.array([2**24 + 1, -(2**31), 2**31 - 1], np.int64)
+    kind = QuantizedType(DatumType.I32, 5, 0.3)
+    found, y = run("y = tract_core_cast(a, to = 'i32');", [held], {"y": kind})
+    assert found == kind
+    np.testing.assert_array_equal(y, held)

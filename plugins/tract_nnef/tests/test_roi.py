@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from case_cycles import cycle_of_cases
+from cycles import cycle_of_cases
 from documents import compute, read
 
 import tract_core as tract

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cycle import cycled
+from cycles import cycled
 
 from tract_core.model.same import same_model
 from tract_core.plugins import default_registry

@@ -6,7 +6,7 @@ import sys
 from time import perf_counter
 
 import pytest
-from graphs import archive, document
+from documents import archive, document
 from tract_nnef.archive.writing import tar_bytes
 from tract_nnef.reading.loader import Nnef
 
@@ -200,7 +200,7 @@ def test_unknown_lines_mean_something_to_others() -> None:
 
 
 def test_an_operator_of_nobody_is_not_written() -> None:
-    from cycle import text
+    from cycles import text
 
     from tract_core.plugins import default_registry
     from tract_core.testing.conformance.models import Unheard, empty, source

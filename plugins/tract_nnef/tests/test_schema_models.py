@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from cycle import cycled, text
+from cycles import cycled, text
 
 from tract_core.data import Constant, DatumType, DType, QuantizedType, SequenceType, SymbolicArray
 from tract_core.data.containers import ItemFact, MapType, OptionalType

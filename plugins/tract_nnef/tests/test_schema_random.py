@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from cycle import cycled
+from cycles import cycled
 from hypothesis import given, settings
 
+from tract_core.errors import FactError
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.lookup import find_runtime
@@ -29,7 +30,11 @@ def test_large_random_models_come_back(grown: Grown) -> None:
 
 def comes_back(grown: Grown, model: TypedModel) -> None:
     """Operators that are written in other words have the same meaning, refusals included, at every sizing."""
-    found = cycled(model)
+    try:
+        found = cycled(model)
+    except FactError:  # simplifying may find a constant, as an index outside of its axis, that every run refuses
+        assert all(isinstance(outcome_of_model(model, grown.inputs(sizes)), str) for sizes in grown.sizings)
+        return
     names = [[one.outlet_name(outlet) for outlet in (*one.inputs, *one.outputs)] for one in (found, model)]
     assert names[0] == names[1]
     if same_model(found, model):

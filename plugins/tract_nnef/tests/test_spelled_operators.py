@@ -9,7 +9,7 @@ import established
 import numpy as np
 import pytest
 from established import interchange
-from nnef_runs import read_back, written
+from statements import read_back, written
 from tract_nnef.options import Writing
 from tract_nnef.writing.saver import NnefWriter
 

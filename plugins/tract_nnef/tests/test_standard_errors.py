@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nnef_runs import run
+from statements import run
 
 import tract_core as tract
 

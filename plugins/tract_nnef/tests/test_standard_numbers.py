@@ -6,7 +6,7 @@ from math import erf, sqrt
 
 import numpy as np
 import pytest
-from nnef_runs import graph, read, run
+from statements import graph, read, run
 
 from tract_core.data import DatumType
 from tract_core.model.const import Const

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nnef_runs import run
+from statements import run
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 ROW = np.arange(5, dtype=np.float32)

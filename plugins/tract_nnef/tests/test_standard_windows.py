@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nnef_runs import run
+from statements import run
 
 RANDOM = np.random.default_rng(7)
 X = RANDOM.uniform(-2, 2, (2, 4, 5, 6)).astype(np.float32)

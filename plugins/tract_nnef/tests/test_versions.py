@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from models import small_model
+from cycles import small_model
 
 import tract_core as tract
 from tract_core.version import version

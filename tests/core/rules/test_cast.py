@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tract_core.data import DatumType
+from tract_core.data import DatumType, QuantizedType
 from tract_core.model.graph import OutletId
-from tract_core.ops.cast import Cast
+from tract_core.ops.cast import AsQuantized, Cast
 from tract_core.ops.elementwise import Exp
 from tract_core.ops.wiring import wire_one
 from tract_core.testing.declutter import checked_declutter, operators, sources
@@ -38,3 +38,12 @@ def test_casts_that_lose_nothing_are_merged(fact: str, casts: list[DatumType], w
         wanted = wanted or ["Identity"]
     model.set_outputs([y])
     assert operators(checked_declutter(model, {"B": 2})) == wanted
+
+
+def test_the_integers_of_what_is_quantised_are_had_without_computing() -> None:
+    kind = QuantizedType(DatumType.U8, 3, 0.5)
+    model, (x,) = sources("N,u8")
+    quantized = wire_one(model, "q", AsQuantized(kind), x)
+    model.set_outputs([wire_one(model, "stored", Cast(DatumType.U8), quantized), quantized])
+    simple = checked_declutter(model, {"N": 3})
+    assert operators(simple) == ["Identity", "AsQuantized"]  # an output that is an input has a name of its own

@@ -130,7 +130,7 @@ def test_observers_see_what_leaves_a_group() -> None:
         return {outlet: array * 0 for outlet, array in outputs.items()} if part.names(model)[0] == "tanh" else None
 
     plan = runtime_for_name("fuse").backend.prepare(model)
-    (found,) = plan.observed_run([X], note)  # pyright: ignore[reportAttributeAccessIssue]: this plan can
+    (found,) = plan.spawn_observed(note).run([X])  # pyright: ignore[reportAttributeAccessIssue]: this plan can
     assert seen == [(("size", "minus"), ["minus"]), (("exp",), ["exp"]), (("tanh",), ["tanh"]), (("y",), ["y"])]
     np.testing.assert_allclose(found, np.exp(-np.abs(X, dtype=np.float64)), rtol=1e-6)
 

@@ -68,7 +68,7 @@ def test_tensors_die_as_soon_as_they_are_dead() -> None:
         alive[model.nodes[part.nodes[0]].name] = weakref.ref(array)
 
     plan = ReferenceRuntime().prepare(model)
-    plan.observed_run([np.ones(SIZE, np.float32)], note)
+    plan.spawn_observed(note).run([np.ones(SIZE, np.float32)])
     assert seen == [[], ["n0"], ["n1"], ["n2"], ["n3"]]
 
 

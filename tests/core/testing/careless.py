@@ -23,6 +23,7 @@ from tract_core.plugins import Registry, hookimpl
 from tract_core.plugins.keys import Array
 from tract_core.runtime.explain import Explanation, by_numpy
 from tract_core.runtime.host import Bodies, HostNode, HostState, host_nodes
+from tract_core.runtime.observed import ObservedState
 from tract_core.runtime.parts import Part
 from tract_core.runtime.plan import TypedSimplePlan, TypedSimpleState, refuse_missing
 from tract_core.runtime.protocol import Observer, Timing
@@ -46,6 +47,8 @@ LAPSES = (
     "errors",
     "explain",
     "observe",
+    "turns",
+    "symbols",
     "times",
 )
 
@@ -125,8 +128,8 @@ class Plan:
     def spawn(self) -> Any:
         return State(self, self.shared if "interleaved" in self.lapses else HostState(self.model, self.bodies))
 
-    def observed_run(self, inputs: Sequence[Array], observe: Observer) -> list[Array]:
-        return self.spawn().run(inputs, observe=observe)
+    def spawn_observed(self, observe: Observer) -> ObservedState:
+        return ObservedState(self.spawn(), observe)
 
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
         self.spawn().run(inputs)
@@ -155,12 +158,19 @@ class State:
         self.lapses = plan.lapses
 
     def run(
-        self, inputs: Sequence[Array], out: Sequence[Array] | None = None, *, observe: Observer | None = None
+        self,
+        inputs: Sequence[Array],
+        out: Sequence[Array] | None = None,
+        *,
+        symbols: Mapping[str, int] | None = None,
+        observe: Observer | None = None,
     ) -> list[Array]:
         plan, turn = self.plan, self.plan.turn
         if "out" in self.lapses:
             out = None
-        turn.begin(self.host, inputs, out)
+        if "turns" in self.lapses and observe is not None:
+            self.host.reset()
+        turn.begin(self.host, inputs, out, symbols if "symbols" not in self.lapses else None)
         values = dict(zip(plan.model.inputs, inputs, strict=True))
         with turn.going():
             for node in plan.nodes:

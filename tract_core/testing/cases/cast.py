@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tract_core.data import DatumType, DType, QuantizedType
-from tract_core.ops.cast import Cast
+from tract_core.ops.cast import AsQuantized, Cast
 from tract_core.plugins.tables import Rows
 from tract_core.testing.case import CASES, Arg, Case
 
@@ -29,6 +29,17 @@ def _case(fact: str, to: DType, values: Sequence[Any], wanted: Sequence[Any], no
 def _widening(fact: str, to: DatumType) -> Case:
     """Every value of the narrow type is one of the wide type."""
     return Case(f"Cast-{fact}-{to.short}", Cast(to), [fact], lambda x: x, {"B": 2, "S": 3})
+
+
+def _stored(kind: QuantizedType, values: Sequence[int]) -> Case:
+    """The integers stay what they are."""
+    return Case(
+        f"AsQuantized-{kind.short}",
+        AsQuantized(kind),
+        [Arg(f"N,{kind.storage.short}", values)],
+        lambda x: x,
+        {"N": len(values)},
+    )
 
 
 _CASES = [
@@ -75,6 +86,9 @@ _CASES = [
     _widening("B,S,i8", DatumType.I64),
     _widening("B,S,i32", DatumType.F64),
     _widening("B,S,f32", DatumType.F32),
+    _stored(QuantizedType(DatumType.U8, 3, 0.5), [0, 3, 255]),
+    _stored(QuantizedType(DatumType.I8, -1, 0.25), [-128, 0, 127]),
+    _stored(QuantizedType(DatumType.I32, 7, 0.1), [-(2**31), 2**24 + 1, 2**31 - 1]),
 ]
 
 ROWS.add(CASES, "cast", _CASES)

@@ -96,6 +96,15 @@ def running_sums(registry: Registry) -> TypedModel:
     return model
 
 
+def as_wide_as_told(registry: Registry) -> TypedModel:
+    """``x: 1,f32``, repeated as often as a symbol says that no input tells."""
+    model = empty(registry)
+    model.symbols.add("TOLD")
+    x = source(model, "x", "1,f32")
+    model.set_outputs(model.wire_node("repeated", MultiBroadcastTo((symbol("TOLD"),)), [x]))
+    return model
+
+
 def picked_rows(registry: Registry) -> TypedModel:
     """The rows of ``x: N,3,f32`` at the places ``at: K,i64``. The node ``pick`` fails for places that are not there."""
     model = empty(registry)

@@ -17,12 +17,13 @@ from tract_core.runtime.explain import Explanation, is_constant
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
 from tract_core.runtime.protocol import MeasuringPlan, ObservablePlan, TimedPlan, running_model
 from tract_core.testing.checks import Bench
-from tract_core.testing.conformance.models import ones, picked_inside, sum_of_exponentials
+from tract_core.testing.conformance.models import ones, picked_inside, running_sums, sum_of_exponentials
 from tract_core.testing.conformance.selection import pytest_generate_tests
 
 __all__ = [
     "pytest_generate_tests",
     "test_observers_see_and_exchange_tensors",
+    "test_observers_see_every_turn_of_a_state",
     "test_plan_explains_every_node",
     "test_timings_are_of_the_nodes_that_run",
 ]
@@ -69,9 +70,22 @@ def test_observers_see_and_exchange_tensors(bench: Bench) -> None:
         seen.update(outputs)
         return {outlet: np.zeros_like(array) for outlet, array in outputs.items()}
 
-    found = plan.observed_run([ones(2, 3), ones(2, 3)], look)
+    found = plan.spawn_observed(look).run([ones(2, 3), ones(2, 3)])
     assert {outlet for outlet in running.outputs if (((), outlet.node) in _computed(running))} <= seen.keys()
     np.testing.assert_array_equal(found[0], np.zeros((2, 3)))
+
+
+def test_observers_see_every_turn_of_a_state(bench: Bench) -> None:
+    """Of a plan that shows its nodes: a state that is observed keeps what it keeps, from turn to turn."""
+    plan, seen = bench.runtime.prepare(running_sums(bench.registry)), list[Part]()
+    if not isinstance(plan, ObservablePlan):
+        return
+    state = plan.spawn_observed(lambda part, _: seen.append(part))
+    for turn in (1, 2):
+        (sums,) = state.run([ones(1, 2), np.zeros((1, 2), np.float32)])
+        np.testing.assert_array_equal(sums, np.full((1, 2), turn))
+        assert len(seen) % turn == 0
+        assert seen
 
 
 def test_timings_are_of_the_nodes_that_run(bench: Bench) -> None:

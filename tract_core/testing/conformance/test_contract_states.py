@@ -13,13 +13,14 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.parameters import given_parameters
 from tract_core.runtime.protocol import PlanState
 from tract_core.testing.checks import Bench
-from tract_core.testing.conformance.models import running_sums
+from tract_core.testing.conformance.models import as_wide_as_told, ones, running_sums
 from tract_core.testing.conformance.selection import pytest_generate_tests
 
 __all__ = [
     "pytest_generate_tests",
     "test_frozen_states_go_on_in_another_process",
     "test_reset_makes_a_state_fresh",
+    "test_sizes_are_told_from_outside",
     "test_states_keep_no_array_of_the_caller",
     "test_states_take_turns",
 ]
@@ -60,6 +61,16 @@ def test_states_take_turns(bench: Bench) -> None:
 def _from_the_end(start: int, end: int) -> Array:
     """The sums where the rows come with the other sign, the last ones first."""
     return -(np.cumsum(ROWS[start:end].astype(np.float64), axis=0) + ROWS[end:].sum(axis=0))
+
+
+def test_sizes_are_told_from_outside(bench: Bench) -> None:
+    """What ``symbols`` says holds for its turn, of a state that goes on; a turn without it is like any other."""
+    told = bench.runtime.prepare(as_wide_as_told(bench.registry)).spawn()
+    for size in (3, 0, 5):
+        np.testing.assert_array_equal(told.run([ones(1)], symbols={"TOLD": size})[0], ones(size))
+    state = _fresh(bench)
+    for start, end, symbols in ((0, 1, None), (1, 4, {"TOLD": 3}), (4, 6, None)):
+        np.testing.assert_array_equal(state.run([ROWS[start:end], START], symbols=symbols)[0], SUMS[start:end])
 
 
 def test_states_keep_no_array_of_the_caller(bench: Bench) -> None:

@@ -14,6 +14,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.host import Bodies, HostNode, HostState
+from tract_core.runtime.observed import ObservedState
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
 from tract_core.runtime.plan import refuse_missing
 from tract_core.runtime.protocol import Observer, Timing
@@ -67,9 +68,9 @@ class FusePlan:
         """A fresh state, whose operators ask ``plan_of`` who runs their bodies."""
         return FuseState(self, plan_of)
 
-    def observed_run(self, inputs: Sequence[Array], observe: Observer) -> list[Array]:
-        """One turn on a fresh state, in which ``observe`` sees what leaves every step, and may exchange it."""
-        return self.spawn().run(inputs, observe=observe)
+    def spawn_observed(self, observe: Observer) -> ObservedState:
+        """A fresh state, in whose turns ``observe`` sees what leaves every step, and may exchange it."""
+        return ObservedState(self.spawn(), observe)
 
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
         """One turn on a fresh state, and what each step took in it, those of bodies too."""

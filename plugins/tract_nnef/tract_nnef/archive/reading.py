@@ -199,9 +199,13 @@ class FolderArchive:
             self._mapped += 1
             return np.frombuffer(map_file(descriptor, size), np.uint8)
         content = aligned(size)
-        with open(descriptor, "rb", closefd=False) as file:
-            if file.readinto(content.data) < size:
-                raise CorruptModel("the file became shorter while it was read")
+        with open(descriptor, "rb", buffering=0, closefd=False) as file:
+            left = content.data
+            while left:
+                taken = file.readinto(left)
+                if not taken:
+                    raise CorruptModel("the file became shorter while it was read")
+                left = left[taken:]
         content.flags.writeable = False
         return content
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tract_core.data import DatumType, QuantizedType
+from tract_core.data import Constant, DatumType, QuantizedType
 from tract_core.errors import CorruptModel
 from tract_core.limits import limits_now
 from tract_core.model.graph import OutletId
-from tract_core.ops.cast import Cast
+from tract_core.ops.cast import AsQuantized, Cast
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
 from tract_nnef.syntax.ast import Invocation
-from tract_nnef.writing.expressions import type_name
+from tract_nnef.writing.expressions import type_name, variable
 from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
@@ -88,6 +88,15 @@ def read_copy_n(call: Call) -> list[OutletId]:
     if not 0 <= times <= limits_now().max_nodes:
         raise CorruptModel(f"copy_n: {times} copies are wanted")
     return [call.tensor("x")] * times
+
+
+@ROWS.row(NNEF_WRITE, AsQuantized)
+def write_stored(op: AsQuantized, node: Spelling) -> Invocation | None:
+    """A variable that holds the integers, where they are known; else a cast, which takes integers as those stored."""
+    known = node.input_fact(0).value
+    if isinstance(known, Constant):
+        return variable(node.writer.hold(node.node.name, known), known.array.shape)
+    return node.invoke("tract_core_cast", node.input(0), to=type_name(op.to), registry=CORE)
 
 
 @ROWS.row(NNEF_WRITE, Cast)

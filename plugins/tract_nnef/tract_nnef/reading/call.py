@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from tract_nnef.reading.values import Value, shown
 
 if TYPE_CHECKING:
     from tract_nnef.reading.document import Reader
+
+Params = ParamSpec("Params")
+Found = TypeVar("Found")
 
 
 class Call:
@@ -71,8 +74,7 @@ class Call:
 
     def tensors(self, name: str) -> list[OutletId]:
         """An array of tensors."""
-        with self._naming(name):
-            parts = values.items(self._arguments[name])
+        parts = self._about(name, values.items, self._arguments[name])
         return [self._tensor(name, part, None) for part in parts]
 
     def aligned(self, *names: str) -> list[OutletId]:
@@ -171,41 +173,31 @@ class Call:
 
     def dim(self, name: str) -> Dim:
         """A size, which may have symbols in it."""
-        with self._naming(name):
-            return values.size(self._arguments[name], self.model)
+        return self._about(name, values.size, self._arguments[name], self.model)
 
     def dims(self, name: str) -> tuple[Dim, ...]:
         """An array of sizes."""
-        with self._naming(name):
-            return values.sizes(self._arguments[name], self.model)
+        return self._about(name, values.sizes, self._arguments[name], self.model)
 
     def pairs(self, name: str) -> tuple[tuple[Dim, Dim], ...]:
         """An array of pairs of sizes."""
-        with self._naming(name):
-            parts = [values.sizes(part, self.model) for part in values.items(self._arguments[name])]
-            if any(len(part) != 2 for part in parts):
-                raise CorruptModel("an array of pairs is wanted")
-        return tuple((before, after) for before, after in parts)
+        return self._about(name, values.pairs, self._arguments[name], self.model)
 
     def integer(self, name: str) -> int:
         """A number without symbols."""
-        with self._naming(name):
-            return values.integer(self._arguments[name], self.model)
+        return self._about(name, values.integer, self._arguments[name], self.model)
 
     def integers(self, name: str) -> tuple[int, ...]:
         """An array of numbers without symbols."""
-        with self._naming(name):
-            return values.integers(self._arguments[name], self.model)
+        return self._about(name, values.integers, self._arguments[name], self.model)
 
     def number(self, name: str) -> float:
         """A number with a point."""
-        with self._naming(name):
-            return values.number(self._arguments[name], self.model)
+        return self._about(name, values.number, self._arguments[name], self.model)
 
     def numbers(self, name: str) -> tuple[float, ...]:
         """An array of such numbers."""
-        with self._naming(name):
-            return tuple(values.number(one, self.model) for one in values.items(self._arguments[name]))
+        return self._about(name, values.numbers, self._arguments[name], self.model)
 
     def text(self, name: str) -> str:
         """A text."""
@@ -223,8 +215,7 @@ class Call:
 
     def element_type(self, name: str) -> DatumType:
         """An element type, given by its name in any case."""
-        with self._naming(name):
-            return values.element_type(self._arguments[name])
+        return self._about(name, values.element_type, self._arguments[name])
 
     def axis(self, name: str, rank: int) -> int:
         """The number of an axis. Raises CorruptModel for one outside of the rank."""
@@ -305,8 +296,7 @@ class Call:
     def _tensor(self, name: str, value: Value, kind: DType | None) -> OutletId:
         if isinstance(value, OutletId):
             return value
-        with self._naming(name):
-            held = values.literal(value, kind)
+        held = self._about(name, values.literal, value, kind)
         if held is None:
             raise CorruptModel(f"{self.name}: a tensor is wanted for {name!r}, found {shown(value)}")
         const = self.model.add_const(f"{self.node}.{name}", held)
@@ -314,21 +304,10 @@ class Call:
             return self.op(Cast(kind), const)
         return const
 
-    def _naming(self, name: str) -> _Naming:
-        return _Naming(self.name, name)
-
-
-class _Naming:
-    """Errors inside say which argument they are about."""
-
-    def __init__(self, operator: str, argument: str) -> None:
-        self._operator = operator
-        self._argument = argument
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (CorruptModel, FactError)):
-            what = f"{self._operator}: {self._argument}"
-            raise CorruptModel(f"{what}: {error.problem}", where=error.where, hint=error.hint) from None
+    def _about(self, name: str, read: Callable[Params, Found], *args: Params.args, **more: Params.kwargs) -> Found:
+        """What ``read`` gives, whose errors say which argument they are about."""
+        try:
+            return read(*args, **more)
+        except (CorruptModel, FactError) as error:
+            problem = f"{self.name}: {name}: {error.problem}"
+            raise CorruptModel(problem, where=error.where, hint=error.hint) from None

@@ -16,7 +16,7 @@ from tract_core.errors import CorruptModel, TractError, Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Mul, Sub
-from tract_core.ops.cast import Cast
+from tract_core.ops.cast import AsQuantized, Cast
 from tract_core.ops.expect import element
 from tract_core.ops.wiring import wire_binary, wire_cast, wire_one
 from tract_nnef.syntax import ast
@@ -123,8 +123,8 @@ def wire_quantized(model: TypedModel, name: str, x: OutletId, kind: QuantizedTyp
     """
     found = model.outlet_fact(x).datum_type
     if found == kind.storage:
-        x = _meaning(model, name, x, kind, DatumType.F64 if kind.storage is DatumType.I32 else DatumType.F32)
-    elif isinstance(found, QuantizedType):
+        return wire_one(model, model.unique_name(f"{name}.quantized"), AsQuantized(kind), x)
+    if isinstance(found, QuantizedType):
         x = wire_real(model, name, x)
     elif not found.is_float():
         raise CorruptModel(f"{name!r} is {found.short}, and graph.quant says {kind}, which is made of real numbers")

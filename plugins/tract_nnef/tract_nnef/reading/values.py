@@ -142,6 +142,14 @@ def integers(value: Value, model: TypedModel) -> tuple[int, ...]:
     return tuple(map(_without_symbols, sizes(value, model)))
 
 
+def pairs(value: Value, model: TypedModel) -> tuple[tuple[Dim, Dim], ...]:
+    """An array of pairs of sizes. Raises CorruptModel for anything else."""
+    parts = [sizes(part, model) for part in items(value)]
+    if any(len(part) != 2 for part in parts):
+        raise CorruptModel("an array of pairs is wanted")
+    return tuple((before, after) for before, after in parts)
+
+
 def _without_symbols(found: Dim) -> int:
     if isinstance(found, int):
         return found
@@ -157,6 +165,11 @@ def number(value: Value, model: TypedModel) -> float:
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     raise CorruptModel(f"a number is wanted, found {shown(value)}")
+
+
+def numbers(value: Value, model: TypedModel) -> tuple[float, ...]:
+    """An array of such numbers."""
+    return tuple(number(one, model) for one in items(value))
 
 
 def element_type(value: Value) -> DatumType:

@@ -1,4 +1,4 @@
-"""Documents that are read and run, and models that are written and read back."""
+"""Statements that are read and run without an archive around them, and models as the documents that they become."""
 
 from __future__ import annotations
 
