@@ -25,6 +25,7 @@ _FAMILIES: Final = (
     "resize",
     "scan",
     "slice",
+    "whole",
 )
 
 

@@ -14,7 +14,6 @@ from tract_core.model.typed import TypedModel
 from tract_core.runtime.streams import Streamed
 from tract_pulse.pulsing.report import sheets, streamed
 from tract_pulse.pulsing.translate import check_all_streams, properties, translated
-from tract_pulse.stream import LATE
 
 
 @frozen
@@ -35,12 +34,6 @@ class Pulse:
         found = translated(model, symbol, pulse)
         check_all_streams(found)
         result = found.model
-        late = [model.outlet_name(outlet) for outlet in model.outputs if found.wires[outlet].outlet == LATE]
-        if late:
-            raise TransformError(
-                f"pulse: the outputs {', '.join(late)} are only known when the signal has ended",
-                hint="leave them out: tract.SelectOutputs, or --output-node on the command line",
-            )
         outputs = [found.wires[outlet] for outlet in model.outputs]
         if all(wire.stream is None for wire in outputs):
             raise TransformError(f"pulse: no output depends on the signal along {symbol}")

@@ -70,7 +70,10 @@ class PulseNode:
         """Raises CannotStream where one of these inputs is a stream, as weights and shapes cannot be."""
         for slot in slots:
             if slot < len(self.wires) and self.wires[slot].stream is not None:
-                raise CannotStream(f"input {slot} comes as a stream, which the operator wants whole")
+                raise CannotStream(
+                    f"input {slot} comes as a stream, which the operator wants whole",
+                    hint="let it be a constant, or an input without the symbol",
+                )
 
     def pulse(self, wire: Wire) -> Dim:
         """How many positions of a stream are in one pulse of it."""
@@ -84,7 +87,9 @@ class PulseNode:
         """
         if LATE in inputs:
             slot, symbol = inputs.index(LATE), self.rate.symbol
-            raise CannotStream(f"input {slot} is only known when the signal has ended, as its length {symbol} is")
+            raise CannotStream(
+                f"input {slot} is only known when the signal has ended, as its length {symbol} is", hint=_NO_WHOLE
+            )
         return self.model.wire_node(self.name + suffix, op, inputs)
 
     def wire(self, op: TypedOp, *inputs: OutletId, suffix: str = "") -> OutletId:
@@ -105,20 +110,18 @@ class PulseNode:
         outlet = self.wire(Delay(wire.stream.axis, delay, overlap), wire.outlet, suffix=suffix)
         return Wire(outlet, replace(wire.stream, delay=wire.stream.delay + delay + overlap))
 
-    def number(self, size: Dim, what: str, slot: int = 0) -> int:
-        """A size that is a number, at least for signals for which output ``slot`` is not empty.
+    def number(self, size: Dim, what: str, hint: str = "give it as a number") -> int:
+        """A size that is a number, at least for signals for which the output is not empty.
 
-        ``what``: what messages call it. Raises CannotStream for one that the length of the signal decides.
+        ``what``, ``hint``: what messages call it, and what to do. Raises CannotStream for one that the length of the
+        signal decides.
         """
         length = product(
-            size for size in self.output_facts[slot].shape if symbols_of(size) == frozenset([self.rate.symbol])
+            size for size in self.output_facts[0].shape if symbols_of(size) == frozenset([self.rate.symbol])
         )
         found = eventual(self.whole.symbols, self.rate, size, length)
         if found is None:
-            raise CannotStream(
-                f"{what} is {size}, which depends on the length of the signal",
-                hint="give it as a number, as in a causal model",
-            )
+            raise CannotStream(f"{what} is {size}, which depends on the length of the signal", hint=hint)
         return found
 
     def with_known_end(self, wire: Wire, suffix: str = ".until_end") -> Wire:
@@ -127,7 +130,10 @@ class PulseNode:
         stream = wire.stream
         missing = passed_before_known(self.rate, stream.length, stream.delay, self.pulse(wire))
         if missing is None:
-            raise CannotStream(f"where its input ends, after {stream.length} positions, is not known in time")
+            raise CannotStream(
+                f"where its input ends, after {stream.length} positions, is not known in time for what follows it",
+                hint=f"let its length grow evenly with {self.rate.symbol}, or put nothing behind it",
+            )
         return self.delayed(wire, missing, suffix=suffix)
 
     def masked(self, wire: Wire, value: float, suffix: str = ".mask") -> Wire:
@@ -167,9 +173,11 @@ def by_axes(node: PulseNode, op: TypedOp | None = None) -> list[Wire]:
     axes = [term.index(letter) if term.count(letter) == 1 else None for term in mapping.outputs]
     found = [axis for axis in axes if axis is not None]
     if len(found) < len(axes):
-        raise CannotStream(_joins(node))
+        raise _joins(node)
     if node.rate.symbol in symbols_in(node.node.op) - own_symbols_of(node.node.op):
-        raise CannotStream(f"it needs the length {node.rate.symbol} of the signal, which only its end tells")
+        raise CannotStream(
+            f"it needs the length {node.rate.symbol} of the signal, which only its end tells", hint=_NO_WHOLE
+        )
     wires, delay = node.in_step(_judged(node))
     outlets = node.wire_all(op or node.node.op, *(wire.outlet for wire in wires))
     return [
@@ -191,6 +199,7 @@ def own_symbols_of(op: TypedOp) -> frozenset[str]:
     return frozenset[str]().union(*(own_symbols(body) for body in bodies_of(op)))
 
 
+_NO_WHOLE = "a stream only has what came so far: compute along another axis, or over a window of fixed length"
 _ROW = "whoever brings the operator can add a row to the table 'pulse'"
 
 
@@ -202,20 +211,31 @@ def _letter(node: PulseNode, mapping: AxesMapping) -> str:
             letters.add(term[wire.stream.axis])
             lengths.append(wire.stream.length)
             if term.count(term[wire.stream.axis]) != 1:
-                raise CannotStream(_joins(node))
+                raise _joins(node)
     if len(letters) != 1:
-        raise CannotStream("its inputs come along different axes, each of which meets all positions of the others")
+        raise CannotStream(
+            "its inputs come along different axes: each position of one meets all positions of the other",
+            hint="let them come along one axis; attention streams where a mask, in bands or blocks, bounds its reach",
+        )
     letter = letters.pop()
     for slot, (wire, term) in enumerate(zip(node.wires, mapping.inputs, strict=True)):
         if wire.stream is None and letter in term and node.input_fact(slot).shape[term.index(letter)] != 1:
-            raise CannotStream(f"input {slot} has a size along the axis of the stream, but is the same in every pulse")
+            raise CannotStream(
+                f"input {slot} has a size along the axis of the stream, but is the same in every pulse",
+                hint="let it be of size 1 there, or come as a stream, too",
+            )
     if any(same_dim(length, lengths[0]) is not True for length in lengths):
         found = " and ".join(map(str, lengths))
-        raise CannotStream(f"its inputs are streams of different lengths, {found}: one would have to be repeated")
+        raise CannotStream(
+            f"its inputs are streams of different lengths, {found}",
+            hint="cut or pad them to one length",
+        )
     return letter
 
 
-def _joins(node: PulseNode) -> str:
+def _joins(node: PulseNode) -> CannotStream:
     slot = next(slot for slot, wire in enumerate(node.wires) if wire.stream is not None)
     axis = node.stream(slot).axis
-    return f"its outputs depend on all of axis {axis} of input {slot} at once, along which the signal comes"
+    return CannotStream(
+        f"what it gives depends on all of axis {axis} of input {slot}, along which the signal comes", hint=_NO_WHOLE
+    )

@@ -16,6 +16,7 @@ from tract_core.model.source import TypedSource
 from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import Array
+from tract_pulse.pulsing.late import late_outputs
 from tract_pulse.pulsing.node import PulseNode, by_axes
 from tract_pulse.pulsing.rate import Rate
 from tract_pulse.registry import PULSE
@@ -61,10 +62,15 @@ def translated(whole: TypedModel, symbol: str, pulse: Dim) -> Translation:
         found.wires.update(zip(node.outlets(), wires, strict=True))
         if pulsing.waited:
             found.waited[node_id] = pulsing.waited
+    found.blocked += late_outputs(whole, found.wires)
     return found
 
 
 def _rate(whole: TypedModel, symbol: str, pulse: Dim) -> Rate:
+    if "pulse.streaming_symbol" in whole.properties:
+        raise TransformError(
+            "pulse: the model takes pulses already", hint="transform the model as it was before it is pulsed"
+        )
     rates, inputs = list[Rate](), list[tuple[Dim, Dim]]()
     for outlet in whole.inputs:
         axes = streaming_axes(whole.outlet_fact(outlet), symbol)
@@ -77,7 +83,8 @@ def _rate(whole: TypedModel, symbol: str, pulse: Dim) -> Rate:
     if any(rate != rates[0] for rate in rates):
         found = ", ".join(str(rate.pulse) for rate in rates)
         raise TransformError(
-            f"pulse {pulse}: the inputs come at different rates: {found} positions of {symbol} a pulse"
+            f"pulse {pulse}: the inputs come at different rates: {found} positions of {symbol} a pulse",
+            hint="give the inputs lengths that are multiples of each other, as S and 2*S",
         )
     return replace(rates[0], inputs=tuple(inputs))
 
@@ -163,14 +170,16 @@ def check_all_streams(found: Translation) -> None:
         return
     places = [f"node {node.name!r} ({node.op.name})" for node, _ in found.blocked]
     reasons = [error.problem for _, error in found.blocked]
-    count, hint = len(found.blocked), next((error.hint for _, error in found.blocked if error.hint), None)
+    count, hints = len(found.blocked), dict.fromkeys(error.hint for _, error in found.blocked if error.hint is not None)
     listed = "; ".join(f"{place}: {reason}" for place, reason in zip(places, reasons, strict=True))
     what = (
         f"{places[0]} cannot be streamed: {reasons[0]}" if count == 1 else f"{count} nodes cannot be streamed: {listed}"
     )
     errors = zip(found.blocked, places, strict=True)
     each = [CannotStream(error.problem, where=place, hint=error.hint) for (_, error), place in errors]
-    raise TransformError(f"pulse: {what}", hint=hint) from ExceptionGroup("the nodes' own reasons", each)
+    raise TransformError(f"pulse: {what}", hint="; ".join(hints) or None) from ExceptionGroup(
+        "the nodes' own reasons", each
+    )
 
 
 def properties(found: Translation, whole: TypedModel, symbol: str) -> Iterator[tuple[str, Array]]:

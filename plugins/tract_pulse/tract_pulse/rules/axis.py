@@ -21,7 +21,10 @@ def pulse_rm_axis(op: RmAxis, node: PulseNode) -> Wire | None:
     """The axis of the stream cannot go: its one position comes in one of the pulses, and is not there in the others."""
     stream = node.wires[0].stream
     if stream is not None and stream.axis == op.axis:
-        raise CannotStream("it takes a single position out of the signal, for use in all pulses")
+        raise CannotStream(
+            "it takes a single position out of the signal, which only one of the pulses has",
+            hint="keep the axis, with its one position, as an output of its own",
+        )
     return None
 
 
@@ -38,12 +41,18 @@ def pulse_reshape(op: Reshape, node: PulseNode) -> Wire | None:
     symbol, place = node.rate.symbol, stream.axis - op.at
     others = [axis - op.at for axis in streaming_axes(node.output_facts[0], symbol)]
     if len(others) != 1 or not 0 <= others[0] < len(op.after):
-        raise CannotStream("its output does not grow with the signal along one axis")
+        raise CannotStream(
+            "its output does not grow with the signal along one axis",
+            hint="keep one axis whose size is that of the signal",
+        )
     (target,) = others
     outer, inner = product(op.before[:place]), product(op.before[place + 1 :])
     new_inner = product(op.after[target + 1 :])
     if same_dim(outer, product(op.after[:target])) is not True or is_symbolic(inner) or is_symbolic(new_inner):
-        raise CannotStream("the elements of a pulse do not lie together in its output")
+        raise CannotStream(
+            "the elements of a pulse do not lie together in its output",
+            hint="leave the axes in front of the signal as they are, and cut those behind into fixed sizes",
+        )
     block = int(new_inner) // gcd(int(inner), int(new_inner))
     pulse = node.pulse(node.wires[0])
     if not is_whole(pulse, block):

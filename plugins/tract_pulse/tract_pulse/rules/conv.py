@@ -25,7 +25,10 @@ def pulse_conv(op: Conv, node: PulseNode) -> Wire | None:
     axis = spatial_axis(op.pool, x.rank, stream.axis)
     if axis is None:
         if stream.axis == op.pool.data_format.c_axis(x.rank):
-            raise CannotStream("the signal comes along the axis of the channels, all of which each output is a sum of")
+            raise CannotStream(
+                "the signal comes along the axis of the channels, all of which each output is a sum of",
+                hint="transpose the input, so that the signal comes along an axis of the windows",
+            )
         return None
     plans = op.pool.plan(op, x.shape)
     plan = plans[axis]

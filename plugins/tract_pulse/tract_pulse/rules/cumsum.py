@@ -33,7 +33,7 @@ def pulse_running(op: Running, node: PulseNode) -> Wire | None:
     if stream is None or stream.axis != op.axis:
         return None
     if op.reverse:
-        raise CannotStream("it adds up from the end of the signal")
+        raise CannotStream("it adds up from the end of the signal to its beginning", hint="add up from the beginning")
     x, fact = node.wires[0].outlet, node.fact(node.wires[0])
     if is_symbolic(fact.shape[op.axis]):
         raise CannotStream(f"a pulse of {fact.shape[op.axis]} is no number, which a running sum wants")

@@ -24,7 +24,10 @@ def pulse_deconv(op: Deconv, node: PulseNode) -> Wire | None:
     axis = spatial_axis(op.pool, x.rank, stream.axis)
     if axis is None:
         if stream.axis == op.pool.data_format.c_axis(x.rank):
-            raise CannotStream("the signal comes along the axis of the channels, all of which each output is a sum of")
+            raise CannotStream(
+                "the signal comes along the axis of the channels, all of which each output is a sum of",
+                hint="transpose the input, so that the signal comes along an axis of the windows",
+            )
         return None
     plans = op.pool.transposed_plan(op, x.shape, op.adjustments)
     window, cut = plans[axis].window, node.number(plans[axis].before, "what is cut off at the beginning")

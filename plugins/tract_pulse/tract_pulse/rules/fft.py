@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tract_core.ops.fft import Fft, Stft
+from tract_core.ops.fft import Stft
 from tract_core.ops.pool_spec import Window
 from tract_core.plugins.tables import Rows
 from tract_pulse.pulsing.node import PulseNode
 from tract_pulse.registry import PULSE
 from tract_pulse.rules.windows import framed
-from tract_pulse.stream import CannotStream, Wire
+from tract_pulse.stream import Wire
 
 ROWS = Rows()
 
@@ -22,14 +22,3 @@ def pulse_stft(op: Stft, node: PulseNode) -> Wire | None:
     window = Window(op.frame, 1, op.stride)
     wire, delay = framed(node, node.wires[0], window, (0, 0), fill=None)
     return node.output(node.wire(op, wire.outlet), op.axis, delay)
-
-
-@ROWS.row(PULSE, Fft)
-def pulse_fft(op: Fft, node: PulseNode) -> None:
-    """Across the stream only."""
-    stream = node.wires[0].stream
-    if stream is not None and stream.axis == op.axis:
-        raise CannotStream(
-            "each frequency is a sum over the whole signal, which only its end tells",
-            hint="transform frames of the signal: a short-time Fourier transform (STFT)",
-        )

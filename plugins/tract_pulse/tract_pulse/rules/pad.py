@@ -21,7 +21,10 @@ def pulse_pad(op: Pad, node: PulseNode) -> Wire | None:
     if stream is None or op.pads[stream.axis] == (0, 0):
         return None
     if isinstance(op.mode, PadWrap):
-        raise CannotStream("it repeats the end of the signal in front of its beginning")
+        raise CannotStream(
+            "it repeats the end of the signal in front of its beginning",
+            hint="pad with a constant, with the edge or with the reflection",
+        )
     padded = _padded(op, node)
     others = tuple((0, 0) if axis == stream.axis else pair for axis, pair in enumerate(op.pads))
     if all(pair == (0, 0) for pair in others):

@@ -24,7 +24,10 @@ ROWS = Rows()
 def pulse_max_pool(op: MaxPool, node: PulseNode) -> Wire | None:
     """Padding is what no element is below."""
     if op.indices is not None:
-        raise CannotStream("it tells the place of each element in the whole signal")
+        raise CannotStream(
+            "its second output counts elements of the whole signal, whose length only its end tells",
+            hint="leave the indices away",
+        )
     kind = node.input_fact(0).datum_type.storage.numpy
     return _pooled(op, node, node.wires[0], Constant(np.array(lowest(kind), kind)))
 

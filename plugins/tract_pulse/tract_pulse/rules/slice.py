@@ -13,6 +13,8 @@ from tract_pulse.stream import CannotStream, Wire
 
 ROWS = Rows()
 
+_FROM_FRONT = "count from the beginning of the signal: what counts from its end is known too late"
+
 
 @ROWS.row(PULSE, Slice)
 def pulse_slice(op: Slice, node: PulseNode) -> Wire | None:
@@ -20,7 +22,7 @@ def pulse_slice(op: Slice, node: PulseNode) -> Wire | None:
     stream = node.wires[0].stream
     if stream is None or stream.axis != op.axis:
         return None
-    start = node.number(op.start, "the start of the slice")
+    start = node.number(op.start, "the start of the slice", hint=_FROM_FRONT)
     return node.output(node.wires[0].outlet, op.axis, stream.delay + start)
 
 
@@ -31,7 +33,10 @@ def pulse_downsample(op: Downsample, node: PulseNode) -> Wire | None:
     if stream is None or stream.axis != op.axis:
         return None
     if op.stride < 0:
-        raise CannotStream("it turns the signal around, so that its first output is the last position of the signal")
+        raise CannotStream(
+            "it turns the signal around: its first output is the last position of the signal",
+            hint="leave the order as it is, or turn around windows of fixed length",
+        )
     pulse = node.pulse(node.wires[0])
     if not is_whole(pulse, op.stride):
         raise no_multiple(pulse, op.stride)
