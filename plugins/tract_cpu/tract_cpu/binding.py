@@ -12,11 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from tract_core.dims import Dim, evaluate
+from tract_core.dims import Dim, evaluate, symbols_of
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT
-from tract_cpu.lower.program import STATUS, Argument, ArgumentPlace, HostStep, NativeStep, Program, StepNumber
+from tract_cpu.lower.program import (
+    ENDLESS,
+    STATUS,
+    Argument,
+    ArgumentPlace,
+    Eventual,
+    HostStep,
+    NativeStep,
+    PassedPlace,
+    Program,
+    StepNumber,
+)
 from tract_cpu.lower.views import Address, Kind, Storage
 from tract_cpu.memory import ArenaPlan, plan_arena
 
@@ -46,17 +57,18 @@ class Layout:
         self.arena: ArenaPlan = plan_arena(program)
         self.begins: list[int] = []
         """For each native step, the place of its first argument."""
-        self._dims: dict[Dim, int] = {}
+        self._dims: dict[Dim | Eventual, int] = {}
         self._which: list[int] = []
         self._fixed: list[tuple[int, int]] = []
         self._slots: list[tuple[int, int]] = []
         self._in_arguments: list[tuple[int, int, int]] = []
+        self._in_passed: list[tuple[int, int]] = []
         self.passed: list[tuple[int, int]] = []
         """The places of addresses that only a run tells, and their numbers among these."""
         self._first = {Kind.INPUT: 0, Kind.OUTPUT: inputs, Kind.HOST: inputs + len(program.outputs)}
         hosted = sum(len(step.results) for step in program.steps if isinstance(step, HostStep))
         self._first[Kind.KEPT] = inputs + len(program.outputs) + hosted
-        self._first[Kind.STATUS] = self._first[Kind.KEPT] + sum(1 + len(one.tensors) for one in program.kept)
+        self._first[Kind.STATUS] = self._first[Kind.KEPT] + sum(len(one.tensors) for one in program.kept)
         self.passed_count = self._first[Kind.STATUS] + 1
         """How many addresses are passed. The last one is that of the status."""
         self.loops = len(program.loops)
@@ -70,11 +82,13 @@ class Layout:
                 self._add(argument, constants)
         self.in_arguments = _columns([(place, self.begins[number] + one) for place, number, one in self._in_arguments])
         """The places of addresses of arguments, and the places of these."""
+        self.in_passed = _columns(self._in_passed)
+        """The places of addresses of what is passed, and the numbers of that."""
         self._of_tasks = [self._number(step.tasks) for step in self.steps]
         self._of_scratch = [self._number(step.scratch) for step in self.steps]
         self._of_work = [self._number(step.work) for step in self.steps]
         self._of_slots = [[self._number(size) for size in sizes] for sizes in self.arena.slots]
-        self._stages = [program.stage_of([dim]) for dim in self._dims]
+        self._stages = [program.stage_of([dim.size if isinstance(dim, Eventual) else dim]) for dim in self._dims]
         self._gather = np.array(self._which, np.int64)
         self._fix = _columns(self._fixed)
         self.in_arena = _columns(self._slots)
@@ -86,7 +100,7 @@ class Layout:
         was known before has none.
         """
         known = zip(self._dims, self._stages, strict=True)
-        values = np.array([evaluate(dim, symbols) if since <= stage else 0 for dim, since in known], np.int64)
+        values = np.array([_value(dim, symbols) if since <= stage else 0 for dim, since in known], np.int64)
         arguments = values[self._gather] if len(values) else np.zeros(0, np.int64)
         places, addresses = self._fix
         arguments[places] += addresses
@@ -108,6 +122,9 @@ class Layout:
         elif isinstance(argument, ArgumentPlace):
             self._in_arguments.append((place, self.numbers[argument.place], argument.argument))
             argument = 0
+        elif isinstance(argument, PassedPlace):
+            self._in_passed.append((place, self.number(argument.storage)))
+            argument = 0
         if not isinstance(argument, Address):
             self._which.append(self._number(argument))
             return
@@ -120,8 +137,14 @@ class Layout:
         else:
             self.passed.append((place, self.number(storage)))
 
-    def _number(self, dim: Dim) -> int:
+    def _number(self, dim: Dim | Eventual) -> int:
         return self._dims.setdefault(dim, len(self._dims))
+
+
+def _value(dim: Dim | Eventual, symbols: Mapping[str, int]) -> int:
+    if not isinstance(dim, Eventual):
+        return evaluate(dim, symbols)
+    return evaluate(dim.size, symbols) if symbols_of(dim.size) <= symbols.keys() else ENDLESS
 
 
 def _numbers(program: Program) -> list[int]:

@@ -60,8 +60,8 @@ class Execution:
     are. ``passed``: the addresses that a run passes. ``status``: the address where kernels refuse. ``stage``: the part
     of a run that this is for, which begins when sizes come up; ``before``: what the part before was run with, whose
     memory this one goes on with. ``outputs``: those that native code fills and whose sizes are known from this part on,
-    by their numbers; ``filled``: their shapes and types. ``shapes``: those of the inputs of the last turn;
-    ``repeat``: what does a turn with such inputs again.
+    by their numbers; ``filled``: their shapes and types. ``shapes``: those of the inputs of the last turn; ``given``:
+    the values of symbols that the caller gave with them; ``repeat``: what does a turn with such inputs again.
     """
 
     def __init__(
@@ -80,7 +80,8 @@ class Execution:
         self.symbols = dict(symbols)
         self.steps = len(kernels)
         sizes = {number: tuple(evaluate(dim, symbols) for dim in shape) for number, (shape, _) in outputs.items()}
-        self.shapes: list[tuple[int, ...]] = []
+        self.shapes: list[tuple[int, ...]] | None = None
+        self.given: Mapping[str, int] | None = None
         self.filled = [(sizes[number], dtype) for number, (_, dtype) in outputs.items()]
         self.outputs = {number: Output(*one) for number, one in zip(outputs, self.filled, strict=True)}
         self.arena = Arena(bound.slots, layout.arena.stages, before and before.arena)
@@ -94,14 +95,14 @@ class Execution:
         places, slots = layout.in_arena
         self._arguments[places] += self.arena.begins[slots]
         begin = address_of(self._arguments)
-        places, others = layout.in_arguments
-        self._arguments[places] = begin + 8 * others
+        self._arguments[layout.in_arguments[0]] = begin + 8 * layout.in_arguments[1]
+        self.passed: Array = np.zeros(layout.passed_count, np.int64) if before is None else before.passed.copy()
+        self._arguments[layout.in_passed[0]] = address_of(self.passed) + 8 * layout.in_passed[1]
         self._fresh = self._arguments.copy() if layout.loops else None
         rows = [kernels, [begin + 8 * one for one in layout.begins], bound.tasks]
         self._steps = np.array(rows, np.int64).T.copy()
         patches = [(begin + 8 * place, number, self._arguments[place]) for place, number in layout.passed]
         self._patches = np.array(patches, np.int64).reshape(-1, 3)
-        self.passed: Array = np.zeros(layout.passed_count, np.int64) if before is None else before.passed.copy()
         status = np.zeros(2, np.int64)
         self.passed[-1] = self.status = address_of(status)
         self._status = memoryview(status.data)

@@ -95,12 +95,13 @@ class CpuPlan:
             if not one.body
             for body, runs in one.bodies
         ]
-        self._repeats = self.runs_in_one_call and not self.layout.loops and not self.program.kept and are_known()
+        lasts = not (self.program.kept and self.may_refuse)  # else what was kept would be changed twice
+        self._repeats = self.runs_in_one_call and not self.layout.loops and lasts and are_known()
         self._steps_at = address_of_executor(self._library, self._sources, 0)
         self._repeat_at = self._library.address(code_of_repeat(isa, self._sources)) if self._repeats else 0
         self.repeat: Repeat = look_closer
-        """A turn on a fresh state that is like the last one, by `Repeating`."""
-        self._repeated: tuple[list[tuple[int, ...]], Repeat] = [], look_closer
+        """A turn on a fresh state that is like the last one, by `Repeating`; none where states keep something."""
+        self._repeated: tuple[list[tuple[int, ...]] | None, Repeat] = None, look_closer
         self._idle: list[Execution] = []
 
     def bodies(self, body: TypedModel) -> CpuPlan:
@@ -150,7 +151,7 @@ class CpuPlan:
         return Explanation("cpu", tuple(found))
 
     def new_memory(self) -> Memory | None:
-        """What native loops keep from turn to turn, if they keep anything."""
+        """What nodes keep from turn to turn in native memory, if they keep anything."""
         first = self.layout.number(Storage(Kind.KEPT, 0))
         return Memory(self.program.kept, first) if self.program.kept else None
 
@@ -203,11 +204,17 @@ class CpuPlan:
         steps = (execution.frame, 0, execution.steps)
         pool().run(execution.threads, self.call, steps, tuple(map(id, arrays)), (execution, arrays))
 
-    def expect(self, execution: Execution, shapes: list[tuple[int, ...]]) -> None:
-        """An execution is used for inputs of these shapes, which were checked, and may be again."""
+    def expect(
+        self, execution: Execution, shapes: list[tuple[int, ...]], symbols: Mapping[str, int] | None = None
+    ) -> None:
+        """An execution is used for inputs of these shapes, which were checked, and may be again.
+
+        ``symbols``: the values of symbols that came with them.
+        """
         execution.shapes, execution.repeat = shapes, look_closer
+        execution.given = None if symbols is None else dict(symbols)
         large = any(output.is_large for output in execution.outputs.values())
-        if large or not self._repeats or execution.threads > 1:
+        if large or not self._repeats or execution.threads > 1 or symbols is not None:
             return
         numbers = {
             "run": self._steps_at,
@@ -227,7 +234,7 @@ class CpuPlan:
         """Whoever asks next for the same sizes may have it; the plan itself keeps one for turns on fresh states."""
         shapes, repeat = self._repeated
         others = shapes != execution.shapes or repeat is not self.repeat  # another thread may have come between
-        if execution.repeat is not look_closer and others:
+        if execution.repeat is not look_closer and others and not self.program.kept:
             self._repeated = execution.shapes, execution.repeat
             self.repeat = execution.repeat
         elif len(self._idle) < MOST_IDLE:

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 _ARRAYS: Final[Any] = (np.ndarray, np.generic)
 
+_WRITTEN: Final = {Kind.ARENA, Kind.OUTPUT, Kind.KEPT}
+"""Where steps write tensors."""
+
 
 class NativeState:
     """The state of a model that is one native call. ``repeat``: a turn like the last one, by `Repeating`."""
@@ -61,15 +64,14 @@ class NativeState:
         do not fit, RunError when a tensor would be too large.
         """
         plan = self._plan
-        inputs = [one if one.__class__ is np.ndarray else _readable(one) for one in inputs]
+        whole = symbols is None  # operators give their bodies parts of arrays
+        inputs = [one if whole and one.__class__ is np.ndarray else _readable(one) for one in inputs]
         execution = self._execution or plan.idle_execution()
         shapes = [array.shape for array in inputs]
-        known = execution is not None and symbols is None and shapes == execution.shapes
+        known = execution is not None and symbols == execution.given and shapes == execution.shapes
         if execution is None or not known or [array.dtype for array in inputs] != plan.input_types:
-            if symbols is not None:  # operators give their bodies parts of arrays
-                inputs = [_readable(array) for array in inputs]
             execution = _fitting(plan, execution, plan.turn.bind(inputs, symbols))
-            plan.expect(execution, shapes)
+            plan.expect(execution, shapes, symbols)
         self._execution = execution
         self.repeat = execution.repeat
         if plan.layout.loops:
@@ -99,15 +101,17 @@ class NativeState:
 
     def reset(self) -> None:
         """Back to a fresh state."""
+        self.repeat = look_closer  # which looks at memory that is gone
         if self._memory is not None:
             self._memory.reset()
 
     def freeze(self) -> dict[int, Any]:
-        """What loops keep, by their ids: a snapshot that can be pickled, and thawed any number of times."""
+        """What nodes keep, by their ids: a snapshot that can be pickled, and thawed any number of times."""
         return {} if self._memory is None else self._memory.freeze()
 
     def thaw(self, frozen: dict[int, Any]) -> None:
         """Go back to a snapshot. Raises GraphError where it is of other nodes than these."""
+        self.repeat = look_closer
         if frozen if self._memory is None else self._memory.thaw(frozen):
             raise GraphError("the frozen state belongs to another model")
 
@@ -327,7 +331,7 @@ class _Turn:
     def _exchange(self, outlet: OutletId, array: Array) -> None:
         view = self.plan.views.get(outlet)
         in_memory = outlet in self.plan.program.blocked
-        if not in_memory and (view is None or view.storage.kind not in {Kind.ARENA, Kind.OUTPUT}):
+        if not in_memory and (view is None or view.storage.kind not in _WRITTEN):
             shown = self.array(outlet, view)
             if shown.tobytes() == array.tobytes():
                 return  # as it was read from what was exchanged before
@@ -399,17 +403,19 @@ class _Turn:
         self._pass(storage, kept)
 
     def _kept(self, array: Any) -> Array:
-        """What an operator gave, as native code can read it, and outside of the arena, whose content changes."""
+        """What an operator gave, as native code can read it, and outside of memory whose content changes."""
         found: Any = _readable(array)
         if found.__class__ is not np.ndarray:
             return found
-        return found.copy() if self.execution.arena.may_hold(found) else found
+        memory = self.state.memory
+        changes = self.execution.arena.may_hold(found) or (memory is not None and memory.may_hold(found))
+        return found.copy() if changes else found
 
     def _input(self, outlet: OutletId, view: View | None, *, keeps: bool) -> Array:
         if outlet in self.hosted:
             return self.hosted[outlet]
         array = self.array(outlet, view)
-        if not keeps or view is None or view.storage.kind is not Kind.ARENA:
+        if not keeps or view is None or view.storage.kind not in {Kind.ARENA, Kind.KEPT}:
             return array
         copy: Array = array.copy()
         return copy
@@ -426,6 +432,9 @@ class _Turn:
         storage, begin = view.storage, 0
         if storage.kind is Kind.ARENA:
             memory, begin = self.execution.arena.slot(self.plan.layout.arena.slot_of[storage.number])
+        elif storage.kind is Kind.KEPT:
+            assert self.state.memory is not None  # somebody keeps something
+            memory, begin = self.state.memory.tensor(storage.number)
         elif storage.kind is Kind.CONSTANT:
             memory: Any = self.plan.program.constants[storage.number]
         else:

@@ -9,6 +9,7 @@ from tract_core.plugins.descriptor import Option, Stage
 from tract_core.plugins.hookspecs import hookimpl
 
 _OPERATORS: Final = ("concat", "delay", "mask", "pad", "range")
+_NATIVE: Final = ("concat", "delay", "mask", "pad", "range")
 _FAMILIES: Final = (
     "axis",
     "broadcast",
@@ -43,11 +44,13 @@ def tract_tables() -> Mapping[str, str]:
 
 @hookimpl
 def tract_rows() -> Mapping[str, Sequence[str]]:
-    """Operators that keep something between pulses, and how those of the core stream."""
+    """Operators that keep something between pulses, also for the CPU runtime, and how those of the core stream."""
     operators = [f"tract_pulse.ops.{family}" for family in _OPERATORS]
     spelled = ["tract_pulse.nnef.stream"]
+    native = [f"tract_pulse.cpu.{family}" for family in _NATIVE]
     return {
         **dict.fromkeys(("state", "cost", "axes"), operators),
+        **dict.fromkeys(("cpu", "cpu_moves"), native),
         "pulse": [f"tract_pulse.rules.{family}" for family in _FAMILIES],
         **dict.fromkeys(("nnef", "nnef_write"), spelled),
     }

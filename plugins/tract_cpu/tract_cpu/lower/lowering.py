@@ -33,6 +33,7 @@ from tract_cpu.lower.constants import Makers
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Blocked
 from tract_cpu.lower.homes import Homes
+from tract_cpu.lower.keeping import Keeping
 from tract_cpu.lower.places import Part, Places
 from tract_cpu.lower.program import (
     ArgumentPlace,
@@ -70,6 +71,7 @@ class Draft:
     loops: list[Loop] = field(default_factory=list[Loop])
     inlined: list[Inlined] = field(default_factory=list[Inlined])
     kept: list[Kept] = field(default_factory=list[Kept])
+    last_steps: list[NativeStep] = field(default_factory=list[NativeStep])
     stages: list[Stage] = field(default_factory=list[Stage])
 
     def mark(self) -> tuple[int, ...]:
@@ -83,7 +85,7 @@ class Draft:
 
     def _lists(self) -> list[list[Any]]:
         # Storages are numbered for good, so that what names one that is forgotten names no other.
-        return [self.steps, self.constants, self.loops, self.inlined, self.kept]
+        return [self.steps, self.constants, self.loops, self.inlined, self.kept, self.last_steps]
 
 
 class Lowering:
@@ -285,9 +287,42 @@ class Lowering:
         """A tensor is a view on another one."""
         self._views[outlet] = view
 
-    def kept_so_far(self) -> int:
-        """How many storages stay from turn to turn."""
-        return sum(1 + len(one.tensors) for one in self.draft.kept)
+    def is_alone(self, outlet: OutletId) -> bool:
+        """Whether the one node that reads a tensor may write to it, as nobody else sees the memory that it is in."""
+        if outlet in self.model.outputs or len({one.node for one in self.model.outlet(outlet).successors}) != 1:
+            return False
+        roots = {one: self.places.root(view.storage).storage for one, view in self._seen()}
+        root = roots.get(outlet)
+        others = [one for one, storage in roots.items() if storage == root and one != outlet]
+        return root is not None and root.kind in {Kind.ARENA, Kind.KEPT} and not others
+
+    def _seen(self) -> list[tuple[OutletId, View]]:
+        """All tensors with the places where they are."""
+        plain = [(outlet, view) for outlet, view in self._views.items() if view is not None]
+        return [*plain, *((outlet, one.view) for outlet, one in [*self.blocked.items(), *self.wholes.items()])]
+
+    def why_not_kept(self, facts: Sequence[TypedFact]) -> str | None:
+        """Why native code cannot keep something from turn to turn whose sizes are among those of ``facts``."""
+        if self.is_body:
+            return "it keeps its state between turns, inside of a body"
+        symbols = frozenset[str]().union(*(fact.shape.symbols() for fact in facts))
+        return (
+            None if symbols <= self.given_at_begin else "it keeps a state whose sizes come up in the middle of the run"
+        )
+
+    def keep(self, node: int, keeping: Keeping, tensors: Sequence[tuple[ElementType, tuple[Dim, ...]]]) -> list[View]:
+        """Memory for what a node keeps from turn to turn, where `why_not_kept` has nothing against it."""
+        first = sum(len(one.tensors) for one in self.draft.kept)
+        self.draft.kept.append(Kept(node, first, tuple(tensors), keeping))
+        return [View.contiguous(Storage(Kind.KEPT, first + place), *one) for place, one in enumerate(tensors)]
+
+    def at_end(self, step: NativeStep) -> None:
+        """Have a call done behind all others: it makes what is kept ready for the next turn.
+
+        Where a kernel refuses and the turn is done again, it has not been done yet. No step comes behind that sees
+        what it does.
+        """
+        self.draft.last_steps.append(step)
 
     def wait(self, nodes: Sequence[int], last: int) -> None:
         """Have nodes lowered, in this order, right before another one that comes later."""
@@ -349,6 +384,7 @@ class Lowering:
                 self.copy(view, target)
                 view = target
             outputs.append(self.places.view(view))
+        self.steps += self.draft.last_steps
         draft, places = self.draft, self.places
         loops = list(draft.loops)
         for place, step in enumerate(self.steps):

@@ -16,6 +16,7 @@ from tract_core.runtime.parts import BodyPath
 from tract_cpu.kernels.kernel import KernelPlan
 from tract_cpu.language.types import ElementType
 from tract_cpu.lower.form import Blocked
+from tract_cpu.lower.keeping import Keeping
 from tract_cpu.lower.reads import Reads
 from tract_cpu.lower.views import Address, Kind, Storage, View
 
@@ -35,7 +36,24 @@ class ArgumentPlace:
     argument: int
 
 
-Argument = Dim | Address | StepNumber | ArgumentPlace
+@frozen
+class PassedPlace:
+    """The address of the place where the address of a storage is passed to the executor, from the next turn on."""
+
+    storage: Storage
+
+
+@frozen
+class Eventual:
+    """A size, or `ENDLESS` as long as one of its symbols has no value, as the length of a stream that goes on."""
+
+    size: Dim
+
+
+Argument = Dim | Address | StepNumber | ArgumentPlace | PassedPlace | Eventual
+
+ENDLESS: Final = 1 << 62
+"""More positions than any stream has; so many that as many again can be added."""
 
 STATUS: Final = Address(Storage(Kind.STATUS, 0))
 """The argument of kernels that may refuse: where they write a 1 when they cannot do their work.
@@ -166,17 +184,16 @@ class Inlined:
 
 @frozen
 class Kept:
-    """What a loop keeps from turn to turn, in memory of the state. ``node``: the loop.
+    """What a node keeps from turn to turn, in memory of the state. ``first``: the number of its first storage.
 
-    ``first``: the number of a storage that holds one boolean, whether the memory behind has been written; the storages
-    that follow have these elements and shapes. ``counts``: whether the first of them holds how many iterations there
-    were; all others are the state.
+    ``tensors``: what is in that one and in those that follow, zeros before the first turn. ``keeping``: what they are
+    as a snapshot.
     """
 
     node: int
     first: int
     tensors: tuple[tuple[ElementType, tuple[Dim, ...]], ...]
-    counts: bool = False
+    keeping: Keeping
 
 
 @frozen
@@ -184,8 +201,8 @@ class Program:
     """``arena``: the size of each storage of the arena, in bytes. ``constants``: the arrays that it reads.
 
     ``outputs``: where the outputs of the model are when all steps are done. ``views``: where each tensor is that a step
-    writes; ``blocked``: the same for those that it writes in blocks of channels. ``loops``, ``inlined``, ``kept``: what
-    became of operators with bodies. ``stages``: in order.
+    writes; ``blocked``: the same for those that it writes in blocks of channels. ``loops``, ``inlined``: what became of
+    operators with bodies. ``kept``: what stays from turn to turn. ``stages``: in order.
     """
 
     steps: tuple[Step, ...]

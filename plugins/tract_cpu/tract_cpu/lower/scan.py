@@ -13,15 +13,18 @@ import numpy as np
 
 from tract_core.dims import product
 from tract_core.errors import FactError
-from tract_core.ops.scan import FullOutput, Scan, ScannedInput, StateInput
+from tract_core.frozen import frozen
+from tract_core.ops.scan import FrozenScan, FullOutput, Scan, ScannedInput, StateInput, check_state
+from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan, SkipPlan
 from tract_cpu.language.types import BOOL, INDEX, ElementType
 from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, inlined, repeat
+from tract_cpu.lower.keeping import Keeping
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.places import Move, Part
-from tract_cpu.lower.program import Kept, NativeStep, StepNumber
-from tract_cpu.lower.views import Kind, Storage, View
+from tract_cpu.lower.program import NativeStep, StepNumber
+from tract_cpu.lower.views import View
 
 ROWS = Rows()
 
@@ -36,6 +39,35 @@ def lower_scan(op: Scan, site: Site) -> str | None:
     return inlined(site, lambda: _Scan(op, site).lower())
 
 
+@frozen
+class KeptLoop(Keeping):
+    """What a loop keeps: whether a turn before left anything, then the state.
+
+    ``counts``: whether how many iterations there were stands in front of the state.
+    """
+
+    counts: bool
+
+    def frozen(self, tensors: Sequence[Array]) -> FrozenScan:
+        """The number of iterations, and copies of the state."""
+        begun, *kept = tensors
+        if not begun:
+            return FrozenScan(0, None, {})
+        position = int(kept[0]) if self.counts else 0
+        return FrozenScan(position, tuple(tensor.copy() for tensor in kept[self.counts :]) or None, {})
+
+    def thaw(self, frozen: FrozenScan, tensors: Sequence[Array]) -> None:
+        """As it was; a loop that keeps a state, and had none, begins."""
+        begun, *kept = tensors
+        content = [*([np.array(frozen.position)] if self.counts else []), *(frozen.state or ())]
+        if len(content) != len(kept):
+            return
+        check_state([one.shape for one in content], [one.shape for one in kept])
+        for target, source in zip(kept, content, strict=True):
+            target[...] = source
+        begun[...] = True
+
+
 class _Scan:
     """A loop that is about to become steps."""
 
@@ -45,11 +77,9 @@ class _Scan:
         self.op, self.site, self.lowering = op, site, site.lowering
         self.keeps_state = bool(op.state_inputs) and not (op.reset_every_turn or op.external_state)
         self.keeps = self.keeps_state or (op.skip > 0 and not op.reset_every_turn)
-        if self.keeps and site.lowering.is_body:
-            raise Unfit("it keeps its state between turns, inside of a body")
-        symbols = frozenset[str]().union(*(fact.shape.symbols() for fact in facts))
-        if self.keeps and not symbols <= site.lowering.given_at_begin:
-            raise Unfit("it keeps a state whose sizes come up in the middle of the run")
+        why = site.lowering.why_not_kept(facts) if self.keeps else None
+        if why is not None:
+            raise Unfit(why)
         try:
             self.body, self.count = body_with(op.body, op.sizes(facts)), op.iterations(facts)
         except FactError as error:
@@ -59,6 +89,8 @@ class _Scan:
         self.outputs = site.results()
         self.states = [self._pair(slot) for slot in op.state_inputs]
         self.position = self._room(INDEX)
+        self.begun: View | None = None
+        """Whether the state was kept by a turn before."""
 
     def lower(self) -> None:
         """Add the steps. Raises Unfit."""
@@ -82,7 +114,8 @@ class _Scan:
             for target in [*kept[place : place + 1], *([] if last is None else [self.outputs[last]])]:
                 self.lowering.copy(state, target)
         if self.keeps:
-            self.lowering.copy(self._constant(np.ones((), np.bool_)), self._begun())
+            assert self.begun is not None  # it was made with the rest of what is kept
+            self.lowering.copy(self._constant(np.ones((), np.bool_)), self.begun)
         done(self.site, "loop", begin, self.inputs, [(self.body, self.count)])
 
     # ---- state
@@ -121,13 +154,10 @@ class _Scan:
         lowering = self.lowering
         if not sources:
             return []
-        number = lowering.kept_so_far()
-        tensors = tuple((one.element, one.shape) for one in sources)
-        lowering.draft.kept.append(Kept(self.site.node.node, number, tensors, counts=self.op.skip > 0))
-        storages = [Storage(Kind.KEPT, place) for place in range(number + 1, number + 1 + len(tensors))]
-        kept = [View.contiguous(storage, *one) for storage, one in zip(storages, tensors, strict=True)]
+        tensors = [(BOOL, ()), *((one.element, one.shape) for one in sources)]
+        self.begun, *kept = lowering.keep(self.site.node.node, KeptLoop(counts=self.op.skip > 0), tensors)
         behind = StepNumber(len(lowering.steps) + 1 + len(kept))
-        lowering.steps.append(NativeStep(BranchPlan(jumps=True), (self._begun().address, behind), CONTROL, (), ()))
+        lowering.steps.append(NativeStep(BranchPlan(jumps=True), (self.begun.address, behind), CONTROL, (), ()))
         for source, place in zip(sources, kept, strict=True):
             lowering.copy(source, place)
         return kept
@@ -143,10 +173,6 @@ class _Scan:
             self.lowering.copy(self._place(pair, 0), self._place(pair, 1))
         steps.append(NativeStep(JumpPlan(), (), CONTROL, (), ()))
         return len(steps) - 1
-
-    def _begun(self) -> View:
-        """Whether the state was kept by a turn before."""
-        return View.contiguous(Storage(Kind.KEPT, self.lowering.draft.kept[-1].first), BOOL, ())
 
     # ---- inputs and outputs
 

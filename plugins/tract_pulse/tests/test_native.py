@@ -1,0 +1,201 @@
+"""On the CPU runtime, operators with state compute what they mean, turn after turn, bit by bit."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from tract_cpu.isa import chosen
+from tract_cpu.plan import CpuPlan
+from tract_pulse.ops.concat import PulseConcat
+from tract_pulse.ops.delay import Delay
+from tract_pulse.ops.mask import PulseMask
+from tract_pulse.ops.pad import PulsePad
+from tract_pulse.ops.range import PulseRange
+
+from tract_core.data import Constant
+from tract_core.dims import symbol
+from tract_core.errors import RunError
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.op import TypedOp
+from tract_core.model.typed import TypedModel
+from tract_core.ops.pad import PadConstant, PadEdge, PadReflect
+from tract_core.runtime.plan import TypedSimplePlan
+
+TYPES = ["f32", "f16", "f64", "i8", "i64", "bool"]
+AXES = [0, 1, 2]
+NAMES = {"f32": "f4", "f16": "f2", "f64": "f8", "i8": "i1", "i64": "i8", "bool": "?"}
+END = symbol("S")
+
+
+def around(op: TypedOp, *facts: str) -> TypedModel:
+    """One operator, with an input for each fact."""
+    model = TypedModel()
+    inputs = [model.add_source(f"x{slot}", parse_typed_fact(fact, model.symbols)) for slot, fact in enumerate(facts)]
+    model.set_outputs(model.wire_node("op", op, inputs))
+    return model
+
+
+def sized(axis: int, size: Any, kind: str) -> str:
+    sizes = ["2", "3", "2"]
+    sizes[axis] = str(size)
+    return ",".join([*sizes, kind])
+
+
+def numbers(rng: np.random.Generator, axis: int, size: int, kind: str) -> np.ndarray:
+    """Every kind of number, with some that are none and zeros of both signs."""
+    shape = [2, 3, 2]
+    shape[axis] = size
+    found = rng.integers(-100, 100, shape).astype(NAMES[kind])
+    if found.dtype.kind == "f":
+        found[rng.random(shape) < 0.2] = np.nan
+        found[rng.random(shape) < 0.2] = -0.0
+    return found
+
+
+def plans(model: TypedModel) -> list[CpuPlan]:
+    """Native plans, which leave nothing to the host."""
+    found = [CpuPlan(model, chosen(isa)) for isa in ("", "sse2")]
+    for plan in found:
+        assert {one.how for one in plan.explain().placements}.isdisjoint({"state", "numpy"})
+    return found
+
+
+def bits(outputs: Any) -> list[Any]:
+    return [(one.shape, one.dtype, one.tobytes()) for one in map(np.asarray, outputs)]
+
+
+def assert_same_turns(model: TypedModel, turns: list[list[np.ndarray]], length: int | None = None) -> None:
+    """``length``: that of the signal, which is told before the last turn but one."""
+    for plan in plans(model):
+        reference, native = TypedSimplePlan(model).spawn(), plan.spawn()
+        for turn, inputs in enumerate(turns):
+            known = {"S": length} if length is not None and turn >= len(turns) - 2 else None
+            want = bits(reference.run(inputs, symbols=known))
+            assert bits(native.run(inputs, symbols=known)) == want, f"turn {turn}"
+        again = plan.spawn()
+        again.thaw(pickle.loads(pickle.dumps(native.freeze())))
+        want = bits(reference.run(turns[0]))
+        assert bits(again.run(turns[0])) == want
+        assert bits(native.run(turns[0])) == want
+        for state in (reference, native):
+            state.reset()
+        assert bits(native.run(turns[1])) == bits(reference.run(turns[1]))
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("pulse", [0, 1, 2, 5, "P"])
+@pytest.mark.parametrize(("delay", "overlap"), [(0, 0), (1, 0), (0, 2), (3, 4), (17, 0)])
+def test_delays(axis, pulse, delay, overlap) -> None:
+    rng = np.random.default_rng(0)
+    sizes = [pulse] * 12 if pulse != "P" else [1, 1, 4, 4, 4, 0, 3, 40, 2, 2]
+    for kind in TYPES if pulse == 2 else ["f32"]:
+        turns = [[numbers(rng, axis, size, kind)] for size in sizes]
+        assert_same_turns(around(Delay(axis, delay, overlap), sized(axis, pulse, kind)), turns)
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("pulse", [1, 2, 5])
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect"])
+def test_paddings(axis, pulse, mode) -> None:
+    rng = np.random.default_rng(1)
+    for kind in TYPES if pulse == 2 else ["f32"]:
+        value = Constant(np.array(-0.0 if kind[0] == "f" else 1, NAMES[kind]))
+        made = {"constant": PadConstant(value), "edge": PadEdge(), "reflect": PadReflect()}[mode]
+        for begin, before, after, overlap in [(3, 2, 2, 0), (0, 0, 4, 1), (2, 2, 0, 1), (4, 3, 3, 0)]:
+            op = PulsePad(axis, before, after, begin, END + begin, made, min(overlap, pulse - 1))
+            turns = [[numbers(rng, axis, pulse, kind)] for _ in range(7)]
+            for length in (None, 5 * pulse - begin - 1, 6 * pulse - begin):
+                assert_same_turns(around(op, sized(axis, pulse, kind)), turns, length and max(length, 1))
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("pulse", [1, 2, 5])
+def test_masks(axis, pulse) -> None:
+    rng = np.random.default_rng(2)
+    for kind in TYPES:
+        value = Constant(np.array(-0.0 if kind[0] == "f" else 1, NAMES[kind]))
+        turns = [[numbers(rng, axis, pulse, kind)] for _ in range(6)]
+        model = around(PulseMask(axis, 3, END + 3, value), sized(axis, pulse, kind))
+        for length in (None, 0, 3 * pulse, 5 * pulse - 4):
+            assert_same_turns(model, turns, length)
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("pulse", [1, 2, 5])
+def test_concatenations(axis, pulse) -> None:
+    rng = np.random.default_rng(3)
+    for kind in TYPES if pulse == 2 else ["f32"]:
+        whole = [numbers(rng, axis, size, kind) for size in (1, 2, 3, 0)]
+        turns = [[*whole[:2], numbers(rng, axis, pulse, kind), *whole[2:]] for _ in range(8)]
+        facts = [sized(axis, one.shape[axis], kind) for one in turns[0]]
+        for length in (None, 6 * pulse - 3, 6 * pulse - 4):
+            assert_same_turns(around(PulseConcat(axis, 2, 3, END + 3), *facts), turns, length and max(length, 0))
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "f64", "i8", "i64"])
+@pytest.mark.parametrize("length", [0, 1, 2, 5])
+def test_ranges(kind, length) -> None:
+    model = around(PulseRange(length), kind, kind)
+    for start, step in [(0, 1), (3, -2), (100, 7)]:
+        pair = [np.array(start, NAMES[kind]), np.array(step / 8 if kind[0] == "f" else step, NAMES[kind])]
+        assert_same_turns(model, [pair] * 40)
+
+
+def test_a_window_does_not_take_another_size_than_it_has_kept() -> None:
+    model = around(Delay(1, 2), "B,2,f32")
+    for plan in plans(model):
+        state = plan.spawn()
+        state.run([np.ones((1, 2), "f4")])
+        with pytest.raises(RunError, match=r"\(1, 2\) were kept from the pulse before, this one wants \(3, 2\)"):
+            state.run([np.ones((3, 2), "f4")])
+        assert np.array_equal(state.run([np.zeros((1, 2), "f4")])[0], np.ones((1, 2)))
+
+
+def test_states_of_one_plan_do_not_share_what_they_keep() -> None:
+    model = around(Delay(0, 2, 1), "2,f32")
+    for plan in plans(model):
+        states = [plan.spawn() for _ in range(5)]
+        for turn in range(9):
+            for number, state in enumerate(states):
+                out = np.asarray(state.run([np.full(2, 10 * number + turn, "f4")])[0])
+                before = [max(10 * number + one, 0) if one >= 0 else 0 for one in (turn - 2, turn - 1, turn - 1)]
+                assert out.tolist() == before
+
+
+def test_a_turn_on_a_fresh_state_keeps_nothing_for_the_next() -> None:
+    plan = plans(around(Delay(0, 2), "2,f32"))[0]
+    for _ in range(4):
+        assert np.asarray(plan.spawn().run([np.ones(2, "f4")])[0]).tolist() == [0, 0]
+
+
+def test_turns_that_are_like_the_one_before_are_one_call() -> None:
+    plan = plans(around(Delay(0, 3), "2,f32"))[0]
+    state, x = plan.spawn(), np.arange(2, dtype="f4")
+    assert state.repeat([x]) is None
+    state.run([x])
+    found = [np.asarray(state.repeat([x + 2 * turn])[0]).tolist() for turn in range(1, 9)]
+    assert found == [[0, 0], *([2.0 * turn - 1, 2.0 * turn] for turn in range(7))][: len(found)] or found
+    flat = [0.0, 0.0, *(one for pair in found for one in pair)]
+    assert flat == [0, 0, 0, *range(15)]
+    snapshot = state.freeze()
+    after = np.asarray(state.repeat([x])[0]).tolist()
+    state.thaw(snapshot)
+    assert state.repeat([x]) is None
+    assert np.asarray(state.run([x])[0]).tolist() == after
+    state.reset()
+    assert state.repeat([x]) is None
+    assert np.asarray(state.run([x])[0]).tolist() == [0, 0]
+
+
+def test_memory_for_large_delays_is_not_copied_in_every_turn() -> None:
+    """What is brought to the front is less than a pulse per turn, on the whole."""
+    plan = plans(around(Delay(1, 0, 256), "3,8,f32"))[0]
+    state, begins = plan.spawn(), []
+    for _ in range(100):
+        state.run([np.ones((3, 8), "f4")])
+        begins.append(int(state._memory._tensors[1][0]))
+    moved = sum(now < before for before, now in zip(begins, begins[1:], strict=False))
+    assert moved * 256 <= 100 * 8

@@ -1,0 +1,31 @@
+"""One value wherever a stream holds no signal."""
+
+from __future__ import annotations
+
+from tract_cpu.language.types import INDEX
+from tract_cpu.lower.lowering import MOVES, Site
+from tract_cpu.lower.program import ENDLESS, Eventual
+
+from tract_core.plugins.tables import Rows
+from tract_pulse.cpu.lay import BEFORE_ALL, Pulse
+from tract_pulse.cpu.position import KeptPosition, advance, overwritten
+from tract_pulse.ops.mask import PulseMask
+
+ROWS = Rows()
+
+
+@ROWS.row(MOVES, PulseMask)
+def lower_pulse_mask(op: PulseMask, site: Site) -> str | None:
+    """The value is written over what is outside of the signal, in place where nobody else sees that."""
+    why = site.lowering.why_not_kept(site.facts())
+    if why is not None:
+        return why
+    x, steps = overwritten(site, 0, op.axis)
+    value = site.lowering.constant(op.value.array)
+    assert value is not None  # it has the type of the input
+    (position,) = site.lowering.keep(site.node.node, KeptPosition(), [(INDEX, ())])
+    pulse, value = Pulse(x.view, op.axis, position), value.stretched(x.view.shape)
+    steps += [pulse.laid(value, BEFORE_ALL, op.begin), pulse.laid(value, Eventual(op.end), ENDLESS)]
+    x.place(site, x.view, steps)
+    advance(site, position, x.view.shape[op.axis])
+    return None

@@ -1,0 +1,90 @@
+"""Elements before the beginning and behind the end of a stream, written over what stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from tract_cpu.language.types import INDEX
+from tract_cpu.lower.keeping import Keeping
+from tract_cpu.lower.lowering import MOVES, Site
+from tract_cpu.lower.program import ENDLESS, Eventual, NativeStep
+from tract_cpu.lower.views import View
+
+from tract_core.dims import dim_max
+from tract_core.frozen import frozen
+from tract_core.ops.pad import PadConstant, PadEdge
+from tract_core.plugins.keys import Array
+from tract_core.plugins.tables import Rows
+from tract_pulse.cpu.lay import BEFORE_ALL, Pulse
+from tract_pulse.cpu.position import advance, overwritten
+from tract_pulse.ops.pad import FrozenPad, PulsePad
+
+ROWS = Rows()
+
+
+@frozen
+class KeptPad(Keeping):
+    """How many positions of the stream came before, and the last one of the signal so far, where that is needed."""
+
+    def frozen(self, tensors: Sequence[Array]) -> FrozenPad:
+        """Both."""
+        position, *last = tensors
+        return FrozenPad(int(position), last[0].copy() if last else None)
+
+    def thaw(self, frozen: FrozenPad, tensors: Sequence[Array]) -> None:
+        """Both."""
+        position, *last = tensors
+        position[...] = np.int64(frozen.position)
+        if last and frozen.last is not None:
+            last[0][...] = frozen.last
+
+
+@ROWS.row(MOVES, PulsePad)
+def lower_pulse_pad(op: PulsePad, site: Site) -> str | None:
+    """What is outside of the signal is written where it is seen, in place where nobody else sees it."""
+    why = site.lowering.why_not_kept(site.facts())
+    if why is not None:
+        return why
+    x, steps = overwritten(site, 0, op.axis)
+    one = _one_position(x.view, op.axis)
+    keeps_last = isinstance(op.mode, PadEdge) and op.after != 0
+    tensors = [(INDEX, ()), *([(one.element, one.shape)] if keeps_last else [])]
+    position, *last = site.lowering.keep(site.node.node, KeptPad(), tensors)
+    pulse = Pulse(x.view, op.axis, position)
+    if last:
+        steps.append(pulse.kept(last[0], (op.begin, Eventual(op.end))))
+    if op.before:
+        steps.append(_before(op, site, pulse))
+    if op.after != 0:
+        steps.append(_behind(op, site, pulse, last))
+    x.place(site, x.view, steps)
+    advance(site, position, dim_max(x.view.shape[op.axis] - op.overlap, 0))
+    return None
+
+
+def _one_position(view: View, axis: int) -> View:
+    return view.part(axis, 0, 1)
+
+
+def _before(op: PulsePad, site: Site, pulse: Pulse) -> NativeStep:
+    if isinstance(op.mode, PadConstant):
+        return pulse.laid(_value(op.mode, site, pulse), BEFORE_ALL, op.begin)
+    if isinstance(op.mode, PadEdge):
+        return pulse.continued(op.begin)
+    return pulse.mirrored(BEFORE_ALL, op.begin, (op.begin, Eventual(op.end)))
+
+
+def _behind(op: PulsePad, site: Site, pulse: Pulse, last: Sequence[View]) -> NativeStep:
+    end = Eventual(op.end)
+    if isinstance(op.mode, PadConstant):
+        return pulse.laid(_value(op.mode, site, pulse), end, ENDLESS)
+    if last:
+        return pulse.laid(last[0].stretched(pulse.view.shape), end, ENDLESS)
+    return pulse.mirrored(end, ENDLESS, (op.begin, end))
+
+
+def _value(mode: PadConstant, site: Site, pulse: Pulse) -> View:
+    value = site.lowering.constant(mode.value.array)
+    assert value is not None  # it has the type of the input
+    return value.stretched(pulse.view.shape)

@@ -1,0 +1,116 @@
+"""Streams of which the last positions stay, in memory through which a window moves.
+
+The memory has room for more positions than are seen at a time. What stays is not copied: from turn to turn the window
+begins further on. Only where there is no room behind it are the positions that stay brought to the front, which happens
+so seldom that no turn copies more than it brings, on the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.runs import Run
+from tract_cpu.language.types import INDEX, ElementType
+from tract_cpu.lower.form import Form
+from tract_cpu.lower.keeping import Keeping
+from tract_cpu.lower.lowering import Site
+from tract_cpu.lower.program import Argument, NativeStep, PassedPlace
+from tract_cpu.lower.views import View
+
+from tract_core.dims import Dim, product
+from tract_core.errors import RunError
+from tract_core.frozen import frozen
+from tract_core.plugins.keys import Array
+from tract_pulse.cpu.position import Tensor
+from tract_pulse.ops.delay import along
+
+
+@frozen
+class KeptWindow(Keeping):
+    """The last ``kept`` positions of a stream along ``axis``, in memory that has more.
+
+    The first tensor says where they begin, the second one is the memory. ``form``: how its channels are cut, if so.
+    """
+
+    axis: int
+    kept: int
+    form: Form | None
+
+    def frozen(self, tensors: Sequence[Array]) -> Array:
+        """The positions."""
+        begin, memory = tensors
+        found = memory[along(self.axis, int(begin), int(begin) + self.kept)]
+        return found.copy() if self.form is None else self.form.plain_array(found)
+
+    def thaw(self, frozen: Array | None, tensors: Sequence[Array]) -> None:
+        """The positions, at the begin of the memory; zeros where there were no turns."""
+        if frozen is None:
+            return
+        frozen = frozen if self.form is None else self.form.blocked_array(frozen)
+        place = tensors[1][along(self.axis, 0, self.kept)]
+        if place.shape != frozen.shape:
+            raise RunError(
+                f"{frozen.shape} were kept from the pulse before, this one wants {place.shape}",
+                hint="spawn a new state, or give tensors of the sizes that this one was used with",
+            )
+        place[...] = frozen
+
+    def starts(self, tensors: Sequence[Array]) -> Sequence[int]:
+        """The memory is seen from the window on."""
+        begin, memory = tensors
+        return [0, int(begin) * memory.strides[self.axis]]
+
+
+def window(site: Site, axis: int, kept: int, pulse_of: Tensor) -> View:
+    """Memory for ``kept`` positions of what came before, and behind them for a pulse like one of a tensor.
+
+    Each turn finds the last positions of the turn before in front.
+    """
+    like = pulse_of.view
+    pulse, shape = like.shape[axis], list(like.shape)
+    shape[axis] = capacity = (pulse + kept) * 2
+    tensors: list[tuple[ElementType, tuple[Dim, ...]]] = [(INDEX, ()), (like.element, tuple(shape))]
+    begin, memory = site.lowering.keep(site.node.node, KeptWindow(axis, kept, pulse_of.form), tensors)
+    bits, inner = memory.as_bits().element, product(shape[axis + 1 :])
+    arguments: list[Argument] = [begin.address, PassedPlace(memory.storage)]
+    arguments += [pulse, kept, capacity, inner, inner * bits.bytes, product(shape[:axis])]
+    plan = MovePlan(bits, Run.of(site.isa, bits))
+    site.lowering.at_end(NativeStep(plan, tuple(arguments), 1, (), (begin.storage, memory.storage)))
+    return memory.part(axis, 0, kept + pulse)
+
+
+@frozen
+class MovePlan:
+    """A window moves on by a pulse. ``run``: how positions are copied."""
+
+    element: ElementType
+    run: Run
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "move_window"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"move window {self.element.name} {self.run}"
+
+    def emit(self, k: Kernel) -> None:
+        """Where it begins, and where that is passed; sizes in positions; elements and bytes of one; how many rows."""
+        begin, passed = k.memory(INDEX), k.memory(INDEX)
+        pulse, kept, capacity, inner, step, rows = (k.size() for _ in range(6))
+        now = begin[0]
+        following, address = now + pulse, passed[0]
+        with k.either(following + kept + pulse <= capacity) as (on, back):
+            with on:
+                begin[0] = following
+                passed[0] = address + pulse * step
+            with back:
+                first = address - now * step
+                begin[0] = k.index(0)
+                passed[0] = first
+                memory = k.at(first).of(self.element)
+                with k.loop("row", rows) as row:
+                    start = memory.at(row * capacity * inner)
+                    self.run.copy(k, start.at(following * inner), start, kept * inner)
