@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cases_attention
 import cases_layout
 import cases_loops
 import cases_positions
@@ -15,7 +16,7 @@ from tract_core.runtime.streams import Streams
 
 CASES = [
     case
-    for family in (cases_windows, cases_layout, cases_positions, cases_loops, cases_values)
+    for family in (cases_attention, cases_windows, cases_layout, cases_positions, cases_loops, cases_values)
     for case in family.CASES
 ]
 

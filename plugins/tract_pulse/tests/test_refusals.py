@@ -154,7 +154,7 @@ REFUSALS = [
     Refusal("slice from the end", part(-5, None), "Slice", "max(0,S-5), which depends", "from the beginning"),
     Refusal("second half", part(S // 2, None), "Slice", "S/2, which depends on", "from the beginning"),
     Refusal("behind a beginning", behind_a_beginning, "Pad", "after min(5,S) positions, is not known", "evenly with S"),
-    Refusal("attention", attention, "EinSum", "each position of one meets all", "in bands or blocks", ("S,4,f32",)),
+    Refusal("attention", attention, "Softmax", "no mask limits which", "all but a band around", ("S,4,f32",)),
     Refusal(
         "covariance", einsum("sk,sj->kj"), "EinSum", "products over the whole signal", "another axis", ("S,4,f32",)
     ),

@@ -28,6 +28,11 @@ _FAMILIES: Final = (
     "slice",
     "whole",
 )
+_SQUARES: Final = {
+    "band": ("range", "binary", "elementwise", "iff", "axis", "softmax", "reduce", "einsum", "trilu"),
+    "neutral": ("softmax", "reduce", "einsum", "trilu"),
+    "window": ("axis", "trilu"),
+}
 
 
 @hookimpl
@@ -39,7 +44,7 @@ def tract_api_version() -> str:
 @hookimpl
 def tract_tables() -> Mapping[str, str]:
     """How operators stream."""
-    return {"pulse": "tract_pulse.registry:PULSE"}
+    return {name: f"tract_pulse.registry:{name.upper()}" for name in ("pulse", *_SQUARES)}
 
 
 @hookimpl
@@ -53,6 +58,7 @@ def tract_rows() -> Mapping[str, Sequence[str]]:
         **dict.fromkeys(("cpu", "cpu_moves"), native),
         "pulse": [f"tract_pulse.rules.{family}" for family in _FAMILIES],
         **dict.fromkeys(("nnef", "nnef_write"), spelled),
+        **{table: [f"tract_pulse.squares.{family}" for family in families] for table, families in _SQUARES.items()},
     }
 
 

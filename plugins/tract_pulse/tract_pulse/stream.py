@@ -26,6 +26,9 @@ class Stream:
 LATE: Final = OutletId(-1)
 """In the place of a tensor that only the end of the signal tells, as its length, or the last state of a loop."""
 
+SQUARE: Final = OutletId(-2)
+"""In the place of a tensor that grows with the signal along two axes, which is wired where one of them is joined."""
+
 
 @frozen
 class Wire:
@@ -36,4 +39,14 @@ class Wire:
 
 
 class CannotStream(TransformError):
-    """A node wants of the signal what a stream does not have. ``hint``: what would make it work."""
+    """A node wants of the signal what a stream does not have. ``hint``: what would make it work.
+
+    ``node_id``: the node, in the model over the whole signal, where that is another one than the one being wired.
+    """
+
+    node_id: int | None = None
+
+    def of(self, node_id: int) -> CannotStream:
+        """The same error, about a node."""
+        self.node_id = node_id
+        return self

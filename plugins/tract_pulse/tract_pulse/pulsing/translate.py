@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tract_core.dims import Dim, is_symbolic, substitute, symbols_of
+from tract_core.dims import Dim, substitute, symbols_of
 from tract_core.dims import symbol as symbol_of
 from tract_core.errors import TractError, TransformError
 from tract_core.model.fact import TypedFact
@@ -16,11 +16,14 @@ from tract_core.model.source import TypedSource
 from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import Array
+from tract_pulse.bands.analysis import growing
+from tract_pulse.pulsing.joined import joined
 from tract_pulse.pulsing.late import late_outputs
 from tract_pulse.pulsing.node import PulseNode, by_axes
 from tract_pulse.pulsing.rate import Rate
+from tract_pulse.pulsing.square import Squares
 from tract_pulse.registry import PULSE
-from tract_pulse.stream import LATE, CannotStream, Stream, Wire
+from tract_pulse.stream import LATE, SQUARE, CannotStream, Stream, Wire
 
 
 @dataclass(slots=True)
@@ -46,6 +49,7 @@ def translated(whole: TypedModel, symbol: str, pulse: Dim) -> Translation:
         if name not in model.symbols:
             model.symbols.add(name)
     found = Translation(model)
+    squares = Squares(whole, model, rate, found.wires)
     for outlet in whole.inputs:
         found.wires[outlet] = _input(whole, model, outlet, rate, pulse)
     for node_id in whole.eval_order():
@@ -55,14 +59,18 @@ def translated(whole: TypedModel, symbol: str, pulse: Dim) -> Translation:
         inputs = [found.wires[outlet] for outlet in node.inputs]
         pulsing = PulseNode(whole, node, model=model, wires=inputs, rate=rate)
         try:
-            wires = _node(pulsing)
+            wires = _node(pulsing, squares)
         except TractError as error:
-            found.blocked.append((node, error))
+            culprit = error.node_id if isinstance(error, CannotStream) else None
+            found.blocked.append((node if culprit is None else whole.nodes[culprit], error))
             continue
         found.wires.update(zip(node.outlets(), wires, strict=True))
         if pulsing.waited:
             found.waited[node_id] = pulsing.waited
     found.blocked += late_outputs(whole, found.wires)
+    for outlet in whole.outputs:
+        if outlet in found.wires and squares.is_square(outlet):
+            found.blocked.append((whole.nodes[outlet.node], _two_axes(whole.outlet_fact(outlet), symbol)))
     return found
 
 
@@ -73,7 +81,7 @@ def _rate(whole: TypedModel, symbol: str, pulse: Dim) -> Rate:
         )
     rates, inputs = list[Rate](), list[tuple[Dim, Dim]]()
     for outlet in whole.inputs:
-        axes = streaming_axes(whole.outlet_fact(outlet), symbol)
+        axes = growing(whole.outlet_fact(outlet), symbol)
         if axes:
             length = whole.outlet_fact(outlet).shape[axes[0]]
             rates.append(Rate.of_input(symbol, length, pulse))
@@ -111,14 +119,9 @@ def _nothing_streams(whole: TypedModel, symbol: str, pulse: Dim) -> TransformErr
     )
 
 
-def streaming_axes(fact: TypedFact, symbol: str) -> list[int]:
-    """The axes whose size mentions the symbol."""
-    return [axis for axis, size in enumerate(fact.shape) if is_symbolic(size) and symbol in symbols_of(size)]
-
-
 def _input(whole: TypedModel, model: TypedModel, outlet: OutletId, rate: Rate, pulse: Dim) -> Wire:
     fact = whole.outlet_fact(outlet)
-    axes = streaming_axes(fact, rate.symbol)
+    axes = growing(fact, rate.symbol)
     name = whole.outlet_name(outlet)
     if not axes:
         return Wire(model.add_source(name, fact))
@@ -132,8 +135,12 @@ def _input(whole: TypedModel, model: TypedModel, outlet: OutletId, rate: Rate, p
     return Wire(model.add_source(name, fact.with_shape(shape)), Stream(axes[0], 0, length))
 
 
-def _node(node: PulseNode) -> Sequence[Wire]:
+def _node(node: PulseNode, squares: Squares) -> Sequence[Wire]:
     op = node.node.op
+    if len(node.output_facts) == 1 and len(growing(node.output_facts[0], node.rate.symbol)) == 2:
+        return [Wire(SQUARE)]
+    if any(wire.outlet == SQUARE for wire in node.wires):
+        return [joined(squares, node)]
     rule = node.whole.registry[PULSE].find(type(op))
     found = None if rule is None else rule(op, node)
     if found is None:
@@ -154,14 +161,19 @@ def _unchanged(node: PulseNode) -> Sequence[Wire]:
 
 def _check(node: PulseNode, wire: Wire, whole: TypedFact) -> None:
     """Raises CannotStream where an output grows with the signal along an axis that is not that of its stream."""
-    axes = streaming_axes(whole, node.rate.symbol)
+    axes = growing(whole, node.rate.symbol)
     stream = wire.stream
     if wire.outlet == LATE:
         return
     if stream is None and axes:
         raise CannotStream(f"its output, {whole}, grows with the signal, but does not come along one of its axes")
     if stream is not None and [axis for axis in axes if axis != stream.axis]:
-        raise CannotStream(f"its output, {whole}, grows with the signal along axes {axes}, and can only come along one")
+        raise _two_axes(whole, node.rate.symbol)
+
+
+def _two_axes(fact: TypedFact, symbol: str) -> CannotStream:
+    axes = growing(fact, symbol)
+    return CannotStream(f"its output, {fact}, grows with the signal along axes {axes}, and can only come along one")
 
 
 def check_all_streams(found: Translation) -> None:

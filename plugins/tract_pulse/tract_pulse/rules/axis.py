@@ -7,9 +7,9 @@ from math import gcd
 from tract_core.dims import is_symbolic, product, same_dim
 from tract_core.ops.axis import Reshape, RmAxis
 from tract_core.plugins.tables import Rows
+from tract_pulse.bands.analysis import growing
 from tract_pulse.pulsing.node import PulseNode
 from tract_pulse.pulsing.rate import is_whole
-from tract_pulse.pulsing.translate import streaming_axes
 from tract_pulse.registry import PULSE
 from tract_pulse.stream import CannotStream, Wire
 
@@ -39,7 +39,7 @@ def pulse_reshape(op: Reshape, node: PulseNode) -> Wire | None:
     if stream is None or not op.at <= stream.axis < op.at + len(op.before):
         return None
     symbol, place = node.rate.symbol, stream.axis - op.at
-    others = [axis - op.at for axis in streaming_axes(node.output_facts[0], symbol)]
+    others = [axis - op.at for axis in growing(node.output_facts[0], symbol)]
     if len(others) != 1 or not 0 <= others[0] < len(op.after):
         raise CannotStream(
             "its output does not grow with the signal along one axis",

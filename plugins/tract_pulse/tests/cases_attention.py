@@ -1,0 +1,324 @@
+"""Attention over time, and sums over bands: each position looks at a limited number of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from stream_cases import Net, StreamCase
+
+from tract_core.data import DatumType
+from tract_core.dims import Dim, symbol
+from tract_core.model.axes import AxesMapping
+from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis
+from tract_core.ops.binary import Add, And, Div, Eq, Ge, Le, Max, Min, Mul, Or, Sub
+from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_core.ops.cast import Cast
+from tract_core.ops.conv import Conv
+from tract_core.ops.einsum import EinSum
+from tract_core.ops.elementwise import Abs, Exp, Floor, Not
+from tract_core.ops.gather import Gather
+from tract_core.ops.iff import Iff
+from tract_core.ops.pool import MaxPool
+from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec
+from tract_core.ops.range import Range
+from tract_core.ops.reduce import Reduce, Reducer
+from tract_core.ops.softmax import LogSoftmax, Softmax
+from tract_core.ops.trilu import Trilu
+
+S = symbol("S")
+SIZE = 4
+
+Mask = Callable[[Net, Any, Any], Any]
+"""``(net, rows, columns) -> mask``, from the positions as [S,1] and [1,S]; true where a column counts."""
+
+
+def einsum(net: Net, expression: str, *inputs: Any) -> Any:
+    return net(EinSum(AxesMapping.parse(expression), DatumType.F32), *inputs)
+
+
+def number(net: Net, value: int, rank: int = 2) -> Any:
+    return net.const(np.full((1,) * rank, value), np.int64)
+
+
+def scalar(net: Net, value: float, rank: int = 2) -> Any:
+    return net.const(np.full((1,) * rank, value), np.float32)
+
+
+def places(net: Net, length: Dim = S) -> tuple[Any, Any]:
+    """Of a signal of that length: the positions of the rows, as [S,1], and of the columns, as [1,S]."""
+    start, end, step = net.const(0, np.int64), net.model.add_const(net.name(), length), net.const(1, np.int64)
+    every = net(Range(length), start, end, step)
+    return net(AddAxis(1), every), net(AddAxis(0), every)
+
+
+def chunks(net: Net, rows: Any, columns: Any, size: int) -> tuple[Any, Any]:
+    return net(Div(), rows, number(net, size)), net(Div(), columns, number(net, size))
+
+
+def block_diagonal(size: int) -> Mask:
+    return lambda net, rows, columns: net(Eq(), *chunks(net, rows, columns, size))
+
+
+def band(back: int, ahead: int) -> Mask:
+    def mask(net: Net, rows: Any, columns: Any) -> Any:
+        distance = net(Sub(), columns, rows)
+        return net(And(), net(Ge(), distance, number(net, -back)), net(Le(), distance, number(net, ahead)))
+
+    return mask
+
+
+def chunked_band(size: int, back: int, ahead: int = 0) -> Mask:
+    return lambda net, rows, columns: band(back, ahead)(net, *chunks(net, rows, columns, size))
+
+
+def causal(net: Net, rows: Any, columns: Any) -> Any:
+    return net(Le(), columns, rows)
+
+
+def both(one: Mask, other: Mask) -> Mask:
+    return lambda net, rows, columns: net(And(), one(net, rows, columns), other(net, rows, columns))
+
+
+def either(one: Mask, other: Mask) -> Mask:
+    return lambda net, rows, columns: net(Or(), one(net, rows, columns), other(net, rows, columns))
+
+
+def near(distance: int) -> Mask:
+    def mask(net: Net, rows: Any, columns: Any) -> Any:
+        return net(Le(), net(Abs(), net(Sub(), rows, columns)), number(net, distance))
+
+    return mask
+
+
+def float_chunks(size: int) -> Mask:
+    """Chunks as PyTorch divides for them: in floats, rounded down."""
+
+    def mask(net: Net, rows: Any, columns: Any) -> Any:
+        found = [net(Floor(), net(Div(), net(Cast(DatumType.F32), one), scalar(net, size))) for one in (rows, columns)]
+        return net(Eq(), *found)
+
+    return mask
+
+
+def triangles(back: int, ahead: int) -> Mask:
+    def mask(net: Net, rows: Any, columns: Any) -> Any:
+        ones = net(MultiBroadcastTo((S, S)), net.const(np.full((1, 1), True)))
+        lower = net(Trilu(upper=False), ones, net.const(ahead, np.int64))
+        return net(Trilu(upper=True), lower, net.const(-back, np.int64))
+
+    return mask
+
+
+def out(net: Net, scores: Any, mask: Any) -> Any:
+    """Minus infinity in the place of what the mask does not hold."""
+    return net(Iff(), mask, scores, scalar(net, -np.inf))
+
+
+def added(fill: float) -> Callable[[Net, Any, Any], Any]:
+    def masked(net: Net, scores: Any, mask: Any) -> Any:
+        bias = net(Mul(), net(Cast(DatumType.F32), net(Not(), mask)), scalar(net, fill))
+        return net(Add(), scores, bias)
+
+    return masked
+
+
+def softmax(net: Net, scores: Any) -> Any:
+    return net(Softmax((1,)), scores)
+
+
+def by_hand(net: Net, scores: Any) -> Any:
+    """As an exporter takes it apart: less the maximum, exponentials, divided by their sum."""
+    shifted = net(Sub(), scores, net(Reduce((1,), Reducer.MAX), scores))
+    powers = net(Exp(), shifted)
+    return net(Div(), powers, net(Reduce((1,), Reducer.SUM), powers))
+
+
+def attention(
+    net: Net, x: Any, mask: Mask, *, masked: Callable[..., Any] = out, weights: Callable[..., Any] = softmax
+) -> Any:
+    """Of a signal [S,4], with projections of its own."""
+    q, k, v = (einsum(net, "sd,de->se", x, net.weights(SIZE, SIZE)) for _ in range(3))
+    scores = net(Div(), einsum(net, "qd,kd->qk", q, k), scalar(net, SIZE**0.5))
+    seen = mask(net, *places(net, net.model.outlet_fact(x).shape[0]))
+    return einsum(net, "qk,kd->qd", weights(net, masked(net, scores, seen)), v)
+
+
+def case(name: str, mask: Mask, delay: int, pulse: int | str = 4, **options: Any) -> StreamCase:
+    least = options.pop("least", 0)
+    return StreamCase(
+        f"attention: {name}",
+        lambda net, x: attention(net, x, mask, **options),
+        delay,
+        (f"S,{SIZE},f32",),
+        pulse,
+        least,
+    )
+
+
+def conv(net: Net, x: Any, kernel: int, pads: tuple[int, int], stride: int = 1) -> Any:
+    """Of [S,4] along S."""
+    laid = net(AddAxis(0), net(MoveAxis(0, 1), x))
+    spec = PoolSpec(DataFormat.NCHW, (kernel,), Explicit((pads[0],), (pads[1],)), (), (stride,))
+    found = net(Conv(spec), laid, net.weights(SIZE, SIZE, kernel), net.weights(SIZE))
+    return net(MoveAxis(1, 0), net(RmAxis(0), found))
+
+
+def conv_then_attention(net: Net, x: Any) -> Any:
+    return attention(net, conv(net, x, 3, (1, 1)), block_diagonal(4))
+
+
+def strided_conv_then_attention(net: Net, x: Any) -> Any:
+    return attention(net, conv(net, x, 2, (0, 0), 2), block_diagonal(2))
+
+
+def pool_then_attention(net: Net, x: Any) -> Any:
+    laid = net(AddAxis(0), net(MoveAxis(0, 1), x))
+    pooled = net(MaxPool(PoolSpec(DataFormat.NCHW, (5,), Explicit((2,), (2,)), (), (1,))), laid)
+    return attention(net, net(MoveAxis(1, 0), net(RmAxis(0), pooled)), band(2, 0))
+
+
+def two_attentions(net: Net, x: Any, masks: tuple[Mask, Mask]) -> Any:
+    first = net(Add(), x, attention(net, x, masks[0]))
+    return net(Add(), first, attention(net, first, masks[1]))
+
+
+def one_mask_for_two(net: Net, x: Any) -> Any:
+    mask = near(2)(net, *places(net))
+    for _ in range(2):
+        x = net(Add(), x, attention(net, x, lambda *_: mask))
+    return x
+
+
+def with_padding(net: Net, x: Any, kept: Any) -> Any:
+    """A mask of positions that are no padding comes as a stream."""
+    mask = net(And(), band(3, 0)(net, *places(net)), net(AddAxis(0), kept))
+    diagonal = net(Eq(), *places(net))
+    return attention(net, x, lambda *_: net(Or(), mask, diagonal))
+
+
+def transposed(net: Net, x: Any) -> Any:
+    """Columns first."""
+    rows, columns = places(net)
+    mask = band(1, 2)(net, rows, columns)
+    scores = out(net, einsum(net, "kd,qd->kq", x, x), mask)
+    return einsum(net, "kq,kd->qd", net(Softmax((0,)), scores), x)
+
+
+def heads(net: Net, x: Any) -> Any:
+    """[B,S,H*D] with queries of four heads, and keys and values of two, each for two of them."""
+    q = einsum(net, "bsd,dhe->bhse", x, net.weights(SIZE, 4, 3))
+    k, v = (einsum(net, "bsd,dhe->bhse", x, net.weights(SIZE, 2, 3)) for _ in range(2))
+    q = net(Reshape(1, (4,), (2, 2)), q)
+    scores = einsum(net, "bhgqe,bhke->bhgqk", q, k)
+    mask = chunked_band(2, 1)(net, *places(net))
+    for _ in range(3):
+        mask = net(AddAxis(0), mask)
+    scores = net(Iff(), mask, scores, scalar(net, -np.inf, 5))
+    scores = net(Reshape(1, (2, 2), (4,)), scores)
+    scores = net(Reshape(1, (4,), (2, 2)), net(Softmax((3,)), scores))
+    found = einsum(net, "bhgqk,bhke->bqhge", scores, v)
+    return net(Reshape(2, (2, 2, 3), (12,)), found)
+
+
+def with_distances(net: Net, x: Any) -> Any:
+    """A bias that depends on how far apart two positions are, up to three."""
+    rows, columns = places(net)
+    distance = net(Max(), net(Min(), net(Sub(), columns, rows), number(net, 3)), number(net, -3))
+    bias = net(Gather(0), net.weights(7), net(Add(), distance, number(net, 3)))
+    scores = net(Add(), einsum(net, "qd,kd->qk", x, x), bias)
+    return einsum(net, "qk,kd->qd", net(Softmax((1,)), out(net, scores, band(4, 1)(net, rows, columns))), x)
+
+
+def banded(reducer: Reducer, fill: float, mask: Mask, net: Net, x: Any) -> Any:
+    """Of one column for each position: [S], as [S,S], and one axis reduced."""
+    column = net(AddAxis(0), net(RmAxis(1), einsum(net, "sd,de->se", x, net.weights(SIZE, 1))))
+    square = net(MultiBroadcastTo((S, S)), column)
+    kept = net(Iff(), mask(net, *places(net)), square, scalar(net, fill))
+    return net(Reduce((1,), reducer), kept)
+
+
+def counted(net: Net, x: Any) -> Any:
+    """How many positions each one sees: nothing but positions, and as a weight of the signal."""
+    count = net(Reduce((1,), Reducer.SUM), net(Cast(DatumType.F32), near(2)(net, *places(net))))
+    return net(Mul(), x, count)
+
+
+def linear(net: Net, x: Any) -> Any:
+    """Without a softmax: products of scores and a mask of zeros and ones."""
+    scores = einsum(net, "qd,kd->qk", x, x)
+    kept = net(Mul(), scores, net(Cast(DatumType.F32), band(3, 0)(net, *places(net))))
+    return einsum(net, "qk,kd->qd", kept, x)
+
+
+def by_blocks(net: Net, x: Any) -> Any:
+    """Attention inside of blocks of four, which are an axis of their own: [2*S,4] as [S/2,4,4]."""
+    blocks = net(Reshape(0, (4 * S,), (S, 4)), x)
+    scores = net(Softmax((2,)), einsum(net, "bqd,bkd->bqk", blocks, blocks))
+    return net(Reshape(0, (S, 4), (4 * S,)), einsum(net, "bqk,bkd->bqd", scores, blocks))
+
+
+def logarithms(net: Net, x: Any) -> Any:
+    """Entropies: sums over log-softmax times softmax, of which the first is minus infinity outside."""
+    mask = near(1)(net, *places(net))
+    scores = out(net, einsum(net, "qd,kd->qk", x, x), mask)
+    logs = net(Iff(), mask, net(LogSoftmax((1,)), scores), scalar(net, 0))
+    return net(Reduce((1,), Reducer.SUM), net(Mul(), logs, net(Softmax((1,)), scores)))
+
+
+def dilated(net: Net, rows: Any, columns: Any) -> Any:
+    """Every other position of those near by, in the same place of its pair."""
+    halves = [net(Sub(), one, net(Mul(), net(Div(), one, number(net, 2)), number(net, 2))) for one in (rows, columns)]
+    return net(And(), near(4)(net, rows, columns), net(Eq(), *halves))
+
+
+def of(name: str, build: Callable[..., Any], delay: int, pulse: int | str = 4, **options: Any) -> StreamCase:
+    return StreamCase(f"attention: {name}", build, delay, options.pop("inputs", (f"S,{SIZE},f32",)), pulse, **options)
+
+
+BLOCKS = [(4, 4, 0), (4, 8, 0), (4, 2, 2), (4, 1, 3), (4, 3, 3), (3, 2, 2), (2, 6, 0), (5, 3, 4)]
+
+CASES = [
+    *(
+        case(f"blocks of {size}, pulses of {pulse}", block_diagonal(size), delay, pulse)
+        for size, pulse, delay in BLOCKS
+    ),
+    case("band", band(3, 0), 0),
+    case("band ahead", band(0, 3), 3),
+    case("band on both sides", near(2), 2, 3),
+    case("strictly causal band", band(4, -1), 0, least=1),
+    case("pulses of one", band(2, 1), 1, 1),
+    case("causal within chunks", both(block_diagonal(4), causal), 0, 3),
+    case("chunks back", chunked_band(2, 3), 0, 2),
+    case("chunks back and ahead", chunked_band(2, 1, 1), 2, 2),
+    case("chunks back, odd pulses", chunked_band(4, 1), 3, 3),
+    case("either of two bands", either(band(1, 0), band(0, 2)), 2),
+    case("chunks and a band", both(chunked_band(4, 2), band(5, 9)), 0),
+    case("chunks in floats", float_chunks(3), 0, 3),
+    case("triangles", triangles(3, 1), 1),
+    case("every other position", dilated, 4, 2),
+    case("added mask", band(2, 0), 0, masked=added(-1e9)),
+    case("added mask as of BERT", block_diagonal(2), 0, masked=added(-1e4)),
+    case("softmax by hand", near(2), 2, weights=by_hand),
+    of("convolution before", conv_then_attention, 4),
+    of("strided convolution before", strided_conv_then_attention, 0, least=2),
+    of("max pool before", pool_then_attention, 2),
+    of("two in a row", partial(two_attentions, masks=(block_diagonal(4), chunked_band(2, 1))), 0),
+    of("two that look ahead", partial(two_attentions, masks=(near(1), band(1, 2))), 3),
+    of("one mask for two", one_mask_for_two, 4),
+    of("padding", with_padding, 0, inputs=(f"S,{SIZE},f32", "S,bool")),
+    of("columns first", transposed, 1),
+    of("heads in groups", heads, 0, inputs=(f"B,S,{SIZE},f32",), sizes={"B": 2}),
+    of("bias by distance", with_distances, 1),
+    of("sum over a band", partial(banded, Reducer.SUM, 0.0, band(2, 2)), 2),
+    of("sum over a band ahead", partial(banded, Reducer.SUM, 0.0, band(0, 2)), 2, 2),
+    of("maximum over a band", partial(banded, Reducer.MAX, -np.inf, band(2, 2)), 2),
+    of("minimum over chunks", partial(banded, Reducer.MIN, np.inf, block_diagonal(4)), 0),
+    of("sum over chunks", partial(banded, Reducer.SUM, 0.0, chunked_band(2, 2)), 0, 2),
+    of("counts of positions", counted, 2),
+    of("without softmax", linear, 0),
+    of("by blocks", by_blocks, 0, inputs=(f"4*S,{SIZE},f32",), pulse=1),
+    of("logarithms", logarithms, 1),
+]  # fmt: skip

@@ -1,0 +1,152 @@
+"""Attention that cannot be streamed is refused, by name; random bands and chunks stream, also in pulses of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from cases_attention import (
+    SIZE,
+    Mask,
+    added,
+    attention,
+    band,
+    block_diagonal,
+    both,
+    by_hand,
+    causal,
+    chunked_band,
+    einsum,
+    either,
+    out,
+    places,
+    softmax,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stream_cases import Net
+from stream_runs import assert_agrees, assert_streams, pulsed
+
+from tract_core.errors import TransformError
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add, Ge
+from tract_core.ops.cumsum import CumSum
+from tract_core.ops.reduce import Reduce, Reducer
+from tract_core.ops.softmax import Softmax
+
+
+def model_of(build: Callable[..., Any], fact: str = f"S,{SIZE},f32") -> TypedModel:
+    net = Net("attention")
+    net.model.set_outputs([build(net, net.source(fact))])
+    return net.model.declutter()
+
+
+def signal(length: int) -> Any:
+    return np.random.default_rng(length).normal(size=(length, SIZE)).astype(np.float32)
+
+
+def everything(net: Net, rows: Any, columns: Any) -> Any:
+    return net(Ge(), net(Add(), rows, columns), rows)
+
+
+def ahead_only(net: Net, rows: Any, columns: Any) -> Any:
+    return net(Ge(), columns, rows)
+
+
+def unmasked(net: Net, x: Any) -> Any:
+    return einsum(net, "qk,kd->qd", net(Softmax((1,)), einsum(net, "qd,kd->qk", x, x)), x)
+
+
+def without_end(net: Net, x: Any) -> Any:
+    return einsum(net, "qd,kd->qk", x, x)
+
+
+def both_joined(net: Net, x: Any) -> Any:
+    return net(Reduce((0, 1), Reducer.SUM), einsum(net, "qd,kd->qk", x, x))
+
+
+def rows_normalised(net: Net, x: Any) -> Any:
+    scores = out(net, einsum(net, "qd,kd->qk", x, x), band(1, 1)(net, *places(net)))
+    return einsum(net, "qk,kd->qd", net(Softmax((0,)), scores), x)
+
+
+def mask_of_zeros(net: Net, x: Any) -> Any:
+    """A mask of scores that is meant for the weights: behind a softmax, a score of 0 counts."""
+    return attention(net, x, band(1, 1), masked=added(-10.0))
+
+
+def best_of_all(net: Net, x: Any) -> Any:
+    return net(Reduce((1,), Reducer.ARG_MAX_FIRST), einsum(net, "qd,kd->qk", x, x))
+
+
+def added_up(net: Net, x: Any) -> Any:
+    scores = net(CumSum(1), einsum(net, "qd,kd->qk", x, x))
+    return einsum(net, "qk,kd->qd", scores, x)
+
+
+def masked_by(mask: Mask) -> Callable[[Net, Any], Any]:
+    return lambda net, x: attention(net, x, mask)
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (unmasked, r"\(Softmax\) cannot be streamed: .* no mask limits which of them count"),
+        (masked_by(everything), r"\(Softmax\) cannot be streamed: .* no mask limits which of them count"),
+        (mask_of_zeros, r"\(Softmax\) cannot be streamed: .* no mask limits which of them count"),
+        (masked_by(causal), r"\(Softmax\) cannot be streamed: its mask looks back without limit"),
+        (masked_by(either(causal, band(3, 3))), r"\(Softmax\) cannot be streamed: its mask looks back without limit"),
+        (masked_by(ahead_only), r"\(Softmax\) cannot be streamed: its mask looks ahead without limit"),
+        (without_end, r"\(EinSum\) cannot be streamed: its output, S,S,f32, grows with the signal along axes \[0, 1\]"),
+        (both_joined, r"\(Reduce\) cannot be streamed: it joins axes \[0, 1\] of input 0"),
+        (rows_normalised, r"\(Softmax\) cannot be streamed: it joins the rows"),
+        (best_of_all, r"\(Reduce\) cannot be streamed: it takes arg_max_first over all of axis 1"),
+        (added_up, r"\(CumSum\) cannot be streamed: axis 1 of its input .* grows with the signal, but is neither"),
+    ],
+)
+def test_what_no_window_holds_is_refused(build: Callable[..., Any], said: str):
+    with pytest.raises(TransformError, match=said):
+        pulsed(model_of(build), 4)
+
+
+def test_a_mask_without_limit_says_what_would_limit_it():
+    with pytest.raises(TransformError) as raised:
+        pulsed(model_of(masked_by(causal)), 4)
+    assert raised.value.hint == "limit how far it looks back, as with i - j < 128"
+
+
+def test_all_that_is_wrong_is_said_at_once():
+    def build(net: Net, x: Any) -> Any:
+        return net(Add(), attention(net, x, causal), unmasked(net, x))
+
+    with pytest.raises(TransformError, match=r"2 nodes cannot be streamed: .*looks back.*no mask"):
+        pulsed(model_of(build), 4)
+
+
+@pytest.mark.parametrize("mask", [band(2, 1), block_diagonal(4), chunked_band(2, 1)])
+def test_a_pulse_can_be_a_symbol(mask: Mask):
+    """Then nothing is known of how chunks lie in pulses, so that they come as late as they may have to."""
+    model = model_of(masked_by(mask))
+    streaming = pulsed(model, "P")
+    for pulse in (1, 3, 4):
+        of_size = streaming.substitute({"P": pulse}).declutter()
+        for length in (0, 1, 5, 13):
+            assert_agrees(model, of_size, [signal(length)])
+
+
+@st.composite
+def masks(draw: st.DrawFn) -> Mask:
+    """A band, or blocks, or both of these, or either of them."""
+    limits, size = (draw(st.integers(-1, 6)), draw(st.integers(-1, 6))), draw(st.integers(1, 6))
+    narrow, blocks = band(*limits), block_diagonal(size)
+    return draw(st.sampled_from([narrow, chunked_band(size, *limits), both(narrow, blocks), either(narrow, blocks)]))
+
+
+@settings(deadline=None)
+@given(mask=masks(), pulse=st.integers(1, 9), length=st.integers(0, 23), weigh=st.sampled_from([softmax, by_hand]))
+def test_random_bands_and_chunks_stream(mask: Mask, pulse: int, length: int, weigh: Callable[..., Any]):
+    model = model_of(lambda net, x: attention(net, x, mask, weights=weigh))
+    with np.errstate(invalid="ignore"):  # a row in which nothing counts has no weights
+        assert_streams(model, pulse, [signal(length)])

@@ -1,0 +1,118 @@
+"""Which columns count in each row: those that the joins of a model do not surely leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import gcd, lcm
+
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.dims import Dim, is_symbolic
+from tract_core.frozen import frozen
+from tract_core.model.typed import TypedNode
+from tract_core.ops.rounding import limits
+from tract_core.plugins.keys import Array
+from tract_pulse.bands.analysis import LARGEST_UNIT, Along, Analysis
+from tract_pulse.bands.far import FILL, Far
+from tract_pulse.stream import CannotStream
+
+AnalysisFor = Callable[[int, bool], Analysis]
+"""``(unit, ahead)``: the analysis of one side, for a block size."""
+
+
+@frozen
+class Join:
+    """A node that joins the columns of its inputs: ``neutral``, for each, the element that makes no difference."""
+
+    node: TypedNode
+    inputs: tuple[Along, ...]
+    neutral: tuple[float | None, ...]
+
+
+@frozen
+class Reach:
+    """In a row whose position is u modulo ``unit``, columns count from ``row + first[u]`` to ``row + last[u]``.
+
+    Where none do, ``first`` is infinity, and ``last`` minus infinity.
+    """
+
+    unit: int
+    first: Array
+    last: Array
+
+    def window(self, delay: int, pulse: Dim) -> tuple[int, int]:
+        """How many columns count before the rows of a pulse, and behind them, for rows that come so late.
+
+        The delay says which rows come together: chunks of the signal may be a pulse each, or lie across two.
+        """
+        if is_symbolic(pulse):
+            before, ahead = -self.first.min(), self.last.max()
+        else:
+            rows = np.arange(int(pulse))
+            together = gcd(int(pulse), self.unit)
+            places = (np.arange(-delay % together, self.unit, together)[:, None] + rows) % self.unit
+            before, ahead = -(self.first[places] + rows).min(), (self.last[places] + rows).max() - rows[-1]
+        return int(max(before, 0)), int(max(ahead, 0))
+
+    def delay(self, rows: int, columns: int, pulse: Dim) -> int:
+        """The least delay of rows for which the columns that count have come, where both come as late as is said."""
+        delay = max(rows, columns)
+        while delay < columns + self.window(delay, pulse)[1]:
+            delay += 1
+        return delay
+
+
+def reach_of(joins: Sequence[Join], analysis: AnalysisFor) -> Reach:
+    """Which columns any of the joins needs. Raises CannotStream where that has no limit."""
+    unit = 1
+    while True:
+        sides = analysis(unit, True), analysis(unit, False)
+        found = [[_limit(join, side) for side in sides] for join in joins]
+        wanted = lcm(unit, *(size for side in sides for size in side.units))
+        if wanted == unit or wanted > LARGEST_UNIT:
+            break
+        unit = wanted
+    for join, (ahead, behind) in zip(joins, found, strict=True):
+        _check(join, ahead=bool(ahead.max() == np.inf), behind=bool(behind.max() == np.inf))
+    places = np.arange(unit, dtype=np.float64)
+    offsets = places[None, :] - places[:, None]
+    first, last = np.full(unit, np.inf), np.full(unit, -np.inf)
+    for ahead, behind in found:
+        counts = np.broadcast_to(ahead - 1 >= 1 - behind, offsets.shape)
+        first = np.minimum(first, np.where(counts, unit * (1 - behind) + offsets, np.inf).min(1))
+        last = np.maximum(last, np.where(counts, unit * (ahead - 1) + offsets, -np.inf).max(1))
+    return Reach(unit, first, last)
+
+
+def _limit(join: Join, analysis: Analysis) -> Array:
+    """From which distance on an element makes no difference: where one of several factors is 0, for a product."""
+    found = np.full((1, 1), np.inf)
+    for source, along, neutral in zip(join.node.inputs, join.inputs, join.neutral, strict=True):
+        if neutral is not None:
+            kind = analysis.whole.outlet_fact(source).datum_type.storage
+            found = np.minimum(found, _counts_nothing(analysis.far(source, along), neutral, kind))
+    return found
+
+
+def _counts_nothing(far: Far, neutral: float, kind: DatumType) -> Array:
+    if np.isinf(neutral):
+        least, most = limits(kind) if kind.is_integer() else (FILL, -FILL)
+        out = far.high <= least if neutral < 0 else far.low >= most
+        return np.where(far.is_flat & out, far.beyond, np.inf)
+    return np.where(far.is_all(neutral), far.beyond, np.inf)
+
+
+def _check(join: Join, *, ahead: bool, behind: bool) -> None:
+    if not ahead and not behind:
+        return
+    if ahead and behind:
+        problem = "it joins all positions of the signal with each other: no mask limits which of them count"
+        hint = "mask all but a band around each position, as where(abs(i - j) < 64, scores, -inf)"
+    elif ahead:
+        problem = "its mask looks ahead without limit, so that nothing is known before the signal has ended"
+        hint = "let each position see a limited number of those behind it, or none, as in a causal model"
+    else:
+        problem = "its mask looks back without limit, so that each pulse would need all of the past"
+        hint = "limit how far it looks back, as with i - j < 128"
+    raise CannotStream(problem, hint=hint).of(join.node.id)
