@@ -24,7 +24,8 @@ STUCK: Final = 120
 def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Generator[None]:
     """Inside, a `MemoryError` meets who asks for more than ``memory`` bytes, an AssertionError who takes too long.
 
-    Inside another one, as the files of one test are, each has its own time.
+    Seconds are those that processors work for the process, so that others on the machine make no test fail. Inside
+    another one, as the files of one test are, each has its own time.
     """
     status = Path("/proc/self/statm")
     limited = status.exists() and threading.current_thread() is threading.main_thread()
@@ -34,13 +35,13 @@ def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Generator[None]:
     before = resource.getrlimit(resource.RLIMIT_AS)
     used = int(status.read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + memory, before[1]))
-    handler = signal.signal(signal.SIGALRM, _too_long)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    handler = signal.signal(signal.SIGPROF, _too_long)
+    left, _ = signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, left)
-        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_PROF, left)
+        signal.signal(signal.SIGPROF, handler)
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
