@@ -13,7 +13,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-interchange test-networks test-shipped test-long test-hostile check format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup demo demo-streaming test test-interchange test-networks test-shipped test-long test-hostile check format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -37,6 +37,9 @@ $(VENV)/.%: requirements/%.txt $(VENV)/.ours
 
 demo: $(VENV)/.demo ## classify held-out handwritten digits with a trained ONNX model
 	$(BIN)/python examples/digits/demo.py
+
+demo-streaming: $(VENV)/.ours ## take the noise out of a sound, chunk by chunk
+	$(BIN)/python examples/streaming/demo.py
 
 test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependency
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
