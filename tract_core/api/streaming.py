@@ -45,11 +45,12 @@ def streams_of(model: TypedModel) -> Streams:
 class _Input:
     """What has come of one input and was not yet taken. ``count``: how many positions have come in all.
 
-    ``pulse``: how many are taken at a time; ``None`` for all that there are.
+    ``pulse``: how many are taken at a time; ``any_multiple``: or so many times as many.
     """
 
     end: StreamEnd
-    pulse: int | None
+    pulse: int
+    any_multiple: bool
     waiting: list[Array]
     count: int = 0
 
@@ -63,12 +64,17 @@ class _Input:
         self.waiting.append(piece)
         self.count += piece.shape[self.end.axis]
 
-    def take(self) -> Array:
-        """The next pulse; zeros where the signal has ended."""
+    @property
+    def pulses(self) -> int:
+        """How many pulses a turn may take at once; one where there is less than that."""
+        return max(self.size // self.pulse, 1) if self.any_multiple else 1
+
+    def take(self, pulses: int) -> Array:
+        """The next pulses; zeros where the signal has ended."""
         axis = self.end.axis
         whole = _joined(self.waiting, axis)
         size = whole.shape[axis]
-        count = self.pulse or max(size, 1)
+        count = pulses * self.pulse
         self.waiting = [_part(whole, axis, count, size)]
         piece = _part(whole, axis, 0, min(count, size))
         if size < count:
@@ -134,7 +140,7 @@ class _Feed:
         self.state, self.streams = state, streams_of(model)
         self.wanted = wanted_of(model, model.inputs)
         ends = list(enumerate(self.streams.inputs))
-        self.inputs = {slot: _Input(end, pulse_of(model, slot, end), []) for slot, end in ends if end is not None}
+        self.inputs = {slot: _Input(end, *pulse_of(model, slot, end), []) for slot, end in ends if end is not None}
         self.whole = {slot: _given(self.wanted[slot][0], whole) for slot, end in ends if end is None}
         self.outputs = {slot: _Output(end, []) for slot, end in enumerate(self.streams.outputs) if end is not None}
         self.nothing: Any = None
@@ -155,12 +161,14 @@ class _Feed:
 
     def is_full(self) -> bool:
         """Whether there is enough for a turn."""
-        return all(one.size >= (one.pulse or 1) for one in self.inputs.values())
+        return all(one.size >= one.pulse for one in self.inputs.values())
 
     def turn(self) -> Iterator[Any]:
         """Run one pulse, and give on what is part of the outputs even if the signal ends here."""
+        pulses = min(one.pulses for one in self.inputs.values())
         given = [
-            self.whole[slot] if slot in self.whole else self.inputs[slot].take() for slot in range(len(self.wanted))
+            self.whole[slot] if slot in self.whole else self.inputs[slot].take(pulses)
+            for slot in range(len(self.wanted))
         ]
         pieces: list[Any] = list(self.state.run(given))
         length = self.streams.length_within(self._counts())

@@ -114,10 +114,10 @@ def _ends(model: TypedModel, what: str, delays: Sequence[int], length: Dim | Non
     return tuple(None if axis < 0 else StreamEnd(axis, delay, size) for axis, delay, size in ends)
 
 
-def pulse_of(model: TypedModel, slot: int, end: StreamEnd) -> int | None:
-    """How many positions an input takes in a turn; ``None`` for any number."""
+def pulse_of(model: TypedModel, slot: int, end: StreamEnd) -> tuple[int, bool]:
+    """How many positions an input takes in a turn, and whether it also takes a multiple of that."""
     size = model.outlet_fact(model.inputs[slot]).shape[end.axis]
-    return None if is_symbolic(size) else int(size)
+    return evaluate(size, dict.fromkeys(symbols_of(size), 1)), is_symbolic(size)
 
 
 def _numbers(array: np.ndarray[Any, Any]) -> list[int]:

@@ -46,8 +46,7 @@ def streamed_outputs(model: TypedModel, inputs: list[Any], runtime: str = "refer
             if end is None:
                 pieces.append(x)
                 continue
-            pulse = pulse_of(model, slot, end)
-            assert pulse is not None
+            pulse, _ = pulse_of(model, slot, end)
             piece = x[(slice(None),) * end.axis + (slice(turn * pulse, (turn + 1) * pulse),)]
             missing = pulse - piece.shape[end.axis]
             if missing and not ended:
