@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -14,6 +15,7 @@ from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.elementwise import Exp
+from tract_core.ops.slice import Slice
 
 
 def cook(*words: str) -> Result:
@@ -85,6 +87,20 @@ def test_outputs_that_a_transform_leaves_are_compared_by_name(model: str) -> Non
 def test_one_size_may_be_given(model: str) -> None:
     found = cook("cook", model, "-o", "c.tar", "--size", "B=5", "--size", "S=6", "--json")
     assert [one["sizes"] for one in json.loads(found.stdout)["compared"]] == [{"B": 5, "S": 6}]
+
+
+def test_sizes_that_the_model_wants_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An axis may be stretched to a number, and is larger than 1: only that number will do."""
+    monkeypatch.chdir(tmp_path)
+    graph = TypedModel()
+    x = graph.add_source("x", parse_typed_fact("B,S,f32", graph.symbols))
+    row = graph.add_const("row", np.ones((1, 256), np.float32))
+    added = graph.wire_node("added", Add(), [x, row])
+    sliced = graph.wire_node("sliced", Slice(1, 0, 6), [x])
+    graph.set_outputs([*added, *sliced])
+    tract.Model.from_typed(graph).save("m.tar")
+    found = cook("cook", "m.tar", "-o", "c.tar", "--json")
+    assert [one["sizes"]["S"] for one in json.loads(found.stdout)["compared"]] == [256, 256, 256]
 
 
 def test_nothing_is_run_where_nothing_is_to_be_compared(model: str) -> None:

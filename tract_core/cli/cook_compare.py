@@ -12,7 +12,7 @@ from tract_core.cli.assertions import Assertions
 from tract_core.cli.readings import Bindings, Range
 from tract_core.cli.values import SEED, random_array
 from tract_core.data import DatumType
-from tract_core.dims import symbols_of
+from tract_core.dims import symbol_name, symbols_of
 from tract_core.errors import InputError, TractError
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
@@ -84,12 +84,30 @@ def _places(
 
 
 def _trials(model: TypedModel, given: Bindings) -> Iterator[Mapping[str, int]]:
-    """Values of the symbols in the inputs: no two of a trial are alike, so that what is mistaken for another shows."""
+    """Values of the symbols in the inputs: no two of a trial are alike, so that what is mistaken for another shows.
+
+    Each trial is repeated with the sizes that conditions of the model name, as it may take no others.
+    """
     sizes = (symbols_of(dim) for outlet in model.inputs for dim in model.outlet_fact(outlet).shape)
     names = sorted(frozenset[str]().union(*sizes))
     free = [name for name in names if name not in given.values]
+    named = _named_sizes(model)
     for size in islice(SIZES, None if free else 1):
-        yield {**{name: size + place * (size > 1) for place, name in enumerate(free)}, **given.values}
+        trial = {name: size + place * (size > 1) for place, name in enumerate(free)}
+        yield {**trial, **given.values}
+        if any(name in named for name in free):
+            yield {**trial, **{name: named[name] for name in free if name in named}, **given.values}
+
+
+def _named_sizes(model: TypedModel) -> dict[str, int]:
+    """The numbers that symbols must be equal to, or may be stretched to, by the conditions of a model."""
+    found: dict[str, int] = {}
+    for condition in (one for one, _ in model.conditions if one.relation != "<="):
+        for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
+            name = symbol_name(one)
+            if name is not None and isinstance(other, int) and other > 0:
+                found[name] = other
+    return found
 
 
 def _random(model: TypedModel, symbols: Mapping[str, int], ranges: Sequence[Range]) -> list[Array]:
