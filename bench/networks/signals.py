@@ -39,6 +39,17 @@ def causal_depthwise(frames: int = 400, width: int = 128, layers: int = 8, mels:
     return b.finish(b.conv(x, (width, 32), (1,)))
 
 
+def dilated_residual(frames: int = 400, width: int = 64, layers: int = 8, mels: int = 20) -> Network:
+    """Residual blocks of causal convolutions, each of which looks back twice as far as the one before."""
+    b = Builder(26)
+    x = b.conv(b.input("mels", b.normal(1, mels, frames)), (mels, width), (1,))
+    for layer in range(layers):
+        dilation = 2**layer
+        y = b.add("Relu", b.conv(x, (width, width), (3,), dilations=[dilation], pads=[2 * dilation, 0]))
+        x = b.add("Relu", b.add("Add", x, b.conv(y, (width, width), (1,))))
+    return b.finish(b.conv(x, (width, 12), (1,)))
+
+
 def _recurrent(b: Builder, kind: str, x: str, sizes: tuple[int, int], **attributes: Any) -> list[str]:
     """An LSTM or a GRU over time, the first axis. ``sizes``: of a step's input and of the state."""
     inputs, hidden = sizes
@@ -51,10 +62,19 @@ def _recurrent(b: Builder, kind: str, x: str, sizes: tuple[int, int], **attribut
 
 
 def lstm(steps: int = 100, features: int = 40, hidden: int = 128, layers: int = 2) -> Network:
-    b = Builder(23)
-    x, inputs = b.input("x", b.normal(steps, 1, features)), features
+    return _layers(Builder(23), "LSTM", (steps, features), hidden, layers)
+
+
+def gru(steps: int = 100, features: int = 40, hidden: int = 128, layers: int = 2) -> Network:
+    return _layers(Builder(27), "GRU", (steps, features), hidden, layers)
+
+
+def _layers(b: Builder, kind: str, sizes: tuple[int, int], hidden: int, layers: int) -> Network:
+    """Recurrent layers, one on the other. ``sizes``: of the input, steps and features."""
+    steps, inputs = sizes
+    x = b.input("x", b.normal(steps, 1, inputs))
     for _ in range(layers):
-        x = b.add("Squeeze", _recurrent(b, "LSTM", x, (inputs, hidden))[0], b.ints(1))
+        x = b.add("Squeeze", _recurrent(b, kind, x, (inputs, hidden))[0], b.ints(1))
         inputs = hidden
     return b.finish(b.dense(x, hidden, 10))
 

@@ -9,6 +9,8 @@ import threading
 
 import numpy as np
 import pytest
+from bodies import around, picking
+from bodies import sums as sums_of_slices
 from tract_cpu.isa import chosen
 from tract_cpu.native import objects
 from tract_cpu.native.repeat import look_closer
@@ -21,6 +23,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.elementwise import Exp, Tanh
 from tract_core.ops.gather import Gather
+from tract_core.runtime.plan import TypedSimplePlan
 
 
 def plan_of(facts: list[str], wire, isa=None) -> CpuPlan:
@@ -278,3 +281,47 @@ def test_numbers_of_numpy_that_are_no_arrays_are_read_as_such() -> None:
         a, b = map(np.float32, values)
         assert state.run([a, b])[0] == sum(values)
     assert state.repeat([np.float32(1), np.zeros((), "f4")]) is None
+
+
+def test_loops_are_part_of_turns_that_are_like_one_before() -> None:
+    op = sums_of_slices(0, 1)
+    model = around(op, {"x": "T,3,f32", "s": "1,3,f32", "w": "1,1,f32"})
+    plan, reference = CpuPlan(model, chosen("")), TypedSimplePlan(model).spawn()
+    state, given = plan.spawn(), [normal(5, 3), normal(1, 3), np.full((1, 1), 0.5, "f4")]
+    wanted = [reference.run(given) for _ in range(6)]
+    assert [one.tolist() for one in state.run(given)] == [one.tolist() for one in wanted[0]]
+    for turn in range(1, 6):
+        found = state.repeat(given)
+        assert found is not None
+        for one, other in zip(found, wanted[turn], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_where_what_is_kept_would_change_twice_turns_are_not_repeated() -> None:
+    state = CpuPlan(picking(), chosen("")).spawn()  # places outside are refused, in the middle of the loop
+    state.run([np.zeros(2, "i8"), np.zeros((1, 3), "f4"), normal(4, 3)])
+    assert state.repeat is look_closer
+
+
+def test_loops_that_go_round_for_long_are_not_repeated(monkeypatch) -> None:
+    model = around(sums_of_slices(0, 1), {"x": "T,3,f32", "s": "1,3,f32", "w": "1,1,f32"})
+    given = [normal(5, 3), normal(1, 3), np.full((1, 1), 0.5, "f4")]
+    for full, repeats in ((1 << 30, True), (1 << 10, False)):
+        monkeypatch.setattr("tract_cpu.execution.FULL", full)
+        state = CpuPlan(model, chosen("")).spawn()
+        state.run(given)
+        assert (state.repeat is not look_closer) == repeats
+
+
+def test_a_function_outlives_the_state_whose_memory_it_uses() -> None:
+    model = around(sums_of_slices(0, 1), {"x": "T,400,f32", "s": "1,400,f32", "w": "1,1,f32"})
+    plan, given = CpuPlan(model, chosen("")), [normal(2, 400), normal(1, 400), np.full((1, 1), 0.5, "f4")]
+    kept, other = plan.spawn(), plan.spawn()
+    wanted = [kept.run(given), kept.run(given)][1]
+    other.run(given)
+    repeat = other.repeat
+    del other
+    gc.collect()
+    filler = [np.full((1, 400), np.nan, "f4") for _ in range(50)]
+    assert [one.tolist() for one in repeat(given)] == [one.tolist() for one in wanted]
+    del filler

@@ -8,6 +8,7 @@ arrays.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tract_core.dims import Dim, evaluate, symbols_of
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT
+from tract_cpu.kernels.control import COUNT, WORK, WORK_OF_STEPS, BeginPlan, CountPlan
 from tract_cpu.lower.program import (
     ENDLESS,
     STATUS,
@@ -38,7 +40,7 @@ class Bound:
 
     ``arguments``: with offsets, in bytes, in the places of addresses. ``slots``: where each slot of the arena begins,
     in bytes, each aligned; the last number is how large it is. ``tasks``: of each native step. ``scratch``: bytes per
-    thread. ``work``: of all steps.
+    thread. ``work``: of all steps; ``work_of_loops``: the most that loops do, `ENDLESS` where only a run tells.
     """
 
     arguments: Array
@@ -46,6 +48,7 @@ class Bound:
     tasks: Array
     scratch: int
     work: int
+    work_of_loops: int
 
 
 class Layout:
@@ -109,7 +112,16 @@ class Layout:
         padded = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
         scratch = max((int(values[one]) for one in self._of_scratch), default=0)
         work = sum(int(values[one]) for one in self._of_work)
-        return Bound(arguments, np.cumsum([0, *padded]), values[np.array(self._of_tasks, np.int64)], scratch, work)
+        tasks = values[np.array(self._of_tasks, np.int64)]
+        return Bound(arguments, np.cumsum([0, *padded]), tasks, scratch, work, self._work_of_loops(arguments))
+
+    def _work_of_loops(self, arguments: Array) -> int:
+        """As if each loop were inside of all others."""
+        if any(isinstance(step.kernel, CountPlan) for step in self.steps):
+            return ENDLESS
+        begins = [begin for begin, step in zip(self.begins, self.steps, strict=True) if _begins_loop(step)]
+        each = sum(int(arguments[begin + WORK]) + WORK_OF_STEPS for begin in begins)
+        return each * prod(max(int(arguments[begin + COUNT]), 1) for begin in begins)
 
     def number(self, storage: Storage) -> int:
         """The number of a storage among those whose addresses are passed: inputs, outputs, what the host gives."""
@@ -139,6 +151,10 @@ class Layout:
 
     def _number(self, dim: Dim | Eventual) -> int:
         return self._dims.setdefault(dim, len(self._dims))
+
+
+def _begins_loop(step: NativeStep) -> bool:
+    return isinstance(step.kernel, BeginPlan)
 
 
 def _value(dim: Dim | Eventual, symbols: Mapping[str, int]) -> int:

@@ -11,7 +11,7 @@ from tract_core.dims import Dim, evaluate
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT, aligned
 from tract_cpu.binding import Layout
-from tract_cpu.native.executor import FRAME, LINE
+from tract_cpu.native.executor import FRAME, FULL, LINE
 from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
 from tract_cpu.outputs import Output
@@ -62,6 +62,7 @@ class Execution:
     memory this one goes on with. ``outputs``: those that native code fills and whose sizes are known from this part on,
     by their numbers; ``filled``: their shapes and types. ``shapes``: those of the inputs of the last turn; ``given``:
     the values of symbols that the caller gave with them; ``repeat``: what does a turn with such inputs again.
+    ``never_stops``: whether loops are done before anybody has to look at the clock.
     """
 
     def __init__(
@@ -86,14 +87,14 @@ class Execution:
         self.outputs = {number: Output(*one) for number, one in zip(outputs, self.filled, strict=True)}
         self.arena = Arena(bound.slots, layout.arena.stages, before and before.arena)
         self.repeat: Repeat = look_closer
-        self.is_short = bound.work < WORK_FOR_OTHERS
+        self.is_short = bound.work + bound.work_of_loops < WORK_FOR_OTHERS
+        self.never_stops = bound.work_of_loops < FULL
         self.threads = threads if bound.work >= WORK_FOR_THREADS else 1
         each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
         self._scratch = aligned(np.empty, [each * self.threads], np.uint8)
         self._meeting = np.zeros(MEETING, np.int64)
         self._arguments = bound.arguments
-        places, slots = layout.in_arena
-        self._arguments[places] += self.arena.begins[slots]
+        self._arguments[layout.in_arena[0]] += self.arena.begins[layout.in_arena[1]]
         begin = address_of(self._arguments)
         self._arguments[layout.in_arguments[0]] = begin + 8 * layout.in_arguments[1]
         self.passed: Array = np.zeros(layout.passed_count, np.int64) if before is None else before.passed.copy()

@@ -29,8 +29,11 @@ class Memory:
         self._tensors: dict[int, list[Array]] = {}
         self._snapshots: dict[int, Any] = {}
 
-    def pass_to(self, execution: Execution) -> None:
-        """Have native code use this memory. Raises RunError where the state has other sizes than this turn wants."""
+    def pass_to(self, execution: Execution) -> list[Array]:
+        """Have native code use this memory, which is returned.
+
+        Raises RunError where the state has other sizes than this turn wants.
+        """
         for node, one in self._kept.items():
             shapes = [tuple(evaluate(dim, execution.symbols) for dim in shape) for _, shape in one.tensors]
             tensors = self._tensors.get(node)
@@ -40,6 +43,7 @@ class Memory:
             number = self._first + one.first
             starts = one.keeping.starts(tensors)
             execution.passed[number : number + len(tensors)] = [a + b for a, b in zip(addresses, starts, strict=True)]
+        return [tensor for tensors in self._tensors.values() for tensor in tensors]
 
     def _laid(self, one: Kept, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
         """Memory of these sizes, with what was kept so far."""

@@ -96,7 +96,7 @@ class CpuPlan:
             for body, runs in one.bodies
         ]
         lasts = not (self.program.kept and self.may_refuse)  # else what was kept would be changed twice
-        self._repeats = self.runs_in_one_call and not self.layout.loops and lasts and are_known()
+        self._repeats = self.runs_in_one_call and lasts and are_known()
         self._steps_at = address_of_executor(self._library, self._sources, 0)
         self._repeat_at = self._library.address(code_of_repeat(isa, self._sources)) if self._repeats else 0
         self.repeat: Repeat = look_closer
@@ -205,16 +205,21 @@ class CpuPlan:
         pool().run(execution.threads, self.call, steps, tuple(map(id, arrays)), (execution, arrays))
 
     def expect(
-        self, execution: Execution, shapes: list[tuple[int, ...]], symbols: Mapping[str, int] | None = None
+        self,
+        execution: Execution,
+        shapes: list[tuple[int, ...]],
+        symbols: Mapping[str, int] | None,
+        kept: Sequence[Array],
     ) -> None:
         """An execution is used for inputs of these shapes, which were checked, and may be again.
 
-        ``symbols``: the values of symbols that came with them.
+        ``symbols``: the values of symbols that came with them; ``kept``: the memory that stays from turn to turn.
         """
         execution.shapes, execution.repeat = shapes, look_closer
         execution.given = None if symbols is None else dict(symbols)
         large = any(output.is_large for output in execution.outputs.values())
-        if large or not self._repeats or execution.threads > 1 or symbols is not None:
+        several = execution.threads > 1 or not execution.never_stops
+        if large or several or not self._repeats or symbols is not None:
             return
         numbers = {
             "run": self._steps_at,
@@ -228,13 +233,15 @@ class CpuPlan:
         }
         inputs = zip(self.input_types, shapes, strict=True)
         arrays = [*inputs, *((dtype, shape) for shape, dtype in execution.filled)]
-        execution.repeat = repeat_of(self._repeat_at, numbers, arrays, (execution.memory, self.program.constants))
+        execution.repeat = repeat_of(self._repeat_at, numbers, arrays, (execution.memory, self.program.constants, kept))
 
     def give_back(self, execution: Execution) -> None:
         """Whoever asks next for the same sizes may have it; the plan itself keeps one for turns on fresh states."""
+        if self.program.kept:
+            execution.shapes, execution.repeat = None, look_closer
         shapes, repeat = self._repeated
         others = shapes != execution.shapes or repeat is not self.repeat  # another thread may have come between
-        if execution.repeat is not look_closer and others and not self.program.kept:
+        if execution.repeat is not look_closer and others:
             self._repeated = execution.shapes, execution.repeat
             self.repeat = execution.repeat
         elif len(self._idle) < MOST_IDLE:

@@ -71,13 +71,14 @@ class NativeState:
         known = execution is not None and symbols == execution.given and shapes == execution.shapes
         if execution is None or not known or [array.dtype for array in inputs] != plan.input_types:
             execution = _fitting(plan, execution, plan.turn.bind(inputs, symbols))
-            plan.expect(execution, shapes, symbols)
+            tensors = [] if self._memory is None else self._memory.pass_to(execution)
+            plan.expect(execution, shapes, symbols, tensors)
+        elif self._memory is not None:
+            self._memory.pass_to(execution)
         self._execution = execution
         self.repeat = execution.repeat
         if plan.layout.loops:
             execution.begin_anew()
-        if self._memory is not None:
-            self._memory.pass_to(execution)
         if out is None:
             outputs = [output.array() for output in execution.outputs.values()]
         else:
@@ -101,7 +102,7 @@ class NativeState:
 
     def reset(self) -> None:
         """Back to a fresh state."""
-        self.repeat = look_closer  # which looks at memory that is gone
+        self._look_closer()
         if self._memory is not None:
             self._memory.reset()
 
@@ -111,9 +112,15 @@ class NativeState:
 
     def thaw(self, frozen: dict[int, Any]) -> None:
         """Go back to a snapshot. Raises GraphError where it is of other nodes than these."""
-        self.repeat = look_closer
+        self._look_closer()
         if frozen if self._memory is None else self._memory.thaw(frozen):
             raise GraphError("the frozen state belongs to another model")
+
+    def _look_closer(self) -> None:
+        """Have the next turn use other memory than the ones before."""
+        self.repeat = look_closer
+        if self._execution is not None:
+            self._execution.shapes = None
 
     def __del__(self) -> None:
         if self._execution is not None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -15,15 +17,24 @@ from tract_pulse.ops.delay import Delay
 from tract_pulse.ops.mask import PulseMask
 from tract_pulse.ops.pad import PulsePad
 from tract_pulse.ops.range import PulseRange
+from tract_pulse.transform import Pulse
 
+import tract_core as tract
+from tract_core.api.model import Model
 from tract_core.data import Constant
 from tract_core.dims import symbol
 from tract_core.errors import RunError
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
+from tract_core.ops.conv import Conv
+from tract_core.ops.cumsum import CumSum
+from tract_core.ops.elementwise import Tanh
 from tract_core.ops.pad import PadConstant, PadEdge, PadReflect
+from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec
+from tract_core.ops.wiring import wire_one
 from tract_core.runtime.plan import TypedSimplePlan
+from tract_core.transforms.apply import apply_transform
 
 TYPES = ["f32", "f16", "f64", "i8", "i64", "bool"]
 AXES = [0, 1, 2]
@@ -198,3 +209,70 @@ def test_memory_for_large_delays_is_not_copied_in_every_turn() -> None:
         begins.append(int(state._memory._tensors[1][0]))
     moved = sum(now < before for before, now in pairwise(begins))
     assert moved * 256 <= 100 * 8
+
+
+def recurrent_network() -> TypedModel:
+    """A convolution, padded before and behind, with a running sum of tanh behind it, over x [S, 2]."""
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("S,2,f32", model.symbols))
+    weights = model.add_const("weights", np.random.default_rng(0).normal(size=(2, 2, 3)).astype("f4"))
+    bias = model.add_const("bias", np.ones(2, "f4"))
+    spec = PoolSpec(DataFormat.HWC, (3,), Explicit((2,), (1,)), (1,), (1,))
+    y = wire_one(model, "conv", Conv(spec), x, weights, bias)
+    y = wire_one(model, "sum", CumSum(0), wire_one(model, "tanh", Tanh(), y))
+    model.set_outputs([y])
+    return model.declutter()
+
+
+def pulsed_runnable() -> tract.Runnable:
+    return tract.runtime_for_name("cpu").prepare(Model(apply_transform(recurrent_network(), Pulse(4, "S"))))
+
+
+def go_on(frozen: Any, pieces: list[np.ndarray]) -> list[bytes]:
+    """In a process of its own, or in this one: what a frozen state gives for some pieces."""
+    state = frozen.unfreeze()
+    return [np.asarray(state.run([piece])[0]).tobytes() for piece in pieces]
+
+
+def test_a_frozen_state_goes_on_in_another_process() -> None:
+    runnable = pulsed_runnable()
+    assert {one.how for one in runnable.explain().placements}.isdisjoint({"state", "numpy"})
+    pieces = list(np.random.default_rng(1).normal(size=(12, 4, 2)).astype("f4"))
+    state = runnable.spawn_state()
+    for piece in pieces[:5]:
+        state.run([piece])
+    frozen = state.freeze()
+    wanted = [np.asarray(state.run([piece])[0]).tobytes() for piece in pieces[5:]]
+    assert go_on(frozen, pieces[5:]) == wanted
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        assert pool.submit(go_on, frozen, pieces[5:]).result() == wanted
+
+
+def test_a_state_that_was_told_the_end_begins_anew_without_one() -> None:
+    runnable, x = pulsed_runnable(), np.random.default_rng(2).normal(size=(12, 2)).astype("f4")
+    fresh = [np.asarray(one) for one in runnable.stream([x])]
+    state = runnable.spawn_state()
+    first = [np.asarray(state.run([x[at : at + 4]])[0]) for at in (0, 4, 8)]
+    for _ in range(2):
+        state.reset()
+        state.end_of_stream(7)
+        for at in (0, 4, 8):
+            state.run([x[at : at + 4]])
+        state.reset()
+        again = [np.asarray(state.run([x[at : at + 4]])[0]) for at in (0, 4, 8)]
+        assert bits(again) == bits(first)
+    assert bits(runnable.stream([x])) == bits(fresh)
+
+
+def test_streams_run_side_by_side_and_fill_arrays_of_the_caller() -> None:
+    runnable = pulsed_runnable()
+    pieces = np.random.default_rng(3).normal(size=(3, 9, 4, 2)).astype("f4")
+    alone = []
+    for signal in pieces:
+        state = runnable.spawn_state()
+        alone.append([np.asarray(state.run([one])[0]).tobytes() for one in signal])
+    states, out = [runnable.spawn_state() for _ in pieces], np.zeros((4, 2), "f4")
+    for turn in range(9):
+        for number, state in enumerate(states):
+            state.run([pieces[number, turn]], out=[out])
+            assert out.tobytes() == alone[number][turn]
