@@ -13,6 +13,7 @@ from workloads import WORKLOADS, Workload
 import tract_core as tract
 from networks import transformers
 from networks.builder import Builder
+from tract_core.errors import CorruptModel
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "plugins" / "tract_nnef" / "tests"))
 
@@ -65,6 +66,42 @@ def test_an_archive_of_theirs_means_the_same_here(
     inputs, wanted = arrays(data, tract.load(source))
     runnable = tract.load(tmp_path / "theirs").into_runnable()
     check([one.to_numpy() for one in runnable.run(inputs)], wanted)
+
+
+STREAMS = {"keyword spotter": ("1,40,S,f32", 2), "causal 1-D": ("1,40,S,f32", 2), "LSTM": ("S,1,40,f32", 0)}
+"""Networks that take a signal: the fact of the input, and the axis along which it comes."""
+
+TWO_OF_A_NAME = {"keyword spotter"}
+"""The engine gives two tensors one name when it writes the pulsed model."""
+
+
+@interchange
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_pulsed_network_streams_the_same_on_both_sides(name: str, tmp_path: Path) -> None:
+    (workload,) = (one for one in WORKLOADS if one.name == name)
+    fact, axis = STREAMS[name]
+    source, data = workload.files(tmp_path, small=True)
+    model = tract.onnx().load(source)
+    model.set_input_fact(0, fact)
+    model = model.into_model()
+    ((signal,), (wanted,)) = arrays(data, model)
+    pulse = 4
+    turns = signal.shape[axis] // pulse
+    pulses = np.split(signal, range(pulse, signal.shape[axis], pulse), axis)[:turns]
+    model.save(tmp_path / "whole.nnef.tar")
+    established.pulse(tmp_path / "whole.nnef.tar", tmp_path / "theirs", pulse)
+    model.transform(tract.Pulse(pulse))
+    tract.nnef().with_pulse().write_model_to_dir(model, tmp_path / "ours")
+    streamed = [established.stream(tmp_path / "ours", pulses)]
+    if name in TWO_OF_A_NAME:
+        with pytest.raises(CorruptModel, match="is assigned to twice"):
+            tract.load(tmp_path / "theirs")
+    else:
+        state = tract.load(tmp_path / "theirs").into_runnable().spawn_state()
+        streamed.append([np.asarray(state.run([one])[0]) for one in pulses])
+    for pieces in streamed:
+        found = np.concatenate(pieces, axis)  # causal networks, whose outputs are not late
+        check([found], [wanted[(slice(None),) * axis + (slice(0, found.shape[axis]),)]])
 
 
 def gelu_by_tanh(b: Builder, x: str) -> str:
