@@ -209,6 +209,24 @@ def test_masks_may_come_later_than_products(isa: Isa) -> None:
     same(plan.spawn().run(arrays)[0], expected(PLAIN, [*arrays[:2], 2 * arrays[2], -arrays[3][None]]))
 
 
+def test_scores_of_two_products(isa: Isa) -> None:
+    """As of keys, and of how far away they are: one of the products waits for the softmax, the other one is there."""
+    model = TypedModel()
+    facts = ["20,8,f32", "9,8,f32", "20,9,8,f32", "9,8,f32"]
+    queries, keys, places, values = (model.add_source(f"x{n}", parse_typed_fact(one)) for n, one in enumerate(facts))
+    wire = model.wire_node
+    (scores,) = wire("scores", EinSum(AxesMapping.parse("qd,kd->qk"), DatumType.F32), [queries, keys])
+    (places,) = wire("far", EinSum(AxesMapping.parse("qd,qkd->qk"), DatumType.F32), [queries, places])
+    (scores,) = wire("both", Add(), [scores, places])
+    (shares,) = wire("shares", Softmax((1,)), [scores])
+    model.set_outputs(wire("mixed", EinSum(AxesMapping.parse("qk,kd->qd"), DatumType.F32), [shares, values]))
+    rng = np.random.default_rng(9)
+    arrays = [rng.standard_normal(shape).astype("f4") for shape in ((20, 8), (9, 8), (20, 9, 8), (9, 8))]
+    far = 2 * np.einsum("qd,qkd->qk", *(arrays[one].astype("f8") for one in (0, 2)))
+    wanted = expected(PLAIN, [2 * arrays[0], arrays[1], arrays[3], far / 2])
+    same(CpuPlan(model, isa).spawn().run(arrays)[0], wanted)
+
+
 def test_threads_change_no_bit(isa: Isa) -> None:
     rng = np.random.default_rng(6)
     arrays = [rng.standard_normal((2, size, 3, 64)).astype("f4") for size in (130, 150, 150)]

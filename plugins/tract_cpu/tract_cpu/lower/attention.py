@@ -62,12 +62,15 @@ class Attention:
 
 
 def waits(site: Site) -> bool:
-    """Whether a product waits for that which mixes values by its softmax, if there is one: so a mask may come later."""
+    """Whether a product waits for that which mixes values by its softmax, if there is one: so a mask may come later.
+
+    Of several products that are added to scores, one waits.
+    """
     lowering, model, number = site.lowering, site.lowering.model, site.node.node
     if number in lowering.waiting:
         return False
     nodes, elements = [number], model.registry[ELEMENTS]
-    while (reader := _only_reader(lowering, OutletId(nodes[-1]))) is not None:
+    while (reader := _only_reader(lowering, OutletId(nodes[-1]))) is not None and reader not in lowering.waiting:
         nodes.append(reader)
         if isinstance(model.nodes[reader].op, Softmax):
             last = _only_reader(lowering, OutletId(reader))
