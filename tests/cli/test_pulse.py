@@ -19,7 +19,7 @@ NUMBERS = np.random.default_rng(7)
 
 
 def weight(*shape: int) -> Any:
-    return (NUMBERS.normal(size=shape) / 2).astype(np.float32)
+    return (np.random.default_rng(len(shape)).normal(size=shape) / 2).astype(np.float32)
 
 
 def saved(path: Path, nodes: list[Any], outputs: list[str], weights: dict[str, Any], fact: list[Any]) -> Path:
@@ -122,3 +122,104 @@ def test_a_pulse_that_is_no_size_is_told_as_one(tract: Call, causal: Path) -> No
     assert found.exit_code == 1
     assert "pulse: the pulse is ''" in found.output
     assert "as in '8', or 'S=8'" in found.output
+
+
+def outputs(path: Path) -> Any:
+    return np.load(path)["y"]
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 21, 64])
+def test_a_run_goes_through_the_whole_signal(tract: Call, causal: Path, tmp_path: Path, length: int) -> None:
+    signal = NUMBERS.normal(size=(1, 2, length)).astype(np.float32)
+    np.savez(tmp_path / "in.npz", x=signal)
+    given = "--input-from-npz", tmp_path / "in.npz", "--save-outputs"
+    assert tract(causal, "run", *given, tmp_path / "whole.npz").exit_code == 0
+    pulsed = tract(causal, "--pulse", 8, "run", *given, tmp_path / "pulses.npz")
+    assert pulsed.exit_code == 0, pulsed.output
+    whole, found = outputs(tmp_path / "whole.npz"), outputs(tmp_path / "pulses.npz")
+    assert found.shape == (1, 3, (length + 1) // 2)
+    np.testing.assert_allclose(found, whole, rtol=1e-5, atol=1e-6)
+
+
+def test_asserts_on_outputs_are_about_the_whole_signal(tract: Call, causal: Path, tmp_path: Path) -> None:
+    inputs = "-R", "--set", "S=21", "--seed", 3
+    assert tract(causal, "run", *inputs, "--save-outputs", tmp_path / "whole.npz").exit_code == 0
+    wanted = "--assert-output-bundle", tmp_path / "whole.npz", "--approx", "approximate"
+    for command in ("run", "bench", "dump"):
+        more = ("--max-time", 1) if command == "bench" else ()
+        assert tract(causal, "--pulse", 8, command, *inputs, *more, *wanted).exit_code == 0
+        assert tract(causal, "--pulse", 8, command, *inputs[:-1], 4, *more, *wanted).exit_code == 1
+
+
+def test_another_seed_gives_another_signal_and_the_same_the_same(tract: Call, causal: Path) -> None:
+    one, again, other = (tract(causal, "--pulse", 8, "run", "-R", "--seed", seed).output for seed in (1, 1, 2))
+    assert one == again != other
+
+
+def test_a_pulse_that_is_not_full_can_be_left_out(tract: Call, causal: Path, tmp_path: Path) -> None:
+    flags = "run", "-R", "--set", "S=21", "--save-outputs"
+    assert tract(causal, "--pulse", 8, *flags, tmp_path / "all.npz").exit_code == 0
+    assert tract(causal, "--pulse", 8, *flags, tmp_path / "full.npz", "--drop-partial-pulse").exit_code == 0
+    assert outputs(tmp_path / "all.npz").shape[2] == 11
+    assert outputs(tmp_path / "full.npz").shape[2] == 8
+
+
+@pytest.mark.parametrize("runtime", ["reference", "cpu"])
+def test_steps_are_shown_and_saved_turn_by_turn(tract: Call, causal: Path, tmp_path: Path, runtime: str) -> None:
+    flags = "run", "-R", "--set", "S=17", "--steps", "--save-steps", tmp_path / "steps.npz"
+    found = tract(causal, "--pulse", 8, "-r", runtime, *flags)
+    assert found.exit_code == 0, found.output
+    assert [line for line in found.output.splitlines() if line.startswith("turn ")] == ["turn 0", "turn 1", "turn 2"]
+    with np.load(tmp_path / "steps.npz") as steps:
+        late = np.concatenate([steps[f"turn_{turn}/y"] for turn in range(3)], 2)
+        np.testing.assert_array_equal(late[:, :, 1:10], steps["y"])
+
+
+def test_a_bench_says_how_fast_the_signal_goes_through(tract: Call, causal: Path) -> None:
+    flags = "bench", "--max-loops", 3, "--sample-rate", 16000
+    figures = json.loads(tract(causal, "--pulse", 8, *flags, "--json").output)
+    assert figures["positions_in_a_pulse"] == 8
+    assert figures["positions_per_s"] == pytest.approx(8e3 / figures["median_ms"])
+    assert figures["times_real_time"] == pytest.approx(figures["positions_per_s"] / 16000)
+    assert "as fast as real time" in tract(causal, "--pulse", 8, *flags).output
+    assert "positions" not in tract(causal, "bench", "--set", "S=8", "--max-loops", 3).output
+
+
+@pytest.mark.parametrize("runtime", ["reference", "cpu"])
+@pytest.mark.parametrize("pulse", [2, 8])
+def test_a_stream_is_compared_node_by_node_with_the_whole_signal(
+    tract: Call, causal: Path, runtime: str, pulse: int
+) -> None:
+    found = tract(causal, "--pulse", pulse, "-r", runtime, "compare", "--stream", "--json")
+    assert found.exit_code == 0, found.output
+    report = json.loads(found.output)
+    assert report["reference"] == "the whole signal"
+    assert report["first"] is None
+    assert {one["name"] for one in report["tensors"] if one["compared"]} == {"a", "b", "y"}
+
+
+def test_the_first_tensor_that_differs_is_named(tract: Call, causal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tract_pulse.ops.pad import PadState
+
+    monkeypatch.setattr(PadState, "run", lambda *arguments: tuple(arguments[-1]))  # pads nothing: garbage stays
+    found = tract(causal, "--pulse", 8, "-r", "reference", "compare", "--stream")
+    assert found.exit_code == 1
+    assert "differ from the whole signal" in found.output
+    assert "the first is 'a', which Conv computes" in found.output
+    assert "[0, 0, " in found.output
+
+
+def test_there_must_be_two_models_to_compare(tract: Call, causal: Path) -> None:
+    found = tract(causal, "compare", "--stream", "-R")
+    assert found.exit_code == 1
+    assert "here is only one model" in found.output
+    assert "--pulse 8" in found.output
+
+
+def test_a_runtime_that_shows_no_nodes_is_compared_all_the_same(
+    tract: Call, causal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tract_core.cli.compare_stream.ObservablePlan", type("NoPlanIsOne", (), {}))
+    found = tract(causal, "--pulse", 8, "-r", "cpu", "compare", "--stream", "--json")
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.output)["compared"] == 3

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tract_core.cli.inputs import inputs_for
+from tract_core.cli.inputs import whole_inputs_for
+from tract_core.cli.signals import outputs_for
 from tract_core.cli.values import of_type, read_bundle
 from tract_core.data import DatumType
 from tract_core.errors import InputError, TractError, meant
@@ -185,13 +186,12 @@ def _report(problems: Sequence[str]) -> None:
 
 
 def check_outputs(request: Request, model: TypedModel, flags: dict[str, Any], arrays: Any = None) -> None:
-    """Run the model and check its outputs, when the flags assert something of them. ``arrays``: its inputs."""
+    """Run the model and check its outputs, when the flags assert something of them. ``arrays``: its whole inputs."""
     assertions = Assertions.of(flags)
     if assertions.wants_outputs:
-        given = inputs_for(request, model, flags) if arrays is None else arrays
-        plan = request.prepare(model)
+        given = whole_inputs_for(request, model, flags) if arrays is None else arrays
         with request.progress("running"):
-            outputs = plan.spawn().run(given)
+            outputs = outputs_for(request, model, given)
         assertions.check_outputs(model, outputs)
 
 

@@ -36,6 +36,12 @@ WITH_WHAT: Final = "What to compare with (one of these)"
 @click.option("--stage", cls=NamesStage, group=WITH_WHAT, help="The model as it was at")
 @flag(WITH_WHAT, "--npz", type=NPZ, metavar="NPZ", help="Arrays, by tensor name, as 'run --save-steps' saves them.")
 @flag(WITH_WHAT, "--twice", is_flag=True, help="A second run of the same model.")
+@flag(
+    WITH_WHAT,
+    "--stream",
+    is_flag=True,
+    help="With --pulse: the model over the whole signal, a random one unless given.",
+)
 @click.option(
     "--runtime", metavar="NAME", shell_complete=completion.runtimes, help="Run MODEL on it. Default: that of -r."
 )
@@ -58,9 +64,12 @@ def command(request: Request, **flags: Any) -> None:
     the reference has them, so that only the nodes that are wrong differ.
     """
     from tract_core.cli.compare_nodes import compare
+    from tract_core.cli.compare_stream import compare_stream
 
-    if sum(bool(flags[name]) for name in ("partner", "against", "stage", "npz", "twice")) != 1:
-        raise click.UsageError("say what to compare with: one of --with, --against, --stage, --npz, --twice")
+    if sum(bool(flags[name]) for name in ("partner", "against", "stage", "npz", "twice", "stream")) != 1:
+        raise click.UsageError("say what to compare with: one of --with, --against, --stage, --npz, --twice, --stream")
     if flags["original"] and not flags["partner"]:
         raise click.UsageError("--original is for --with")
-    compare(request, flags)
+    if flags["stream"] and flags["cumulative"]:
+        raise click.UsageError("--stream gives no node the reference's inputs: errors always add up")
+    (compare_stream if flags["stream"] else compare)(request, flags)

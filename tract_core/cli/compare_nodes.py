@@ -11,8 +11,9 @@ import numpy as np
 
 from tract_core.cli.assertions import AssertionFailed, Assertions, check_assertions, check_outputs
 from tract_core.cli.compare_report import Reference, Verdict, print_verdicts
-from tract_core.cli.inputs import inputs_for
+from tract_core.cli.inputs import whole_inputs_for
 from tract_core.cli.pipeline import wired
+from tract_core.cli.signals import first_turn
 from tract_core.cli.values import of_type, read_bundle
 from tract_core.errors import InputError, PluginError
 from tract_core.model.const import Const
@@ -36,21 +37,23 @@ def compare(request: Request, flags: dict[str, Any]) -> None:
         request = replace(request, runtime=flags["runtime"])
     model = request.typed_model()
     check_assertions(model, flags)
-    arrays = inputs_for(request, model, flags)
+    whole = whole_inputs_for(request, model, flags)
+    arrays = first_turn(model, whole)
     reference = _reference(request, model, arrays, flags)
     assertions = Assertions.of(flags)
     with request.progress("comparing"):
         verdicts = judge(request, model, arrays, reference.tensors, assertions, cumulative=flags["cumulative"])
     print_verdicts(request, reference, verdicts, flags)
-    _conclude(reference, verdicts, () if flags["allow_missing_outputs"] else _output_names(model))
-    check_outputs(request, model, flags, arrays)
+    conclude(reference, verdicts, () if flags["allow_missing_outputs"] else output_names(model))
+    check_outputs(request, model, flags, whole)
 
 
-def _output_names(model: TypedModel) -> list[str]:
+def output_names(model: TypedModel) -> list[str]:
+    """The names of the outputs, in order."""
     return [model.outlet_name(outlet) for outlet in model.outputs]
 
 
-def _conclude(reference: Reference, verdicts: Sequence[Verdict], outputs: Collection[str]) -> None:
+def conclude(reference: Reference, verdicts: Sequence[Verdict], outputs: Collection[str]) -> None:
     """Raises AssertionFailed where a tensor differs, and where nothing, or not every output, was compared."""
     wrong = [verdict for verdict in verdicts if verdict.problem is not None]
     if wrong:
@@ -94,7 +97,7 @@ def _reference(request: Request, model: TypedModel, arrays: list[Array], flags: 
     if flags["stage"] == request.final_stage:
         raise InputError(f"the model is at stage {flags['stage']!r} itself: it would be compared with itself")
     staged = wired(request.pipeline.at(flags["stage"]))
-    return Reference(f"stage {flags['stage']!r}", every_tensor(reference, staged, _by_name(model, arrays, staged)))
+    return Reference(f"stage {flags['stage']!r}", every_tensor(reference, staged, by_name(model, arrays, staged)))
 
 
 def _partner(request: Request, model: TypedModel, arrays: list[Array], flags: Flags) -> Reference:
@@ -123,7 +126,7 @@ def _with_context(array: Array, before: int, after: int) -> Array:
     return np.pad(array, wanted, mode="edge") if before or after else array
 
 
-def _by_name(model: TypedModel, arrays: list[Array], other: TypedModel) -> list[Array]:
+def by_name(model: TypedModel, arrays: list[Array], other: TypedModel) -> list[Array]:
     """The same input values in the order of the other model's inputs."""
     given = {model.outlet_name(outlet): array for outlet, array in zip(model.inputs, arrays, strict=True)}
     try:
@@ -150,12 +153,18 @@ def every_tensor(request: Request, model: TypedModel, arrays: list[Array]) -> di
 
 def _as_outputs(request: Request, model: TypedModel, arrays: list[Array]) -> dict[str, Array]:
     """What every node computes where every tensor is made an output of the model, so that none is fused with others."""
+    shown = as_all_outputs(model)
+    outputs = request.prepare(shown).spawn().run(arrays)
+    return {shown.outlet_name(outlet): array for outlet, array in zip(shown.outputs, outputs, strict=True)}
+
+
+def as_all_outputs(model: TypedModel) -> TypedModel:
+    """A copy of a model of which every tensor that is computed is an output."""
     shown = model.clone()
     order = [shown.nodes[node] for node in shown.eval_order()]
     computed = [node for node in order if not isinstance(node.op, (Const, TypedSource))]
     shown.set_outputs(outlet for node in computed for outlet in node.outlets())
-    outputs = request.prepare(shown).spawn().run(arrays)
-    return {shown.outlet_name(outlet): array for outlet, array in zip(shown.outputs, outputs, strict=True)}
+    return shown
 
 
 def judge(
@@ -174,7 +183,7 @@ def judge(
     another program. Unless ``cumulative``, what the reference has replaces what was computed, once judged.
     """
     plan = request.prepare(model)
-    judged = _Judge(running_model(plan, model), reference, assertions, [*_output_names(model)])
+    judged = _Judge(running_model(plan, model), reference, assertions, [*output_names(model)])
     if isinstance(plan, ObservablePlan):
         outputs = plan.spawn_observed(judged.watch if cumulative else judged.correct).run(arrays)
         hidden = judged.inside_wrong_groups()

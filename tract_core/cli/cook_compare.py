@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tract_core.cli.assertions import Assertions
-from tract_core.cli.readings import Bindings, Range
-from tract_core.cli.values import SEED, random_array
+from tract_core.cli.readings import SEED, Bindings, Range
+from tract_core.cli.values import random_array
 from tract_core.data import DatumType
 from tract_core.dims import symbol_name, symbols_of
 from tract_core.errors import InputError, TractError

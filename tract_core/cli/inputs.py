@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tract_core.cli.readings import array_file
+from tract_core.cli.signals import PULSES, first_turn, turns_late, whole_facts, with_length, without_rest
 from tract_core.cli.values import make_inputs, read_array, read_bundle
 from tract_core.errors import InputError
 from tract_core.model.typed import TypedModel
+from tract_core.runtime.streams import Streams
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -18,7 +21,20 @@ Array = np.ndarray[Any, Any]
 
 
 def inputs_for(request: Request, model: TypedModel, flags: dict[str, Any]) -> list[Array]:
-    """One array per input, in order. Raises InputError when one has no value, and for a bundle without inputs."""
+    """What one turn takes: one array per input, in order; of a signal that comes in pulses, the first of them."""
+    return first_turn(model, whole_inputs_for(request, model, flags))
+
+
+def whole_inputs_for(
+    request: Request, model: TypedModel, flags: dict[str, Any], turns: Fraction | None = None
+) -> list[Array]:
+    """One array per input, in order; where a model takes its signal in pulses, all of the signal.
+
+    ``turns``: how many pulses a random signal takes. Raises InputError when an input has no value, and for a bundle
+    without inputs.
+    """
+    streams = Streams.of(model)
+    facts, bindings = [model.outlet_fact(outlet) for outlet in model.inputs], flags["bindings"]
     names = [model.outlet_name(outlet) for outlet in model.inputs]
     bundle = read_bundle(flags["bundle"]) if flags["bundle"] else {}
     if flags["bundle"] and names and not set(names) & bundle.keys():
@@ -27,14 +43,21 @@ def inputs_for(request: Request, model: TypedModel, flags: dict[str, Any]) -> li
             where=flags["bundle"],
             hint=f"inputs: {', '.join(names)}",
         )
-    return make_inputs(
+    given = {**bundle, **_from_files(request, names)}
+    if streams is not None:
+        facts = whole_facts(model, streams)
+        if not any(name in given and end is not None for name, end in zip(names, streams.inputs, strict=True)):
+            bindings = with_length(model, streams, bindings, turns or turns_late(model, streams) + PULSES)
+    arrays = make_inputs(
         names,
-        [model.outlet_fact(outlet) for outlet in model.inputs],
-        bundle={**bundle, **_from_files(request, names)},
+        facts,
+        bundle=given,
         random=flags["random"],
         ranges=flags["ranges"],
-        bindings=flags["bindings"],
+        bindings=bindings,
+        seed=flags["seed"],
     )
+    return without_rest(model, streams, arrays) if streams is not None and flags["drop_partial"] else arrays
 
 
 def _from_files(request: Request, names: list[str]) -> dict[str, Array]:

@@ -234,6 +234,20 @@ def run_options(function: F) -> F:
             option("-R", "--allow-random-input", "random", is_flag=True, help="Random values for inputs without one."),
             range_option,
             option(
+                "--seed",
+                type=click.IntRange(0),
+                default=readings.SEED,
+                show_default=True,
+                metavar="N",
+                help="Which random values, for random inputs.",
+            ),
+            option(
+                "--drop-partial-pulse",
+                "drop_partial",
+                is_flag=True,
+                help="Of a signal that comes in pulses, leave out what does not fill the last one.",
+            ),
+            option(
                 "--set",
                 "bindings",
                 multiple=True,

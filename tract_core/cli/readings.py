@@ -25,6 +25,10 @@ _WITH_CROSSES: Final = re.compile(r"\w+(x\w+)+", re.ASCII)
 """Sizes as they are spoken, as in 1x3x32x32."""
 
 
+SEED: Final = 21242
+"""The seed of random inputs, so that two runs see the same values."""
+
+
 class Range(NamedTuple):
     """Between which values random ones are taken. ``name``: that of an input; the empty one stands for all."""
 

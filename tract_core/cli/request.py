@@ -18,6 +18,7 @@ from tract_core.saving import discard_unfinished
 
 if TYPE_CHECKING:
     from tract_core.api import runtime as api
+    from tract_core.api.runnable import Runnable
     from tract_core.cli.console import Console
     from tract_core.cli.pipeline import Pipeline
     from tract_core.model.typed import TypedModel
@@ -93,6 +94,12 @@ class Request(GlobalFlags):
         for one in (model, running_model(plan, model)):
             self._prepared[id(one)] = one, plan  # the model is kept, as its id is the key
         return plan
+
+    def runnable(self, model: TypedModel) -> Runnable:
+        """A model made ready to run, as users of the library hold it. Raises as `prepare` does."""
+        from tract_core.api.runnable import Runnable
+
+        return Runnable(model, self.prepare(model), self._chosen)
 
     @cached_property
     def _prepared(self) -> dict[int, tuple[TypedModel, Plan]]:

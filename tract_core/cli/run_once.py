@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import numpy as np
 
 from tract_core.cli.assertions import AssertionFailed, Assertions, check_assertions
-from tract_core.cli.inputs import inputs_for
+from tract_core.cli.inputs import whole_inputs_for
 from tract_core.cli.profile_report import write_trace
 from tract_core.cli.show import fact_of, holds_arrays_only, plain, save_npz, summary
+from tract_core.cli.signals import first_turn, outputs_for
 from tract_core.data import DatumType
 from tract_core.data.boxes import tensors_in
-from tract_core.errors import InputError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import Part
-from tract_core.runtime.protocol import ObservablePlan, running_model
+from tract_core.runtime.protocol import running_model
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -35,23 +35,18 @@ def run_once(request: Request, flags: dict[str, Any]) -> None:
     """Run, print, save, check; in that order, so that what was computed is seen even when an assertion fails."""
     model = request.typed_model()
     check_assertions(model, flags)
-    arrays = inputs_for(request, model, flags)
+    arrays = whole_inputs_for(request, model, flags)
     plan = request.prepare(model)
     watch = Watch(running_model(plan, model), request, flags)
-    if watch.wanted and not isinstance(plan, ObservablePlan):
-        raise InputError(f"runtime {plan.explain().runtime!r} does not show single nodes", hint="use -r reference")
     with nullcontext() if watch.print else request.progress("running"):
-        observed = watch.wanted and isinstance(plan, ObservablePlan)
-        outputs = (
-            cast("ObservablePlan", plan).spawn_observed(watch).run(arrays) if observed else plan.spawn().run(arrays)
-        )
+        outputs = outputs_for(request, model, arrays, watch if watch.wanted else None, watch.begin)
     by_name = {model.outlet_name(outlet): array for outlet, array in zip(model.outputs, outputs, strict=True)}
     _report(request, by_name, flags)
     if flags["save"]:
         save_npz(flags["save"], by_name)
     if flags["save_steps"]:
         save_npz(flags["save_steps"], {**watch.tensors, **_savable(by_name)})
-    write_trace(request, model, flags, arrays)
+    write_trace(request, model, flags, first_turn(model, arrays))
     watch.check(by_name)
     Assertions.of(flags).check_outputs(model, outputs)
 
@@ -66,12 +61,19 @@ class Watch:
         self.keep = bool(flags["save_steps"])
         self.sane = bool(flags["assert_sane_floats"])
         self.tensors: dict[str, Array] = {}
+        self.turn = ""
         self.insane: list[str] = []
 
     @property
     def wanted(self) -> bool:
         """Whether any flag needs single nodes."""
         return self.print or self.keep or self.sane
+
+    def begin(self, turn: int) -> None:
+        """A pulse of a signal goes in: what it gives is printed behind its number, and saved in a folder of it."""
+        self.turn = f"turn_{turn}/"
+        if self.print:
+            self.request.console.line((f"turn {turn}", "bold"))
 
     def __call__(self, part: Part, outputs: Mapping[OutletId, Array]) -> None:
         """A node was computed, or a group of nodes that are fused."""
@@ -81,7 +83,7 @@ class Watch:
             if self.print:
                 self.request.console.line((ops, "green"), " ", (name, "bold"), f" {summary(array)}")
             if self.keep:
-                self.tensors |= _savable({name: np.array(array)})
+                self.tensors |= _savable({f"{self.turn}{name}": np.array(array)})
             if self.sane:
                 self.look(name, array)
 

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import ml_dtypes
 import numpy as np
 
-from tract_core.cli.readings import Bindings, Range
+from tract_core.cli.readings import SEED, Bindings, Range
 from tract_core.data import DatumType
 from tract_core.dims import evaluate, symbols_of
 from tract_core.dims.names import write_name
@@ -22,10 +22,6 @@ from tract_core.model.fact import TypedFact
 from tract_core.runtime.binding import bind_inputs
 
 Array = np.ndarray[Any, Any]
-
-SEED: Final = 21242
-"""The seed of random inputs, so that two runs see the same values."""
-
 
 LARGEST: Final = np.iinfo(np.int64).max
 
@@ -85,6 +81,7 @@ def make_inputs(
     random: bool,
     ranges: Sequence[Range] = (),
     bindings: Bindings = NO_BINDINGS,
+    seed: int = SEED,
 ) -> list[Array]:
     """A value for every input: the bundle's, else a random one if that is allowed.
 
@@ -95,7 +92,7 @@ def make_inputs(
     given = {name: of_type(bundle[name], fact.datum_type.storage.numpy) for name, fact in fact_of.items()}
     _check_names(names, facts, ranges, bindings)
     symbols = bind_inputs(list(fact_of), list(fact_of.values()), list(given.values()), bindings.values)
-    generator = np.random.default_rng(SEED)
+    generator = np.random.default_rng(seed)
     limits = {one.name: one for one in ranges}
     arrays: list[Array] = []
     for name, fact in zip(names, facts, strict=True):
