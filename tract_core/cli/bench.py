@@ -55,14 +55,14 @@ def command(request: Request, as_json: bool, sample_rate: float | None, **flags:
 
 
 def _of_a_pulse(model: TypedModel, figures: dict[str, Any], sample_rate: float | None) -> dict[str, Any]:
-    """What the figures mean for a signal; nothing for a model that takes none in pulses of a known size."""
+    """What the figures mean for a signal; nothing for a model that takes none in pulses."""
     from tract_core.runtime.streams import Streams, pulse_of
 
     streams = Streams.of(model)
     ends = [] if streams is None else [(slot, end) for slot, end in enumerate(streams.inputs) if end is not None]
-    pulse = pulse_of(model, *ends[0]) if ends else None
-    if pulse is None:
+    if not ends:
         return {}
+    pulse, _ = pulse_of(model, *ends[0])
     positions = 1e3 * pulse / figures["median_ms"] if figures["median_ms"] else None
     found = {"positions_in_a_pulse": pulse, "positions_per_s": positions}
     return found if sample_rate is None else {**found, "times_real_time": positions and positions / sample_rate}

@@ -14,8 +14,7 @@ from tract_core.cli.assertions import Assertions, check_assertions, check_output
 from tract_core.cli.compare_nodes import as_all_outputs, by_name, conclude, every_tensor, output_names
 from tract_core.cli.compare_report import Reference, Verdict, print_verdicts
 from tract_core.cli.inputs import whole_inputs_for
-from tract_core.cli.signals import PULSES, lateness, part, pulses
-from tract_core.dims import is_symbolic
+from tract_core.cli.signals import PULSES, lateness, part, pulses, size_of
 from tract_core.errors import InputError
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
@@ -76,9 +75,8 @@ class Pair:
             name, fact = self.model.outlet_name(outlet), self.model.outlet_fact(outlet)
             for whole, one in self.tensors.items():
                 if one.tensor == name and one.end is not None and whole in wanted:
-                    size, length = fact.shape[one.end.axis], wanted[whole].shape[one.end.axis]
-                    if not is_symbolic(size) and size != 0:
-                        found = max(found, ceil((one.end.delay + length) / int(size)))
+                    length, size = wanted[whole].shape[one.end.axis], size_of(fact, one.end)
+                    found = max(found, ceil((one.end.delay + length) / max(size, 1)))
         return found
 
 

@@ -13,7 +13,7 @@ from tract_core.api.calls import Calls
 from tract_core.api.state import State
 from tract_core.api.streaming import stream
 from tract_core.cli.readings import Bindings
-from tract_core.dims import is_symbolic, symbols_of
+from tract_core.dims import evaluate, symbols_of
 from tract_core.errors import InputError
 from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
@@ -54,15 +54,9 @@ def with_length(model: TypedModel, streams: Streams, given: Bindings, turns: Fra
 
 
 def pulse_length(model: TypedModel, streams: Streams) -> int:
-    """By how much one pulse makes the signal longer; 1 where a pulse may have any length."""
-    ends = [(slot, end) for slot, end in enumerate(streams.inputs) if end is not None]
-    counts = [pulse_of(model, slot, end) for slot, end in ends]
-    if any(count is None for count in counts):
-        return 1
-    full: list[int | None] = [None] * len(streams.inputs)
-    for (slot, _), count in zip(ends, counts, strict=True):
-        full[slot] = count
-    return max(streams.length_within(full), 1)
+    """By how much one pulse makes the signal longer."""
+    counts = [end and pulse_of(model, slot, end)[0] for slot, end in enumerate(streams.inputs)]
+    return max(streams.length_within(counts), 1)
 
 
 def turns_late(model: TypedModel, streams: Streams) -> Fraction:
@@ -75,16 +69,21 @@ def turns_late(model: TypedModel, streams: Streams) -> Fraction:
 
 def lateness(pulse: TypedFact, end: StreamEnd) -> Fraction:
     """How many pulses go by before a stream begins. ``pulse``: the fact of one."""
+    return Fraction(end.delay, max(size_of(pulse, end), 1))
+
+
+def size_of(pulse: TypedFact, end: StreamEnd) -> int:
+    """How many positions of a stream are in one pulse, in the smallest one where it may have many sizes."""
     size = pulse.shape[end.axis]
-    return Fraction(0) if is_symbolic(size) or size == 0 else Fraction(end.delay, int(size))
+    return evaluate(size, dict.fromkeys(symbols_of(size), 1))
 
 
 def without_rest(model: TypedModel, streams: Streams, arrays: Sequence[Array]) -> list[Array]:
     """The inputs, less what does not fill a pulse at the end."""
     found = list(arrays)
     for slot, end in enumerate(streams.inputs):
-        pulse = None if end is None else pulse_of(model, slot, end)
-        if end is not None and pulse:
+        if end is not None:
+            pulse, _ = pulse_of(model, slot, end)
             found[slot] = part(arrays[slot], end.axis, 0, arrays[slot].shape[end.axis] // pulse * pulse)
     return found
 
@@ -103,10 +102,7 @@ def pulses(
     """
     streams = Streams.of(model)
     assert streams is not None
-    sizes = [
-        end and (pulse_of(model, slot, end) or arrays[slot].shape[end.axis] or 1)
-        for slot, end in enumerate(streams.inputs)
-    ]
+    sizes = [end and pulse_of(model, slot, end)[0] for slot, end in enumerate(streams.inputs)]
     turn = 0
     while True:
         given, ended = list(arrays), False
