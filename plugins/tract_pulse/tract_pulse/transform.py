@@ -10,10 +10,12 @@ from tract_core.analysis.findings import Sheet
 from tract_core.dims import Dim, TDim, is_symbolic, parse_dim
 from tract_core.errors import DimError, TransformError
 from tract_core.frozen import frozen
+from tract_core.model.graph import OutletId
+from tract_core.model.identity import Identity
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.streams import Streamed
 from tract_pulse.pulsing.report import sheets, streamed
-from tract_pulse.pulsing.translate import check_all_streams, properties, translated
+from tract_pulse.pulsing.translate import Translation, check_all_streams, properties, translated
 
 
 @frozen
@@ -34,13 +36,11 @@ class Pulse:
         found = translated(model, symbol, pulse)
         check_all_streams(found)
         result = found.model
-        outputs = [found.wires[outlet] for outlet in model.outputs]
-        if all(wire.stream is None for wire in outputs):
+        if all(found.wires[outlet].stream is None for outlet in model.outputs):
             raise TransformError(f"pulse: no output depends on the signal along {symbol}")
-        result.outputs = [wire.outlet for wire in outputs]
-        for outlet, wire in zip(model.outputs, outputs, strict=True):
-            result.outlet_labels[wire.outlet] = model.outlet_name(outlet)
-        result.conditions = model.conditions.copy()
+        result.set_outputs(_outputs(model, found))
+        for condition, origin in model.conditions:
+            result.conditions.add(condition, origin, result.symbols)
         result.properties = {**model.properties, **dict(properties(found, model, symbol))}
         return result
 
@@ -66,3 +66,15 @@ class Pulse:
         if not is_symbolic(pulse) and int(pulse) < 1:
             raise TransformError(f"pulse: a pulse of {pulse} positions; wanted at least one")
         return symbol or "S", pulse
+
+
+def _outputs(model: TypedModel, found: Translation) -> list[OutletId]:
+    """The outputs over pulses, by their names. Those that differ in their delays alone are one tensor by two names."""
+    result, outputs = found.model, list[OutletId]()
+    for outlet in model.outputs:
+        there, name = found.wires[outlet].outlet, model.outlet_name(outlet)
+        if there in outputs or (there in result.inputs and outlet not in model.inputs):
+            (there,) = result.wire_node(result.unique_name(name), Identity(), [there])
+        result.set_label(there, name)
+        outputs.append(there)
+    return outputs

@@ -8,7 +8,6 @@ from tract_core.data import Constant, DatumType
 from tract_core.dims import Dim
 from tract_core.errors import TractError
 from tract_core.model.graph import OutletId
-from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedNode
 from tract_core.ops.axis import AddAxis
 from tract_core.ops.broadcast import MultiBroadcastTo
@@ -18,7 +17,7 @@ from tract_core.plugins.keys import Array
 from tract_pulse.bands.analysis import Along, along_inputs
 from tract_pulse.bands.reach import Join, reach_of
 from tract_pulse.ops.mask import PulseMask
-from tract_pulse.pulsing.node import PulseNode, own_symbols_of
+from tract_pulse.pulsing.node import PulseNode, speaks_of
 from tract_pulse.pulsing.square import Cone, SquareNode, Squares, Window, cone_of
 from tract_pulse.registry import WINDOW
 from tract_pulse.stream import CannotStream, Stream, Wire
@@ -106,7 +105,7 @@ class _Wiring:
         row = squares.whole.registry[WINDOW].find(type(node.op))
         if row is not None:
             return row(node.op, found)
-        if rate.symbol in symbols_in(node.op) - own_symbols_of(node.op):
+        if speaks_of(node.op, rate.symbol):
             raise CannotStream(f"it needs the length {rate.symbol} of the signal, which only its end tells")
         return found.wire(node.op, *found.inputs)
 

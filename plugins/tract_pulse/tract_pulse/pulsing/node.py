@@ -10,13 +10,15 @@ import numpy as np
 from tract_core.data import Constant
 from tract_core.dims import Dim, product, same_dim, symbols_of
 from tract_core.model.axes import AxesMapping
-from tract_core.model.bodies import bodies_of, own_symbols
 from tract_core.model.fact import TypedFact
+from tract_core.model.fields import leaves
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.questions import node_axes
+from tract_core.model.source import TypedSource
 from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.model.typed_graph import TypedGraph
 from tract_core.plugins.keys import STATE
 from tract_pulse.ops.delay import Delay
 from tract_pulse.ops.mask import PulseMask
@@ -174,7 +176,7 @@ def by_axes(node: PulseNode, op: TypedOp | None = None) -> list[Wire]:
     found = [axis for axis in axes if axis is not None]
     if len(found) < len(axes):
         raise _joins(node)
-    if node.rate.symbol in symbols_in(node.node.op) - own_symbols_of(node.node.op):
+    if speaks_of(node.node.op, node.rate.symbol):
         raise CannotStream(
             f"it needs the length {node.rate.symbol} of the signal, which only its end tells", hint=_NO_WHOLE
         )
@@ -194,9 +196,18 @@ def _judged(node: PulseNode) -> list[Wire]:
     return found
 
 
-def own_symbols_of(op: TypedOp) -> frozenset[str]:
-    """The symbols of an operator's bodies that the inputs of these tell."""
-    return frozenset[str]().union(*(own_symbols(body) for body in bodies_of(op)))
+def speaks_of(op: TypedOp, symbol: str) -> bool:
+    """Whether an operator, or one in its bodies, says something by a symbol: facts of tensors do not count.
+
+    In a body the symbol would be the size of a pulse, where it is that of an input.
+    """
+    for leaf in leaves(op, (TypedFact, TypedGraph)):
+        if isinstance(leaf, TypedGraph):
+            if any(speaks_of(node.op, symbol) for node in leaf.live_nodes() if not isinstance(node.op, TypedSource)):
+                return True
+        elif symbol in symbols_in(leaf):
+            return True
+    return False
 
 
 _NO_WHOLE = "a stream only has what came so far: compute along another axis, or over a window of fixed length"

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tract_core.dims import ceil_div
-from tract_core.model.bodies import own_symbols
-from tract_core.model.substitute import symbols_in
 from tract_core.ops.scan import Scan, ScannedInput
 from tract_core.plugins.tables import Rows
-from tract_pulse.pulsing.node import PulseNode, by_axes
+from tract_pulse.pulsing.node import PulseNode, by_axes, speaks_of
 from tract_pulse.pulsing.rate import is_whole
 from tract_pulse.registry import PULSE
 from tract_pulse.stream import LATE, CannotStream, Stream, Wire
@@ -37,7 +35,7 @@ def pulse_scan(op: Scan, node: PulseNode) -> Sequence[Wire] | None:
             "it goes through the signal from the end to the beginning",
             hint="use a recurrence that only goes forward",
         )
-    if node.rate.symbol in symbols_in(op.body) - own_symbols(op.body):
+    if speaks_of(op, node.rate.symbol):
         raise CannotStream(f"its body needs the length {node.rate.symbol} of the signal")
     return _along(op, node, along, chunks)
 
