@@ -45,7 +45,7 @@ test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependen
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
 test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTorch and compare with ONNX Runtime
-	$(BIN)/python -m pytest -m networks tests/networks $(ARGS)
+	$(BIN)/python -m pytest -m networks tests/networks plugins/tract_pulse/tests $(ARGS)
 
 test-interchange: $(VENV)/.test .venv-interchange/.installed ## exchange archives with the established engine
 	$(BIN)/python -m pytest -n $(JOBS) -m interchange plugins/tract_nnef/tests plugins/tract_pulse/tests tests/bench $(ARGS)
