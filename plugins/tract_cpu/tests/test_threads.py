@@ -28,12 +28,12 @@ from tract_core.ops.binary import Add
 from tract_core.ops.einsum import EinSum
 
 
-def model(rows: str = "M") -> TypedModel:
-    """Two products one after the other, with enough work for several threads."""
+def model(rows: str = "M", layers: int = 2) -> TypedModel:
+    """Products one after the other: two of them have enough work for several threads."""
     rng = np.random.default_rng(0)
     found = TypedModel()
     x = found.add_source("x", parse_typed_fact(f"{rows},200,f32", found.symbols))
-    for number in range(2):
+    for number in range(layers):
         weights = found.add_const(f"w{number}", rng.standard_normal((200, 200)).astype("f4"))
         (x,) = found.wire_node(f"p{number}", EinSum(AxesMapping.parse("mk,kn->mn"), DatumType.F32), [x, weights])
         (x,) = found.wire_node(f"a{number}", Add(), [x, found.add_const(f"b{number}", np.ones((1, 1), "f4"))])
@@ -52,6 +52,14 @@ def test_results_are_the_same_to_the_bit_for_any_number_of_threads(count: int) -
     for threads in (2, 3, 7):
         (found,) = CpuPlan(model(), chosen(""), threads).spawn().run([x])
         np.testing.assert_array_equal(found.view("u4"), alone.view("u4"))
+
+
+@pytest.mark.parametrize(("count", "layers", "threads"), [(40, 2, 2), (2, 40, 1), (10, 2, 1), (20, 40, 2)])
+def test_threads_are_woken_for_much_work_in_few_steps(count: int, layers: int, threads: int) -> None:
+    """To meet after each of many small steps takes longer than to do them."""
+    state = CpuPlan(model(layers=layers), chosen(""), 2).spawn()
+    state.run([rows(count)])
+    assert state._execution.threads == threads
 
 
 def test_many_threads_share_one_plan() -> None:

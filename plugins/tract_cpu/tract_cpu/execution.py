@@ -19,6 +19,9 @@ from tract_cpu.outputs import Output
 WORK_FOR_THREADS: Final = 1 << 20
 """From how much work on a run is shared with other threads: to wake one takes as long as some million products."""
 
+MEETINGS: Final = 16
+"""To meet after so many steps costs as much as to wake a thread."""
+
 WORK_FOR_OTHERS: Final = 1 << 17
 """From how much work on a run lets other threads run Python meanwhile: below it, it is over in some microseconds."""
 
@@ -89,7 +92,7 @@ class Execution:
         self.repeat: Repeat = look_closer
         self.is_short = bound.work + bound.work_of_loops < WORK_FOR_OTHERS
         self.never_stops = bound.work_of_loops < FULL
-        self.threads = threads if bound.work >= WORK_FOR_THREADS else 1
+        self.threads = threads if _is_shared(bound.work, self.steps) else 1
         each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
         self._scratch = aligned(np.empty, [each * self.threads], np.uint8)
         self._meeting = np.zeros(MEETING, np.int64)
@@ -139,3 +142,8 @@ class Execution:
         self._status[0] = 0
         self.begin_anew()
         return self._status[1]
+
+
+def _is_shared(work: int, steps: int) -> bool:
+    """Whether threads are woken for so much work in so many steps, after each of which they meet."""
+    return work * MEETINGS >= WORK_FOR_THREADS * (MEETINGS + steps)

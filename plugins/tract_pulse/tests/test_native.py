@@ -276,3 +276,16 @@ def test_streams_run_side_by_side_and_fill_arrays_of_the_caller() -> None:
         for number, state in enumerate(states):
             state.run([pieces[number, turn]], out=[out])
             assert out.tobytes() == alone[number][turn]
+
+
+def test_a_delay_that_several_nodes_want_is_there_once() -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("S,2,f32", model.symbols))
+    spec, bias = (
+        PoolSpec(DataFormat.HWC, (3,), Explicit((2,), (0,)), (1,), (1,)),
+        model.add_const("b", np.ones(2, "f4")),
+    )
+    weights = [model.add_const(f"w{one}", np.full((2, 2, 3), one, "f4")) for one in range(2)]
+    model.set_outputs([wire_one(model, f"conv{n}", Conv(spec), x, one, bias) for n, one in enumerate(weights)])
+    pulsed = apply_transform(model, Pulse(4, "S"))
+    assert [node.op for node in pulsed.nodes if isinstance(node.op, Delay)] == [Delay(0, 0, 2)]

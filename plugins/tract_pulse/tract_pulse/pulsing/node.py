@@ -102,14 +102,18 @@ class PulseNode:
     def delayed(self, wire: Wire, delay: int, overlap: int = 0, suffix: str = ".delay") -> Wire:
         """The stream, so many positions later, and with ``overlap`` positions in front of each pulse.
 
-        The delay of such a stream counts from the first position of a pulse, which is one of the overlap.
+        The delay of such a stream counts from the first position of a pulse, which is one of the overlap. One that is
+        there already, for another node, serves this one too.
         """
         if not delay and not overlap:
             return wire
         assert wire.stream is not None
         if wire.stream.delay >= self._latest:
             self.waited += delay
-        outlet = self.wire(Delay(wire.stream.axis, delay, overlap), wire.outlet, suffix=suffix)
+        op = Delay(wire.stream.axis, delay, overlap)
+        readers = sorted(reader.node for reader in self.model.outlet(wire.outlet).successors)
+        same = next((OutletId(node) for node in readers if self.model.nodes[node].op == op), None)
+        outlet = same or self.wire(op, wire.outlet, suffix=suffix)
         return Wire(outlet, replace(wire.stream, delay=wire.stream.delay + delay + overlap))
 
     def number(self, size: Dim, what: str, hint: str = "give it as a number") -> int:
