@@ -7,8 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import stream_layers as layers
+from stream_layers import CHANNELS
 
 from tract_core.data import Constant
+from tract_core.dims import Dim, evaluate
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -24,11 +27,12 @@ from tract_core.ops.pool_spec import DataFormat, Explicit, ExplicitOnnxPool, Pad
 from tract_core.ops.slice import wire_slice
 from tract_core.ops.wiring import wire_one
 
-CHANNELS = 2
-
 
 class Writer:
-    """A network as it grows. ``unit``: the product of the strides so far: pulses are multiples of it."""
+    """A network as it grows, at ``x``. ``unit``: the product of the strides so far: pulses are multiples of it.
+
+    ``more``: outputs beside the last one. ``gain``: an input that is whole.
+    """
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -36,7 +40,12 @@ class Writer:
         self.model = TypedModel()
         self.unit = 1
         self.count = 0
-        self.x = self.model.add_source("x", parse_typed_fact(f"1,{CHANNELS},S,f32", self.model.symbols))
+        self.more: list[OutletId] = []
+        self.gain: OutletId | None = None
+        self.x = self.source("x", f"1,{CHANNELS},S,f32")
+
+    def source(self, name: str, fact: str) -> OutletId:
+        return self.model.add_source(name, parse_typed_fact(fact, self.model.symbols))
 
     def name(self) -> str:
         self.count += 1
@@ -45,11 +54,23 @@ class Writer:
     def between(self, low: int, high: int) -> int:
         return self.random.randint(low, high)
 
+    def length(self) -> Dim:
+        return self.model.outlet_fact(self.x).shape[2]
+
     def weights(self, *shape: int) -> OutletId:
         return self.model.add_const(self.name(), (self.numbers.normal(size=shape) / 2).astype(np.float32))
 
+    def add(self, op: Any, *inputs: OutletId) -> OutletId:
+        return wire_one(self.model, self.name(), op, *inputs)
+
     def wire(self, op: Any, *others: OutletId) -> OutletId:
-        return wire_one(self.model, self.name(), op, self.x, *others)
+        return self.add(op, self.x, *others)
+
+    def inputs(self, length: int) -> list[Any]:
+        """Random inputs for a signal of that length."""
+        facts = [self.model.outlet_fact(outlet) for outlet in self.model.inputs]
+        shapes = [[evaluate(size, {"S": length}) for size in fact.shape] for fact in facts]
+        return [self.numbers.normal(size=shape).astype(np.float32) for shape in shapes]
 
     def spec(self, padding: Padding, kernel: int, dilation: int = 1, stride: int = 1) -> PoolSpec:
         return PoolSpec(DataFormat.NCHW, (kernel,), padding, (dilation,), (stride,))
@@ -115,24 +136,30 @@ def residual(net: Writer) -> OutletId:
     return net.wire(Add(), branch)
 
 
-LAYERS: list[Callable[[Writer], OutletId]] = [
-    conv,
-    conv,
-    pool,
-    deconv,
-    pad,
-    shorter,
-    thinned,
-    concat,
-    running_sum,
-    residual,
+WINDOWS: list[Callable[[Writer], OutletId]] = [conv, pool, deconv, pad, shorter, thinned, concat, running_sum, residual]
+JOINTS: list[Callable[[Writer], OutletId]] = [
+    layers.branches,
+    layers.stacked,
+    layers.recurrent,
+    layers.mixed,
+    layers.interleaved,
+    layers.positions,
+    layers.late_sum,
+    layers.frames,
+    layers.other_layout,
+    layers.normalised,
+    layers.resized,
+    layers.gained,
+    layers.told,
 ]
 
 
 def network(seed: int) -> Writer:
-    """A network of one to four layers, with its outputs. Raises FactError where no signal is long enough for it."""
+    """A network of one to five layers, with its outputs. Raises FactError where no signal is long enough for it."""
     net = Writer(seed)
-    for _ in range(net.between(1, 4)):
-        net.x = net.random.choice(LAYERS)(net)
-    net.model.set_outputs([net.x])
+    if net.random.random() < 0.2:
+        net.x = layers.joined_inputs(net)
+    for _ in range(net.between(1, 5)):
+        net.x = net.random.choice(net.random.choice([WINDOWS, JOINTS]))(net)
+    net.model.set_outputs([*net.more, net.x])
     return net

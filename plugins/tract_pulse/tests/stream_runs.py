@@ -96,6 +96,26 @@ def chunked_outputs(model: TypedModel, inputs: list[Any], chunk: int, runtime: s
     ]
 
 
+def cut_outputs(model: TypedModel, inputs: list[Any], random: np.random.Generator, runtime: str = "reference") -> Any:
+    """What `Runnable.stream` gives for chunks of random lengths, perhaps of 0, which differ between the inputs."""
+    streams = Streams.of(model)
+    assert streams is not None
+    count = int(random.integers(1, 6))
+    chunks, whole = list[list[Any]](), dict[str, Any]()
+    for slot, (x, end) in enumerate(zip(inputs, streams.inputs, strict=True)):
+        if end is None:
+            whole[model.outlet_name(model.inputs[slot])] = x
+        else:
+            chunks.append(np.split(x, sorted(random.integers(0, x.shape[end.axis] + 1, count)), end.axis))
+    given = [list(chunk) for chunk in zip(*chunks, strict=True)]
+    found = [piece if isinstance(piece, list) else [piece] for piece in runnable(model, runtime).stream(given, whole)]
+    return [
+        np.concatenate([np.asarray(piece[slot]) for piece in found], end.axis)
+        for slot, end in enumerate(streams.outputs)
+        if end is not None
+    ]
+
+
 def assert_streams(
     model: TypedModel, pulse: int | str, inputs: list[Any], *, tolerance: float = 1e-5, **options: Any
 ) -> TypedModel:
@@ -112,7 +132,12 @@ def assert_agrees(
     want = whole_outputs(model, inputs)
     got = streamed_outputs(streaming, inputs, **options)
     for one, other in zip(got, want, strict=True):
-        assert one.shape == other.shape
-        assert one.dtype == other.dtype
-        scale = max(1.0, float(np.abs(other[np.isfinite(other)]).max(initial=0))) if other.dtype.kind == "f" else 1
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * scale)
+        assert_close(one, other, tolerance)
+
+
+def assert_close(one: Any, other: Any, tolerance: float = 1e-5) -> None:
+    """Raises AssertionError unless two arrays agree, relative to the largest element where they are floats."""
+    assert one.shape == other.shape
+    assert one.dtype == other.dtype
+    scale = max(1.0, float(np.abs(other[np.isfinite(other)]).max(initial=0))) if other.dtype.kind == "f" else 1
+    np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * scale)

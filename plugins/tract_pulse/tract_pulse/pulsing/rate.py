@@ -23,20 +23,40 @@ class Rate:
     pulse: Dim | Fraction
     inputs: tuple[tuple[Dim, Dim], ...] = ()
 
+    @staticmethod
+    def least(pulse: Dim) -> int:
+        """The size of the shortest pulse, of which others, where a run decides, are multiples."""
+        return evaluate(pulse, dict.fromkeys(symbols_of(pulse), 1))
+
+    @property
+    def period(self) -> int:
+        """After how much of the signal the shortest pulses begin at the same places again."""
+        return self.pulse.numerator if isinstance(self.pulse, Fraction) else self.least(self.pulse)
+
     def whole_pulses(self, count: int) -> int:
-        """How many pulses are full before a signal of that length ends, for pulses that are numbers."""
-        return min(evaluate(length, {self.symbol: count}) // int(pulse) for length, pulse in self.inputs)
+        """How many pulses are full before a signal of that length ends, if they are the shortest ones."""
+        return min(evaluate(length, {self.symbol: count}) // self.least(pulse) for length, pulse in self.inputs)
 
     def growth(self, length: Dim) -> Dim:
-        """How many positions one pulse adds to an axis of ``length``. Raises CannotStream unless all add as many."""
+        """How many positions one pulse adds to an axis of ``length``, once the signal is long enough for it.
+
+        Raises CannotStream unless all pulses add as many, and some.
+        """
         pulses, step = (
             (self.pulse.denominator, self.pulse.numerator) if isinstance(self.pulse, Fraction) else (1, self.pulse)
         )
         grown = substitute(length, {self.symbol: symbol(self.symbol) + step}) - length
+        long = SymbolScope(sorted(symbols_of(grown) | {self.symbol}))
+        long.add_assertion(f"{write_name(self.symbol)}>={SHORT}")
+        grown = long.simplify(grown)
         if self.symbol in symbols_of(grown):
             raise CannotStream(
                 f"a size of {length} does not grow by as much with each pulse of {self.pulse}",
                 hint="take a pulse that is a multiple of what the size is divided by",
+            )
+        if grown == 0 and is_symbolic(length):
+            raise CannotStream(
+                f"a size of {length} stops growing with {self.symbol}", hint="let it grow, or be a number"
             )
         if pulses != 1 and (is_symbolic(grown) or int(grown) % pulses):
             raise CannotStream(f"a size of {length} does not grow by a whole number with each pulse")
@@ -94,21 +114,13 @@ def passed_before_known(rate: Rate, length: Dim, delay: int, pulse: Dim) -> int 
         return 0
     if symbols_of(length) - {rate.symbol}:
         return None
-    if not is_symbolic(pulse) and not any(is_symbolic(size) for _, size in rate.inputs):
-        period = rate.pulse.numerator if isinstance(rate.pulse, Fraction) else int(rate.pulse)
-        late = [
-            rate.whole_pulses(count) * int(pulse) - delay - evaluate(length, {rate.symbol: count})
-            for count in range(SHORT + 2 * period)
-        ]
-        grows_evenly = late[-period:] == late[-2 * period : -period]
-        return max(0, *late) if grows_evenly else None
-    if isinstance(rate.pulse, Fraction) or rate.growth(length) != pulse:
-        return None
-    slope = substitute(length, {rate.symbol: symbol(rate.symbol) + 1}) - length
-    if is_symbolic(slope):
-        return None
-    behind = symbol(rate.symbol) * int(slope) - length
-    return None if is_symbolic(behind) else max(0, int(behind) - delay)
+    period = rate.period
+    late = [
+        rate.whole_pulses(count) * rate.least(pulse) - delay - evaluate(length, {rate.symbol: count})
+        for count in range(SHORT + 2 * period)
+    ]
+    grows_evenly = late[-period:] == late[-2 * period : -period]
+    return max(0, *late) if grows_evenly else None
 
 
 def is_whole(size: Dim, unit: int) -> bool:

@@ -28,15 +28,16 @@ ROWS = Rows()
 
 @ROWS.row(PULSE, Running)
 def pulse_running(op: Running, node: PulseNode) -> Wire | None:
-    """A loop with one turn per pulse, in the order of additions that the whole signal would have."""
+    """A loop with one turn per pulse, in the order of additions that the whole signal would have.
+
+    Where only a run tells the size of a pulse, there is one turn per position.
+    """
     stream = node.wires[0].stream
     if stream is None or stream.axis != op.axis:
         return None
     if op.reverse:
         raise CannotStream("it adds up from the end of the signal to its beginning", hint="add up from the beginning")
     x, fact = node.wires[0].outlet, node.fact(node.wires[0])
-    if is_symbolic(fact.shape[op.axis]):
-        raise CannotStream(f"a pulse of {fact.shape[op.axis]} is no number, which a running sum wants")
     if stream.delay:
         x = node.masked(node.wires[0], op.join.identity).outlet
     narrow = fact.datum_type.is_float() and fact.datum_type.itemsize < 4
@@ -51,9 +52,11 @@ def _wire_loop(op: Running, node: PulseNode, x: OutletId, suffix: str) -> Outlet
     shape = (*fact.shape[: op.axis], 1, *fact.shape[op.axis + 1 :])
     nothing = np.full((1,) * fact.rank, op.join.identity, fact.datum_type.numpy)
     start = node.wire(MultiBroadcastTo(shape), node.model.add_const(f"{node.name}.nothing", nothing), suffix=".start")
-    count = int(fact.shape[op.axis])
+    size = fact.shape[op.axis]
+    count = 1 if is_symbolic(size) else int(size)
+    part = fact.with_shape((*fact.shape[: op.axis], count, *fact.shape[op.axis + 1 :]))
     loop = Scan(
-        _body(op, fact, start=node.model.outlet_fact(start)),
+        _body(op, part, start=node.model.outlet_fact(start)),
         (ScannedInput(op.axis, count), StateInput()),
         (OutputMapping(full=FullOutput(0, op.axis, count)), OutputMapping(state=True)),
     )

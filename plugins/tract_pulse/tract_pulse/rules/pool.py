@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from tract_core.data import Constant
-from tract_core.dims import is_symbolic
 from tract_core.ops.binary import Div
+from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.pool import MaxPool, Pool, SumPool, lowest
 from tract_core.ops.pool_spec import AxisPlan, ExplicitOnnxPool
 from tract_core.plugins.tables import Rows
@@ -78,11 +78,6 @@ def _pooled(op: MaxPool | SumPool, node: PulseNode, wire: Wire, fill: Constant, 
 def _ones(op: SumPool, node: PulseNode) -> Wire:
     """A one for each element of the signal, batch and channels left away, as late as the signal."""
     layout, fact = op.pool.data_format, node.fact(node.wires[0])
-    spatial = layout.spatial(fact.shape)
-    if any(is_symbolic(size) for size in spatial):
-        raise CannotStream("its mean leaves padding out, and how many elements there are is only known in the run")
-    shape = layout.replaced([1] * fact.rank, 1, spatial)
-    ones = node.model.add_const(
-        f"{node.name}.ones", np.ones([int(size) for size in shape], fact.datum_type.storage.numpy)
-    )
-    return Wire(ones, node.stream(0))
+    one = node.model.add_const(f"{node.name}.one", np.ones([1] * fact.rank, fact.datum_type.storage.numpy))
+    shape = layout.replaced([1] * fact.rank, 1, layout.spatial(fact.shape))
+    return Wire(node.wire(MultiBroadcastTo(tuple(shape)), one, suffix=".ones"), node.stream(0))
