@@ -144,7 +144,7 @@ REFUSALS = [
         lambda net, x: net(Tanh(), recurrent("gru", last=True)(net, x)),
         "Scan",
         LAST.format("'node6'"),
-        "SelectOutputs",
+        "select_outputs",
         STEPS,
     ),
     Refusal("wrap", pad((0, 0), (0, 0), (1, 1), mode=PadWrap()), "Pad", "the end of the signal in front", "the edge"),
@@ -205,7 +205,7 @@ def test_all_nodes_that_block_are_told_at_once_with_what_to_do_about_each():
     assert [text.split(":")[0] for text in others] == ["node 'node8' (Reduce)", "node 'node6.forward' (Scan)"]
     assert "over another axis" in (error.hint or "")
     assert "a max pool" in (error.hint or "")
-    assert "SelectOutputs" in (error.hint or "")
+    assert "select_outputs" in (error.hint or "")
 
 
 @pytest.mark.parametrize(

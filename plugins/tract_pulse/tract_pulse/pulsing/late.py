@@ -18,7 +18,7 @@ def late_outputs(whole: TypedModel, wires: Mapping[OutletId, Wire]) -> Iterator[
                 f"the output {whole.outlet_name(outlet)!r} of the model needs its last value, "
                 "which is only known when the signal has ended"
             )
-            hint = "leave that output out: tract.SelectOutputs, or --output-node on the command line"
+            hint = "leave that output out: by the transform select_outputs, or --output-node on the command line"
             yield node, CannotStream(reason, hint=hint)
 
 
