@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from tract_core.api.calls import Calls, named_inputs
 from tract_core.api.interface import TypedInterface
+from tract_core.api.progress import Progress, check_begins, check_can_end, check_takes_symbols
 from tract_core.api.runtime import calling
 from tract_core.api.streaming import stream, streams_of
 from tract_core.api.tensor import Tensor
@@ -25,13 +26,17 @@ if TYPE_CHECKING:
 class State(TypedInterface):
     """What the nodes of a `Runnable` keep from one call of `run` to the next. Used by one thread at a time."""
 
-    __slots__ = ("_calls", "_inner", "_known", "_repeats", "_runnable")
+    __slots__ = ("_calls", "_inner", "_known", "_progress", "_repeats", "_runnable")
 
     def __init__(
-        self, runnable: Runnable, calls: Calls, inner: PlanState, known: Mapping[str, int] | None = None
+        self, runnable: Runnable, calls: Calls, inner: PlanState, known: Mapping[str, int] | None = None, come: int = 0
     ) -> None:
-        """For this package; users call `Runnable.spawn_state`. ``known``: values of symbols that no input tells."""
+        """For this package; users call `Runnable.spawn_state`.
+
+        ``known``: values of symbols that no input tells. ``come``: how many positions of a signal have come already.
+        """
         self._known = known
+        self._progress = Progress.of(runnable.typed, come)
         self._runnable = runnable
         self._calls = calls
         self._inner = inner
@@ -52,9 +57,13 @@ class State(TypedInterface):
         """The next turn. Inputs, outputs and ``out`` are those of `Runnable.run`."""
         if self._repeats and self._known is None:
             found = self._calls.repeat(cast("Repeating", self._inner), inputs, out)
-            if found is not None:
-                return found
-        return self._calls.run(self._inner, inputs, out, self._known)
+        else:
+            found = None
+        if found is None:
+            found = self._calls.run(self._inner, inputs, out, self._known)
+        if self._progress is not None:
+            self._progress.turn(inputs)
+        return found
 
     def __call__(self, *inputs: Any, **named: Any) -> list[Tensor]:
         """`run`, with the first inputs in order and the others by name."""
@@ -66,17 +75,25 @@ class State(TypedInterface):
         ``source``: arrays of any length along the axis of the stream; where several inputs stream, one per input, in
         order or by name. ``whole``: the other inputs, by name. Yields tensors, or lists of them where the model has
         several outputs, as soon as they are known: along the axis of the stream, laid one after the other, they are
-        what the model would give for the whole signal, not a position more or less. Raises InputError for a model that
-        takes no stream, and for chunks that do not fit.
+        what the model would give for the whole signal, not a position more or less.
+
+        Models of the established engine do not say how long their outputs are. Of these come as many whole pulses as of
+        the signal: the last positions may be behind the end, and mean nothing.
+
+        Raises InputError for a model that takes no stream, for a state that is in the middle of a signal, and for
+        chunks that do not fit.
         """
+        check_begins(self._progress, told=self._known)
         return stream(self, source, whole or {})
 
     def end_of_stream(self, total: int) -> None:
         """Say how long the signal is, for a model that takes it in pulses, before the pulse in which it ends.
 
         ``total``: how many positions the first input that streams has in all. What comes in behind the end may be
-        anything; what the model puts there, as padding, comes out as if the signal had been given whole. Raises
-        InputError for a model that takes no stream, and for a signal that the model does not take.
+        anything; what the model puts there, as padding, comes out as if the signal had been given whole.
+
+        Raises InputError for a model that takes no stream, for a length that the model does not take, for another one
+        than was said before, and where the signal has ended already; Unsupported for a runtime that cannot be told.
         """
         model = self.typed
         streams = streams_of(model)
@@ -85,6 +102,8 @@ class State(TypedInterface):
         known = {streams.symbol: streams.symbol_for(counts)}
         check_assertions(model.symbols, known)
         check_conditions(model, known)
+        check_can_end(self._progress, total, told=self._known, now=known)
+        check_takes_symbols(self._inner, self._runnable.runtime.name())
         self._known = known
 
     def reset(self) -> None:
@@ -92,11 +111,14 @@ class State(TypedInterface):
         with calling(self._runnable.runtime, "reset"):
             self._inner.reset()
         self._known = None
+        if self._progress is not None:
+            self._progress.come = 0
 
     def freeze(self) -> FrozenState:
         """A snapshot of the state, which later calls do not change. The state itself can go on."""
         with calling(self._runnable.runtime, "freeze"):
-            return FrozenState(self._runnable, self._inner.freeze(), self._known)
+            frozen = self._inner.freeze()
+        return FrozenState(self._runnable, frozen, self._known, 0 if self._progress is None else self._progress.come)
 
     def __repr__(self) -> str:
         return f"State of {self._runnable}"
@@ -112,11 +134,11 @@ class FrozenState:
     runs when it is opened: open only those of people whom you trust.
     """
 
-    __slots__ = ("_frozen", "_known", "_runnable")
+    __slots__ = ("_come", "_frozen", "_known", "_runnable")
 
-    def __init__(self, runnable: Runnable, frozen: Any, known: Mapping[str, int] | None = None) -> None:
+    def __init__(self, runnable: Runnable, frozen: Any, known: Mapping[str, int] | None = None, come: int = 0) -> None:
         """For this package; users call `State.freeze`."""
-        self._known = known
+        self._known, self._come = known, come
         self._runnable = runnable
         self._frozen = frozen
 
@@ -126,10 +148,11 @@ class FrozenState:
         with calling(runnable.runtime, "unfreeze"):
             inner = runnable.plan.spawn()
             inner.thaw(self._frozen)
-        return State(runnable, Calls(runnable.typed, runnable.plan, runnable.runtime), inner, self._known)
+        calls = Calls(runnable.typed, runnable.plan, runnable.runtime)
+        return State(runnable, calls, inner, self._known, self._come)
 
     def __repr__(self) -> str:
         return f"FrozenState of {self._runnable}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return FrozenState, (self._runnable, self._frozen, self._known)
+        return FrozenState, (self._runnable, self._frozen, self._known, self._come)

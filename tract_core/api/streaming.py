@@ -190,8 +190,13 @@ class _Feed:
         length = self.streams.symbol_for(counts)
         self.state.end_of_stream(next(count for count in counts if count is not None))
         lengths = {slot: self.streams.output_length(slot, length) for slot in self.outputs}
+        while self._is_waiting():
+            yield from self.turn()
+        for slot, output in self.outputs.items():
+            if lengths[slot] is None:  # at most as much as has come, some of it later
+                lengths[slot] = output.seen
         is_first = self.nothing is None and not any(output.seen for output in self.outputs.values())
-        while is_first or self._is_waiting() or any(one.lacks(lengths[slot]) for slot, one in self.outputs.items()):
+        while is_first or any(one.lacks(lengths[slot]) for slot, one in self.outputs.items()):
             is_first = False
             yield from self.turn()
         if self.nothing is not None:
