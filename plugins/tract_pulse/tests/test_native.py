@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stream_runs import assert_streams
 from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
 from tract_pulse.ops.concat import PulseConcat
@@ -289,3 +290,31 @@ def test_a_delay_that_several_nodes_want_is_there_once() -> None:
     model.set_outputs([wire_one(model, f"conv{n}", Conv(spec), x, one, bias) for n, one in enumerate(weights)])
     pulsed = apply_transform(model, Pulse(4, "S"))
     assert [node.op for node in pulsed.nodes if isinstance(node.op, Delay)] == [Delay(0, 0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "channels", "kernel", "dilation", "pads"),
+    [
+        ((1, 20, "S"), (32, 32), (3,), (128,), ((256,), (0,))),
+        ((1, 16, 10, "S"), (32, 32), (3, 3), (1, 20), ((1, 40), (1, 0))),
+        ((2, 33, "S", 5), (17, 3), (3, 3), (9, 1), ((18, 1), (0, 1))),
+        ((1, 16, 10, "S"), (32, 32), (3, 3), (1, 20), ((1, 20), (1, 20))),
+    ],
+)
+def test_windows_of_convolutions_are_read_where_they_are(shape, channels, kernel, dilation, pads) -> None:
+    """In blocks of channels, with zeros around them: what is copied is the pulse, once, or what comes in and out."""
+    model, rng, rank = TypedModel(), np.random.default_rng(0), len(kernel)
+    x = model.add_source("x", parse_typed_fact(f"{','.join(map(str, shape))},f32", model.symbols))
+    spec, before = PoolSpec(DataFormat.NCHW, kernel, Explicit(*pads), dilation, (1,) * rank), shape[1]
+    for number, count in enumerate(channels):
+        weights = model.add_const(f"w{number}", rng.normal(size=(count, before, *kernel)).astype("f4") / 9)
+        bias = model.add_const(f"b{number}", np.ones(count, "f4"))
+        x = wire_one(model, f"conv{number}", Conv(spec), x, weights, bias)
+        x, before = wire_one(model, f"tanh{number}", Tanh(), x), count
+    model.set_outputs([x])
+    signal = rng.normal(size=[75 if size == "S" else size for size in shape]).astype("f4")
+    streaming = assert_streams(model.declutter(), 8, [signal], runtime="cpu")
+    positions = signal.size // 75 * 8
+    for plan in plans(streaming):
+        copied = [step.work for step in plan.layout.steps if step.kernel.name in {"map", "transpose", "border"}]
+        assert sum(copied) <= positions + 2 * 8 * (signal.size // 75 // shape[1]) * 2 * 32

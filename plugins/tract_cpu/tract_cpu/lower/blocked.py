@@ -8,6 +8,7 @@ from dataclasses import replace
 from tract_core.dims import Dim, dim_max, is_one, less_or_equal, product
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedNode
 from tract_core.ops.conv import Conv, Convolution
 from tract_core.ops.deconv import Deconv
 from tract_cpu.kernels.border import BorderPlan
@@ -27,6 +28,29 @@ def form_of(lowering: Lowering, outlet: OutletId, axis: int) -> Form | None:
     if element is None or not isinstance(channels, int) or not channels:
         return None
     return Form(axis, channels, lowering.isa.lanes(element.computed.bits))
+
+
+def fills_blocks(op: Convolution, outputs: Dim, inputs: Dim, block: int) -> bool:
+    """Whether the groups of a convolution, of so many channels each, are whole blocks, or single channels."""
+    return op.group == 1 or (outputs, inputs) == (1, 1) or (outputs % block == 0 and inputs % block == 0)
+
+
+def form_read(lowering: Lowering, node: TypedNode) -> Form | None:
+    """The blocks in which a convolution wants its data; ``None`` for other nodes, and where it reads it as it lies."""
+    op = node.op
+    if not isinstance(op, Conv | Deconv) or lowering.why_unfit(node.id) is not None:
+        return None
+    if isinstance(op, Conv) and op.q_output is not None:
+        return None  # what it is written out as reads other tensors
+    facts = [lowering.model.outlet_fact(outlet) for outlet in node.inputs[:2]]
+    axis, rank = op.pool.data_format.c_axis(facts[0].rank), facts[1].rank
+    form, channels = form_of(lowering, OutletId(node.id), axis), facts[0].shape[axis]
+    outputs, inputs = (facts[1].shape[place(rank)] for place in (op.kernel_format.o_axis, op.kernel_format.i_axis))
+    if form is None or not isinstance(channels, int):
+        return None
+    many = channels >= form.block or op.group > 1
+    whole = fills_blocks(op, outputs // op.group, inputs, form.block)
+    return Form(axis, channels, form.block) if many and whole else None
 
 
 def only_blocked(lowering: Lowering, outlet: OutletId) -> Blocked | None:

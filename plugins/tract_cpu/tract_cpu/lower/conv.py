@@ -18,7 +18,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.expressions import Apply, Expression, element_of
-from tract_cpu.lower.blocked import bordered, ends_of, form_of, operands_in_blocks, to_blocks
+from tract_cpu.lower.blocked import bordered, ends_of, fills_blocks, form_of, operands_in_blocks, to_blocks
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Form
 from tract_cpu.lower.fusion import Chain, extended
@@ -146,7 +146,7 @@ def prepared(op: Convolution, site: Site) -> Parts | None:
     if form is None or weights is None:
         return None
     outputs, inputs = weights.outputs // op.group, weights.inputs
-    whole = op.group == 1 or (outputs, inputs) == (1, 1) or (outputs % form.block == 0 and inputs % form.block == 0)
+    whole = fills_blocks(op, outputs, inputs, form.block)
     if not whole:
         form = replace(form, channels=op.group * -(-outputs // form.block) * form.block)
     source = source_of(op, site, axis, form.block, 0 if whole else inputs)
@@ -212,7 +212,8 @@ def source_of(op: Convolution, site: Site, axis: int, block: int, apart: Dim) ->
     if not isinstance(channels, int) and op.group > 1 and apart == 0:
         return None  # groups are parts of blocks, or blocks, and of how many channels these are has to be known
     border = tuple(ends[one - start] if start <= one < start + len(ends) else (0, 0) for one in range(fact.rank))
-    if isinstance(channels, int) and apart == 0 and (channels >= block or op.group > 1 or not lowering.is_plain(data)):
+    many = isinstance(channels, int) and (channels >= block or op.group > 1 or not lowering.is_plain(data))
+    if isinstance(channels, int) and apart == 0 and many:
         view = to_blocks(lowering, data, Form(axis, channels, block), (*border, (0, 0)))
         return view and Source(view, block)
     plain = lowering.view(data)

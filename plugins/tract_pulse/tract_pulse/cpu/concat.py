@@ -9,7 +9,8 @@ from tract_cpu.lower.program import Eventual
 from tract_core.dims import Dim
 from tract_core.plugins.tables import Rows
 from tract_pulse.cpu.lay import Pulse
-from tract_pulse.cpu.position import KeptPosition, advance, overwritten
+from tract_pulse.cpu.position import KeptPosition, advance
+from tract_pulse.cpu.tensor import overwritten
 from tract_pulse.ops.concat import PulseConcat
 
 ROWS = Rows()
@@ -35,6 +36,6 @@ def lower_pulse_concat(op: PulseConcat, site: Site) -> str | None:
             continue
         steps.append(pulse.laid(piece, Eventual(at), Eventual(at + sizes[slot])))
         at = at + sizes[slot]
-    x.place(site, x.view, steps)
+    x.place(site, steps)
     advance(site, position, x.view.shape[op.axis])
     return None

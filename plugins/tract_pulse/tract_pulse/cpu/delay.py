@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.lowering import MOVES, Site
 
 from tract_core.plugins.tables import Rows
-from tract_pulse.cpu.position import tensor
+from tract_pulse.cpu.tensor import form_for, tensor
 from tract_pulse.cpu.window import window
 from tract_pulse.ops.delay import Delay
 
@@ -15,7 +17,7 @@ ROWS = Rows()
 
 @ROWS.row(MOVES, Delay)
 def lower_delay(op: Delay, site: Site) -> str | None:
-    """The pulse is copied behind what is kept; the result is a view."""
+    """The pulse is copied behind what is kept; the result is a view, in blocks of channels where these are wanted."""
     if not op.kept:
         site.place(*site.known_inputs())
         return None
@@ -23,7 +25,10 @@ def lower_delay(op: Delay, site: Site) -> str | None:
     if why is not None:
         return why
     x = tensor(site, site.node.inputs[0], op.axis)
-    seen, pulse = window(site, op.axis, op.kept, x), x.view.shape[op.axis]
-    brought = copy_step(x.view, seen.part(op.axis, op.kept, pulse), site.isa, ())
-    x.place(site, seen.part(op.axis, 0, pulse + op.overlap), [brought])
+    form = x.form or form_for(site, op.axis)
+    seen, pulse = window(site, op.axis, op.kept, x.view.element, form), x.view.shape[op.axis]
+    place = seen.view.part(op.axis, op.kept, pulse)
+    pairs = [(place, x.view)] if form == x.form or form is None else form.parts(place, x.view)
+    result = replace(seen, view=seen.view.part(op.axis, 0, pulse + op.overlap))
+    result.place(site, [copy_step(out_of, into, site.isa, ()) for into, out_of in pairs])
     return None

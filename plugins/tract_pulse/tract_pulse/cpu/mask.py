@@ -8,7 +8,8 @@ from tract_cpu.lower.program import ENDLESS, Eventual
 
 from tract_core.plugins.tables import Rows
 from tract_pulse.cpu.lay import BEFORE_ALL, Pulse
-from tract_pulse.cpu.position import KeptPosition, advance, overwritten
+from tract_pulse.cpu.position import KeptPosition, advance
+from tract_pulse.cpu.tensor import overwritten
 from tract_pulse.ops.mask import PulseMask
 
 ROWS = Rows()
@@ -26,6 +27,6 @@ def lower_pulse_mask(op: PulseMask, site: Site) -> str | None:
     (position,) = site.lowering.keep(site.node.node, KeptPosition(), [(INDEX, ())])
     pulse, value = Pulse(x.view, op.axis, position), value.stretched(x.view.shape)
     steps += [pulse.laid(value, BEFORE_ALL, op.begin), pulse.laid(value, Eventual(op.end), ENDLESS)]
-    x.place(site, x.view, steps)
+    x.place(site, steps)
     advance(site, position, x.view.shape[op.axis])
     return None

@@ -17,7 +17,8 @@ from tract_core.ops.pad import PadConstant, PadEdge
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_pulse.cpu.lay import BEFORE_ALL, Pulse
-from tract_pulse.cpu.position import advance, overwritten
+from tract_pulse.cpu.position import advance
+from tract_pulse.cpu.tensor import overwritten
 from tract_pulse.ops.pad import FrozenPad, PulsePad
 
 ROWS = Rows()
@@ -58,7 +59,7 @@ def lower_pulse_pad(op: PulsePad, site: Site) -> str | None:
         steps.append(_before(op, site, pulse))
     if op.after != 0:
         steps.append(_behind(op, site, pulse, last))
-    x.place(site, x.view, steps)
+    x.place(site, steps)
     advance(site, position, dim_max(x.view.shape[op.axis] - op.overlap, 0))
     return None
 

@@ -12,17 +12,16 @@ from collections.abc import Sequence
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
 from tract_cpu.language.types import INDEX, ElementType
-from tract_cpu.lower.form import Form
+from tract_cpu.lower.form import Border, Form
 from tract_cpu.lower.keeping import Keeping
 from tract_cpu.lower.lowering import Site
 from tract_cpu.lower.program import Argument, NativeStep, PassedPlace
-from tract_cpu.lower.views import View
 
 from tract_core.dims import Dim, product
 from tract_core.errors import RunError
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
-from tract_pulse.cpu.position import Tensor
+from tract_pulse.cpu.tensor import Tensor, border_around
 from tract_pulse.ops.delay import along
 
 
@@ -31,16 +30,17 @@ class KeptWindow(Keeping):
     """The last ``kept`` positions of a stream along ``axis``, in memory that has more.
 
     The first tensor says where they begin, the second one is the memory. ``form``: how its channels are cut, if so.
+    ``border``: zeros around each position.
     """
 
     axis: int
     kept: int
     form: Form | None
+    border: Border
 
     def frozen(self, tensors: Sequence[Array]) -> Array:
         """The positions."""
-        begin, memory = tensors
-        found = memory[along(self.axis, int(begin), int(begin) + self.kept)]
+        found = self._places(tensors[1], int(tensors[0]))
         return found.copy() if self.form is None else self.form.plain_array(found)
 
     def thaw(self, frozen: Array | None, tensors: Sequence[Array]) -> None:
@@ -48,7 +48,7 @@ class KeptWindow(Keeping):
         if frozen is None:
             return
         frozen = frozen if self.form is None else self.form.blocked_array(frozen)
-        place = tensors[1][along(self.axis, 0, self.kept)]
+        place = self._places(tensors[1], 0)
         if place.shape != frozen.shape:
             raise RunError(
                 f"{frozen.shape} were kept from the pulse before, this one wants {place.shape}",
@@ -56,28 +56,46 @@ class KeptWindow(Keeping):
             )
         place[...] = frozen
 
+    def _places(self, memory: Array, begin: int) -> Array:
+        """The positions in memory, without the zeros around."""
+        ends = zip(memory.shape, self.border, strict=True)
+        inside = memory[tuple(slice(int(before), size - int(after)) for size, (before, after) in ends)]
+        return inside[along(self.axis, begin, begin + self.kept)]
+
     def starts(self, tensors: Sequence[Array]) -> Sequence[int]:
         """The memory is seen from the window on."""
         begin, memory = tensors
         return [0, int(begin) * memory.strides[self.axis]]
 
 
-def window(site: Site, axis: int, kept: int, pulse_of: Tensor) -> View:
-    """Memory for ``kept`` positions of what came before, and behind them for a pulse like one of a tensor.
+def window(site: Site, axis: int, kept: int, element: ElementType, form: Form | None) -> Tensor:
+    """Memory for the result of a node: ``kept`` positions of what came before, and behind them a pulse of its input.
 
     Each turn finds the last positions of the turn before in front.
     """
-    like = pulse_of.view
-    pulse, shape = like.shape[axis], list(like.shape)
+    lowering, shape = site.lowering, list(site.facts()[0].shape)
+    pulse, border = shape[axis], ((0, 0),) * len(shape)
+    if form is not None:
+        shape, border = list(form.shape(shape)), _numbers(border_around(site, form, axis))
+    inside = [*shape[:axis], pulse + kept, *shape[axis + 1 :]]
     shape[axis] = capacity = (pulse + kept) * 2
-    tensors: list[tuple[ElementType, tuple[Dim, ...]]] = [(INDEX, ()), (like.element, tuple(shape))]
-    begin, memory = site.lowering.keep(site.node.node, KeptWindow(axis, kept, pulse_of.form), tensors)
-    bits, inner = memory.as_bits().element, product(shape[axis + 1 :])
+    wide = tuple(before + size + after for size, (before, after) in zip(shape, border, strict=True))
+    tensors: list[tuple[ElementType, tuple[Dim, ...]]] = [(INDEX, ()), (element, wide)]
+    begin, memory = lowering.keep(site.node.node, KeptWindow(axis, kept, form, border), tensors)
+    bits, inner = memory.as_bits().element, product(wide[axis + 1 :])
     arguments: list[Argument] = [begin.address, PassedPlace(memory.storage)]
-    arguments += [pulse, kept, capacity, inner, inner * bits.bytes, product(shape[:axis])]
+    arguments += [pulse, kept, capacity, inner, inner * bits.bytes, product(wide[:axis])]
     plan = MovePlan(bits, Run.of(site.isa, bits))
-    site.lowering.at_end(NativeStep(plan, tuple(arguments), 1, (), (begin.storage, memory.storage)))
-    return memory.part(axis, 0, kept + pulse)
+    lowering.at_end(NativeStep(plan, tuple(arguments), 1, (), (begin.storage, memory.storage)))
+    for place, (size, (before, _)) in enumerate(zip(inside, border, strict=True)):
+        memory = memory.part(place, before, size)
+    return Tensor(memory, form, border)
+
+
+def _numbers(border: Border) -> Border:
+    """The border, where it is known by now; else none, and who wants one has the tensor copied."""
+    known = all(isinstance(end, int) for ends in border for end in ends)
+    return border if known else ((0, 0),) * len(border)
 
 
 @frozen
