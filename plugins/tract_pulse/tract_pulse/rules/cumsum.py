@@ -56,7 +56,7 @@ def _wire_loop(op: Running, node: PulseNode, x: OutletId, suffix: str) -> Outlet
     count = 1 if is_symbolic(size) else int(size)
     part = fact.with_shape((*fact.shape[: op.axis], count, *fact.shape[op.axis + 1 :]))
     loop = Scan(
-        _body(op, part, start=node.model.outlet_fact(start)),
+        _body(op, part, start=node.model.outlet_fact(start).without_value()),
         (ScannedInput(op.axis, count), StateInput()),
         (OutputMapping(full=FullOutput(0, op.axis, count)), OutputMapping(state=True)),
     )
