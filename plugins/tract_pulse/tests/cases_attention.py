@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from stream_cases import Net, StreamCase
 
-from tract_core.data import DatumType
+from tract_core.data import Constant, DatumType
 from tract_core.dims import Dim, symbol
 from tract_core.model.axes import AxesMapping
 from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis
@@ -17,10 +17,12 @@ from tract_core.ops.binary import Add, And, Div, Eq, Ge, Le, Max, Min, Mul, Or, 
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.conv import Conv
+from tract_core.ops.cumsum import CumSum
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Abs, Exp, Floor, Not
 from tract_core.ops.gather import Gather
 from tract_core.ops.iff import Iff
+from tract_core.ops.pad import Pad, PadConstant
 from tract_core.ops.pool import MaxPool
 from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec
 from tract_core.ops.range import Range
@@ -268,6 +270,35 @@ def logarithms(net: Net, x: Any) -> Any:
     return net(Reduce((1,), Reducer.SUM), net(Mul(), logs, net(Softmax((1,)), scores)))
 
 
+def windows(
+    net: Net, x: Any, first: Mask = lambda net, rows, offsets: net(Add(), rows, offsets), stride: int = 1
+) -> Any:
+    """As `unfold` writes them: a row of positions for each position, with a query of its own."""
+    padded = net(Pad(((3, 0), (0, 0)), PadConstant(Constant(np.float32(0).reshape(())))), x)
+    rows, _ = places(net, (S - 1) // stride + 1 if stride > 1 else S)
+    if stride > 1:
+        rows = net(Mul(), rows, number(net, stride))
+    picked = net(Gather(0), padded, first(net, rows, net.const([[0, 1, 2, 3]], np.int64)))
+    scores = einsum(net, "d,swd->sw", net.weights(SIZE), picked)
+    return einsum(net, "sw,swd->sd", softmax(net, scores), picked)
+
+
+def chunk_of(size: int) -> Mask:
+    """All positions of the chunk that a position is in; what is before the signal counts as its beginning."""
+
+    def picked(net: Net, rows: Any, offsets: Any) -> Any:
+        return net(Add(), net(Mul(), net(Div(), rows, number(net, size)), number(net, size)), offsets)
+
+    return picked
+
+
+def counted_positions(net: Net, rows: Any, columns: Any) -> Any:
+    """Positions as sums of ones, as of masks of what is no padding."""
+    ones = net(MultiBroadcastTo((S,)), net.const([1], np.int64))
+    every = net(CumSum(0), ones)
+    return near(2)(net, net(AddAxis(1), every), net(AddAxis(0), every))
+
+
 def dilated(net: Net, rows: Any, columns: Any) -> Any:
     """Every other position of those near by, in the same place of its pair."""
     halves = [net(Sub(), one, net(Mul(), net(Div(), one, number(net, 2)), number(net, 2))) for one in (rows, columns)]
@@ -298,6 +329,7 @@ CASES = [
     case("chunks and a band", both(chunked_band(4, 2), band(5, 9)), 0),
     case("chunks in floats", float_chunks(3), 0, 3),
     case("triangles", triangles(3, 1), 1),
+    case("positions that are counted", counted_positions, 2),
     case("every other position", dilated, 4, 2),
     case("added mask", band(2, 0), 0, masked=added(-1e9)),
     case("added mask as of BERT", block_diagonal(2), 0, masked=added(-1e4)),
@@ -321,4 +353,8 @@ CASES = [
     of("without softmax", linear, 0),
     of("by blocks", by_blocks, 0, inputs=(f"4*S,{SIZE},f32",), pulse=1),
     of("logarithms", logarithms, 1),
+    of("picked windows", windows, 3),
+    of("picked windows with a stride", partial(windows, stride=2), 1, least=1),
+    of("picked chunks", partial(windows, first=chunk_of(4)), 3),
+    of("picked chunks of three", partial(windows, first=chunk_of(3)), 3, 5),
 ]  # fmt: skip

@@ -29,8 +29,8 @@ _FAMILIES: Final = (
     "whole",
 )
 _SQUARES: Final = {
-    "band": ("range", "binary", "elementwise", "iff", "axis", "softmax", "reduce", "einsum", "trilu"),
-    "neutral": ("softmax", "reduce", "einsum", "trilu"),
+    "band": ("range", "binary", "elementwise", "iff", "axis", "softmax", "reduce", "einsum", "trilu", "cumsum"),
+    "neutral": ("softmax", "reduce", "einsum", "trilu", "cumsum"),
     "window": ("axis", "trilu"),
 }
 

@@ -10,6 +10,7 @@ from tract_core.plugins.tables import Rows
 from tract_pulse.pulsing.node import PulseNode
 from tract_pulse.pulsing.rate import is_whole
 from tract_pulse.registry import PULSE
+from tract_pulse.rules.picked import picked_near
 from tract_pulse.rules.windows import no_multiple
 from tract_pulse.stream import CannotStream, Wire
 
@@ -24,10 +25,7 @@ def pulse_gather(op: Gather, node: PulseNode) -> Wire | None:
         return None
     places = node.whole.constant(node.node.inputs[1])
     if places is None:
-        raise CannotStream(
-            "it picks positions out of the signal that are only known in the run, and may lie behind what has come",
-            hint="pick constant positions, or along another axis",
-        )
+        return picked_near(op, node)
     steps = np.diff(places) if places.ndim == 1 else np.zeros(1)
     step = int(steps[0]) if steps.size else 1
     if places.ndim != 1 or not places.size or step < 1 or (steps != step).any() or places[0] < 0:

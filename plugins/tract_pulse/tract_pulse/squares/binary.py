@@ -23,6 +23,8 @@ from tract_core.ops.binary import (
     Ne,
     Or,
     Rem,
+    ShiftLeft,
+    ShiftRight,
     Sub,
     SubF,
 )
@@ -97,6 +99,28 @@ def band_of_div(op: Div, view: View) -> Far:
     if view.output.datum_type.is_integer():
         quotient = towards_zero(view, quotient)
     return choose([(known, quotient), (zero, exactly(0, a.beyond))], UNKNOWN)
+
+
+@ROWS.row(BAND, ShiftLeft)
+def band_of_shift_left(op: ShiftLeft, view: View) -> Far:
+    """Times a power of two."""
+    a, b = view.inputs
+    known = _is_shift(b)
+    return choose([(known, from_there(a.times(np.exp2(np.where(known, b.low, 0.0))), b.beyond))], UNKNOWN)
+
+
+@ROWS.row(BAND, ShiftRight)
+def band_of_shift_right(op: ShiftRight, view: View) -> Far:
+    """Divided by a power of two, rounded down."""
+    a, b = view.inputs
+    known = _is_shift(b)
+    quotient = view.rounded(_quotient(a, np.exp2(np.where(known, b.low, 0.0))), down=True, up=False)
+    return choose([(known, from_there(quotient, b.beyond))], UNKNOWN)
+
+
+def _is_shift(far: Far) -> Array:
+    """Where it is a number of bits, of as few as positions take."""
+    return far.is_known & (far.low >= 0) & (far.low < 32)
 
 
 def _quotient(a: Far, divisor: Array) -> Far:

@@ -15,10 +15,10 @@ ROWS = Rows()
 
 @ROWS.row(BAND, Range)
 def band(op: Range, view: View) -> Far:
-    """``start + step * position``"""
+    """``start + step * position``, in types that have room for positions."""
     start, _, step = view.inputs
     position = view.position(0)
-    if position is None:
+    if position is None or view.output.datum_type.itemsize < 4:
         return UNKNOWN
     known = start.is_known & step.is_known & start.is_bounded & step.is_bounded
     factor = np.where(known, step.low, 0.0)
