@@ -19,6 +19,7 @@ from tract_core.model.source import TypedSource
 from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.model.typed_graph import TypedGraph
+from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.plugins.keys import STATE
 from tract_pulse.ops.delay import Delay
 from tract_pulse.ops.mask import PulseMask
@@ -102,19 +103,27 @@ class PulseNode:
     def delayed(self, wire: Wire, delay: int, overlap: int = 0, suffix: str = ".delay") -> Wire:
         """The stream, so many positions later, and with ``overlap`` positions in front of each pulse.
 
-        The delay of such a stream counts from the first position of a pulse, which is one of the overlap. One that is
-        there already, for another node, serves this one too.
+        The delay of such a stream counts from the first position of a pulse, which is one of the overlap. A stream that
+        is late only because it waits waits once.
         """
         if not delay and not overlap:
             return wire
         assert wire.stream is not None
         if wire.stream.delay >= self._latest:
             self.waited += delay
-        op = Delay(wire.stream.axis, delay, overlap)
-        readers = sorted(reader.node for reader in self.model.outlet(wire.outlet).successors)
-        same = next((OutletId(node) for node in readers if self.model.nodes[node].op == op), None)
-        outlet = same or self.wire(op, wire.outlet, suffix=suffix)
-        return Wire(outlet, replace(wire.stream, delay=wire.stream.delay + delay + overlap))
+        later = replace(wire.stream, delay=wire.stream.delay + delay + overlap)
+        source, before = wire.outlet, self.model.nodes[wire.outlet.node]
+        if isinstance(before.op, Delay) and before.op.axis == wire.stream.axis and not before.op.overlap:
+            (source,), delay = before.inputs, before.op.delay + delay
+        return Wire(self.kept(Delay(wire.stream.axis, delay, overlap), source, suffix=suffix), later)
+
+    def kept(self, op: TypedOp, x: OutletId, suffix: str) -> OutletId:
+        """Like `wire`, for an operator that keeps something between pulses: one that is there already serves again."""
+        if x == LATE:
+            return self.wire(op, x, suffix=suffix)
+        readers = sorted(reader.node for reader in self.model.outlet(x).successors)
+        same = (OutletId(node) for node in readers if self.model.nodes[node].op == op)
+        return next(same, None) or self.wire(op, x, suffix=suffix)
 
     def number(self, size: Dim, what: str, hint: str = "give it as a number") -> int:
         """A size that is a number, at least for signals for which the output is not empty.
@@ -148,16 +157,27 @@ class PulseNode:
         assert stream is not None
         constant = Constant(np.array(value, self.fact(wire).datum_type.storage.numpy))
         mask = PulseMask(stream.axis, stream.delay, stream.length + stream.delay, constant)
-        return Wire(self.wire(mask, wire.outlet, suffix=suffix), stream)
+        return Wire(self.kept(mask, wire.outlet, suffix), stream)
 
     def in_step(self, wires: Sequence[Wire]) -> tuple[list[Wire], int]:
         """The same tensors, each stream as late as the latest one, and that delay."""
         latest = max((wire.stream.delay for wire in wires if wire.stream is not None), default=0)
         found = [
-            wire if wire.stream is None else self.delayed(wire, latest - wire.stream.delay, suffix=f".delay-{slot}")
+            wire if wire.stream is None else self._waiting(wire, latest - wire.stream.delay, f".delay-{slot}")
             for slot, wire in enumerate(wires)
         ]
         return found, latest
+
+    def _waiting(self, wire: Wire, delay: int, suffix: str) -> Wire:
+        """The stream, so many positions later; one that is the same at all positions is so at once."""
+        node = self.model.nodes[wire.outlet.node]
+        if wire.stream is None or not isinstance(node.op, MultiBroadcastTo):
+            return self.delayed(wire, delay, suffix=suffix)
+        shape = self.model.outlet_fact(node.inputs[0]).shape
+        axis = wire.stream.axis - self.fact(wire).rank + len(shape)
+        if axis >= 0 and shape[axis] != 1:
+            return self.delayed(wire, delay, suffix=suffix)
+        return replace(wire, stream=replace(wire.stream, delay=wire.stream.delay + delay))
 
     def output(self, outlet: OutletId, axis: int, delay: int, slot: int = 0) -> Wire:
         """An output that streams along ``axis``."""

@@ -57,7 +57,7 @@ def _padded(op: Pad, node: PulseNode) -> Wire:
     untouched = isinstance(op.mode, PadConstant) and stream.delay == 0 and is_zero(op.mode.value)
     if after != 0 or not untouched:
         pad = PulsePad(axis, before, after, begin, stream.length + begin, op.mode, ahead + back)
-        wire = Wire(node.wire(pad, wire.outlet, suffix=".pad"), wire.stream)
+        wire = Wire(node.kept(pad, wire.outlet, ".pad"), wire.stream)
     if ahead or back:
         return node.output(node.wire(Slice(axis, back, pulse + back), wire.outlet), axis, begin - back - before)
     return node.output(wire.outlet, axis, begin - before)

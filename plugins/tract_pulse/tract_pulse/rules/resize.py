@@ -43,7 +43,7 @@ def pulse_resize(op: Resize, node: PulseNode) -> Wire | None:
     assert wire.stream is not None
     begin = wire.stream.delay
     pad = PulsePad(axis, reach, reach, begin, stream.length + begin, PadEdge(), 2 * reach)
-    padded = node.wire(pad, wire.outlet, suffix=".pad")
+    padded = node.kept(pad, wire.outlet, ".pad")
     resized = node.wire(_of_size(op, axis, (pulse + 2 * reach) // unit * factor.numerator), padded, suffix=".resized")
     first = int(reach * factor)
     outlet = node.wire(Slice(axis, first, first + pulse // unit * factor.numerator), resized)

@@ -60,7 +60,7 @@ def framed(
             raise CannotStream("its padding has no value that a stream could hold")
         begin = stream.delay + framing.missing + framing.overlap
         pad = PulsePad(stream.axis, before, ends[1], begin, stream.length + begin, PadConstant(fill), framing.overlap)
-        found = replace(found, outlet=node.wire(pad, found.outlet, suffix=f"{suffix}.pad"))
+        found = replace(found, outlet=node.kept(pad, found.outlet, f"{suffix}.pad"))
     return found, framing.delay
 
 
