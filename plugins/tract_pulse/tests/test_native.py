@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from multiprocessing import get_context
 from typing import Any
@@ -37,9 +38,9 @@ from tract_core.ops.wiring import wire_one
 from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.transforms.apply import apply_transform
 
-TYPES = ["f32", "f16", "f64", "i8", "i64", "bool"]
+TYPES = ["f32", "f16", "f64", "i8", "i64", "bool", "complex_f32"]
 AXES = [0, 1, 2]
-NAMES = {"f32": "f4", "f16": "f2", "f64": "f8", "i8": "i1", "i64": "i8", "bool": "?"}
+NAMES = {"f32": "f4", "f16": "f2", "f64": "f8", "i8": "i1", "i64": "i8", "bool": "?", "complex_f32": "c8"}
 END = symbol("S")
 
 
@@ -69,8 +70,10 @@ def numbers(rng: np.random.Generator, axis: int, size: int, kind: str) -> np.nda
 
 
 def plans(model: TypedModel) -> list[CpuPlan]:
-    """Native plans, which leave nothing to the host."""
-    found = [CpuPlan(model, chosen(isa)) for isa in ("", "sse2")]
+    """Native plans, which leave nothing to the host; one goes step by step, as it looks at the clock."""
+    step_by_step = model.clone()
+    step_by_step.limits = replace(model.limits, run_deadline_s=1000)
+    found = [CpuPlan(model, chosen(""), 1), CpuPlan(model, chosen("sse2")), CpuPlan(step_by_step, chosen(""))]
     for plan in found:
         assert {one.how for one in plan.explain().placements}.isdisjoint({"state", "numpy"})
     return found

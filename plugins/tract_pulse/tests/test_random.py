@@ -16,6 +16,9 @@ from tract_core.model.typed import TypedModel
 
 SEEDS, LENGTHS, PULSES = st.integers(0, 2**32), st.integers(0, 30), st.integers(1, 3)
 
+NATIVE = 30 if settings.default.max_examples <= 200 else settings.default.max_examples
+"""Networks that are compiled, which takes longer: all of them in `make test-long`."""
+
 
 def drawn(seed: int, length: int) -> tuple[Writer, TypedModel, list[Any], list[Any]]:
     """A network, its normal form, inputs and outputs; one that takes no signals of that length does not count."""
@@ -35,7 +38,7 @@ def test_a_stream_gives_what_the_whole_signal_gives(seed: int, length: int, puls
     assert_agrees(model, pulsed(model, net.unit * pulses), inputs)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=NATIVE)
 @given(seed=SEEDS, length=LENGTHS, pulses=PULSES)
 def test_it_does_so_natively(seed: int, length: int, pulses: int):
     net, model, inputs, _ = drawn(seed, length)
