@@ -44,7 +44,7 @@ def compare_stream(request: Request, flags: dict[str, Any]) -> None:
     reference = Reference("the whole signal", _whole_tensors(request, pair, arrays))
     assertions = Assertions.of(flags)
     with request.progress("comparing"):
-        verdicts = _verdicts(request, pair, arrays, reference.tensors, assertions)
+        verdicts = verdicts_of(request, pair, arrays, reference.tensors, assertions)
     print_verdicts(request, reference, verdicts, flags)
     conclude(reference, verdicts, () if flags["allow_missing_outputs"] else output_names(pair.model))
     check_outputs(request, pair.model, flags, arrays)
@@ -62,7 +62,7 @@ class Pair:
     @property
     def latest(self) -> Fraction:
         """How many pulses go by before the latest of all tensors begins."""
-        facts = {self.model.outlet_name(outlet): self.model.outlet_fact(outlet) for outlet in _outlets(self.model)}
+        facts = {name: self.model.outlet_fact(outlet) for outlet, name in _names(self.model).items()}
         return max(
             (lateness(facts[one.tensor], one.end) for one in self.tensors.values() if one.end and one.tensor in facts),
             default=Fraction(0),
@@ -71,8 +71,8 @@ class Pair:
     def turns(self, wanted: Mapping[str, Array]) -> int:
         """How many turns it takes until all of each tensor has come. ``wanted``: the tensors over the whole signal."""
         found = 1
-        for outlet in _outlets(self.model):
-            name, fact = self.model.outlet_name(outlet), self.model.outlet_fact(outlet)
+        for outlet, name in _names(self.model).items():
+            fact = self.model.outlet_fact(outlet)
             for whole, one in self.tensors.items():
                 if one.tensor == name and one.end is not None and whole in wanted:
                     length, size = wanted[whole].shape[one.end.axis], size_of(fact, one.end)
@@ -104,6 +104,13 @@ def _outlets(model: TypedModel) -> Iterator[OutletId]:
     return (outlet for node in model.live_nodes() for outlet in node.outlets())
 
 
+def _names(model: TypedModel) -> dict[OutletId, str]:
+    """The names of tensors; of two that have one name, as an output and a node on the way to it, the output counts."""
+    outputs = {model.outlet_name(outlet): outlet for outlet in model.outputs}
+    named = ((outlet, model.outlet_name(outlet)) for outlet in _outlets(model))
+    return {outlet: name for outlet, name in named if outputs.get(name, outlet) == outlet}
+
+
 def _whole_tensors(request: Request, pair: Pair, arrays: Sequence[Array]) -> dict[str, Array]:
     """What the reference runtime computes over the whole signal, by the names of the tensors, outputs included."""
     reference, given = replace(request, runtime="reference"), by_name(pair.model, list(arrays), pair.whole)
@@ -112,7 +119,7 @@ def _whole_tensors(request: Request, pair: Pair, arrays: Sequence[Array]) -> dic
     return {**dict(zip(output_names(pair.whole), outputs, strict=True)), **tensors}
 
 
-def _verdicts(
+def verdicts_of(
     request: Request, pair: Pair, arrays: Sequence[Array], wanted: Mapping[str, Array], assertions: Assertions
 ) -> list[Verdict]:
     """A verdict on each tensor of the whole model, in order of execution.
@@ -122,11 +129,12 @@ def _verdicts(
     """
     plan, turns = request.prepare(pair.model), pair.turns(wanted)
     seen: Pieces = {}
-    running = running_model(plan, pair.model)
+    shown_as = _names(running_model(plan, pair.model))
 
     def keep(part: Part, outputs: Mapping[OutletId, Array]) -> None:
         for outlet, array in outputs.items():
-            seen.setdefault(running.outlet_name(outlet), []).append(np.array(array))
+            if outlet in shown_as:
+                seen.setdefault(shown_as[outlet], []).append(np.array(array))
 
     shows = isinstance(plan, ObservablePlan)
     state = plan.spawn_observed(keep) if isinstance(plan, ObservablePlan) else plan.spawn()
@@ -134,7 +142,8 @@ def _verdicts(
     verdicts = _judged(pair, {**outputs, **seen}, wanted, assertions)
     if not all(one.compared for one in verdicts):
         shown = as_all_outputs(pair.model)
-        names = [shown.outlet_name(outlet) for outlet in shown.outputs]
+        named = _names(pair.model)
+        names = [named.get(outlet, "") for outlet in shown.outputs]
         apart = _judged(pair, _run(pair, request.prepare(shown).spawn(), arrays, turns, names), wanted, assertions)
         verdicts = [
             one if one.compared else replace(other, unfused=shows and other.compared)

@@ -28,7 +28,8 @@ def streamed(found: Translation, whole: TypedModel) -> Mapping[str, Streamed]:
     for outlet, wire in found.wires.items():
         if not _is_there(wire):
             continue
-        name = outputs.get(wire.outlet) or found.model.outlet_name(wire.outlet)
+        own = whole.outlet_name(outlet) if outlet in whole.outputs else None
+        name = own or outputs.get(wire.outlet) or found.model.outlet_name(wire.outlet)
         stream = wire.stream
         end = None if stream is None else StreamEnd(stream.axis, stream.delay, stream.length)
         tensors[whole.outlet_name(outlet)] = Streamed(name, end)
