@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,15 @@ from cases_attention import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_masks import Masks
 from stream_cases import Net
 from stream_runs import assert_agrees, assert_streams, pulsed
 
+from tract_core.data import DatumType
 from tract_core.errors import TransformError
 from tract_core.model.typed import TypedModel
-from tract_core.ops.binary import Add, Ge
+from tract_core.ops.binary import Add, Ge, Mul
+from tract_core.ops.cast import Cast
 from tract_core.ops.cumsum import CumSum
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
@@ -150,3 +154,46 @@ def test_random_bands_and_chunks_stream(mask: Mask, pulse: int, length: int, wei
     model = model_of(lambda net, x: attention(net, x, mask, weights=weigh))
     with np.errstate(invalid="ignore"):  # a row in which nothing counts has no weights
         assert_streams(model, pulse, [signal(length)])
+
+
+def weighed(net: Net, x: Any, mask: Mask) -> Any:
+    """Weights of zeros and ones times scores, without a softmax."""
+    scores = net(Mul(), einsum(net, "qd,kd->qk", x, x), net(Cast(DatumType.F32), mask(net, *places(net))))
+    return einsum(net, "qk,kd->qd", scores, x)
+
+
+WAYS: list[Callable[[Net, Any, Mask], Any]] = [
+    attention,
+    weighed,
+    partial(attention, weights=by_hand),
+    partial(attention, masked=added(-1e9)),
+]
+
+
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    way=st.sampled_from(WAYS),
+    depth=st.integers(0, 3),
+    pulse=st.integers(1, 8),
+    length=st.integers(0, 19),
+)
+def test_a_mask_is_refused_or_streams(seed: int, way: Callable[..., Any], depth: int, pulse: int, length: int):
+    mask: Mask = lambda net, rows, columns: Masks(seed).mask(net, rows, columns, depth)  # noqa: E731 - a mask
+    model = model_of(lambda net, x: way(net, x, mask))
+    try:
+        streaming = pulsed(model, pulse)
+    except TransformError:
+        return
+    with np.errstate(invalid="ignore"):
+        assert_agrees(model, streaming, [signal(length)])
+
+
+def test_rows_in_which_a_number_masks_everything_are_refused():
+    """They would average the whole signal; minus infinity makes them no numbers, in the stream as well."""
+    said = r"\(Softmax\) cannot be streamed: its mask leaves nothing in some rows"
+    with pytest.raises(TransformError, match=said):
+        pulsed(model_of(lambda net, x: attention(net, x, band(3, -1), masked=added(-1e9))), 4)
+    model = model_of(lambda net, x: attention(net, x, band(3, -1)))
+    with np.errstate(invalid="ignore"):
+        assert_streams(model, 4, [signal(13)])

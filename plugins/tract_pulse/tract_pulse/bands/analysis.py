@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from fractions import Fraction
 from typing import Final, NamedTuple
 
@@ -16,7 +17,7 @@ from tract_core.model.questions import node_axes
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import Array
-from tract_pulse.bands.far import EITHER, UNKNOWN, Far
+from tract_pulse.bands.far import EITHER, UNKNOWN, Far, choose, exactly
 from tract_pulse.registry import BAND, NEUTRAL
 
 
@@ -87,19 +88,31 @@ class View:
         return far.rounded(down=down, up=up)
 
 
+class Side(Enum):
+    """Which columns an analysis is about."""
+
+    AHEAD = "ahead of the row"
+    BEHIND = "behind the row"
+    OWN = "the row's own, where booleans that depend on data are true"
+    OWN_OR_NOT = "the row's own, where booleans that depend on data are false"
+
+
+_ORDINARY: Final = Far.between(-1000, 1000)
+"""What scores are taken to be, where it matters whether a mask took them out."""
+
 LARGEST_UNIT: Final = 512
 """Positions are told apart in blocks of up to so many: what is known of them is an array with a place for each pair."""
 
 
 class Analysis:
-    """What is known of one side: of the columns ahead of the row, or of those behind it.
+    """What is known of one side: of the columns ahead of the row, or of those behind it; or of the row's own.
 
     ``symbol``: the length of the signal. ``unit``: as in `tract_pulse.bands.far`. ``units``: block sizes with which
     more would have been known.
     """
 
-    def __init__(self, whole: TypedModel, symbol: str, unit: int, *, ahead: bool) -> None:
-        self.whole, self.symbol, self.unit, self.ahead = whole, symbol, unit, ahead
+    def __init__(self, whole: TypedModel, symbol: str, unit: int, side: Side) -> None:
+        self.whole, self.symbol, self.unit, self.side = whole, symbol, unit, side
         self.units = set[int]()
         self._known: dict[tuple[OutletId, Along], Far] = {}
         self._data = _data(whole)
@@ -110,9 +123,20 @@ class Analysis:
             return None
         places = np.arange(self.unit, dtype=np.float64)
         is_row = axis == along.row
-        larger = is_row != self.ahead
-        places = places[:, None] if is_row else places[None, :]
+        larger = self.side is (Side.BEHIND if is_row else Side.AHEAD)
+        places = places[:, None] if is_row or self.is_own else places[None, :]
         return Far.between(places, places, -np.inf, self.unit, self.unit if larger else 0)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is about the column that is the row."""
+        return self.side in {Side.OWN, Side.OWN_OR_NOT}
+
+    def _nothing(self, fact: TypedFact) -> Far:
+        """What is known of a tensor without looking."""
+        if fact.datum_type.is_bool():
+            return exactly(float(self.side is Side.OWN)) if self.is_own else EITHER
+        return _ORDINARY if self.is_own and fact.datum_type.is_float() else UNKNOWN
 
     def far(self, outlet: OutletId, along: Along) -> Far:
         """What is known of a tensor of the model over the whole signal."""
@@ -146,16 +170,18 @@ class Analysis:
         fact, node = self.whole.outlet_fact(outlet), self.whole.nodes[outlet.node]
         if fact.constant is not None:
             return _of_constant(fact.constant)
-        nothing = EITHER if fact.datum_type.is_bool() else UNKNOWN
         row = self.whole.registry[BAND].find(type(node.op))
         if row is None or len(inputs) < len(node.inputs) or outlet.slot:
-            return nothing
+            return self._nothing(fact)
         facts = [self.whole.outlet_fact(source) for source in node.inputs]
         known = [
-            self._known[one] if one is not None else EITHER if other.datum_type.is_bool() else UNKNOWN
+            self._known[one] if one is not None else self._nothing(other)
             for one, other in zip(inputs, facts, strict=True)
         ]
-        return row(node.op, View(self, node, along, tuple(known)))
+        found = row(node.op, View(self, node, along, tuple(known)))
+        if not self.is_own or not fact.datum_type.is_float():
+            return found
+        return choose([(np.isinf(found.low) & np.isinf(found.high) & (found.low < found.high), _ORDINARY)], found)
 
 
 def _of_constant(array: Array) -> Far:

@@ -13,12 +13,12 @@ from tract_core.frozen import frozen
 from tract_core.model.typed import TypedNode
 from tract_core.ops.rounding import limits
 from tract_core.plugins.keys import Array
-from tract_pulse.bands.analysis import LARGEST_UNIT, Along, Analysis
+from tract_pulse.bands.analysis import LARGEST_UNIT, Along, Analysis, Side
 from tract_pulse.bands.far import FILL, Far
 from tract_pulse.stream import CannotStream
 
-AnalysisFor = Callable[[int, bool], Analysis]
-"""``(unit, ahead)``: the analysis of one side, for a block size."""
+AnalysisFor = Callable[[int, Side], Analysis]
+"""The analysis of one side, for a block size."""
 
 
 @frozen
@@ -67,7 +67,7 @@ def reach_of(joins: Sequence[Join], analysis: AnalysisFor) -> Reach:
     """Which columns any of the joins needs. Raises CannotStream where that has no limit."""
     unit = 1
     while True:
-        sides = analysis(unit, True), analysis(unit, False)
+        sides = analysis(unit, Side.AHEAD), analysis(unit, Side.BEHIND)
         found = [[_limit(join, side) for side in sides] for join in joins]
         wanted = lcm(unit, *(size for side in sides for size in side.units))
         if wanted == unit or wanted > LARGEST_UNIT:
@@ -75,6 +75,7 @@ def reach_of(joins: Sequence[Join], analysis: AnalysisFor) -> Reach:
         unit = wanted
     for join, (ahead, behind) in zip(joins, found, strict=True):
         _check(join, ahead=bool(ahead.max() == np.inf), behind=bool(behind.max() == np.inf))
+        _check_fill(join, unit, analysis)
     places = np.arange(unit, dtype=np.float64)
     offsets = places[None, :] - places[:, None]
     first, last = np.full(unit, np.inf), np.full(unit, -np.inf)
@@ -101,6 +102,26 @@ def _counts_nothing(far: Far, neutral: float, kind: DatumType) -> Array:
         out = far.high <= least if neutral < 0 else far.low >= most
         return np.where(far.is_flat & out, far.beyond, np.inf)
     return np.where(far.is_all(neutral), far.beyond, np.inf)
+
+
+def _check_fill(join: Join, unit: int, analysis: AnalysisFor) -> None:
+    """Raises CannotStream where a mask fills with a number, and may do so in all of a row, which then averages all.
+
+    It does not where each position sees itself, but for what data takes out.
+    """
+    for source, along, neutral in zip(join.node.inputs, join.inputs, join.neutral, strict=True):
+        if neutral is None or not np.isinf(neutral):
+            continue
+        sign = -1.0 if neutral > 0 else 1.0
+        sides = (analysis(unit, side).far(source, along).times(sign) for side in (Side.AHEAD, Side.BEHIND))
+        if not any((np.isfinite(far.high) & (far.high <= FILL)).any() for far in sides):
+            continue
+        own = (analysis(unit, side).far(source, along).times(sign) for side in (Side.OWN, Side.OWN_OR_NOT))
+        if not any((far.low > FILL).all() and (far.per_block >= 0).all() for far in own):
+            raise CannotStream(
+                "its mask leaves nothing in some rows, where a number in the place of minus infinity averages all",
+                hint="mask with minus infinity, or let each position see itself",
+            ).of(join.node.id)
 
 
 def _check(join: Join, *, ahead: bool, behind: bool) -> None:

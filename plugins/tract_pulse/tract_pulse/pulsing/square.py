@@ -15,7 +15,7 @@ from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.questions import node_axes
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_pulse.bands.analysis import Along, Analysis, along_inputs, growing
+from tract_pulse.bands.analysis import Along, Analysis, Side, along_inputs, growing
 from tract_pulse.bands.reach import Join
 from tract_pulse.pulsing.node import PulseNode
 from tract_pulse.pulsing.rate import Rate
@@ -63,18 +63,18 @@ class Squares:
         self.blocks: dict[tuple[OutletId, Along, Window], OutletId] = {}
         self.late: dict[tuple[OutletId, str, Window], OutletId] = {}
         self.signals: dict[Dim, Wire] = {}
-        self._analyses: dict[tuple[int, bool], Analysis] = {}
+        self._analyses: dict[tuple[int, Side], Analysis] = {}
 
     @cached_property
     def order(self) -> dict[int, int]:
         """For each node, its place in the order of evaluation."""
         return {node_id: place for place, node_id in enumerate(self.whole.eval_order())}
 
-    def analysis(self, unit: int, ahead: bool) -> Analysis:
+    def analysis(self, unit: int, side: Side) -> Analysis:
         """Of one side, for a block size."""
-        if (unit, ahead) not in self._analyses:
-            self._analyses[unit, ahead] = Analysis(self.whole, self.rate.symbol, unit, ahead=ahead)
-        return self._analyses[unit, ahead]
+        if (unit, side) not in self._analyses:
+            self._analyses[unit, side] = Analysis(self.whole, self.rate.symbol, unit, side)
+        return self._analyses[unit, side]
 
     def is_square(self, outlet: OutletId) -> bool:
         """Whether a tensor waits for its columns to be joined."""

@@ -67,7 +67,10 @@ def band_of_subf(op: SubF, view: View) -> Far:
 def _sum(a: Far, b: Far, *, scores: bool) -> Far:
     """What a mask takes out of ``scores`` stays out, whatever is added to it: that is taken to be no infinity."""
     cases = [
-        (scores & one.is_flat & (one.high <= FILL) & ~other.is_bounded, exactly(-np.inf, one.beyond))
+        (
+            scores & one.is_flat & (one.high <= FILL) & ~other.is_bounded,
+            Far.between(-np.inf, one.high, one.beyond),
+        )
         for one, other in ((a, b), (b, a))
     ]
     return choose(cases, a.plus(b))
