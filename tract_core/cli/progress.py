@@ -34,12 +34,20 @@ class Progress:
 
     @contextmanager
     def running(self, text: str) -> Generator[None]:
-        """Around something that may take long."""
-        self._text = text
-        self._begun = monotonic()
+        """Around something that may take long; within such a thing, it is what is being done meanwhile."""
         if self._silent or not sys.stderr.isatty():
             yield
             return
+        around = self._text
+        if around:
+            self.say(text)
+            try:
+                yield
+            finally:
+                self.say(around)
+            return
+        self._text = text
+        self._begun = monotonic()
         timer = threading.Timer(PATIENCE, self._show)
         timer.daemon = True
         timer.start()
