@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from stream_networks import Writer, network
@@ -63,11 +64,12 @@ def test_chunks_of_any_length_give_what_the_whole_signal_gives(seed: int, length
         assert_close(one, other)
 
 
-@settings(deadline=None, max_examples=50)
+@pytest.mark.parametrize("runtime", ["reference", "cpu"])
+@settings(deadline=None, max_examples=30)
 @given(seed=SEEDS, turns=st.integers(0, 4))
-def test_a_state_goes_on_from_a_snapshot_and_begins_anew(seed: int, turns: int):
+def test_a_state_goes_on_from_a_snapshot_and_begins_anew(runtime: str, seed: int, turns: int):
     net, model, _, _ = drawn(seed, 30)
-    streaming = runnable(pulsed(model, net.unit))
+    streaming = runnable(pulsed(model, net.unit), runtime)
     state = streaming.spawn_state()
     shapes = [[int(size) for size in streaming.typed.outlet_fact(one).shape] for one in streaming.typed.inputs]
     pulses = [[net.numbers.normal(size=shape).astype(np.float32) for shape in shapes] for _ in range(turns + 3)]
