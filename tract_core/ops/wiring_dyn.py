@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tract_core.data import Constant, DType
+from tract_core.data import Constant, DatumType, DType
 from tract_core.dims import Dim, ceil_div, dim_max, is_symbolic, not_negative, product
 from tract_core.errors import FactError, LimitExceeded
 from tract_core.limits import limits_now
 from tract_core.model.conditions import may_be_zero_only_with, may_equal
-from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis
@@ -178,27 +177,41 @@ def wire_range(model: TypedModel, name: str, start: OutletId, end: OutletId, ste
     """``start``, ``start + step``, ... up to and without ``end``: three outlets of rank 0 and of one type."""
     from tract_core.ops.range import Range
 
-    facts = [model.outlet_fact(outlet) for outlet in (start, end, step)]
-    length = _range_length(model, facts)
+    length = _range_length(model, [start, end, step])
     if length is None:
         length = fresh_size(model, f"{name}_length")
     return wire_one(model, name, Range(length), start, end, step)
 
 
-def _range_length(model: TypedModel, facts: Sequence[TypedFact]) -> Dim | None:
+def _range_length(model: TypedModel, inputs: Sequence[OutletId]) -> Dim | None:
     from tract_core.ops.range import count_steps
 
+    facts = [model.outlet_fact(outlet) for outlet in inputs]
     values = [fact.constant for fact in facts]
     if all(value is not None and value.size == 1 for value in values):
         return count_steps(*(value for value in values if value is not None))
-    sizes = [fact.dims for fact in facts]
-    if any(size is None or len(size) != 1 for size in sizes):
+    sizes = [_size_in(model, outlet) for outlet in inputs]
+    if any(size is None for size in sizes):
         return None
-    start, end, step = (size[0] for size in sizes if size is not None)
+    start, end, step = (size for size in sizes if size is not None)
     if is_symbolic(step) or int(step) == 0:
         return None
     count = ceil_div(end - start if int(step) > 0 else start - end, abs(int(step)))
     return count if model.symbols.less_or_equal(0, count) else dim_max(0, count)
+
+
+def _size_in(model: TypedModel, x: OutletId) -> Dim | None:
+    """The one size that a tensor holds, also as a float: f32 and f64 hold those that occur exactly."""
+    from tract_core.ops.cast import Cast
+
+    fact, node = model.outlet_fact(x), model.nodes[x.node]
+    if fact.datum_type in (DatumType.F32, DatumType.F64):
+        if fact.constant is not None and fact.constant.size == 1:
+            value = float(fact.constant.item())
+            return int(value) if value.is_integer() else None
+        if isinstance(node.op, Cast):
+            return _size_in(model, node.inputs[0])
+    return fact.dims[0] if fact.dims is not None and len(fact.dims) == 1 else None
 
 
 def wire_topk(

@@ -12,12 +12,14 @@ from stream_cases import StreamCase
 from tract_core.data import DatumType
 from tract_core.dims import symbol
 from tract_core.ops.axis import AddAxis
-from tract_core.ops.binary import Add, Mul
+from tract_core.ops.binary import Add, Div, Mul
 from tract_core.ops.cast import Cast
+from tract_core.ops.cumsum import CumSum
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
 from tract_core.ops.range import Range
 from tract_core.ops.slice import wire_slice
+from tract_core.ops.wiring_dyn import wire_range
 
 S = symbol("S")
 
@@ -44,6 +46,14 @@ def counted(kind: str, first: Any, step: Any) -> Any:
     return build
 
 
+def numbered(net: Any, x: Any) -> Any:
+    """The mean of what came so far, with floats counted from 1 on, as exporters write ``arange(1, S + 1.0)``."""
+    one = net.const(1, np.float32)
+    end = net(Cast(DatumType.F32), net.model.add_const(net.name(), S + 1))
+    numbers = net(AddAxis(0), net(AddAxis(0), net.wire(wire_range, one, end, one)))
+    return net(Div(), net(CumSum(2), x), numbers)
+
+
 def embedding(net: Any, x: Any) -> Any:
     return net(Gather(0), net.weights(5, 3), x)
 
@@ -54,6 +64,7 @@ def late_embedding(net: Any, x: Any) -> Any:
 
 
 CASES = [
+    StreamCase("mean so far of floats", numbered, 0),
     StreamCase("slice from 3", part(3), 3),
     StreamCase("slice without the last 3", part(None, -3), 0),
     StreamCase("slice within", part(2, -1), 2),

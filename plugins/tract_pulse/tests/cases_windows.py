@@ -9,6 +9,7 @@ import numpy as np
 from stream_cases import StreamCase
 
 from tract_core.data import Constant, DatumType
+from tract_core.ops.concat import TypedConcat
 from tract_core.ops.conv import Conv, KernelFormat
 from tract_core.ops.deconv import Deconv
 from tract_core.ops.fft import Fft, Stft
@@ -130,8 +131,16 @@ def stft(frame: int, stride: int, window: int | None = None) -> Any:
     return build
 
 
+def u_net(net: Any, x: Any) -> Any:
+    """Down to half as many positions, up again, and beside what was there: of an even length, as the model wants."""
+    down = conv(spec(4, (1, 1), stride=2), (2, 3))(net, x)
+    up = deconv(spec(4, (1, 1), stride=2), into=3)(net, conv(spec(3, (1, 1)), (3, 3))(net, down))
+    return conv(spec(1), (5, 2))(net, net(TypedConcat(1), x, up))
+
+
 PAIRS = "1,S,2,f32"
 CASES = [
+    StreamCase("u-net", u_net, 5, even=True),
     StreamCase("conv valid", conv(spec(3)), 2, least=3),
     StreamCase("conv causal", conv(spec(3, (2, 0))), 0),
     StreamCase("conv symmetric", conv(spec(3, (1, 1))), 1),

@@ -54,8 +54,8 @@ class Net:
 class StreamCase:
     """A model, built by ``build(net, *inputs)``, whose outputs are ``delay`` positions late, in pulses of ``pulse``.
 
-    ``least``: the shortest signal that the model takes. ``sizes``: the value of every other symbol. ``high``: integers
-    of the inputs are below it.
+    ``least``: the shortest signal that the model takes; ``even``: it takes those of even lengths. ``sizes``: the value
+    of every other symbol. ``high``: integers of the inputs are below it.
     """
 
     name: str
@@ -64,6 +64,7 @@ class StreamCase:
     inputs: Sequence[str] = ("1,2,S,f32",)
     pulse: int | str = 4
     least: int = 0
+    even: bool = False
     symbol: str = "S"
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     high: int = 5
@@ -72,7 +73,7 @@ class StreamCase:
     @property
     def lengths(self) -> list[int]:
         """Of the signals that it is run on."""
-        return [length for length in LENGTHS if length >= self.least]
+        return [length * (1 + self.even) for length in LENGTHS if length >= self.least]
 
     def __str__(self) -> str:
         return self.name

@@ -10,6 +10,7 @@ import numpy as np
 from tract_core.data import Constant
 from tract_core.dims import Dim, product, same_dim, symbols_of
 from tract_core.model.axes import AxesMapping
+from tract_core.model.conditions import Condition
 from tract_core.model.fact import TypedFact
 from tract_core.model.fields import leaves
 from tract_core.model.graph import OutletId
@@ -259,13 +260,19 @@ def _letter(node: PulseNode, mapping: AxesMapping) -> str:
                 f"input {slot} has a size along the axis of the stream, but is the same in every pulse",
                 hint="let it be of size 1 there, or come as a stream, too",
             )
-    if any(same_dim(length, lengths[0]) is not True for length in lengths):
+    if not all(_are_equal(node, length, lengths[0]) for length in lengths):
         found = " and ".join(map(str, lengths))
         raise CannotStream(
             f"its inputs are streams of different lengths, {found}",
             hint="cut or pad them to one length",
         )
     return letter
+
+
+def _are_equal(node: PulseNode, one: Dim, other: Dim) -> bool:
+    """Whether two lengths are equal, as the model wants them to be, at least."""
+    wanted = Condition(one, "==", other)
+    return same_dim(one, other) is True or node.whole.conditions.answer(wanted, node.whole.symbols) is True
 
 
 def _joins(node: PulseNode) -> CannotStream:
