@@ -242,6 +242,13 @@ def banded(reducer: Reducer, fill: float, mask: Mask, net: Net, x: Any) -> Any:
     return net(Reduce((1,), reducer), kept)
 
 
+def greatest_integer(net: Net, x: Any) -> Any:
+    """Of integers, of which the least one stands in the place of minus infinity; a position does not see itself."""
+    square = net(MultiBroadcastTo((S, S)), net(AddAxis(0), x))
+    least = net.const(np.full((1, 1), np.iinfo(np.int32).min), np.int32)
+    return net(Reduce((1,), Reducer.MAX), net(Iff(), band(3, -1)(net, *places(net)), square, least))
+
+
 def counted(net: Net, x: Any) -> Any:
     """How many positions each one sees: nothing but positions, and as a weight of the signal."""
     count = net(Reduce((1,), Reducer.SUM), net(Cast(DatumType.F32), near(2)(net, *places(net))))
@@ -349,6 +356,7 @@ CASES = [
     of("maximum over a band", partial(banded, Reducer.MAX, -np.inf, band(2, 2)), 2),
     of("minimum over chunks", partial(banded, Reducer.MIN, np.inf, block_diagonal(4)), 0),
     of("sum over chunks", partial(banded, Reducer.SUM, 0.0, chunked_band(2, 2)), 0, 2),
+    of("greatest integer before", greatest_integer, 0, inputs=("S,i32",)),
     of("counts of positions", counted, 2),
     of("without softmax", linear, 0),
     of("by blocks", by_blocks, 0, inputs=(f"4*S,{SIZE},f32",), pulse=1),

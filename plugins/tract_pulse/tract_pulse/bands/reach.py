@@ -110,7 +110,8 @@ def _check_fill(join: Join, unit: int, analysis: AnalysisFor) -> None:
     It does not where each position sees itself, but for what data takes out.
     """
     for source, along, neutral in zip(join.node.inputs, join.inputs, join.neutral, strict=True):
-        if neutral is None or not np.isinf(neutral):
+        kind = analysis(unit, Side.OWN).whole.outlet_fact(source).datum_type
+        if neutral is None or not np.isinf(neutral) or not kind.is_float():
             continue
         sign = -1.0 if neutral > 0 else 1.0
         sides = (analysis(unit, side).far(source, along).times(sign) for side in (Side.AHEAD, Side.BEHIND))
