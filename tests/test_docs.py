@@ -15,7 +15,14 @@ from tract_core.cli.frame import app
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
     ROOT / name
-    for name in ("README.md", "docs/architecture.md", "docs/onnx.md", "docs/security.md", "examples/digits/README.md")
+    for name in (
+        "README.md",
+        "docs/architecture.md",
+        "docs/onnx.md",
+        "docs/pulse.md",
+        "docs/security.md",
+        "examples/digits/README.md",
+    )
 ]
 
 PYTHON = [
