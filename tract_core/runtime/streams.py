@@ -78,10 +78,11 @@ class Streams:
         """The longest signal for which the streams of the inputs have no more positions than these; 0 for none."""
         pairs = self._known(counts)
         low, high = 0, max((count for _, count in pairs), default=0)
+        middle = min((count for length, count in pairs if length == symbol(self.symbol)), default=(high + 1) // 2)
         while low < high:
-            middle = (low + high + 1) // 2
             fits = all(evaluate(length, {self.symbol: middle}) <= count for length, count in pairs)
             low, high = (middle, high) if fits else (low, middle - 1)
+            middle = (low + high + 1) // 2
         return low
 
     def _known(self, counts: Sequence[int | None]) -> list[tuple[Dim, int]]:

@@ -60,8 +60,8 @@ class NativeState:
     ) -> list[Array]:
         """One turn. ``out``: arrays to fill. ``symbols``: the values of the symbols of the models around this one.
 
-        What was checked for arrays of the same types and shapes is not checked again. Raises InputError when the arrays
-        do not fit, RunError when a tensor would be too large.
+        What was checked for arrays of the same types and shapes is not checked again, and the memory that stays is
+        where it was. Raises InputError when the arrays do not fit, RunError when a tensor would be too large.
         """
         plan = self._plan
         whole = symbols is None  # operators give their bodies parts of arrays
@@ -73,8 +73,6 @@ class NativeState:
             execution = _fitting(plan, execution, plan.turn.bind(inputs, symbols))
             tensors = [] if self._memory is None else self._memory.pass_to(execution)
             plan.expect(execution, shapes, symbols, tensors)
-        elif self._memory is not None:
-            self._memory.pass_to(execution)
         self._execution = execution
         self.repeat = execution.repeat
         if plan.layout.loops:
@@ -95,6 +93,8 @@ class NativeState:
         return outputs
 
     def _go_on(self, execution: Execution, inputs: Sequence[Array], outputs: Sequence[Array], refused: int) -> None:
+        if self._memory is not None:
+            self._look_closer()  # the host may change what is kept
         state = CpuState(self._plan, self._plan.bodies, self._memory)
         state.host.begin(execution.symbols)
         with self._plan.turn.going():
