@@ -14,6 +14,7 @@ from tract_core.dims import symbol
 from tract_core.ops.axis import AddAxis
 from tract_core.ops.binary import Add, Div, Mul
 from tract_core.ops.cast import Cast
+from tract_core.ops.concat import TypedConcat
 from tract_core.ops.cumsum import CumSum
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
@@ -54,6 +55,23 @@ def numbered(net: Any, x: Any) -> Any:
     return net(Div(), net(CumSum(2), x), numbers)
 
 
+def shifted(by: int, tail: int = 0) -> Any:
+    """The first positions twice: the signal, moved behind, with what is whole behind it."""
+
+    def build(net: Any, x: Any) -> Any:
+        first, rest = (net.wire(wire_slice, x, 2, start=0, end=end) for end in (by, -by))
+        return net(TypedConcat(2), first, rest, *([net.weights(1, 2, tail)] if tail else []))
+
+    return build
+
+
+def three_streams(net: Any, x: Any) -> Any:
+    """Parts of streams of different delays, one after the other."""
+    late = conv(spec(3, (1, 1)), (2, 2))(net, x)
+    parts = [net.wire(wire_slice, one, 2, start=0, end=2) for one in (x, late)]
+    return net(TypedConcat(2), *parts, net.wire(wire_slice, x, 2, start=3, end=None))
+
+
 def embedding(net: Any, x: Any) -> Any:
     return net(Gather(0), net.weights(5, 3), x)
 
@@ -64,6 +82,12 @@ def late_embedding(net: Any, x: Any) -> Any:
 
 
 CASES = [
+    StreamCase("shifted", shifted(1), 0),
+    StreamCase("shifted by 3", shifted(3), 0),
+    StreamCase("shifted by more than a pulse", shifted(9), 0),
+    StreamCase("shifted after a delay", after_conv(shifted(2)), 1, least=1),
+    StreamCase("shifted, and a suffix", shifted(2, tail=3), 0, ("1,2,S+3,f32",)),
+    StreamCase("parts of three streams", three_streams, 0, ("1,2,S+3,f32",)),
     StreamCase("mean so far of floats", numbered, 0),
     StreamCase("slice from 3", part(3), 3),
     StreamCase("slice without the last 3", part(None, -3), 0),

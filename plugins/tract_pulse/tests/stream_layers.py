@@ -25,6 +25,7 @@ from tract_core.ops.range import Range
 from tract_core.ops.recurrent_wiring import RecurrentInputs, RecurrentOptions, wire_gru, wire_lstm
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.resize import Resize, Sampling, Scales
+from tract_core.ops.slice import wire_slice
 from tract_core.ops.softmax import Softmax
 from tract_core.ops.wiring import wire_one
 
@@ -135,6 +136,13 @@ def resized(net: Writer) -> OutletId:
     """More positions between those that there are."""
     sampling = Sampling(net.random.choice([Interpolator.LINEAR, Interpolator.CUBIC, Interpolator.NEAREST]))
     return net.add(Resize((2,), Scales((float(net.between(2, 3)),)), sampling), net.x)
+
+
+def shifted(net: Writer) -> OutletId:
+    """Moved behind by some positions, in front of which the first ones come twice."""
+    by = net.between(1, 5)
+    parts = [wire_slice(net.model, net.name(), net.x, 2, start=0, end=end) for end in (by, -by)]
+    return net.add(TypedConcat(2), *parts)
 
 
 def gained(net: Writer) -> OutletId:

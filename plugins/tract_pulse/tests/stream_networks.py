@@ -149,6 +149,7 @@ JOINTS: list[Callable[[Writer], OutletId]] = [
     layers.other_layout,
     layers.normalised,
     layers.resized,
+    layers.shifted,
     layers.gained,
     layers.told,
 ]

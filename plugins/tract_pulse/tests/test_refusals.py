@@ -168,7 +168,11 @@ REFUSALS = [
         "half_pixel",
     ),
     Refusal(
-        "two streams in a row", lambda net, x: net(TypedConcat(2), x, x), "TypedConcat", "begins where", "one stream"
+        "two streams in a row",
+        lambda net, x: net(TypedConcat(2), x, x),
+        "TypedConcat",
+        "another input begins where input 0 ends, after S",
+        "one stream",
     ),
     Refusal("flattened", reshape(1, 2 * S), "Reshape", "do not lie together", "in front of the signal"),
     Refusal("stride", conv(spec(3, stride=3)), "Conv", "requires pulse (4) to be a stride (3) multiple", "multiple of"),
