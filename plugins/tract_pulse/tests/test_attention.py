@@ -23,6 +23,7 @@ from cases_attention import (
     either,
     out,
     places,
+    scalar,
     softmax,
 )
 from hypothesis import given, settings
@@ -30,13 +31,16 @@ from hypothesis import strategies as st
 from random_masks import Masks
 from stream_cases import Net
 from stream_runs import assert_agrees, assert_streams, pulsed
+from tract_pulse.transform import Pulse
 
 from tract_core.data import DatumType
 from tract_core.errors import TransformError
 from tract_core.model.typed import TypedModel
-from tract_core.ops.binary import Add, Ge, Mul
+from tract_core.ops.axis import AddAxis
+from tract_core.ops.binary import Add, And, Ge, Mul
 from tract_core.ops.cast import Cast
 from tract_core.ops.cumsum import CumSum
+from tract_core.ops.iff import Iff
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
 
@@ -197,3 +201,20 @@ def test_rows_in_which_a_number_masks_everything_are_refused():
     model = model_of(lambda net, x: attention(net, x, band(3, -1)))
     with np.errstate(invalid="ignore"):
         assert_streams(model, 4, [signal(13)])
+
+
+@pytest.mark.parametrize(("fill", "granted"), [(-1e9, 1), (-np.inf, 0)])
+def test_what_is_taken_for_granted_of_data_is_said(fill: float, granted: int):
+    """A mask of padding that fills with a number: rows in which nothing is left would average the whole signal."""
+    net = Net("padding")
+    x, kept = net.source(f"S,{SIZE},f32"), net.source("S,bool")
+    mask = net(And(), band(2, 0)(net, *places(net)), net(AddAxis(0), kept))
+    scores = net(Iff(), mask, einsum(net, "qd,kd->qk", x, x), scalar(net, fill))
+    net.model.set_outputs([einsum(net, "qk,kd->qd", softmax(net, scores), x)])
+    model = net.model.declutter()
+    sheets = [sheet for sheet in Pulse(4, "S").examine(model) if sheet.title == "taken for granted"]
+    assert len(sheets) == granted
+    assert [row[1:] for sheet in sheets for row in sheet.rows] == [
+        ("Softmax", "data never masks all of a row with a number")
+    ] * granted
+    assert_streams(model, 4, [signal(13), np.arange(13) % 5 < 4])

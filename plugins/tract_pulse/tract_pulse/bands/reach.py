@@ -34,12 +34,14 @@ class Join:
 class Reach:
     """In a row whose position is u modulo ``unit``, columns count from ``row + first[u]`` to ``row + last[u]``.
 
-    Where none do, ``first`` is infinity, and ``last`` minus infinity.
+    Where none do, ``first`` is infinity, and ``last`` minus infinity. ``granted``: the joins, by the ids of their
+    nodes, in whose rows data must not mask everything.
     """
 
     unit: int
     first: Array
     last: Array
+    granted: tuple[int, ...] = ()
 
     def window(self, delay: int, pulse: Dim) -> tuple[int, int]:
         """How many columns count before the rows of a pulse, and behind them, for rows that come so late.
@@ -75,7 +77,6 @@ def reach_of(joins: Sequence[Join], analysis: AnalysisFor) -> Reach:
         unit = wanted
     for join, (ahead, behind) in zip(joins, found, strict=True):
         _check(join, ahead=bool(ahead.max() == np.inf), behind=bool(behind.max() == np.inf))
-        _check_fill(join, unit, analysis)
     places = np.arange(unit, dtype=np.float64)
     offsets = places[None, :] - places[:, None]
     first, last = np.full(unit, np.inf), np.full(unit, -np.inf)
@@ -83,7 +84,8 @@ def reach_of(joins: Sequence[Join], analysis: AnalysisFor) -> Reach:
         counts = np.broadcast_to(ahead - 1 >= 1 - behind, offsets.shape)
         first = np.minimum(first, np.where(counts, unit * (1 - behind) + offsets, np.inf).min(1))
         last = np.maximum(last, np.where(counts, unit * (ahead - 1) + offsets, -np.inf).max(1))
-    return Reach(unit, first, last)
+    granted = tuple(join.node.id for join in joins if _relies_on_data(join, unit, analysis))
+    return Reach(unit, first, last, granted)
 
 
 def _limit(join: Join, analysis: Analysis) -> Array:
@@ -104,11 +106,12 @@ def _counts_nothing(far: Far, neutral: float, kind: DatumType) -> Array:
     return np.where(far.is_all(neutral), far.beyond, np.inf)
 
 
-def _check_fill(join: Join, unit: int, analysis: AnalysisFor) -> None:
-    """Raises CannotStream where a mask fills with a number, and may do so in all of a row, which then averages all.
+def _relies_on_data(join: Join, unit: int, analysis: AnalysisFor) -> bool:
+    """Whether a mask that fills with a number would fill whole rows, which then average all, if data said so.
 
-    It does not where each position sees itself, but for what data takes out.
+    Raises CannotStream where it may do so whatever data says: where a position does not see itself.
     """
+    relies = False
     for source, along, neutral in zip(join.node.inputs, join.inputs, join.neutral, strict=True):
         kind = analysis(unit, Side.OWN).whole.outlet_fact(source).datum_type
         if neutral is None or not np.isinf(neutral) or not kind.is_float():
@@ -117,12 +120,15 @@ def _check_fill(join: Join, unit: int, analysis: AnalysisFor) -> None:
         sides = (analysis(unit, side).far(source, along).times(sign) for side in (Side.AHEAD, Side.BEHIND))
         if not any((np.isfinite(far.high) & (far.high <= FILL)).any() for far in sides):
             continue
-        own = (analysis(unit, side).far(source, along).times(sign) for side in (Side.OWN, Side.OWN_OR_NOT))
-        if not any((far.low > FILL).all() and (far.per_block >= 0).all() for far in own):
+        own = [analysis(unit, side).far(source, along).times(sign) for side in (Side.OWN, Side.OWN_OR_NOT)]
+        seen = [bool((far.low > FILL).all() and (far.per_block >= 0).all()) for far in own]
+        relies |= not all(seen)
+        if not any(seen):
             raise CannotStream(
                 "its mask leaves nothing in some rows, where a number in the place of minus infinity averages all",
                 hint="mask with minus infinity, or let each position see itself",
             ).of(join.node.id)
+    return relies
 
 
 def _check(join: Join, *, ahead: bool, behind: bool) -> None:

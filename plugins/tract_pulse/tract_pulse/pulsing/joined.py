@@ -33,6 +33,7 @@ def joined(squares: Squares, node: PulseNode) -> Wire:
     if squares.rate.growth(cone.column_length) != pulse:
         raise CannotStream(f"its rows and columns, {cone.row_length} and {cone.column_length}, come at different rates")
     reach = reach_of(cone.joins, squares.analysis)
+    squares.granted.update(dict.fromkeys(reach.granted))
     wiring = _Wiring(squares, node, cone, pulse)
     delay = reach.delay(wiring.latest(0), max(wiring.latest(1), wiring.signal_delay), pulse)
     wiring.window = Window(*reach.window(delay, pulse), delay)

@@ -37,7 +37,7 @@ def streamed(found: Translation, whole: TypedModel) -> Mapping[str, Streamed]:
 
 
 def sheets(found: Translation, whole: TypedModel) -> Iterator[Sheet]:
-    """Tables for people: nodes that add to the delay, outputs, and what is kept."""
+    """Tables for people: nodes that add to the delay, outputs, what is kept, and what is taken for granted."""
     late = Lateness(found, whole)
     added = tuple(row for node_id in whole.eval_order() if (row := late.row(whole.nodes[node_id])) is not None)
     if added:
@@ -51,6 +51,10 @@ def sheets(found: Translation, whole: TypedModel) -> Iterator[Sheet]:
     if kept and not found.blocked:
         total = ("all", "", *(_sum([row[place] for row in kept]) for place in (2, 3)))
         yield Sheet("kept between pulses", ("node", "operator", "elements", "bytes"), (*kept, total))
+    nodes = [whole.nodes[node_id] for node_id in found.granted]
+    if nodes:
+        rows = tuple((node.name, node.op.name, "data never masks all of a row with a number") for node in nodes)
+        yield Sheet("taken for granted", ("node", "operator", "that"), rows)
 
 
 class Lateness:

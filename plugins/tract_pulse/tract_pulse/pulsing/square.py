@@ -55,7 +55,8 @@ class Squares:
     """What is shared by the joins of one model: what is known of masks, and what has been wired for which window.
 
     ``wires``: as in `Translation`. ``blocks``: by tensor, place of rows and columns, and window. ``late``: streams as
-    rows, or as windows of columns. ``signals``: by length, true at the positions of the signal.
+    rows, or as windows of columns. ``signals``: by length, true at the positions of the signal. ``granted``: as in
+    `Reach`.
     """
 
     def __init__(self, whole: TypedModel, model: TypedModel, rate: Rate, wires: Mapping[OutletId, Wire]) -> None:
@@ -63,6 +64,7 @@ class Squares:
         self.blocks: dict[tuple[OutletId, Along, Window], OutletId] = {}
         self.late: dict[tuple[OutletId, str, Window], OutletId] = {}
         self.signals: dict[Dim, Wire] = {}
+        self.granted: dict[int, None] = {}
         self._analyses: dict[tuple[int, Side], Analysis] = {}
 
     @cached_property

@@ -31,13 +31,14 @@ class Translation:
     """What became of a model: the one over pulses, and for each tensor of the old one its wire, if it has one.
 
     ``blocked``: the nodes that cannot be streamed, with the reason. What only reads their outputs has no wire either.
-    ``waited``: what `PulseNode.waited` says of each node, by its id, where that is not 0.
+    ``waited``: what `PulseNode.waited` says of each node, by its id, where that is not 0. ``granted``: as in `Reach`.
     """
 
     model: TypedModel
     wires: dict[OutletId, Wire] = field(default_factory=dict[OutletId, Wire])
     blocked: list[tuple[TypedNode, TractError]] = field(default_factory=list[tuple[TypedNode, TractError]])
     waited: dict[int, int] = field(default_factory=dict[int, int])
+    granted: tuple[int, ...] = ()
 
 
 def translated(whole: TypedModel, symbol: str, pulse: Dim) -> Translation:
@@ -68,6 +69,7 @@ def translated(whole: TypedModel, symbol: str, pulse: Dim) -> Translation:
         if pulsing.waited:
             found.waited[node_id] = pulsing.waited
     found.blocked += late_outputs(whole, found.wires)
+    found.granted = tuple(squares.granted)
     for outlet in whole.outputs:
         if outlet in found.wires and squares.is_square(outlet):
             found.blocked.append((whole.nodes[outlet.node], _two_axes(whole.outlet_fact(outlet), symbol)))
