@@ -223,3 +223,16 @@ def test_a_runtime_that_shows_no_nodes_is_compared_all_the_same(
     found = tract(causal, "--pulse", 8, "-r", "cpu", "compare", "--stream", "--json")
     assert found.exit_code == 0, found.output
     assert json.loads(found.output)["compared"] == 3
+
+
+def test_a_model_over_pulses_is_cooked_and_runs_from_the_archive(tract: Call, causal: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "causal.nnef.tgz"
+    cooked = tract(causal, "--pulse", 8, "--nnef-tract-pulse", "cook", "-o", archive, "--approx", "approximate")
+    assert cooked.exit_code == 0, cooked.output
+    inputs = "run", "-R", "--set", "S=21", "--save-outputs"
+    assert tract(causal, *inputs, tmp_path / "whole.npz").exit_code == 0
+    assert tract(archive, *inputs, tmp_path / "pulses.npz").exit_code == 0
+    np.testing.assert_allclose(outputs(tmp_path / "pulses.npz"), outputs(tmp_path / "whole.npz"), rtol=1e-5, atol=1e-6)
+    assert tract(archive, "doctor").exit_code == 0
+    assert tract(archive, "compare", "--against", "reference", "-R").exit_code == 0
+    assert "takes pulses already" in tract(archive, "--pulse", 4).output

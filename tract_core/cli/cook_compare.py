@@ -10,6 +10,7 @@ import numpy as np
 
 from tract_core.cli.assertions import Assertions
 from tract_core.cli.readings import SEED, Bindings, Range
+from tract_core.cli.signals import outputs_for
 from tract_core.cli.values import random_array
 from tract_core.data import DatumType
 from tract_core.dims import symbol_name, symbols_of
@@ -17,6 +18,7 @@ from tract_core.errors import InputError, TractError
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
+from tract_core.runtime.streams import Streams
 from tract_core.testing.tolerance import distances, mismatch
 
 if TYPE_CHECKING:
@@ -43,10 +45,14 @@ class Comparison:
 def compare_models(
     request: Request, source: TypedModel, other: TypedModel, flags: Mapping[str, Any]
 ) -> list[Comparison]:
-    """Run both on random inputs of the first. Raises InputError where there is no size that ``source`` takes."""
+    """Run both on random inputs of the first. Raises InputError where there is no size that ``source`` takes.
+
+    Where the second takes pulses of what the first takes whole, it gets all of it, pulse by pulse.
+    """
     inputs = _places(source, source.inputs, other, other.inputs, "input")
     outputs = _places(source, source.outputs, other, other.outputs, "output")
     plans = request.prepare(source), request.prepare(other)
+    in_pulses = Streams.of(other) is not None and Streams.of(source) is None
     assertions = Assertions.of(flags)
     found: list[Comparison] = []
     refused: TractError | None = None
@@ -58,7 +64,8 @@ def compare_models(
             refused = error  # of a size that the model does not take
             continue
         given = [_as_type(arrays[slot], other, outlet) for slot, outlet in zip(inputs, other.inputs, strict=True)]
-        results = zip(_run(plans[1], given), [wanted[slot] for slot in outputs], strict=True)
+        found_outputs = outputs_for(request, other, given) if in_pulses else _run(plans[1], given)
+        results = zip(found_outputs, [wanted[slot] for slot in outputs], strict=True)
         found.append(_comparison(symbols, list(results), other, assertions))
         if len(found) == ENOUGH:
             break
