@@ -23,6 +23,7 @@ from tract_core.ops.binary import Add, Mul, Sub
 from tract_core.ops.compress import Compress
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Tanh
+from tract_core.ops.range import Range
 from tract_core.ops.scan import FullInput, FullOutput, OutputMapping, Scan, ScannedInput, StateInput
 from tract_core.ops.wiring import wire_one
 from tract_core.runtime.plan import TypedSimplePlan
@@ -390,3 +391,19 @@ def test_memory_is_used_again_inside_of_a_loop_but_not_across() -> None:
     found, wanted = plan(model).spawn().run(inputs), TypedSimplePlan(model).run(inputs)
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
+
+
+def test_a_turn_that_the_host_does_keeps_its_state_for_the_next_one() -> None:
+    """Numbers that are as large as these are left to it, in the middle of the loop."""
+    inner, (start, s) = body({"start": "1,i64", "s": "3,i64"})
+    first = wire_one(inner, "first", RmAxis(0), start)
+    three, one = (inner.add_const(f"c{number}", np.array(number)) for number in (3, 1))
+    numbers_ = wire_one(inner, "range", Range(3), first, wire_one(inner, "end", Add(), first, three), one)
+    inner.set_outputs([wire_one(inner, "new", Add(), numbers_, s)])
+    mapping = OutputMapping(state=True, full=FullOutput(0, 0, 3), last=1)
+    model = around(Scan(inner, (ScannedInput(0), StateInput()), (mapping,)), {"starts": "T,i64", "s": "3,i64"})
+    native, reference = plan(model).spawn(), TypedSimplePlan(model).spawn()
+    for starts in ([1, 2], [3, 3], [1 << 61, 4], [5, 6], [7, 1 << 61], [8, 9], [0, 1]):
+        given = [np.array(starts), np.zeros(3, "i8")]
+        for found, wanted in zip(native.run(given), reference.run(given), strict=True):
+            np.testing.assert_array_equal(found, wanted)
