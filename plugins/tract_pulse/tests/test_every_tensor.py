@@ -17,14 +17,12 @@ from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.runtime.streams import Streams
 from tract_core.transforms.apply import apply_transform
 
-LENGTH = 21
-
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_tensor_comes_as_the_transform_says(case: StreamCase) -> None:
     whole, pulse = case.model(), Pulse(case.pulse, case.symbol)
     model = apply_transform(whole, pulse)
-    streams, arrays, wanted = Streams.of(model), case.arrays(LENGTH), dict[str, Any]()
+    streams, arrays, wanted = Streams.of(model), case.arrays(case.lengths[-1]), dict[str, Any]()
     assert streams is not None
     plan = TypedSimplePlan(whole)
     watched = plan.spawn_observed(

@@ -77,8 +77,8 @@ def test_mistakes(network: Maker, way: Any, problem: str) -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("pulse", "it will come with tract-"),
-        ("blockify", "it will come with tract-"),
+        ("pulse", "pip install tract-pulse"),
+        ("blockify", "pip install tract-pulse"),
         ("transformers-detect-all", "it will come with tract-"),
         ("patch", "pip install tract-nnef"),
     ],
