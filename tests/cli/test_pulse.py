@@ -233,6 +233,8 @@ def test_a_model_over_pulses_is_cooked_and_runs_from_the_archive(tract: Call, ca
     assert tract(causal, *inputs, tmp_path / "whole.npz").exit_code == 0
     assert tract(archive, *inputs, tmp_path / "pulses.npz").exit_code == 0
     np.testing.assert_allclose(outputs(tmp_path / "pulses.npz"), outputs(tmp_path / "whole.npz"), rtol=1e-5, atol=1e-6)
-    assert tract(archive, "doctor").exit_code == 0
+    told = tract(archive, "doctor", "--json")
+    assert told.exit_code == 0
+    assert sheets(told.output)["outputs"] == [{"output": "y", "axis": 2, "delay": 1, "length": "(S+1)/2"}]
     assert tract(archive, "compare", "--against", "reference", "-R").exit_code == 0
     assert "takes pulses already" in tract(archive, "--pulse", 4).output

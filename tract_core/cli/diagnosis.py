@@ -119,6 +119,8 @@ def _prepare(request: Request, typed: TypedModel, diagnosis: Diagnosis, findings
         ready = request.pipeline.onwards(typed, "before-optimize", after="type")
         assert isinstance(ready, TypedModel)  # a typed model stays one
         findings += _symbols(ready, diagnosis.symbols)
+        if not diagnosis.sheets:
+            diagnosis.sheets += _lateness(ready)
         if not any(finding.kind == "runtime" for finding in findings):
             request.pipeline.onwards(ready, "optimize", after="before-optimize")
     except TractError as error:
@@ -156,6 +158,19 @@ def _symbols(model: TypedModel, origins: dict[str, str]) -> Iterator[Finding]:
             )
         for symbol in sorted(frozenset[str]().union(*(out.fact.shape.symbols() for out in node.outputs))):
             origins.setdefault(symbol, f"what {place} computes")
+
+
+def _lateness(model: TypedModel) -> Iterator[Sheet]:
+    """How late the outputs of a model come that takes its signal in pulses, as its properties say."""
+    streams = Streams.of(model)
+    if streams is not None:
+        ends = [(model.outlet_name(outlet), end) for outlet, end in zip(model.outputs, streams.outputs, strict=True)]
+        rows = tuple(
+            (name, end.axis, end.delay, None if end.length is None else str(end.length))
+            for name, end in ends
+            if end is not None
+        )
+        yield Sheet("outputs", ("output", "axis", "delay", "length"), rows)
 
 
 def _from_inputs(model: TypedModel) -> dict[str, str]:
