@@ -178,7 +178,8 @@ def _shipped() -> Iterator[str]:
         at two sizes, as the file has it and simplified, against ONNX Runtime. All load, and 38 agree within 1e-4 of the
         largest magnitude of an output. Where they do not, every node is asked alone, on the tensors that ONNX Runtime
         computed in front of it, and float64 decides: the reference evaluator of the `onnx` package, or, for
-        `DynamicQuantizeLSTM`, its definition, step by step from the states that each engine found itself."""
+        `DynamicQuantizeLSTM`, its definition, step by step from the states that each engine found itself.
+        Each comes back from an archive as the same model."""
     )
     yield from _table(["file", "what differs", "who is right"], [list(row) for row in SHIPPED])
 
