@@ -65,6 +65,13 @@ def shifted(by: int, tail: int = 0) -> Any:
     return build
 
 
+def shifted_within(net: Any, x: Any) -> Any:
+    """A signal moved behind, between whole tensors, which is one concatenation in normal form."""
+    parts = [net.wire(wire_slice, x, 2, start=0, end=end) for end in (3, -3)]
+    inner = net(TypedConcat(2), net.weights(1, 2, 2), net(TypedConcat(2), *parts))
+    return net(TypedConcat(2), inner, net.weights(1, 2, 3))
+
+
 def three_streams(net: Any, x: Any) -> Any:
     """Parts of streams of different delays, one after the other."""
     late = conv(spec(3, (1, 1)), (2, 2))(net, x)
@@ -86,6 +93,8 @@ CASES = [
     StreamCase("shifted by 3", shifted(3), 0),
     StreamCase("shifted by more than a pulse", shifted(9), 0),
     StreamCase("shifted after a delay", after_conv(shifted(2)), 1, least=1),
+    StreamCase("shifted, between whole tensors", shifted_within, 0),
+    StreamCase("shifted, and a short suffix", shifted(2, tail=1), 0),
     StreamCase("shifted, and a suffix", shifted(2, tail=3), 0, ("1,2,S+3,f32",)),
     StreamCase("parts of three streams", three_streams, 0, ("1,2,S+3,f32",)),
     StreamCase("mean so far of floats", numbered, 0),
