@@ -18,7 +18,6 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "format": {"onnx": ("tract-onnx",), "nnef": ("tract-nnef",)},
     "transform": {
         "pulse": ("tract-pulse",),
-        "blockify": ("tract-pulse",),
         "patch": ("tract-nnef",),
         "transformers_detect_all": ("tract-transformers",),
         "detect_apply_rope": ("tract-transformers",),

@@ -220,7 +220,7 @@ class TestNames:
         ("hook", "name", "owner", "offer"),
         [
             ("runtimes", "cpu", "cpu", "{'cpu': 'NAME:b'}"),
-            ("transforms", "blockify", "pulse", "{'blockify': 'NAME:b'}"),
+            ("transforms", "pulse", "pulse", "{'pulse': 'NAME:b'}"),
             ("formats", "nnef", "nnef", "[Format('nnef', ('.x',), 'NAME:b')]"),
         ],
     )

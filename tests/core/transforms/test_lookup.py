@@ -78,7 +78,6 @@ def test_mistakes(network: Maker, way: Any, problem: str) -> None:
     ("name", "hint"),
     [
         ("pulse", "pip install tract-pulse"),
-        ("blockify", "pip install tract-pulse"),
         ("transformers-detect-all", "it will come with tract-"),
         ("patch", "pip install tract-nnef"),
     ],
