@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from tract_core.plugins.descriptor import Option, Stage
 from tract_core.plugins.hookspecs import hookimpl
+from tract_core.plugins.index import read_index
 
 _OPERATORS: Final = ("concat", "delay", "mask", "pad", "range")
 _NATIVE: Final = ("concat", "delay", "mask", "pad", "range")
@@ -47,8 +48,7 @@ def tract_tables() -> Mapping[str, str]:
     return {name: f"tract_pulse.registry:{name.upper()}" for name in ("pulse", *_SQUARES)}
 
 
-@hookimpl
-def tract_rows() -> Mapping[str, Sequence[str]]:
+def row_modules() -> Mapping[str, Sequence[str]]:
     """Operators that keep something between pulses, also for the CPU runtime, and how those of the core stream."""
     operators = [f"tract_pulse.ops.{family}" for family in _OPERATORS]
     spelled = ["tract_pulse.nnef.stream"]
@@ -60,6 +60,12 @@ def tract_rows() -> Mapping[str, Sequence[str]]:
         **dict.fromkeys(("nnef", "nnef_write"), spelled),
         **{table: [f"tract_pulse.squares.{family}" for family in families] for table, families in _SQUARES.items()},
     }
+
+
+@hookimpl
+def tract_rows() -> Mapping[str, Mapping[str, Any]]:
+    """The rows of `row_modules`, by the index beside this module."""
+    return read_index(__file__)
 
 
 @hookimpl
