@@ -27,6 +27,7 @@ from tract_core.ops.pool import MaxPool
 from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec
 from tract_core.ops.range import Range
 from tract_core.ops.reduce import Reduce, Reducer
+from tract_core.ops.slice import Slice
 from tract_core.ops.softmax import LogSoftmax, Softmax
 from tract_core.ops.trilu import Trilu
 
@@ -234,6 +235,22 @@ def with_distances(net: Net, x: Any) -> Any:
     return einsum(net, "qk,kd->qd", net(Softmax((1,)), out(net, scores, band(4, 1)(net, rows, columns))), x)
 
 
+def by_relative_position(net: Net, x: Any, mask: Mask, *, table: int = 50, first: Dim | None = None) -> Any:
+    """As Transformer-XL scores it: rows times a table by distance, skewed so that columns stand under their positions.
+
+    ``table``: how many distances it has on either side. ``first``: the row of the table for the first of them.
+    """
+    start = table - S if first is None else first
+    distances = net(Slice(0, start, start + 2 * S - 1), net.weights(2 * table - 1, SIZE))
+    distances = einsum(net, "rd,de->re", distances, net.weights(SIZE, SIZE))
+    product = einsum(net, "qd,rd->qr", x, distances)
+    padded = net(Pad(((0, 0), (1, 0)), PadConstant(Constant(np.zeros((), np.float32)))), product)
+    shifted = net(Slice(0, 1, 2 * S), net(Reshape(0, (S, 2 * S), (2 * S, S)), padded))
+    skewed = net(Slice(1, 0, S), net(Reshape(0, (2 * S - 1, S), (S, 2 * S - 1)), shifted))
+    scores = net(Add(), einsum(net, "qd,kd->qk", x, x), skewed)
+    return einsum(net, "qk,kd->qd", softmax(net, out(net, scores, mask(net, *places(net)))), x)
+
+
 def banded(reducer: Reducer, fill: float, mask: Mask, net: Net, x: Any) -> Any:
     """Of one column for each position: [S], as [S,S], and one axis reduced."""
     column = net(AddAxis(0), net(RmAxis(1), einsum(net, "sd,de->se", x, net.weights(SIZE, 1))))
@@ -351,6 +368,14 @@ CASES = [
     of("columns first", transposed, 1),
     of("heads in groups", heads, 0, inputs=(f"B,S,{SIZE},f32",), sizes={"B": 2}),
     of("bias by distance", with_distances, 1),
+    *(
+        of(
+            f"by relative position, pulses of {pulse}, {mask}",
+            partial(by_relative_position, mask=band(*mask)), mask[1], pulse, least=1,
+        )
+        for pulse in (1, 4, 5) for mask in ((4, 0), (0, 3), (6, 2))
+    ),
+    of("by relative position, a wide window", partial(by_relative_position, mask=band(60, 0), table=43), 0, least=1),
     of("sum over a band", partial(banded, Reducer.SUM, 0.0, band(2, 2)), 2),
     of("sum over a band ahead", partial(banded, Reducer.SUM, 0.0, band(0, 2)), 2, 2),
     of("maximum over a band", partial(banded, Reducer.MAX, -np.inf, band(2, 2)), 2),

@@ -118,6 +118,30 @@ class Layers(torch.nn.Module):
         return x
 
 
+class Relative(torch.nn.Module):
+    """Scores by relative position, as Transformer-XL skews them, of two heads, behind a strided convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv = torch.nn.Conv1d(SIZE, SIZE, 3, stride=2, padding=1)
+        self.parts = torch.nn.ModuleList([torch.nn.Linear(SIZE, SIZE) for _ in range(4)])
+        self.far = torch.nn.Parameter(torch.randn(1, 63, SIZE))
+
+    def forward(self, x: Any) -> Any:
+        x = self.conv(x.transpose(1, 2)).transpose(1, 2)
+        size = x.shape[1]
+        inputs = [x, x, x, self.far[:, 32 - size : 31 + size]]
+        q, k, v, far = (
+            part(one).unflatten(2, (2, SIZE // 2)).transpose(1, 2) for part, one in zip(self.parts, inputs, strict=True)
+        )
+        skewed = torch.nn.functional.pad(q @ far.transpose(2, 3), (1, 0)).reshape(1, 2, -1, size)
+        skewed = skewed[:, :, 1:].reshape(1, 2, size, -1)[:, :, :, :size]
+        places = torch.arange(size)
+        scores = filled(back)(self, q, q @ k.transpose(2, 3) + skewed, places[:, None], places[None, :])
+        return (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+
 def exported(module: Any, folder: Path, *, traced: bool) -> TypedModel:
     path = folder / "model.onnx"
     example = (torch.zeros(1, 12, SIZE),)
@@ -149,6 +173,7 @@ BOTH: dict[str, tuple[Callable[[], Any], int]] = {
 CASES = [
     *(pytest.param(*case, traced, id=f"{name}-{traced}") for name, case in BOTH.items() for traced in (True, False)),
     pytest.param(Heads, 0, True, id="heads"),
+    pytest.param(Relative, 0, True, id="by relative position"),
     pytest.param(Layers, 4, False, id="layers"),  # the older exporter fixes the length of the signal in this module
 ]
 

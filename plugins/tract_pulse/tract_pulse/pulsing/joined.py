@@ -18,6 +18,8 @@ from tract_pulse.bands.analysis import Along, along_inputs
 from tract_pulse.bands.reach import Join, reach_of
 from tract_pulse.ops.mask import PulseMask
 from tract_pulse.pulsing.node import PulseNode, speaks_of
+from tract_pulse.pulsing.skew import skew_of
+from tract_pulse.pulsing.skewed import SkewWiring
 from tract_pulse.pulsing.square import Cone, SquareNode, Squares, Window, cone_of
 from tract_pulse.registry import WINDOW
 from tract_pulse.stream import CannotStream, Stream, Wire
@@ -96,6 +98,10 @@ class _Wiring:
         join = self.joins.get(node.id)
         found.along, found.window = along, self.window
         found.sizes = (self.pulse, self.pulse + self.window.before + self.window.ahead)
+        skew = skew_of(squares.whole, node, rate.symbol)
+        if skew is not None:
+            rows = self._input(found, skew.slot, skew.rows, Along(skew.row, None))
+            return SkewWiring(found, skew, lambda source: squares.wires[source].outlet).wire(rows)
         found.along_inputs = join.inputs if join else along_inputs(squares.whole, node, along)
         found.inputs = [
             self._input(found, slot, source, place)

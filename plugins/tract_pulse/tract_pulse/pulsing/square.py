@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
@@ -19,6 +20,7 @@ from tract_pulse.bands.analysis import Along, Analysis, Side, along_inputs, grow
 from tract_pulse.bands.reach import Join
 from tract_pulse.pulsing.node import PulseNode
 from tract_pulse.pulsing.rate import Rate
+from tract_pulse.pulsing.skew import skew_of
 from tract_pulse.registry import NEUTRAL
 from tract_pulse.stream import SQUARE, CannotStream, Wire
 
@@ -102,20 +104,20 @@ class Cone:
 def cone_of(squares: Squares, end: TypedNode) -> Cone:
     """What leads to a node that joins one of two axes of time. Raises CannotStream where it joins neither, or both."""
     along, inputs = _ends(squares, end)
-    places: dict[tuple[int, Along], Sequence[Along]] = {(end.id, along): inputs}
+    reads: dict[tuple[int, Along], Reads] = {(end.id, along): Reads(end.inputs, inputs)}
     leaves: dict[tuple[OutletId, Along], None] = {}
     waiting = [(end.id, along)]
     while waiting:
         key = waiting.pop()
-        for source, place in zip(squares.whole.nodes[key[0]].inputs, places[key], strict=True):
+        for source, place in zip(*reads[key], strict=True):
             _check_place(squares, key[0], source, place)
             if not squares.is_square(source):
                 leaves[source, place] = None
-            elif (source.node, place) not in places:
-                places[source.node, place] = along_inputs(squares.whole, squares.whole.nodes[source.node], place)
+            elif (source.node, place) not in reads:
+                reads[source.node, place] = _reads(squares, squares.whole.nodes[source.node], place)
                 waiting.append((source.node, place))
-    ordered = sorted(places, key=lambda key: squares.order[key[0]])
-    joins = [_join(squares, node_id, places[node_id, place]) for node_id, place in ordered]
+    ordered = sorted(reads, key=lambda key: squares.order[key[0]])
+    joins = [_join(squares, node_id, reads[node_id, place].places) for node_id, place in ordered]
     slot = next(slot for slot, source in enumerate(end.inputs) if squares.is_square(source))
     shape, (row, column) = squares.whole.outlet_fact(end.inputs[slot]).shape, inputs[slot]
     assert row is not None
@@ -127,6 +129,21 @@ def cone_of(squares: Squares, end: TypedNode) -> Cone:
         shape[row],
         shape[column],
     )
+
+
+class Reads(NamedTuple):
+    """What a node of a cone reads, and where rows and columns are in it."""
+
+    sources: Sequence[OutletId]
+    places: Sequence[Along]
+
+
+def _reads(squares: Squares, node: TypedNode, place: Along) -> Reads:
+    """All inputs of a node; of one that ends a skew, the rows."""
+    skew = skew_of(squares.whole, node, squares.rate.symbol)
+    if skew is not None:
+        return Reads([skew.rows], [Along(skew.row, None)])
+    return Reads(node.inputs, along_inputs(squares.whole, node, place))
 
 
 def _ends(squares: Squares, node: TypedNode) -> tuple[Along, list[Along]]:
