@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from tract_core.data import Constant
@@ -11,8 +9,8 @@ from tract_core.ops.conv import Conv
 from tract_core.plugins.tables import Rows
 from tract_pulse.pulsing.node import PulseNode
 from tract_pulse.registry import PULSE
-from tract_pulse.rules.windows import framed, padding_behind, spatial_axis, without_padding
-from tract_pulse.stream import CannotStream, Wire
+from tract_pulse.rules.windows import slid, summed_axis
+from tract_pulse.stream import Wire
 
 ROWS = Rows()
 
@@ -21,21 +19,8 @@ ROWS = Rows()
 def pulse_conv(op: Conv, node: PulseNode) -> Wire | None:
     """Along a spatial axis; along the batch, each position is computed from itself."""
     node.wants_whole(*range(1, len(node.wires)))
-    x, stream = node.input_fact(0), node.stream(0)
-    axis = spatial_axis(op.pool, x.rank, stream.axis)
-    if axis is None:
-        if stream.axis == op.pool.data_format.c_axis(x.rank):
-            raise CannotStream(
-                "the signal comes along the axis of the channels, all of which each output is a sum of",
-                hint="transpose the input, so that the signal comes along an axis of the windows",
-            )
-        return None
-    plans = op.pool.plan(op, x.shape)
-    plan = plans[axis]
-    ends = (plan.before, padding_behind(op.pool, plan))
-    wire, delay = framed(node, node.wires[0], plan.window, ends, fill=_zero(op, node))
-    op = replace(op, pool=without_padding(op.pool, plans, axis))
-    return node.output(node.wire(op, wire.outlet, *(one.outlet for one in node.wires[1:])), stream.axis, delay)
+    axis = summed_axis(op.pool, node)
+    return None if axis is None else slid(op, node, node.wires[0], axis, fill=_zero(op, node))
 
 
 def _zero(op: Conv, node: PulseNode) -> Constant | None:

@@ -10,8 +10,8 @@ from tract_core.ops.pool_spec import Explicit
 from tract_core.plugins.tables import Rows
 from tract_pulse.pulsing.node import PulseNode
 from tract_pulse.registry import PULSE
-from tract_pulse.rules.windows import spatial_axis
-from tract_pulse.stream import CannotStream, Wire
+from tract_pulse.rules.windows import summed_axis
+from tract_pulse.stream import Wire
 
 ROWS = Rows()
 
@@ -20,16 +20,10 @@ ROWS = Rows()
 def pulse_deconv(op: Deconv, node: PulseNode) -> Wire | None:
     """The outputs of a pulse are those that no later position reaches; what is no signal adds nothing to them."""
     node.wants_whole(*range(1, len(node.wires)))
-    x, stream = node.input_fact(0), node.stream(0)
-    axis = spatial_axis(op.pool, x.rank, stream.axis)
+    axis = summed_axis(op.pool, node)
     if axis is None:
-        if stream.axis == op.pool.data_format.c_axis(x.rank):
-            raise CannotStream(
-                "the signal comes along the axis of the channels, all of which each output is a sum of",
-                hint="transpose the input, so that the signal comes along an axis of the windows",
-            )
         return None
-    plans = op.pool.transposed_plan(op, x.shape, op.adjustments)
+    plans = op.pool.transposed_plan(op, node.input_fact(0).shape, op.adjustments)
     window, cut = plans[axis].window, node.number(plans[axis].before, "what is cut off at the beginning")
     overlap = int(ceil_div(window.field - 1, window.stride))
     wire = _only_signal(node, window.stride, cut)
@@ -41,7 +35,7 @@ def pulse_deconv(op: Deconv, node: PulseNode) -> Wire | None:
     adjustments = tuple(0 if one == axis else size for one, size in enumerate(op.adjustments))
     op = replace(op, pool=replace(op.pool, padding=Explicit(before, after)), adjustments=adjustments)
     outlet = node.wire(op, wire.outlet, *(one.outlet for one in node.wires[1:]))
-    return node.output(outlet, stream.axis, late * window.stride + cut)
+    return node.output(outlet, node.stream(0).axis, late * window.stride + cut)
 
 
 def _only_signal(node: PulseNode, stride: int, cut: int) -> Wire:

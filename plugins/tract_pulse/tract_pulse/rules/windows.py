@@ -7,7 +7,9 @@ from dataclasses import replace
 from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
+from tract_core.ops.conv import Conv
 from tract_core.ops.pad import PadConstant
+from tract_core.ops.pool import MaxPool, SumPool
 from tract_core.ops.pool_spec import AxisPlan, Explicit, ExplicitOnnxPool, PoolSpec, Window
 from tract_pulse.ops.pad import PulsePad
 from tract_pulse.pulsing.node import PulseNode
@@ -68,6 +70,35 @@ def is_zero(value: Constant) -> bool:
     """Whether a value is 0, and not -0.0."""
     array = value.array
     return not array.tobytes().strip(b"\0") if array.dtype != object else False
+
+
+def slid(
+    op: Conv | MaxPool | SumPool, node: PulseNode, wire: Wire, axis: int, *, fill: Constant | None, suffix: str = ""
+) -> Wire:
+    """The output of an operator whose window slides over ``wire``, which comes along spatial axis number ``axis``.
+
+    ``fill``: what stands for padding. Raises CannotStream as `framed` does.
+    """
+    plans = op.pool.plan(op, node.input_fact(0).shape)
+    ends = (plans[axis].before, padding_behind(op.pool, plans[axis]))
+    found, delay = framed(node, wire, plans[axis].window, ends, fill=fill, suffix=suffix)
+    others = (one.outlet for one in node.wires[1:])
+    op = replace(op, pool=without_padding(op.pool, plans, axis))
+    return node.output(node.wire(op, found.outlet, *others, suffix=suffix), node.stream(0).axis, delay)
+
+
+def summed_axis(pool: PoolSpec, node: PulseNode) -> int | None:
+    """The spatial axis along which the stream comes, of an operator that sums over channels; ``None`` for the batch.
+
+    Raises CannotStream where the stream comes along the channels.
+    """
+    rank, stream = node.input_fact(0).rank, node.stream(0)
+    if stream.axis == pool.data_format.c_axis(rank):
+        raise CannotStream(
+            "the signal comes along the axis of the channels, all of which each output is a sum of",
+            hint="transpose the input, so that the signal comes along an axis of the windows",
+        )
+    return spatial_axis(pool, rank, stream.axis)
 
 
 def spatial_axis(pool: PoolSpec, rank: int, axis: int) -> int | None:
