@@ -235,13 +235,17 @@ def with_distances(net: Net, x: Any) -> Any:
     return einsum(net, "qk,kd->qd", net(Softmax((1,)), out(net, scores, band(4, 1)(net, rows, columns))), x)
 
 
-def by_relative_position(net: Net, x: Any, mask: Mask, *, table: int = 50, first: Dim | None = None) -> Any:
+def by_relative_position(
+    net: Net, x: Any, mask: Mask, *, table: int = 50, first: Dim | None = None, rows: Any = None
+) -> Any:
     """As Transformer-XL scores it: rows times a table by distance, skewed so that columns stand under their positions.
 
     ``table``: how many distances it has on either side. ``first``: the row of the table for the first of them.
+    ``rows``: the table, if it is not to be one of random weights.
     """
     start = table - S if first is None else first
-    distances = net(Slice(0, start, start + 2 * S - 1), net.weights(2 * table - 1, SIZE))
+    rows = net.weights(2 * table - 1, SIZE) if rows is None else rows
+    distances = net(Slice(0, start, start + 2 * S - 1), rows)
     distances = einsum(net, "rd,de->re", distances, net.weights(SIZE, SIZE))
     product = einsum(net, "qd,rd->qr", x, distances)
     padded = net(Pad(((0, 0), (1, 0)), PadConstant(Constant(np.zeros((), np.float32)))), product)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cases_attention import S, band, by_relative_position
-from stream_cases import StreamCase
+from stream_cases import Net, StreamCase
 from stream_runs import pulsed, runnable, streamed_outputs, whole_outputs
 
 from tract_core.errors import InputError, TransformError
@@ -32,6 +32,15 @@ def test_a_table_whose_middle_moves_is_refused(first: Any) -> None:
     assert "grows with the signal, but is neither the axis of its rows nor that of its columns" in refusal(
         model(first=first, table=100)
     )
+
+
+def test_a_table_of_unknown_size_is_refused() -> None:
+    """Which distances it has cannot be told before the model runs."""
+    net = Net("table")
+    x, table = net.source("S,4,f32"), net.source("M,4,f32")
+    build = partial(by_relative_position, mask=band(2, 1), rows=table)
+    net.model.set_outputs([build(net, x)])
+    assert "grows with the signal, but is neither" in refusal(net.model.declutter())
 
 
 def test_a_pulse_that_is_no_number_is_refused() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from tract_core.dims import Dim, evaluate, symbols_of
+from tract_core.dims import Dim, evaluate, is_symbolic, symbols_of
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.questions import node_axes
@@ -21,7 +21,7 @@ from tract_core.ops.slice import Slice
 from tract_pulse.bands.analysis import growing
 
 LENGTHS: Final = range(1, 257)
-"""Signals of which it is looked whether sizes, which are piecewise linear, are what they have to be."""
+"""Lengths of signals for which sizes are compared: sizes are piecewise linear in the length."""
 
 
 @frozen
@@ -114,7 +114,11 @@ def _table(
             path.append((node, 0))
             middle, table = node.op.start + rows - 1, whole.outlet_fact(node.inputs[0])
             centre = _at(middle, symbol, 1) if symbols_of(middle) <= {symbol} else -1
-            if growing(table, symbol) or not _alike([(middle, centre), (node.op.end, centre + rows)], symbol):
+            if (
+                is_symbolic(table.shape[axis])
+                or growing(table, symbol)
+                or not _alike([(middle, centre), (node.op.end, centre + rows)], symbol)
+            ):
                 return None
             return tuple(reversed(path)), axis, centre
         grows = [slot for slot, source in enumerate(node.inputs) if growing(whole.outlet_fact(source), symbol)]
