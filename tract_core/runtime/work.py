@@ -30,6 +30,11 @@ class Ceilings:
     operations_per_s: float
     bytes_per_s: float
 
+    def or_better(self, other: Ceilings) -> Ceilings:
+        """The higher ones of two measurements: what others do on a machine lowers what it can do at a time."""
+        operations = max(self.operations_per_s, other.operations_per_s)
+        return Ceilings(operations, max(self.bytes_per_s, other.bytes_per_s))
+
     def share_of(self, work: Work, seconds: float) -> float:
         """How near a part comes to what is possible: 1 where operations, or bytes, take all of its time."""
         least = max(work.operations / self.operations_per_s, work.bytes / self.bytes_per_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from tract_core.data import DatumType
 from tract_core.errors import RunError
 from tract_core.limits import check_run_time
 from tract_core.model.axes import AxesMapping
+from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, RmAxis
 from tract_core.ops.binary import Add, Mul, Sub
@@ -26,6 +27,8 @@ from tract_core.ops.elementwise import Tanh
 from tract_core.ops.range import Range
 from tract_core.ops.scan import FullInput, FullOutput, OutputMapping, Scan, ScannedInput, StateInput
 from tract_core.ops.wiring import wire_one
+from tract_core.plugins.keys import Array
+from tract_core.runtime.parts import Part
 from tract_core.runtime.plan import TypedSimplePlan
 
 LENGTHS = [0, 1, 2, 3, 7, 12]
@@ -302,6 +305,19 @@ def test_every_iteration_of_a_body_is_timed() -> None:
     groups = {one.part for one in one.explain().placements if one.part.body}
     assert sorted(map(str, (timing.part for timing in inner))) == sorted(map(str, [*groups] * 5))
     assert loop.seconds >= sum(timing.seconds for timing in inner)
+
+
+def test_who_only_measures_time_is_shown_no_tensor() -> None:
+    (inputs,) = turns(5)
+    one, seen = plan(keeping()), list[tuple[Part, int]]()
+
+    def note(part: Part, tensors: Mapping[OutletId, Array]) -> dict[OutletId, Array]:
+        seen.append((part, len(tensors)))
+        return {}
+
+    one.spawn_with(one.bodies).run(inputs, observe=note, only_times=True)
+    assert {part for part, _ in seen} >= {timing.part for timing in one.timed_run(inputs)}
+    assert {count for _, count in seen} == {0}
 
 
 def rounds() -> TypedModel:

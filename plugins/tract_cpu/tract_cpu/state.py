@@ -153,12 +153,13 @@ class CpuState:
         *,
         symbols: Mapping[str, int] | None = None,
         observe: Observer | None = None,
-        watches_bodies: bool = False,
+        only_times: bool = False,
     ) -> list[Array]:
         """One turn. ``out``: arrays to fill. ``symbols``: the values of the symbols of the models around this one.
 
-        ``watches_bodies``: ``observe`` is told of the parts of bodies that are native too, without tensors. Raises
-        InputError when the arrays do not fit, RunError, with the node's name, when a node fails.
+        ``only_times``: ``observe`` is told of every part, those of native bodies too, and sees no tensors: to copy them
+        would count as time of the parts. Raises InputError when the arrays do not fit, RunError, with the node's name,
+        when a node fails.
         """
         plan = self.plan
         whole = symbols is None  # operators give their bodies parts of arrays
@@ -173,7 +174,7 @@ class CpuState:
         if self.memory is not None:
             self.memory.pass_to(execution)
         with plan.turn.going():
-            turn = _Turn(self, execution, inputs, out, observe, watches_bodies=watches_bodies)
+            turn = _Turn(self, execution, inputs, out, observe, only_times=only_times)
             outputs = turn.run()
         return outputs if out is None else plan.turn.outputs.fill(out, outputs)
 
@@ -219,10 +220,10 @@ class _Turn:
         out: Sequence[Array] | None,
         observe: Observer | None,
         *,
-        watches_bodies: bool = False,
+        only_times: bool = False,
     ) -> None:
-        """``watches_bodies``: the observer is told of the parts of bodies too, without tensors."""
-        self.watches_bodies = watches_bodies
+        """``only_times``: the observer is told of every part, those of bodies too, without tensors."""
+        self.only_times = only_times
         self.state = state
         self.execution = execution
         self.plan = state.plan
@@ -314,7 +315,7 @@ class _Turn:
             return place + 1
         if isinstance(step, NativeStep):
             number = self.plan.layout.numbers[place]
-            whole = None if self.watches_bodies else self.plan.inlined_at(number)
+            whole = None if self.only_times else self.plan.inlined_at(number)
             if whole is not None:
                 self._native(number, self.plan.layout.numbers[whole.last])
                 return whole.last
@@ -328,7 +329,7 @@ class _Turn:
                 return inlined.last
             if refused is not None:
                 self.go_on_after(refused, number + 1)
-        if step.body and self.watches_bodies and step.nodes and self.observe is not None:
+        if step.body and self.only_times and step.nodes and self.observe is not None:
             self.observe(Part(step.nodes, step.body), {})
         elif not step.body:
             for outlet, array in self._show(step).items():
@@ -462,6 +463,8 @@ class _Turn:
         part, views = self.plan.results_of(step)
         if self.observe is None or not part.nodes:
             return {}
+        if self.only_times:
+            return self.observe(part, {}) or {}
         hosted = self.hosted
         late = self.plan.program.blocked  # what is born in blocks is not there as a plain tensor yet
         shown = {

@@ -44,7 +44,7 @@ def _with_bodies(found: Sequence[Timing], inlined: set[tuple[BodyPath, int]]) ->
 
 @frozen
 class _Watched:
-    """A plan whose states tell the observer of native bodies."""
+    """A plan whose states tell the observer of native bodies, and do nothing else for it."""
 
     plan: CpuPlan
 
@@ -57,7 +57,7 @@ class _Watched:
 
     def spawn_with(self, plan_of: Callable[[TypedModel], BodyPlan]) -> Any:
         state = self.plan.spawn_with(plan_of)
-        return _WatchedState(state, partial(state.run, watches_bodies=True))
+        return _WatchedState(state, partial(state.run, only_times=True))
 
 
 @frozen

@@ -78,3 +78,7 @@ def test_profiles_say_how_much_is_done_in_a_second() -> None:
     assert product["gb_per_s"] == pytest.approx(188 / product["secs_per_iter"] / 1e9)
     untimed = json.loads(profile(model(), plan, None))
     assert all("operations" not in node for node in untimed["nodes"])
+
+
+def test_of_two_measurements_the_higher_ones_count() -> None:
+    assert Ceilings(1000.0, 50.0).or_better(Ceilings(900.0, 100.0)) == Ceilings(1000.0, 100.0)
