@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+from exact import exact_outputs
 
 from networks import signals, transformers, vision
 from networks.builder import Network
@@ -19,17 +20,20 @@ from networks.builder import Network
 
 @dataclass(frozen=True)
 class Workload:
-    """``small``: arguments of ``build`` under which the network runs in moments, still with all its kinds of layers."""
+    """A network to measure.
+
+    ``small``: arguments of ``build`` under which it runs in moments, still with all its kinds of layers. ``exact``:
+    whether results are compared with those in float64; else, as for a network that rounds to few bits on its way, with
+    those of ONNX Runtime without any optimisation.
+    """
 
     name: str
     build: Callable[..., Network]
     small: dict[str, Any] = field(default_factory=dict)
+    exact: bool = True
 
     def files(self, folder: Path, *, small: bool) -> tuple[Path, Path]:
-        """The model, and its inputs with what must come out; written to ``folder`` the first time.
-
-        What must come out is what ONNX Runtime computes without any optimisation.
-        """
+        """The model, and its inputs with what must come out; written to ``folder`` the first time."""
         folder /= _digest_of_the_sources()
         name = f"{self.name}-small" if small else self.name
         model, data = folder / f"{name}.onnx", folder / f"{name}.npz"
@@ -38,16 +42,17 @@ class Workload:
             network = self.build(**self.small if small else {})
             onnx.save(network.model, model)
             inputs = {f"input {name}": array for name, array in network.inputs.items()}
-            np.savez(data, **inputs, **_outputs(model, network.inputs))
+            wanted = exact_outputs(network.model, network.inputs) if self.exact else _plain(model, network.inputs)
+            np.savez(data, **inputs, **{f"output {name}": array for name, array in wanted.items()})
         return model, data
 
 
-def _outputs(model: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _plain(model: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return {f"output {name}": array for name, array in zip(names, session.run(names, inputs), strict=True)}
+    return dict(zip(names, session.run(names, inputs), strict=True))
 
 
 @cache
