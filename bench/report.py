@@ -152,8 +152,8 @@ def _costs(kept: dict[int, dict[str, Found]]) -> str:
         _table("Memory", "Megabytes at most, in a process that loads and runs the model.", founds, _megabytes),
         _table(
             "Differences",
-            "The largest difference from the same network in float64, as the interpreter of the package `onnx` computes\n"
-            "it, relative to the largest number of the output.",
+            "The largest difference from the same network in float64, as the interpreter of the package `onnx`\n"
+            "computes it, relative to the largest number of the output.",
             founds,
             lambda one: f"{one['error']:.0e}",
         ),
