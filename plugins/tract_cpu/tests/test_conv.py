@@ -363,6 +363,19 @@ def test_kernels_have_the_tiles_that_some_row_needs(isa: Isa, shape: str, width:
     same(plan.spawn().run([x])[0], reference(op.op, *(one.astype("f8") for one in (x, weights, bias))), 16 * 9)
 
 
+@pytest.mark.parametrize("outputs", [6, 9, 10])
+def test_no_vector_of_a_tile_is_without_channels_where_that_can_be(isa: Isa, outputs: int) -> None:
+    """Blocks of channels of which tiles of four vectors leave some over; the positions fill tiles of any width."""
+    lanes = isa.lanes(32)
+    op = Shape(3, outputs * lanes, (4, 84), (3, 3), batch=1)
+    x, weights, bias = arrays(op, "f4")
+    plan = CpuPlan(wired(op, weights, bias, fact_of(x)), isa)
+    (kernel,) = [step.kernel for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
+    assert outputs % kernel.vectors == 0
+    assert kernel.columns * kernel.vectors <= isa.registers - 4
+    same(plan.spawn().run([x])[0], reference(op.op, *(one.astype("f8") for one in (x, weights, bias))), 27)
+
+
 def kernels(plan: CpuPlan) -> set[str]:
     return {step.kernel.text() for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -32,6 +33,12 @@ from tract_cpu.lower.wholes import new_blocked
 from tract_cpu.lower.written_out import written_out
 
 ROWS = Rows()
+
+_LOAD: Final = 0.15
+"""What a load costs while others are under way, in multiply-adds of vectors."""
+
+_LONG: Final = 1 << 10
+"""Positions along an axis whose length is not known now."""
 
 NEAR: Final = 1 << 18
 """Bytes that stay in the second cache while other data goes through it."""
@@ -270,9 +277,11 @@ def conv_step(site: Site, parts: Parts) -> NativeStep:
     views = (*parts.chain.operands, parts.result)
     loops = _loops(parts, views)
     blocks = form.blocks // groups
-    columns, vectors = _tile(site, loops[-1].size, blocks, depthwise=parts.depthwise)
-    if len(loops) == 1 and not _moves(parts):
-        loops = _pieces(loops[0], columns, weights.inputs * source.element.bytes)
+    pieces = _pieces(loops[0], weights.inputs * source.element.bytes) if len(loops) == 1 and not _moves(parts) else []
+    tile = _Rows(loops, blocks, groups, pieces).tile(site.isa.registers, depthwise=parts.depthwise)
+    columns, vectors = tile.columns, tile.vectors
+    if pieces:
+        loops = _cut(loops[0], tile.pieces)
     kernel = packed(site.lowering, weights, groups, vectors * form.block, parts.source.block)
     channel, column = source.strides[-1], loops[-1].strides[0]
     assert isinstance(column, int)  # the caller asked
@@ -339,17 +348,48 @@ def _first(parts: Parts) -> View:
     return replace(source, offset=offset)
 
 
-def _tile(site: Site, width: Dim, blocks: int, *, depthwise: bool) -> tuple[int, int]:
-    """Columns and vectors of a tile: as many sums as registers hold, in columns that fill the row.
+@frozen
+class _Tile:
+    """Columns and vectors of a tile, and into how many pieces each row is cut."""
 
-    ``width``: of a row of the result; ``blocks``: of output channels. A tile of more vectors reads less of the data.
+    pieces: int
+    columns: int
+    vectors: int
+
+
+@frozen
+class _Rows:
+    """The rows that a convolution computes. ``blocks``: of output channels of each of the ``groups``.
+
+    ``pieces``: into how many pieces of one length its only row may be cut; none where there are more, or as it is.
     """
-    room = site.isa.registers - 4
-    if depthwise:
-        return (min(room // 2, width) if isinstance(width, int) and width else room // 2), 1
-    choices = [(room // vectors, vectors) for vectors in (1, 2, 4) if vectors <= blocks]
-    filled = [(_filling(width, columns), vectors) for columns, vectors in choices]
-    return min(filled, key=lambda one: (one[0] + one[1]) / (one[0] * one[1]))
+
+    loops: Sequence[Loop]
+    blocks: int
+    groups: int
+    pieces: Sequence[int]
+
+    def tile(self, registers: int, *, depthwise: bool) -> _Tile:
+        """As many sums as registers hold, in columns that fill the row, where all tiles together cost the least."""
+        width, room = self.loops[-1].size, registers - 4
+        if depthwise:
+            return _Tile(1, _filling(width, room // 2), 1)
+        few = [vectors for vectors in (4, 3, 2, 1) if vectors <= self.blocks]
+        cuts = [(n, _size(width) // n) for n in self.pieces] or [(1, width)]
+        return min((_Tile(n, _filling(each, room // v), v) for n, each in cuts for v in few), key=self._cost)
+
+    def _cost(self, tile: _Tile) -> float:
+        """What all rows cost for one input channel, in multiply-adds of vectors; loads are hidden for the most.
+
+        Vectors that are no channels cost as much as others. Each thread had best have as many tasks: here, of one, of
+        two and of four.
+        """
+        *outer, width = (_size(loop.size) for loop in self.loops)
+        whole, rest = divmod(width // tile.pieces, tile.columns)
+        tiles = [tile.columns] * whole + [rest] * (rest > 0)
+        tasks = -(-self.blocks // tile.vectors) * self.groups * prod(outer) * tile.pieces
+        even = sum(-(-tasks // threads) * threads for threads in (1, 2, 4))
+        return even * sum(one * tile.vectors + _LOAD * (one + tile.vectors) + 1 for one in tiles)
 
 
 def _rest(width: Dim, columns: int) -> tuple[int, ...]:
@@ -359,18 +399,26 @@ def _rest(width: Dim, columns: int) -> tuple[int, ...]:
     return (width % columns,) if width % columns else ()
 
 
-def _pieces(loop: Loop, columns: int, each: Dim) -> list[Loop]:
-    """A long loop over positions as two, so that all output channels can be computed while a piece is in the cache.
+def _size(size: Dim) -> int:
+    """A size, or a large one where it is not known now."""
+    return size if isinstance(size, int) and size > 0 else _LONG
 
-    ``columns``: of a tile; ``each``: bytes that a position has.
+
+def _pieces(loop: Loop, each: Dim) -> list[int]:
+    """Into how many pieces a loop over positions may be cut, so that these have the same length.
+
+    Each is so short that all output channels can be computed while it is in the cache. ``each``: bytes of a position.
     """
-    if not isinstance(loop.size, int) or not isinstance(each, int):
-        return [loop]
-    sizes = [size for size in range(columns, loop.size, columns) if loop.size % size == 0 and size * each <= NEAR]
-    if not sizes:
-        return [loop]
-    size = max(sizes)
-    return [Loop(loop.size // size, tuple(stride * size for stride in loop.strides)), Loop(size, loop.strides)]
+    size = loop.size
+    if not isinstance(size, int) or not isinstance(each, int):
+        return []
+    return [count for count in range(1, size + 1) if size % count == 0 and size // count * each <= NEAR]
+
+
+def _cut(loop: Loop, pieces: int) -> list[Loop]:
+    """A loop over positions as two."""
+    size = loop.size // pieces
+    return [Loop(pieces, tuple(stride * size for stride in loop.strides)), Loop(size, loop.strides)]
 
 
 def _filling(width: Dim, columns: int) -> int:
