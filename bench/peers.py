@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,8 @@ from workloads import WORKLOADS, Workload
 HERE = Path(__file__).resolve().parent
 MODELS, MEASURED = HERE / ".models", HERE / ".measured"
 PEERS_PYTHON = HERE.parent / ".venv-peers" / "bin" / "python"
+WITH_BYTECODE = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""What installers give the peers, this project has too, though it runs from its sources."""
 TOLERANCE = 1e-3
 """The largest difference allowed, relative to the largest number of the output; results of our own are held to a tenth
 of it, as no operator of ours may trade precision for speed without being asked."""
@@ -45,7 +48,12 @@ class Process:
         command = [python, HERE / "engines.py", engine, *files, str(threads), cache]
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `end`
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            text=True,
+            env=WITH_BYTECODE,
         )
         try:
             self.start = self._answer()
