@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
-from tract_cpu.llvm import binding as llvm
+from tract_cpu.processor import features
 
 
 @frozen
@@ -149,11 +149,7 @@ def usable(features: Mapping[str, bool], architecture: str) -> list[Isa]:
 def of_this_machine() -> tuple[Isa, ...]:
     """The instruction sets that kernels for this machine may use, the best one last; empty for an unknown processor."""
     architecture = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
-    try:
-        features: dict[str, bool] = dict(llvm.get_host_cpu_features())
-    except RuntimeError:  # LLVM cannot tell on every system; what every processor of the architecture has is sure
-        features = {}
-    return tuple(usable(features, architecture))
+    return tuple(usable(features(), architecture))
 
 
 def chosen(name: str) -> Isa:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from llvmlite import binding as _binding  # pyright: ignore[reportMissingTypeStubs] # it has none
 from llvmlite import ir as _ir  # pyright: ignore[reportMissingTypeStubs] # it has none
 
-binding: Any = _binding
 ir: Any = _ir
+"""What modules are written with: Python and no more."""
+
+
+@cache
+def binding() -> Any:
+    """LLVM itself, which is loaded when somebody asks: it takes as long, and as much memory, as a small model."""
+    from llvmlite import binding as found  # pyright: ignore[reportMissingTypeStubs] # it has none
+
+    return found

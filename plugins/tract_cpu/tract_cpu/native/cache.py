@@ -1,9 +1,9 @@
 """Object code, kept on disk between processes.
 
 A file per kernel, named by what the kernel is made of: its plan, the sources of this distribution, the instruction set,
-and the version of LLVM. A file begins with the digest of the rest, so that one that was cut off or changed is not used.
-It is written beside its place and moved there, so that processes never see half of it. What cannot be read or written
-is left: the kernel is compiled again.
+and the version of llvmlite. A file begins with the digest of the rest, so that one that was cut off or changed is not
+used. It is written beside its place and moved there, so that processes never see half of it. What cannot be read or
+written is left: the kernel is compiled again.
 
 What is kept is executed. So a folder in which anybody else may write is not used.
 """
@@ -20,9 +20,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+import llvmlite  # pyright: ignore[reportMissingTypeStubs] # it has none
+
 from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
-from tract_cpu.llvm import binding as llvm
 from tract_cpu.native.origins import ONLY_HERE
 
 VARIABLE: Final = "TRACT_CACHE"
@@ -146,5 +147,5 @@ def _digest(code: bytes) -> bytes:
 
 def key_of(text: str, isa: Isa, sources: str) -> Key:
     """The key of a kernel. ``text``: all that its plan says; ``sources``: the digest of the code that writes it."""
-    whole = "\n".join((text, repr(isa), ".".join(map(str, llvm.llvm_version_info)), sources))
+    whole = "\n".join((text, repr(isa), llvmlite.__version__, sources))
     return Key(blake2b(whole.encode(), digest_size=20).hexdigest(), ONLY_HERE not in whole)

@@ -11,10 +11,9 @@ from typing import Any, Final
 
 from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
-from tract_cpu.llvm import binding as llvm
 from tract_cpu.llvm import ir
 from tract_cpu.native.cache import Cache, Key, named_folder
-from tract_cpu.native.target import machine, object_code
+from tract_cpu.native.linker import CannotLink, Linked, linked
 
 _LOCK: Final = RLock()
 """Held by the one thread that compiles: LLVM, as llvmlite has it, is not for several at once."""
@@ -44,8 +43,7 @@ class Library:
     def __init__(self, isa: Isa, cache: Cache) -> None:
         self.isa = isa
         self._cache = cache
-        self._linker: Any = None
-        self._loaded: dict[Key, tuple[int, Any]] = {}
+        self._loaded: dict[Key, Linked] = {}
 
     def address(self, code: Code) -> int:
         """The address of a function."""
@@ -57,7 +55,7 @@ class Library:
         if missing:
             with _LOCK:
                 self._load({one.key: one for one in missing if one.key not in self._loaded})
-        return [self._loaded[one.key][0] for one in codes]
+        return [self._loaded[one.key].address for one in codes]
 
     def _load(self, codes: Mapping[Key, Code]) -> None:
         with ThreadPoolExecutor(1, "tract-cpu-llvm") as compiler:  # LLVM leaves the interpreter's lock to others
@@ -67,30 +65,39 @@ class Library:
                 for key, found in kept.items()
                 if found is None
             }
-            for key, code in codes.items():
-                found = kept[key]
-                if found is None:
-                    found = compiled[key].result()
-                    self._cache.put(key, found)
-                self._loaded[key] = self._linked(code.name, found)
-
-    def _linked(self, name: str, code: bytes) -> tuple[int, Any]:
-        if self._linker is None:
-            self._linker = llvm.create_lljit_compiler(machine(self.isa))
-        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(name)
-        tracker = builder.link(self._linker, f"{len(self._loaded)}.{name}")
-        if os.environ.get(PERF):
-            _tell_perf(name, tracker[name], code)
-        return tracker[name], tracker
+            for key, future in compiled.items():
+                kept[key] = future.result()
+                self._cache.put(key, future.result())
+        objects = [(codes[key].name, code) for key, code in kept.items() if code is not None]
+        self._loaded |= zip(codes, link(objects, self.isa), strict=True)
 
 
-def _tell_perf(name: str, address: int, code: bytes) -> None:
-    """Add a function to the map in which the profiler ``perf`` looks up what has no file."""
-    sections = llvm.ObjectFileRef.from_data(code).sections()
-    size = max((one.size() for one in sections if one.is_text()), default=0)
+def object_code(text: str, isa: Isa) -> bytes:
+    """The object file of a module. LLVM is only loaded when something is compiled."""
+    from tract_cpu.native import target
+
+    return target.object_code(text, isa)
+
+
+def link(objects: Sequence[tuple[str, bytes]], isa: Isa) -> list[Linked]:
+    """The functions of these names, each out of its object file."""
+    try:
+        found = linked(objects)
+    except CannotLink:
+        from tract_cpu.native import target
+
+        found = [target.linked(name, code, isa) for name, code in objects]
+    if os.environ.get(PERF):
+        _tell_perf([name for name, _ in objects], found)
+    return found
+
+
+def _tell_perf(names: Sequence[str], functions: Sequence[Linked]) -> None:
+    """Add functions to the map in which the profiler ``perf`` looks up what has no file."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(f"/tmp/perf-{os.getpid()}.map", flags, 0o600), "w", encoding="ascii") as file:
-        file.write(f"{address:x} {size:x} tract:{name}\n")  # it looks in this file
+        for name, one in zip(names, functions, strict=True):
+            file.write(f"{one.address:x} {one.size:x} tract:{name}\n")  # it looks in this file
 
 
 def module_text(emit: EmitFn) -> str:

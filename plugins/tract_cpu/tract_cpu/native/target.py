@@ -1,12 +1,19 @@
-"""LLVM for one instruction set: modules become object code."""
+"""LLVM for one instruction set: modules become object code, and object code is linked where we cannot do that.
+
+This loads LLVM, so it is imported when something is compiled.
+"""
 
 from __future__ import annotations
 
 from functools import cache
+from itertools import count
 from typing import Any, Final
 
 from tract_cpu.isa import Isa
-from tract_cpu.llvm import binding as llvm
+from tract_cpu.llvm import binding
+from tract_cpu.native.linker import Linked
+
+llvm: Any = binding()
 
 _TRIPLES: Final = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
 
@@ -60,3 +67,20 @@ def object_code(text: str, isa: Isa) -> bytes:
 def assembly(text: str, isa: Isa) -> str:
     """What the processor is told, to be read."""
     return str(machine(isa).emit_assembly(optimised(text, isa)))
+
+
+def linked(name: str, code: bytes, isa: Isa) -> Linked:
+    """A function out of an object file."""
+    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(name)
+    tracker = builder.link(_linker(isa), f"{next(_NUMBERS)}.{name}")
+    sections = llvm.ObjectFileRef.from_data(code).sections()
+    return Linked(tracker[name], max((one.size() for one in sections if one.is_text()), default=0), tracker)
+
+
+_NUMBERS: Final = count()
+"""Libraries of the linker have names of their own."""
+
+
+@cache
+def _linker(isa: Isa) -> Any:
+    return llvm.create_lljit_compiler(machine(isa))

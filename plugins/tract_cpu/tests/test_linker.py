@@ -1,0 +1,150 @@
+"""Object files that become functions without LLVM: the same functions, or none at all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from ctypes import CFUNCTYPE, c_int64, c_void_p
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tract_cpu.isa import ISAS, Isa, of_this_machine
+from tract_cpu.language.function import POINTER, Function
+from tract_cpu.language.types import F64, INDEX
+from tract_cpu.llvm import binding
+from tract_cpu.native import linker, target
+from tract_cpu.native.library import module_text
+from tract_cpu.native.linker import CannotLink, linked
+from tract_cpu.native.objects import address_of
+from tract_cpu.processor import features
+
+NEON = next(one for one in ISAS if one.name == "neon")
+HERE = of_this_machine()[-1] if of_this_machine() else None
+
+needs_elf = pytest.mark.skipif(
+    sys.platform != "linux" or HERE is None or HERE.architecture != "x86_64",
+    reason="only files of this kind are linked",
+)
+
+TABLE = [0.5, -3.0, 1e30, 7.0, 2.5, -0.25, 6.0]
+
+
+def write(module: Any, name: str, isa: Isa) -> None:
+    """``name(out, count)``: numbers that lie beside the code, one that LLVM puts there, and a call of the C library."""
+    f = Function(module, name, isa, [POINTER, INDEX])
+    out, table = f.buffer(0, F64), f.table(TABLE, F64)
+    with f.loop("i", f.argument(1)) as i:
+        out[i] = table[i % len(TABLE)] * f.constant(1.2345678901234567, F64)
+    f.call_library("sched_yield")
+    f.finish()
+
+
+def code(name: str, isa: Isa) -> bytes:
+    return target.object_code(module_text(lambda module: write(module, name, isa)), isa)
+
+
+def results(address: int) -> np.ndarray:
+    out = np.zeros(3 * len(TABLE))
+    CFUNCTYPE(None, c_void_p, c_int64)(address)(address_of(out), len(out))
+    return out
+
+
+@needs_elf
+@pytest.mark.parametrize("isa", of_this_machine(), ids=lambda isa: isa.name)
+def test_a_function_finds_its_constants_and_the_c_library(isa: Isa) -> None:
+    names = ["one", "two", "three"]
+    found = linked([(name, code(name, isa)) for name in names])
+    by_llvm = target.linked("two", code("two", isa), isa)
+    expected = np.tile(TABLE, 3) * 1.2345678901234567
+    for one in found:
+        np.testing.assert_array_equal(results(one.address), expected)
+        assert 0 < one.size <= 4096
+    np.testing.assert_array_equal(results(by_llvm.address), expected)
+
+
+@needs_elf
+def test_what_can_be_executed_cannot_be_written() -> None:
+    assert HERE is not None
+    (one,) = linked([("one", code("one", HERE))])
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    for line in maps:
+        begin, end = (int(part, 16) for part in line.split()[0].split("-"))
+        if begin <= one.address < end:
+            assert line.split()[1] == "r-xp"
+            return
+    pytest.fail("it lies nowhere")
+
+
+@needs_elf
+def test_what_is_not_understood_is_left_to_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert HERE is not None
+    whole = code("one", HERE)
+    with pytest.raises(CannotLink, match="no object file for x86-64"):
+        linked([("one", code("one", NEON))])
+    with pytest.raises(CannotLink, match="it has no function 'another'"):
+        linked([("another", whole)])
+    for size in range(0, len(whole), 97):
+        with pytest.raises(CannotLink):
+            linked([("one", whole[:size])])
+    monkeypatch.setattr(linker, "_CALL", 1)
+    with pytest.raises(CannotLink, match="relocation of kind 4"):
+        linked([("one", whole)])
+
+
+@needs_elf
+def test_a_function_that_no_library_has_is_an_error_before_anything_runs() -> None:
+    assert HERE is not None
+
+    def emit(module: Any) -> None:
+        f = Function(module, "one", HERE, [POINTER])
+        f.call_library("there_is_no_such_function")
+        f.finish()
+
+    with pytest.raises(CannotLink, match="no function 'there_is_no_such_function'"):
+        linked([("one", target.object_code(module_text(emit), HERE))])
+
+
+@needs_elf
+def test_features_are_those_that_llvm_finds() -> None:
+    wanted = {name for isa in ISAS for name in isa.needs}
+    by_llvm = dict(binding().get_host_cpu_features())
+    assert {name: features().get(name, False) for name in wanted} == {name: by_llvm.get(name, False) for name in wanted}
+
+
+def test_where_the_system_lists_no_features_llvm_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\n")
+    assert features(tmp_path / "cpuinfo") == features(tmp_path / "none") == dict(binding().get_host_cpu_features())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="such a file is Linux's")
+def test_features_have_the_names_of_llvm(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu avx2 avx512_vnni\n\nflags\t\t: more\n")
+    assert features(tmp_path / "cpuinfo") == {"fpu": True, "avx2": True, "avx512vnni": True}
+
+
+WARM = """
+import sys
+import numpy as np
+import tract_core as tract
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.elementwise import Exp
+from tract_cpu.runtime import CpuRuntime
+
+model = TypedModel()
+x = model.add_source("x", parse_typed_fact("S,f32", model.symbols))
+model.set_outputs(model.wire_node("y", Exp(), [x]))
+(y,) = CpuRuntime().prepare(model).spawn().run([np.ones(5, "f4")])
+assert abs(y[4] - np.e) < 1e-6, y
+print("llvmlite.binding" in sys.modules)
+"""
+
+
+@needs_elf
+def test_what_is_compiled_already_runs_without_llvm(tmp_path: Path) -> None:
+    changed = {**os.environ, "TRACT_CACHE": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    told = [subprocess.check_output([sys.executable, "-c", WARM], env=changed, text=True).strip() for _ in range(2)]
+    assert told == ["True", "False"]

@@ -1,0 +1,198 @@
+"""Object files become functions in memory without LLVM, which takes as long to load, and as much memory, as a model.
+
+Kernels call each other by addresses that they are told, so little is left to do: code has to find its constants, and
+functions of the C library. What is read is the format ELF for x86-64, as LLVM writes it for code that may lie anywhere.
+Where anything else is in a file, or it has another format, `CannotLink` says so, and it is left to LLVM.
+
+Source: System V ABI, chapter 4, and its supplement for AMD64, section 4.4.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+from collections.abc import Sequence
+from functools import cache
+from struct import Struct, error
+from typing import Any, Final, NamedTuple
+
+ALIGNMENT: Final = 64
+"""Each section begins where a line of the cache does, at least."""
+
+_HEAD: Final = b"\x7fELF\x02\x01\x01"
+"""Addresses of 64 bits, the lowest byte first."""
+_OBJECT, _X86_64 = 1, 62
+"""The type of the file, and the processor."""
+_CONTENT, _SYMBOLS, _RELOCATIONS = 1, 2, 4
+"""Types of sections."""
+_WRITTEN, _LOADED, _OF_THREADS = 1, 2, 0x400
+"""Flags of sections."""
+_RELATIVE, _CALL = 2, 4
+"""Kinds of relocations, `R_X86_64_PC32` and `R_X86_64_PLT32`: how far it is from there to a symbol, in 32 bits."""
+
+_FILE: Final = Struct("<16sHHIQQQIHHHHHH")
+_SECTION: Final = Struct("<IIQQQQIIQQ")
+_SYMBOL: Final = Struct("<IBBHQQ")
+_RELOCATION: Final = Struct("<QIIq")
+_DISTANCE: Final = Struct("<i")
+_JUMP: Final = Struct("<6sxxQ")
+_JUMP_THERE: Final = b"\xff\x25\2\0\0\0"
+"""Jumps to the address that follows two bytes later: libraries may be further away than 32 bits can tell."""
+
+_EXECUTED: Final = 1 | 4
+"""`PROT_READ | PROT_EXEC`: nobody can write to what is executed."""
+
+
+class CannotLink(Exception):
+    """What is in an object file, or on this system, is left to LLVM."""
+
+
+class Linked(NamedTuple):
+    """A function. ``size``: of its code, in bytes. ``memory``: where it lies, as long as somebody holds it."""
+
+    address: int
+    size: int
+    memory: Any
+
+
+def linked(objects: Sequence[tuple[str, bytes]]) -> list[Linked]:
+    """The functions of these names, each out of its object file, in one piece of memory. Raises CannotLink."""
+    if sys.platform != "linux":
+        raise CannotLink(f"the system is {sys.platform}")
+    try:
+        files = [_Object(code) for _, code in objects]
+        end = 0
+        for file in files:
+            end = file.place(end)
+        memory = mmap.mmap(-1, end, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        for file in files:
+            file.write(memory)
+        found = [file.function(name) for file, (name, _) in zip(files, objects, strict=True)]
+    except (error, OSError, UnicodeDecodeError, ValueError) as damage:  # as the file ends where more is expected
+        raise CannotLink(f"{damage}") from damage
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    if _c_library().mprotect(ctypes.c_void_p(begin), ctypes.c_size_t(end), _EXECUTED):
+        raise CannotLink("the system refuses to execute what was written to memory")
+    return [Linked(begin + place, size, memory) for place, size in found]
+
+
+class _Section(NamedTuple):
+    name: int
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    row: int
+
+
+class _Symbol(NamedTuple):
+    name: str
+    section: int
+    value: int
+    size: int
+
+
+class _Relocation(NamedTuple):
+    offset: int
+    kind: int
+    symbol: int
+    addend: int
+
+
+class _Object:
+    """One object file, and where its parts lie, by places in the memory of all of them."""
+
+    def __init__(self, code: bytes) -> None:
+        self._code = code
+        _, type_, machine, _, _, _, sections, _, _, _, _, _, count, _ = _FILE.unpack_from(code)
+        if not code.startswith(_HEAD) or (type_, machine) != (_OBJECT, _X86_64):
+            raise CannotLink("it is no object file for x86-64")
+        self._sections = [_Section(*row) for row in _SECTION.iter_unpack(self._part(sections, count * _SECTION.size))]
+        (table,) = [one for one in self._sections if one.type == _SYMBOLS]
+        names = self._content(self._sections[table.link])
+        self._symbols = [
+            _Symbol(names[name : names.index(b"\0", name)].decode(), section, value, size)
+            for name, _, _, section, value, size in _SYMBOL.iter_unpack(self._content(table))
+        ]
+        self._relocations = [
+            (section.info, _Relocation(*row))
+            for section in self._sections
+            if section.type == _RELOCATIONS and self._sections[section.info].flags & _LOADED
+            for row in _RELOCATION.iter_unpack(self._content(section))
+        ]
+        self._places: dict[int, int] = {}
+        """Of the sections that are loaded, by their numbers."""
+        self._jumps: dict[int, int] = {}
+        """Of the jumps to functions of libraries, by the numbers of their symbols."""
+
+    def _part(self, begin: int, size: int) -> bytes:
+        if begin + size > len(self._code):
+            raise CannotLink("the file ends too early")
+        return self._code[begin : begin + size]
+
+    def _content(self, section: _Section) -> bytes:
+        return self._part(section.offset, section.size)
+
+    def place(self, end: int) -> int:
+        """Settle where everything lies, from ``end`` on. Returns where it ends."""
+        for number, section in enumerate(self._sections):
+            if section.flags & _LOADED:
+                if section.type != _CONTENT or section.flags & (_WRITTEN | _OF_THREADS):
+                    raise CannotLink(f"it has a section of type {section.type} with flags {section.flags:#x}")
+                alignment = max(section.alignment, ALIGNMENT)
+                self._places[number] = -(-end // alignment) * alignment
+                end = self._places[number] + section.size
+        for _, relocation in self._relocations:
+            number = relocation.symbol
+            if relocation.kind == _CALL and not self._symbols[number].section and number not in self._jumps:
+                self._jumps[number] = -(-end // _JUMP.size) * _JUMP.size
+                end = self._jumps[number] + _JUMP.size
+        return end
+
+    def write(self, memory: mmap.mmap) -> None:
+        """Write everything to its place."""
+        for number, place in self._places.items():
+            content = self._content(self._sections[number])
+            memory[place : place + len(content)] = content
+        for number, place in self._jumps.items():
+            _JUMP.pack_into(memory, place, _JUMP_THERE, _function_of_library(self._symbols[number].name))
+        for section, relocation in self._relocations:
+            if relocation.kind not in (_RELATIVE, _CALL):
+                raise CannotLink(f"it has a relocation of kind {relocation.kind}")
+            place = self._places[section] + relocation.offset
+            _DISTANCE.pack_into(memory, place, self._target(relocation.symbol) + relocation.addend - place)
+
+    def _target(self, number: int) -> int:
+        symbol = self._symbols[number]
+        if number in self._jumps:
+            return self._jumps[number]
+        if symbol.section not in self._places:
+            raise CannotLink(f"symbol {symbol.name!r} is not in what is loaded")
+        return self._places[symbol.section] + symbol.value
+
+    def function(self, name: str) -> tuple[int, int]:
+        """Where a function begins, and its size in bytes."""
+        for number, symbol in enumerate(self._symbols):
+            if symbol.name == name:
+                return self._target(number), symbol.size
+        raise CannotLink(f"it has no function {name!r}")
+
+
+def _function_of_library(name: str) -> int:
+    try:
+        found = ctypes.cast(getattr(_c_library(), name), ctypes.c_void_p).value
+    except AttributeError:
+        found = None
+    if not found:
+        raise CannotLink(f"there is no function {name!r}")
+    return found
+
+
+@cache
+def _c_library() -> Any:
+    return ctypes.CDLL(None)
