@@ -20,6 +20,7 @@ from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.conv import Conv
 from tract_core.ops.pool_spec import DataFormat, PoolSpec, SameUpper
+from tract_core.ops.recurrent_wiring import RecurrentInputs, RecurrentOptions, wire_lstm
 from tract_core.plugins import default_registry
 from tract_core.runtime.host import host_nodes
 from tract_core.testing.conformance.selection import all_cases
@@ -41,12 +42,21 @@ def convolution(group: int) -> TypedModel:
     return model
 
 
+def recurrent() -> TypedModel:
+    """One whose weights are part of the model."""
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("T,B,8,f32", model.symbols))
+    weights = [model.add_const(name, np.ones((1, 32, 8), "f4")) for name in ("w", "r")]
+    model.set_outputs(list(wire_lstm(model, "lstm", RecurrentOptions(), RecurrentInputs(x, *weights))))
+    return model.declutter()
+
+
 def kernels(isa: Isa) -> dict[str, list[KernelPlan]]:
     """Those of the core's cases, and of convolutions, by kind, in the order in which they come up."""
     found: dict[str, dict[str, KernelPlan]] = defaultdict(dict)
     registry = default_registry()
     cases = [case.model(symbolic=True, registry=registry) for case in all_cases(registry)]
-    for model in [*cases, convolution(1), convolution(32)]:
+    for model in [*cases, convolution(1), convolution(32), recurrent()]:
         for step in lower(model, host_nodes(model), isa).steps:
             if isinstance(step, NativeStep):
                 found[step.kernel.name].setdefault(step.kernel.text(), step.kernel)

@@ -16,6 +16,7 @@ from tract_core.runtime.host import host_nodes
 from tract_cpu.kernels.control import CONTROL, WORK_ALONE, BeginPlan, RepeatPlan
 from tract_cpu.lower.lowering import Lowering, Site
 from tract_cpu.lower.program import ArgumentPlace, HostStep, Inlined, Loop, NativeStep, ReadStep, StepNumber, ViewStep
+from tract_cpu.lower.recurrent import written_along
 from tract_cpu.lower.select import visited
 from tract_cpu.lower.views import Storage, View
 
@@ -88,7 +89,8 @@ def add_steps(
         view = lowering.view(target.outlet)
         if view is None:
             raise Unfit(f"{where}: native code does not know the type of an output")
-        if not lowering.places.is_same(view, target.view):
+        is_there = lowering.places.is_same(view, target.view)
+        if not is_there and not written_along(lowering.steps, view, target.view):
             lowering.copy(view, target.view)
 
 

@@ -31,6 +31,7 @@ from tract_cpu.lower.pairs import is_product_of_two, wire_pairs
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.quantized import wire_product
 from tract_cpu.lower.ranges import of_type, range_of
+from tract_cpu.lower.recurrent import StateProduct, lower_gates
 from tract_cpu.lower.rows import CHEAP
 from tract_cpu.lower.views import Address, View
 from tract_cpu.lower.written_out import written_out
@@ -71,6 +72,9 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     if shared <= set(op.axes.outputs[0]) and all(view.element == element for view in views):
         return _lower_elements(op, site, views, element)
     chain = replace(chain, operands=tuple(site.lowering.near(view) for view in chain.operands))
+    state = _of_state(op, site, groups, chain, views)
+    if state is not None and lower_gates(site, state):
+        return None
     shape = dict(zip(op.axes.outputs[0], result.shape, strict=True))
     product_of = _Product(site, op, groups, chain, shape)
     if product_of.lower(views) is None:
@@ -205,6 +209,24 @@ def _groups(op: EinSum, views: Sequence[View]) -> _Groups:
     last = next((name for name in reversed(output) if name in a or name in b), "")
     left = 1 if last and last in only[0] else 0
     return _Groups(pairs, only[left], only[1 - left], inner, left, 1 - left)
+
+
+def _of_state(op: EinSum, site: Site, groups: _Groups, chain: Chain, views: Sequence[View]) -> StateProduct | None:
+    """The product as one of rows and a matrix of the model, where it is: columns are the last axis of the result."""
+    (output,) = op.axes.outputs
+    array, left, right = site.array(groups.right), views[groups.left], views[groups.right]
+    term, state = op.axes.inputs[groups.right], op.axes.inputs[groups.left]
+    if (
+        array is None
+        or groups.pairs
+        or output[-1:] != groups.columns
+        or sorted(term) != sorted(groups.inner + output[-1])
+    ):
+        return None
+    strides = dict(zip(state, left.strides, strict=True))
+    rows = tuple(strides[name] if name in groups.rows else 0 for name in output[:-1])
+    matrix = array if term[0] == groups.inner else array.T
+    return StateProduct(left, rows, strides[groups.inner], matrix, right.element, chain)
 
 
 @frozen

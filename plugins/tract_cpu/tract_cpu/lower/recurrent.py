@@ -1,17 +1,33 @@
-"""The gates of recurrent networks: one kernel for all elements that a gate has."""
+"""The gates of recurrent networks: one kernel with the product of the state before them, else one for all gates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
 
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.dims import Dim, ceil_div, is_one, product
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedNode
 from tract_core.ops.binary import Add, Mul, Sub
 from tract_core.ops.elementwise import Sigmoid, Tanh
 from tract_core.ops.recurrent import Epilogue, GruEpilogue, LstmEpilogue
+from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
+from tract_cpu.aligned import aligned
+from tract_cpu.isa import Isa
+from tract_cpu.kernels.matmul import Tile
+from tract_cpu.kernels.recurrent import GatesPlan
 from tract_cpu.language.types import ElementType
-from tract_cpu.lower.lowering import CPU, Site
+from tract_cpu.lower.fusion import Chain
+from tract_cpu.lower.loops import Loop, collapsed
+from tract_cpu.lower.lowering import CPU, Lowering, Site
 from tract_cpu.lower.nest import Nest, Unknown
+from tract_cpu.lower.program import Argument, NativeStep, Step, ViewStep
 from tract_cpu.lower.region import Region
 from tract_cpu.lower.rows import rows_step
 from tract_cpu.lower.softmax import narrowed, widened
@@ -19,36 +35,41 @@ from tract_cpu.lower.views import View
 
 ROWS = Rows()
 
+_MOST_ROWS: Final = 8
+"""Rows of a tile: more would be more code, and read no weights less often than the first cache holds them."""
 
-@ROWS.row(CPU, LstmEpilogue)
-def lower_lstm(op: LstmEpilogue, site: Site) -> str | None:
-    """Both states of an LSTM."""
-    return _lower(op, site, [4, 1], _lstm)
-
-
-@ROWS.row(CPU, GruEpilogue)
-def lower_gru(op: GruEpilogue, site: Site) -> str | None:
-    """The state of a GRU."""
-    return _lower(op, site, [3, 3, 1], _gru)
+_ANY_ELEMENT: Final = 8
+"""Bits of the narrowest elements: what masks them masks everything."""
 
 
-def _lower(
-    op: Epilogue, site: Site, counts: Sequence[int], write: Callable[[Nest, Sequence[int], ElementType], list[int]]
-) -> str | None:
-    """``counts``: how many gates each input holds. ``write``: adds the values of the outputs to a nest."""
+@ROWS.row(CPU, LstmEpilogue, GruEpilogue)
+def lower_epilogue(op: Epilogue, site: Site) -> str | None:
+    """The state of an LSTM, both parts, or that of a GRU."""
+    counts, _ = _KINDS[type(op)]
     result = site.result()
-    nest = Nest(site.lowering, tuple(site.node.facts[0].shape))
-    nest.along(())
     views = [part for view, count in zip(site.known_inputs(), counts, strict=True) for part in _parts(op, view, count)]
+    nest = _nest(site.lowering, tuple(site.node.facts[0].shape))
     try:
-        if result is None or result.kind != "f":
-            raise Unknown
-        values = write(nest, [widened(nest, nest.load(view.stretched(nest.shape))) for view in views], result)
+        values = _written(op, nest, views, result)
     except Unknown:
         return "native code does not know these types"
     outlets = [OutletId(site.node.node, slot) for slot in range(len(values))]
     site.add(rows_step(Region(nest, dict(zip(outlets, values, strict=True))), site.isa))
     return None
+
+
+def _nest(lowering: Lowering, shape: Sequence[Dim]) -> Nest:
+    nest = Nest(lowering, shape)
+    nest.along(())
+    return nest
+
+
+def _written(op: Epilogue, nest: Nest, views: Sequence[View], result: ElementType | None) -> list[int]:
+    """The outputs of an epilogue, by the numbers of their values. Raises Unknown."""
+    if result is None or result.kind != "f":
+        raise Unknown
+    _, write = _KINDS[type(op)]
+    return write(nest, [widened(nest, nest.load(view.stretched(nest.shape))) for view in views], result)
 
 
 def _parts(op: Epilogue, view: View, count: int) -> list[View]:
@@ -73,3 +94,174 @@ def _gru(nest: Nest, x: Sequence[int], result: ElementType) -> list[int]:
     less = nest.apply(Sub(), nest.constant(1, nest.type_of(z)), z)
     h = nest.apply(Add(), nest.apply(Mul(), less, candidate), nest.apply(Mul(), z, before))
     return [narrowed(nest, h, result)]
+
+
+_KINDS: Final[dict[type, tuple[Sequence[int], Callable[[Nest, Sequence[int], ElementType], list[int]]]]] = {
+    LstmEpilogue: ([4, 1], _lstm),
+    GruEpilogue: ([3, 3, 1], _gru),
+}
+"""For each epilogue, how many gates each input holds, and what adds the values of the outputs to a nest."""
+
+
+@frozen
+class StateProduct:
+    """The product of a state and weights, and the chain behind it, on which gates may follow.
+
+    ``left``: the state; ``rows``: how far apart its rows are along each axis of the result but the last one, which is
+    that of the columns; ``step``: how far apart the elements are that are summed. ``weights``: [summed, column], of
+    ``element``.
+    """
+
+    left: View
+    rows: tuple[Dim, ...]
+    step: Dim
+    weights: Array
+    element: ElementType
+    chain: Chain
+
+
+def lower_gates(site: Site, product_of: StateProduct) -> bool:
+    """Compute a product together with the epilogue that alone reads it. Returns whether that could be done."""
+    lowering, chain = site.lowering, product_of.chain
+    node = _epilogue_behind(lowering, chain.outlet)
+    if node is None or chain.expression.inputs[0].kind != "f":
+        return False
+    made = _Gates(lowering, site.isa, product_of, node)
+    step = made.step()
+    if step is not None:
+        site.add(step)
+    return step is not None
+
+
+def _epilogue_behind(lowering: Lowering, outlet: OutletId) -> TypedNode | None:
+    """The epilogue that alone reads a tensor, once, as its gates, when all else that it reads is there."""
+    model = lowering.model
+    readers = model.outlet(outlet).successors
+    if outlet in model.outputs or len(readers) != 1:
+        return None
+    (reader,) = readers
+    node = model.nodes[reader.node]
+    if not isinstance(node.op, LstmEpilogue | GruEpilogue) or lowering.why_unfit(node.id) is not None:
+        return None
+    counts, _ = _KINDS[type(node.op)]
+    there = all(lowering.has(one) for one in node.inputs if one != outlet)
+    return node if there and counts[reader.slot] > 1 and isinstance(node.op.hidden, int) else None
+
+
+class _Gates:
+    """A product with the epilogue behind it, about to become one step."""
+
+    def __init__(self, lowering: Lowering, isa: Isa, product_of: StateProduct, node: TypedNode) -> None:
+        assert isinstance(node.op, LstmEpilogue | GruEpilogue)  # it was found as one
+        self.lowering, self.isa, self.product, self.node, self.op = lowering, isa, product_of, node, node.op
+        self.counts, _ = _KINDS[type(node.op)]
+        self.slot = node.inputs.index(product_of.chain.outlet)
+        self.gates = self.counts[self.slot]
+        self.nest = _nest(lowering, tuple(lowering.model.outlet_fact(OutletId(node.id)).shape))
+
+    def step(self) -> NativeStep | None:
+        """The call; ``None`` where something does not lie as it has to."""
+        chain, hidden = self.product.chain, self.nest.shape[-1]
+        shape = tuple(self.lowering.model.outlet_fact(chain.outlet).shape)
+        values = self._values(shape)
+        if values is None or not isinstance(hidden, int) or shape != (*self.nest.shape[:-1], hidden * self.gates):
+            return None
+        tensors = self.nest.tensors[self.gates :]
+        moving = [*chain.operands, *tensors]
+        if any(view.strides[-1] not in {0, 1} and not is_one(view.shape[-1]) for view in moving):
+            return None
+        plain = View.contiguous(self.lowering.nowhere, chain.expression.result, self.nest.shape)
+        lines = [self.product.rows, *(view.strides[:-1] for view in moving), plain.strides[:-1]]
+        loops = collapsed(self.nest.shape[:-1], lines)
+        if len(loops) > 1:
+            return None
+        return self._call(values, tensors, loops[0] if loops else Loop(1, (0,) * len(lines)), hidden)
+
+    def _values(self, shape: Sequence[Dim]) -> list[int] | None:
+        """The numbers of what is written. The gates that the product gives are the first tensors of the nest."""
+        lowering, op, nest = self.lowering, self.op, self.nest
+        own = View.contiguous(lowering.nowhere, self.product.chain.expression.result, shape)
+        for part in _parts(op, own, self.gates):
+            nest.load(part.stretched(nest.shape))
+        views: list[View] = []
+        for slot, (outlet, count) in enumerate(zip(self.node.inputs, self.counts, strict=True)):
+            view = own if slot == self.slot else lowering.view(outlet)
+            assert view is not None  # nodes with other inputs are left to the host before
+            views += _parts(op, view, count)
+        try:
+            return _written(op, nest, views, lowering.element(self._storage_type()))
+        except Unknown:
+            return None
+
+    def _storage_type(self) -> DatumType:
+        return self.lowering.model.outlet_fact(OutletId(self.node.id)).datum_type.storage
+
+    def _call(self, values: Sequence[int], tensors: Sequence[View], row: Loop, hidden: int) -> NativeStep:
+        made, chain, nest = self.product, self.product.chain, self.nest
+        tile = self._tile(row)
+        panels = ceil_div(hidden, tile.lanes)
+        depth = made.weights.shape[0]
+        weights = self.lowering.made(
+            (panels, depth, self.gates, tile.lanes), made.element, lambda array: _panels(array, tile), made.weights
+        )
+        results = [self.lowering.new(OutletId(self.node.id, slot)) for slot in range(len(values))]
+        plan = GatesPlan(
+            tile,
+            made.left.element,
+            made.element,
+            chain.expression,
+            tuple(view.strides[-1] == 1 for view in chain.operands),
+            tuple(nest.steps),
+            tuple((view.element, view.strides[-1] == 1) for view in tensors),
+            tuple((value, view.element) for value, view in zip(values, results, strict=True)),
+            masks=self.isa.masks_bits <= _ANY_ELEMENT,
+        )
+        left_row, *strides, result_row = row.strides
+        arguments: list[Argument] = [row.size, hidden, depth, made.left.address, left_row, made.step, weights.address]
+        for view, stride in zip([*chain.operands, *tensors], strides, strict=True):
+            arguments += [view.address, stride]
+        for view in results:
+            arguments += [view.address, result_row]
+        work = row.size * hidden * (self.gates * depth + len(nest.steps))
+        storages = tuple(view.storage for view in results)
+        return NativeStep(plan, tuple(arguments), panels, (*chain.nodes, self.node.id), storages, work=work)
+
+    def _tile(self, row: Loop) -> Tile:
+        """As many rows as there are registers for sums, beside a vector of each gate and one element of the state."""
+        rows = max(1, min(_MOST_ROWS, (self.isa.registers - self.gates - 1) // self.gates))
+        lanes = self.isa.lanes(self.product.chain.expression.inputs[0].computed.bits)
+        return Tile(1 if is_one(row.size) else rows, self.gates, lanes)
+
+
+def _panels(weights: Array, tile: Tile) -> Array:
+    """Weights [summed, gate and unit] as [panel, summed, gate, lane], zeros where units are missing."""
+    depth, columns = weights.shape
+    units = columns // tile.vectors
+    panels = -(-units // tile.lanes)
+    padded = np.zeros((depth, tile.vectors, panels * tile.lanes), weights.dtype)
+    padded[:, :, :units] = weights.reshape(depth, tile.vectors, units)
+    packed = aligned(np.empty, (panels, depth, tile.vectors, tile.lanes), weights.dtype)
+    packed[...] = padded.reshape(depth, tile.vectors, panels, tile.lanes).transpose(2, 0, 1, 3)
+    return packed
+
+
+def written_along(steps: list[Step], source: View, target: View) -> bool:
+    """Have a tensor that gates have just become written to a second place too. Returns whether that could be done."""
+    place = next((place for place in reversed(range(len(steps))) if not isinstance(steps[place], ViewStep)), None)
+    step = None if place is None else steps[place]
+    if not isinstance(step, NativeStep) or not isinstance(step.kernel, GatesPlan):
+        return False
+    plan, last = step.kernel, len(step.arguments)
+    first = last - 2 * len(plan.results)
+    found = [one for one in range(len(plan.results)) if step.arguments[first + 2 * one] == source.address]
+    same = source.element == target.element and product(source.shape) == product(target.shape)
+    if not found or not same or not source.is_contiguous or not target.is_contiguous:
+        return False
+    assert place is not None  # a step is there
+    steps[place] = replace(
+        step,
+        kernel=replace(plan, results=(*plan.results, plan.results[found[0]])),
+        arguments=(*step.arguments, target.address, step.arguments[first + 2 * found[0] + 1]),
+        results=(*step.results, target.storage),
+    )
+    return True
