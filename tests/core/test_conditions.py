@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 
 from tract_core.data import DatumType
-from tract_core.dims import Dim, SymbolScope, broadcast, parse_dim, symbol
+from tract_core.dims import Dim, SymbolScope, broadcast, evaluate, parse_dim, symbol
 from tract_core.errors import FactError, InputError, RunError, TransformError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import (
@@ -334,3 +334,11 @@ def test_thousands_of_conditions_take_linear_time() -> None:
         for a, b in order:
             conditions.add(Condition(a, "==", b), "node", scope)
         assert {conditions.settle(name) for name in names} == {names[0]}
+
+
+@pytest.mark.parametrize("relation", ["==", "<=", "->", "#", "0->0"])
+def test_whether_a_condition_holds_is_a_size(relation) -> None:
+    scope = SymbolScope()
+    holds = Condition(scope.parse("A"), relation, scope.parse("B")).holds()
+    for a, b in product(range(4), repeat=2):
+        assert evaluate(holds, {"A": a, "B": b}) == int(Condition(a, relation, b).answer() is True)

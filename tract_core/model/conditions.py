@@ -19,6 +19,7 @@ from tract_core.dims import (
     Assertion,
     Dim,
     SymbolScope,
+    comparison,
     is_symbolic,
     less_or_equal,
     same_dim,
@@ -66,8 +67,24 @@ class Condition:
             nonzero = same(a, 0)
             answers = [same(a, b), same(b, 0), None if nonzero is None else not nonzero]
         else:
-            answers = [same(*pair) for pair in [(a, b), (a, 1), (b, 1)][: _PAIRS[self.relation]]]
+            answers = [same(*pair) for pair in self._pairs]
         return True if True in answers else None if None in answers else False
+
+    @property
+    def _pairs(self) -> list[tuple[Dim, Dim]]:
+        """Sizes, of which one pair must be equal."""
+        return [(self.left, self.right), (self.left, 1), (self.right, 1)][: _PAIRS[self.relation]]
+
+    def holds(self) -> Dim:
+        """1 where it holds, else 0."""
+        a, b = self.left, self.right
+        if self.relation == "<=":
+            return comparison(a, "<=", b)
+        if self.relation == "0->0":
+            ways = [comparison(a, "==", b), comparison(b, "==", 0), comparison(a, ">", 0)]
+        else:
+            ways = [comparison(one, "==", other) for one, other in self._pairs]
+        return comparison(sum(ways, start=0), ">=", 1)
 
     def substitute(self, values: Mapping[str, Dim]) -> Condition:
         """With symbols replaced. Raises DimError where a broadcast gets two different numbers."""

@@ -11,11 +11,13 @@ from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
 
 from tract_core.data import DatumType
-from tract_core.errors import RunError
+from tract_core.errors import RunError, TractError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
+from tract_core.ops.axis import AddAxis, RmAxis
 from tract_core.ops.binary import Add, Gt, Mul
+from tract_core.ops.check import Refuse
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Neg
 from tract_core.ops.if_then_else_wiring import wire_if
@@ -179,3 +181,44 @@ def test_what_a_loop_in_a_model_keeps_is_left_to_the_host() -> None:
     for length in (3, 1, 4):
         given = [numbers(length, 3), np.ones((1, 3), "f4"), np.full((1, 1), 0.5, "f4")]
         same(state.run(given), reference.run(given))
+
+
+def wanting() -> TypedModel:
+    """By a condition: a sum of parts that are two columns shorter than what may have none; or of the only row.
+
+    That is done in a branch inside, and the other one there refuses.
+    """
+    model = TypedModel()
+    facts = {"c": "bool", "d": "bool", "x": "A,B,f32"}
+    c, d, x = (model.add_source(name, parse_typed_fact(fact, model.symbols)) for name, fact in facts.items())
+    then, (a,) = body({"x": "A,B,f32"})
+    ends = [wire_one(then, f"part{place}", Slice(1, place, then.symbols.parse("B") - 2 + place), a) for place in (0, 2)]
+    then.set_outputs([wire_one(then, "sum", Reduce((0, 1), Reducer.SUM), wire_one(then, "both", Add(), *ends))])
+    squeezing, (a,) = body({"x": "A,B,f32"})
+    row = wire_one(squeezing, "squeezed", RmAxis(0), a)
+    total = wire_one(squeezing, "total", Reduce((0,), Reducer.SUM), row)
+    squeezing.set_outputs([wire_one(squeezing, "again", AddAxis(0), total)])
+    refusing = TypedModel()
+    fact = parse_typed_fact("1,1,f32", refusing.symbols)
+    refusing.set_outputs(refusing.wire_node("never", Refuse("nothing is here", "ask for the other", (fact,)), []))
+    other, (inner, a) = body({"d": "bool", "x": "A,B,f32"})
+    other.set_outputs(wire_if(other, "inner", inner, (squeezing, [a]), (refusing, [])))
+    model.set_outputs(wire_if(model, "choice", c, (then, [x]), (other, [d, x])))
+    return model
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (1, 0), (1, 1), (3, 4), (0, 2)])
+@pytest.mark.parametrize("choices", [(True, True), (False, True), (False, False)])
+def test_what_a_branch_wants_of_sizes_counts_where_it_is_taken(shape, choices) -> None:
+    inputs = [*map(np.array, choices), numbers(*shape)]
+    outcomes = []
+    for one in (TypedSimplePlan(wanting()).spawn(), plan(wanting()).spawn()):
+        try:
+            outcomes.append(one.run(inputs))
+        except TractError as error:
+            outcomes.append(str(error))
+    assert type(outcomes[0]) is type(outcomes[1])
+    if isinstance(outcomes[0], str):
+        assert outcomes[0] == outcomes[1]
+    else:
+        same(outcomes[1], outcomes[0])

@@ -108,10 +108,11 @@ class Layout:
         places, addresses = self._fix
         arguments[places] += addresses
         slots = zip(self._of_slots, self.arena.stages, strict=True)
-        sizes = [max(int(values[one]) for one in slot) if since == stage else 0 for slot, since in slots]
+        # Sizes of what does not run, as a branch that is not taken, may be below 0.
+        sizes = [max([0, *(int(values[one]) for one in slot)]) if since == stage else 0 for slot, since in slots]
         padded = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
-        scratch = max((int(values[one]) for one in self._of_scratch), default=0)
-        work = sum(int(values[one]) for one in self._of_work)
+        scratch = max([0, *(int(values[one]) for one in self._of_scratch)])
+        work = sum(max(0, int(values[one])) for one in self._of_work)
         tasks = values[np.array(self._of_tasks, np.int64)]
         return Bound(arguments, np.cumsum([0, *padded]), tasks, scratch, work, self._work_of_loops(arguments))
 
@@ -120,7 +121,7 @@ class Layout:
         if any(isinstance(step.kernel, CountPlan) for step in self.steps):
             return ENDLESS
         begins = [begin for begin, step in zip(self.begins, self.steps, strict=True) if _begins_loop(step)]
-        each = sum(int(arguments[begin + WORK]) + WORK_OF_STEPS for begin in begins)
+        each = sum(max(int(arguments[begin + WORK]), 0) + WORK_OF_STEPS for begin in begins)
         return each * prod(max(int(arguments[begin + COUNT]), 1) for begin in begins)
 
     def number(self, storage: Storage) -> int:

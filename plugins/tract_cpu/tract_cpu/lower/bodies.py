@@ -7,15 +7,28 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from tract_core.dims import Dim, comparison
+from tract_core.dims import Dim, comparison, product
 from tract_core.errors import TractError
 from tract_core.frozen import frozen
+from tract_core.model.conditions import Condition
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import host_nodes
 from tract_cpu.kernels.control import CONTROL, WORK_ALONE, BeginPlan, RepeatPlan
+from tract_cpu.kernels.sizes import EqualPlan
 from tract_cpu.lower.lowering import Lowering, Site
-from tract_cpu.lower.program import ArgumentPlace, HostStep, Inlined, Loop, NativeStep, ReadStep, StepNumber, ViewStep
+from tract_cpu.lower.program import (
+    STATUS,
+    ArgumentPlace,
+    HostStep,
+    Inlined,
+    Loop,
+    NativeStep,
+    ReadStep,
+    StepNumber,
+    ViewStep,
+)
+from tract_cpu.lower.reads import LATE
 from tract_cpu.lower.recurrent import written_along
 from tract_cpu.lower.select import visited
 from tract_cpu.lower.views import Storage, View
@@ -101,6 +114,26 @@ def done(site: Site, how: str, first: int, inputs: Sequence[View], bodies: Seque
     lowering.steps.append(ViewStep((site.node.node,), held))
     last = len(lowering.steps) - 1
     lowering.draft.inlined.append(Inlined(site.node.node, (), how, first, last, tuple(bodies)))
+
+
+def add_conditions(site: Site, body: TypedModel, inputs: Mapping[OutletId, View]) -> Dim:
+    """Add the step that refuses where sizes are not what a body wants, before its first one.
+
+    Returns 1 where they are, else 0: nothing in the body counts then. Raises Unfit where only the host can tell.
+    """
+    lowering, conditions = site.lowering, [condition for condition, _ in body.conditions]
+    for outlet, view in inputs.items():
+        pairs = zip(view.shape, body.outlet_fact(outlet).shape, strict=True)
+        conditions += [Condition(given, "==", wanted) for given, wanted in pairs if given != wanted]
+    if any(not condition.symbols <= lowering.given for condition in conditions):
+        raise Unfit(LATE)
+    if any(condition.relation == "#" for condition in conditions):
+        raise Unfit("sizes are broadcast that may contradict each other where the body is not run")
+    holds = [condition.holds() for condition in conditions]
+    if holds:
+        arguments = (STATUS, *(number for one in holds for number in (one, 1)))
+        lowering.steps.append(NativeStep(EqualPlan(len(holds)), arguments, 1, (), ()))
+    return product(holds)
 
 
 def begin_loop(lowering: Lowering) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tract_core.dims import Dim, symbols_of
-from tract_core.ops.check import CheckShape
+from tract_core.ops.check import CheckShape, Refuse
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.sizes import EqualPlan
 from tract_cpu.lower.lowering import MOVES, Site
@@ -34,4 +34,12 @@ def lower_check(op: CheckShape, site: Site) -> str | None:
     sizes = [size for pair in pairs for size in pair if size is not None]
     site.lowering.place(site.outlet, replace(x, shape=tuple(site.node.facts[0].shape)))
     site.add_all([NativeStep(EqualPlan(len(pairs)), (STATUS, *sizes), 1, (), (x.storage,))])
+    return None
+
+
+@ROWS.row(MOVES, Refuse)
+def lower_refuse(op: Refuse, site: Site) -> str | None:
+    """A kernel that always refuses: the host tells why."""
+    storages = tuple(view.storage for view in site.results())
+    site.add_all([NativeStep(EqualPlan(1), (STATUS, 0, 1), 1, (), storages)])
     return None

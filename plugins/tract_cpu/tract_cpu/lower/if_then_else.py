@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
 from tract_core.ops.if_then_else import Branch, IfThenElse, branch_sizes
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan
-from tract_cpu.lower.bodies import Target, Unfit, add_body, body_with, done, inlined
+from tract_cpu.lower.bodies import Target, add_body, add_conditions, body_with, done, inlined
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import NativeStep, StepNumber
 from tract_cpu.lower.views import View
@@ -27,20 +28,20 @@ def _lower(op: IfThenElse, site: Site, inputs: Sequence[View]) -> None:
     steps = site.lowering.steps
     first, branches = len(steps), (("then", op.then_branch), ("else", op.else_branch))
     bodies = [body_with(branch.body, branch_sizes(label, branch, site.facts())) for label, branch in branches]
-    if any(len(body.conditions) for body in bodies):
-        raise Unfit("a branch wants something of sizes, which only counts where it is taken")
-    outputs = site.results()
+    outputs, runs = site.results(), list[Dim]()
     choice, jump = first, -1
     steps.append(NativeStep(BranchPlan(jumps=False), (), CONTROL, (), ()))
     for number, (body, (_, branch)) in enumerate(zip(bodies, branches, strict=True)):
         targets = [Target(outlet, view) for outlet, view in zip(body.outputs, outputs, strict=True)]
-        add_body(site, number, body, _given(body.inputs, branch, inputs), targets)
+        given = _given(body.inputs, branch, inputs)
+        runs.append(add_conditions(site, body, given))
+        add_body(site, number, body, given, targets)
         if number == 0:
             jump = len(steps)
             steps.append(NativeStep(JumpPlan(), (), CONTROL, (), ()))
     steps[choice] = NativeStep(BranchPlan(jumps=False), (inputs[0].address, StepNumber(jump + 1)), CONTROL, (), ())
     steps[jump] = NativeStep(JumpPlan(), (StepNumber(len(steps)),), CONTROL, (), ())
-    done(site, "branch", first, inputs, [(body, 1) for body in bodies])
+    done(site, "branch", first, inputs, list(zip(bodies, runs, strict=True)))
 
 
 def _given(sources: Sequence[OutletId], branch: Branch, inputs: Sequence[View]) -> dict[OutletId, View]:

@@ -13,7 +13,7 @@ from tract_core.ops.loop import MAX_ITERATIONS, Loop, never_ends
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.control import CountPlan, EndPlan, NumberPlan
 from tract_cpu.language.types import BOOL, ElementType
-from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, inlined, repeat
+from tract_cpu.lower.bodies import Target, Unfit, add_body, add_conditions, begin_loop, body_with, done, inlined, repeat
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.places import Move, Part
 from tract_cpu.lower.program import STATUS, ArgumentPlace, NativeStep
@@ -42,8 +42,6 @@ class _Loop:
             self.body = body_with(op.body, op.sizes(site.facts()))
         except FactError as error:
             raise Unfit(f"sizes do not fit: {error.problem}") from None
-        if len(self.body.conditions):
-            raise Unfit("its body wants something of sizes, which only counts where an iteration runs")
         given, outlets = self.lowering.given, [*self.body.inputs, *self.body.outputs]
         if any(not self.body.outlet_fact(outlet).shape.symbols() <= given for outlet in outlets):
             raise Unfit("sizes change from one iteration to the next")
@@ -72,6 +70,7 @@ class _Loop:
         collected = zip(body.outputs[1 + held :], self.outputs[held:], strict=True)
         targets += [Target(outlet, self._slice(whole)) for outlet, whole in collected]
         given = dict(zip(body.inputs, [number, *carried, *self.inputs[2 + op.carried :]], strict=True))
+        runs = add_conditions(self.site, body, given)
         add_body(self.site, 0, body, given, targets)
         for value, output in zip(later, carried, strict=True):
             lowering.copy(value, output)
@@ -79,7 +78,7 @@ class _Loop:
             lowering.steps.append(NativeStep(EndPlan(), (condition.address, ArgumentPlace(first, 0)), 1, (), ()))
         known = symbols_of(op.count) <= lowering.given
         repeat(lowering, self.number, op.count if known else 1)
-        done(self.site, "loop", start, self.inputs, [(body, 1)])
+        done(self.site, "loop", start, self.inputs, [(body, runs)])
 
     def _number(self, first: int) -> View:
         """Where the number of the iteration is."""
