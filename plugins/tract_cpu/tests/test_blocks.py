@@ -19,6 +19,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Mul, Sub
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.conv import Conv, KernelFormat
+from tract_core.ops.downsample import Downsample
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.pool import MaxPool, SumPool
 from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec, SameUpper
@@ -187,3 +188,22 @@ def test_products_over_channels_read_blocks(isa: Isa) -> None:
     x = net.product(net.conv(net.product(net.conv(net.x, 32), 48), 48, group=48), 20)
     net.model.set_outputs([net.conv(x, 16)])
     check(net, isa, (2, 16, 9, 10))
+
+
+@pytest.mark.parametrize("strides", [(2, 3), (-2, 1), (1, -1)])
+@pytest.mark.parametrize("channels", [16, 21])
+def test_every_nth_position_is_read_where_the_blocks_are(isa: Isa, channels: int, strides: tuple[int, int]) -> None:
+    """As in front of a product over channels, which a convolution with a stride and windows of one element is."""
+    net = Net(f"N,{channels},H,W,f32")
+    x = net.conv(net.x, channels)
+    some = net.add(Downsample(3, strides[1], 0), net.add(Downsample(2, strides[0], strides[0] > 1), x))
+    net.model.set_outputs([net.add(Add(), net.product(some, 40), net.constant(1, 40, 1, 1)), net.product(x, 8)])
+    for size in ((2, channels, 9, 10), (1, channels, 2, 1), (1, channels, 3, 2)):
+        check(net, isa, size)
+
+
+def test_some_channels_of_blocks_are_taken_one_by_one(isa: Isa) -> None:
+    net = Net("N,32,4,3,f32")
+    x = net.conv(net.x, 32)
+    net.model.set_outputs([net.conv(net.add(Downsample(1, 2, 1), x), 8)])
+    check(net, isa, (2, 32, 4, 3), copies=None)

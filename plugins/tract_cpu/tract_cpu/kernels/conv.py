@@ -144,6 +144,10 @@ class _Conv:
                 start = source.at(first // plan.block * self.input_block)
 
                 def over_channels(at: Buffer) -> None:
+                    if plan.block == plan.lanes:  # no processor foresees that the next block lies elsewhere
+                        following = at.at(self.input_block)
+                        for column in range(columns):
+                            following.prefetch(column * plan.column_step)
                     with k.loop("channel", count) as channel:
                         add(at.at(channel * self.channel_step))
 

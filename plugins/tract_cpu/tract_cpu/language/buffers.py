@@ -67,6 +67,13 @@ class Buffer:
             arguments = [stored.ir, address, self._alignment, mask.ir]
             self._masked("store", mangled(stored), ir.VoidType(), arguments)
 
+    def prefetch(self, place: Value | int) -> None:
+        """Have the line of the cache brought near in which an element is, or would be."""
+        numbers = [ir.Constant(ir.IntType(32), number) for number in (0, 3, 1)]  # to read, in the nearest cache, data
+        types = [ir.PointerType(), *(one.type for one in numbers)]
+        callee = self.function.declared("llvm.prefetch.p0", ir.VoidType(), types)
+        self.function.builder.call(callee, [self.address(place), *numbers])
+
     def read_shared(self) -> Value:
         """The first element, which other threads write: what they wrote before it is seen too."""
         found = self.function.builder.load_atomic(self.ir, "acquire", self.element.bytes, typ=ir_type(self.element))

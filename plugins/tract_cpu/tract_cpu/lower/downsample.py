@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tract_core.dims import Dim
 from tract_core.ops.downsample import Downsample
 from tract_core.plugins.tables import Rows
+from tract_cpu.lower.blocked import only_blocked
 from tract_cpu.lower.lowering import MOVES, Site
+from tract_cpu.lower.views import View
 
 ROWS = Rows()
 
 
 @ROWS.row(MOVES, Downsample)
 def lower_downsample(op: Downsample, site: Site) -> str | None:
-    """A view."""
+    """A view, in blocks where the tensor is only there in blocks of channels and these stay whole."""
+    blocked = only_blocked(site.lowering, site.node.inputs[0])
+    if blocked is not None and blocked.form.axis != op.axis:
+        nothing: tuple[tuple[Dim, Dim], ...] = ((0, 0),) * len(blocked.border)
+        site.place_in_blocks(replace(blocked, view=_some(op, site, blocked.view), border=nothing))
+        return None
     (x,) = site.known_inputs()
-    start = op.modulo if op.stride > 0 else x.shape[op.axis] - 1
-    site.place(x.part(op.axis, start, site.node.facts[0].shape[op.axis], op.stride))
+    site.place(_some(op, site, x))
     return None
+
+
+def _some(op: Downsample, site: Site, x: View) -> View:
+    start = op.modulo if op.stride > 0 else x.shape[op.axis] - 1
+    return x.part(op.axis, start, site.node.facts[0].shape[op.axis], op.stride)

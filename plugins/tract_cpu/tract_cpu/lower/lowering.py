@@ -473,6 +473,11 @@ class Site:
         self.lowering.place(self.outlet, view)
         self.lowering.steps.append(ViewStep((self.node.node,), (view.storage,)))
 
+    def place_in_blocks(self, blocked: Blocked) -> None:
+        """The same, on a tensor in blocks of channels."""
+        self.lowering.blocked[self.outlet] = self.lowering.born_in_blocks[self.outlet] = blocked
+        self.lowering.steps.append(ViewStep((self.node.node,), (blocked.view.storage,)))
+
     def result_in(self, shape: Sequence[Dim]) -> View:
         """Memory for the first output, looked at in another shape of as many elements."""
         found = self.lowering.new(self.outlet).shaped(shape)
