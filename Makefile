@@ -81,7 +81,8 @@ index: $(VENV)/.test ## write down which rows our modules have, and the table of
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-bench: $(VENV)/.test .venv-peers/.installed ## measure networks beside other engines, and write docs/performance.md
+bench: $(VENV)/.test .venv-peers/.installed ## measure networks and streams beside other engines, and write docs/performance.md
+	$(BIN)/python bench/bench_pulse.py
 	$(BIN)/python bench/peers.py --write $(ARGS)
 
 bench-short: $(VENV)/.test ## run the networks of `make bench` at small sizes, for their results alone

@@ -4,7 +4,7 @@ One thread each. Prints, for each network, the median time of a pulse on the CPU
 of the same pulsed model in the `tract` wheel divided by it; then, on the reference runtime, the time of one pass of the
 model that takes whole signals over as many positions, divided by that of a pulse: no less than 1 is wanted. All are
 called in turn, a short round each, and ratios are medians of those of the rounds. Outputs of all pulses are compared
-first.
+first. What was measured is kept in ``bench/.measured/streams`` for `docs/performance.md`.
 
 The wheel runs in a process of its own, with the Python of ``.venv-peers``, as its module is called `tract` like one of
 ours; without it, its column is empty. Wants onnx.
@@ -34,6 +34,7 @@ TURNS = 32
 """Pulses that are compared; in a round, the same ones come again and again."""
 
 PEERS_PYTHON = Path(__file__).resolve().parents[1] / ".venv-peers" / "bin" / "python"
+MEASURED = Path(__file__).parent / ".measured" / "streams"
 Turn = Callable[[], Any]
 
 
@@ -43,7 +44,7 @@ def cases() -> dict[str, tuple[Any, int, int]]:
 
     return {
         "keyword spotter, 20 x S, pulse 8": (signals.keyword_spotter(frames=200, mels=20), 2, 8),
-        "the same, pulse 1": (signals.keyword_spotter(frames=200, mels=20), 2, 1),
+        "keyword spotter, 20 x S, pulse 1": (signals.keyword_spotter(frames=200, mels=20), 2, 1),
         "dilated residual, looks back 510, pulse 8": (signals.dilated_residual(), 2, 8),
         "causal depthwise, pulse 8": (signals.causal_depthwise(), 2, 8),
         "LSTM 2 x 128, pulse 1": (signals.lstm(), 0, 1),
@@ -131,7 +132,7 @@ def prepared(path: Path, runtime: str, pulse: int | None) -> Any:
     return tract.runtime_for_name(runtime, **({"threads": 1} if runtime == "cpu" else {})).prepare(model)
 
 
-def measure(name: str, path: Path, data: Path, pulse: int) -> None:
+def measure(number: int, name: str, path: Path, data: Path, pulse: int) -> None:
     """Compare what comes out, then print the row of a network."""
     pulses = np.load(data)
     native, reference = (prepared(path, runtime, pulse) for runtime in ("cpu", "reference"))
@@ -151,15 +152,19 @@ def measure(name: str, path: Path, data: Path, pulse: int) -> None:
     reference_ratio = statistics.median(row[3] / row[2] for row in rounds)
     left = f"  left to the host: {hosted}" if hosted else ""
     print(f"{name:44}{median:9.1f}{ratio:8.2f}{reference_ratio:11.2f}{left}", flush=True)
+    if not np.isnan(ratio):
+        MEASURED.mkdir(parents=True, exist_ok=True)
+        kept = {"name": name, "microseconds": median, "ratio": ratio}
+        (MEASURED / f"{number}.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
 
 
 def main() -> None:
     print(f"{'':44}{'us':>9}{'wheel':>8}{'reference':>11}")
-    for name, (network, axis, pulse) in cases().items():
+    for number, (name, (network, axis, pulse)) in enumerate(cases().items()):
         if sys.argv[1:] and sys.argv[1] not in name:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            measure(name, *write(network, axis, pulse, Path(folder)), pulse)
+            measure(number, name, *write(network, axis, pulse, Path(folder)), pulse)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
     python bench/engines.py ENGINE MODEL.onnx DATA.npz THREADS CACHE
 
-Each line that comes in is a number of seconds; the answer is the median time of the runs that fit into it. The first
-answer, without being asked, says what loading cost and how far the results are from those in ``DATA``; the answer to an
-empty line says how much memory was needed at most, and ends the process. Answers are lines of JSON.
+The first answer, without being asked, says what loading cost and how far the results are from those in ``DATA``. Then
+come questions, a line each, in JSON: ``["time", seconds]``, the median time of the runs that fit into so many seconds;
+``["memory"]``, how many megabytes were needed at most so far; and of our own engine, ``["ceilings"]``, what the machine
+can do at this moment, in operations and bytes a second, and ``["bounds"]``, see `bounds.py`. Answers are lines of JSON.
 """
 
 from __future__ import annotations
@@ -13,23 +14,30 @@ import json
 import os
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import astuple
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+from bounds import bounds_of
 
 Arrays = dict[str, np.ndarray]
 Run = Callable[[], list[np.ndarray]]
 
 
 class Loaded(NamedTuple):
-    """What runs a model, and the operators that have no native code, if the engine says so."""
+    """What runs a model.
+
+    Of our own engine also the operators that have no native code, and what answers further questions.
+    """
 
     run: Run
     hosted: list[str] = []  # noqa: RUF012 - a default that nobody changes
+    more: Mapping[str, Callable[[], Any]] = {}
 
 
 Load = Callable[[Path, Arrays, list[str], int, Path], Loaded]
@@ -44,7 +52,8 @@ def load_ours(model: Path, inputs: Arrays, outputs: list[str], threads: int, cac
     runnable = tract.runtime_for_name("cpu", threads=threads).prepare(tract.onnx().load(model).into_model())
     hosted = {name for one in runnable.explain().placements if one.how in ("numpy", "state") for name in one.ops}
     given = [inputs[runnable.input_name(slot)] for slot in range(runnable.input_count())]
-    return Loaded(lambda: [tensor.to_numpy() for tensor in runnable.run(given)], sorted(hosted))
+    more = {"ceilings": lambda: astuple(runnable.plan.ceilings()), "bounds": lambda: bounds_of(runnable, given)}
+    return Loaded(lambda: [tensor.to_numpy() for tensor in runnable.run(given)], sorted(hosted), more)
 
 
 def load_onnxruntime(model: Path, inputs: Arrays, outputs: list[str], threads: int, cache: Path) -> Loaded:
@@ -160,7 +169,7 @@ def peak_megabytes() -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
-def begin(arguments: list[str]) -> tuple[dict[str, Any], Run]:
+def begin(arguments: list[str]) -> tuple[dict[str, Any], Loaded]:
     """Load a model. Returns what to answer, and what runs it."""
     engine, model, data, threads, cache = arguments
     with np.load(data) as arrays:
@@ -169,35 +178,34 @@ def begin(arguments: list[str]) -> tuple[dict[str, Any], Run]:
     wanted = {name.removeprefix("output "): array for name, array in parts.items() if name.startswith("output ")}
     distribution, load = ENGINES[engine]
     start = perf_counter()
-    run, hosted = load(Path(model), inputs, list(wanted), int(threads), Path(cache))
+    loaded = load(Path(model), inputs, list(wanted), int(threads), Path(cache))
     loading = perf_counter() - start
     start = perf_counter()
-    found = [np.array(array) for array in run()]
+    found = [np.array(array) for array in loaded.run()]
     answer = {
         "version": version(distribution),
         "load": loading,
         "first run": perf_counter() - start,
         "error": worst_error(found, list(wanted.values())),
-        "hosted": hosted,
+        "hosted": loaded.hosted,
     }
-    return answer, run
+    return answer, loaded
 
 
 def main() -> None:
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what engines print must not come between the answers
     try:
-        answer, run = begin(sys.argv[1:])
+        answer, loaded = begin(sys.argv[1:])
     except Exception as error:  # whatever kind of error an engine raises is why it has no figures
         json.dump({"failed": f"{type(error).__name__}: {error}"}, channel)
         channel.write("\n")
         return
     print(json.dumps(answer), file=channel, flush=True)
+    answers = {"time": partial(measure, loaded.run), "memory": peak_megabytes, **loaded.more}
     for line in sys.stdin:
-        if not line.strip():
-            print(json.dumps(peak_megabytes()), file=channel, flush=True)
-            return
-        print(json.dumps(measure(run, float(line))), file=channel, flush=True)
+        name, *details = json.loads(line)
+        print(json.dumps(answers[name](*details)), file=channel, flush=True)
 
 
 if __name__ == "__main__":

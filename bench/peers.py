@@ -64,23 +64,17 @@ class Process:
             self.end()
             raise Failed(self.start["failed"])
 
-    def ask(self, seconds: float) -> float:
-        """The median time of a run, over ``seconds``."""
-        return self._question(f"{seconds}\n")
-
-    def peak_megabytes(self) -> float:
-        return self._question("\n")
+    def ask(self, *question: Any) -> Any:
+        """The answer to a question, see `engines.py`."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
 
     def end(self) -> None:
         self._process.kill()
         self._process.wait()
         self._complaints.close()
-
-    def _question(self, line: str) -> float:
-        assert self._process.stdin is not None
-        self._process.stdin.write(line)
-        self._process.stdin.flush()
-        return self._answer()
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None
@@ -137,9 +131,12 @@ def measure(workload: Workload, threads: int, options: argparse.Namespace) -> di
         for number in range(options.rounds):
             for name, process in processes.items():
                 progress(f"{workload.name}, {threads} thread(s), round {number + 1} of {options.rounds}: {name}")
-                found[name]["rounds"].append(process.ask(options.seconds))
-        for name, process in processes.items():
-            found[name]["megabytes"] = process.peak_megabytes()
+                found[name]["rounds"].append(process.ask("time", options.seconds))
+                found[name].setdefault("megabytes", process.ask("memory"))  # to measure the machine takes some more
+                if name == "ours" and not options.short:
+                    found[name].setdefault("ceilings", []).append(process.ask("ceilings"))
+        if "ours" in processes and not options.short:
+            found["ours"] |= {**processes["ours"].ask("bounds"), "weights": files[0].stat().st_size}
     progress("")
     return found
 

@@ -14,6 +14,15 @@ from engines import ENGINES
 Found = dict[str, Any]
 """What engines said of one workload, by name of engine."""
 
+STREAMS = "streams"
+"""The folder, beside the other measurements, of those of pulses."""
+
+CACHES = 32 << 20
+"""Bytes of weights that stay in the caches from one run to the next."""
+
+SMALL_SHARE = 0.01
+"""Kernels below this share of the time are not listed."""
+
 INTRODUCTION = """\
 # How fast it is
 
@@ -74,7 +83,8 @@ def write(path: Path, measured: Path, workloads: list[str], machine: dict[str, s
     dates = sorted({one["date"] for one in files.values()})
     parts = [INTRODUCTION, _machine(machine, kept, dates)]
     parts += [_times(threads, kept[threads]) for threads in counts]
-    parts += [_scaling(kept), _costs(kept), _hosted(kept), _missing(kept)]
+    parts += [_bounds(kept.get(1, {})), _streams(measured / STREAMS), _scaling(kept), _costs(kept)]
+    parts += [_hosted(kept), _missing(kept)]
     path.write_text("\n".join(part for part in parts if part), encoding="utf-8")
 
 
@@ -115,6 +125,58 @@ def _row(name: str, cells: list[str]) -> str:
 
 def _cell(found: Found, name: str) -> str:
     return milliseconds(median(times(found, name))) if times(found, name) else "-"
+
+
+def _bounds(founds: dict[str, Found]) -> str:
+    """How far our times are from what the machine allows. ``founds``: with one thread."""
+    lines = [
+        "## What bounds it",
+        "",
+        "On one thread: how much a network computes, a multiply-add being two operations; what its file weighs; the",
+        "least time that its operations take if all are done as written (Winograd's convolutions do with fewer); the",
+        "least time to read its weights from memory, where caches cannot hold them; which share of our time the larger",
+        "of both is; and the kernels that our time goes to. The ceilings are measured in the same rounds as the times.",
+        "In small networks, the way from kernel to kernel counts too much in the last column.",
+        "",
+        "| | GFLOP | MB | operations, ms | weights, ms | ours, ms | of the ceiling | kernels |",
+        "|---|---|---|---|---|---|---|---|",
+        *(_row(name, cells) for name, found in founds.items() if (cells := _bound(found.get("ours", {})))),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _bound(ours: dict[str, Any]) -> list[str]:
+    if not ours.get("ceilings") or "operations" not in ours:
+        return []
+    size = ours["weights"] if ours["weights"] > CACHES else 0
+    least = [(ours["operations"] / rate, size / bandwidth) for rate, bandwidth in ours["ceilings"]]
+    share = median(max(both) / time for both, time in zip(least, ours["rounds"], strict=False))
+    kernels = ", ".join(f"{kind} {part:.0%}" for kind, part in ours["kernels"].items() if part >= SMALL_SHARE)
+    computing, reading = (median(one) for one in zip(*least, strict=True))
+    return [
+        f"{ours['operations'] / 1e9:.3g}",
+        f"{ours['weights'] / 1e6:.3g}",
+        milliseconds(computing),
+        milliseconds(reading) if size else "",
+        milliseconds(median(ours["rounds"])),
+        f"{share:.0%}",
+        kernels,
+    ]
+
+
+def _streams(folder: Path) -> str:
+    """Networks that take a signal in pulses, as `bench_pulse.py` found them."""
+    files = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
+    lines = [
+        "## Streams",
+        "",
+        "Networks that take their signal in pulses, on one thread, beside the engine that can do so too.",
+        "",
+        "| | µs per pulse, ours | tract / ours |",
+        "|---|---|---|",
+        *(_row(one["name"], [f"{one['microseconds']:.3g}", f"{one['ratio']:.2f}"]) for one in files),
+    ]
+    return "\n".join([*lines, ""]) if files else ""
 
 
 def _scaling(kept: dict[int, dict[str, Found]]) -> str:

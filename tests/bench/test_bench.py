@@ -6,12 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import bounds
 import engines
 import numpy as np
 import peers
 import pytest
 import report
 from workloads import WORKLOADS
+
+import tract_core as tract
 
 BENCH = Path(peers.__file__).parent
 
@@ -26,9 +29,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_networks_come_out_right(workload, threads: int, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACT_CACHE", str(models))
     files = workload.files(models, small=True)
-    answer, run = engines.begin(["ours", *map(str, files), str(threads), str(models)])
+    answer, loaded = engines.begin(["ours", *map(str, files), str(threads), str(models)])
     assert not peers.wrong({"ours": answer})
-    assert engines.worst_error(run(), run()) == 0
+    assert engines.worst_error(loaded.run(), loaded.run()) == 0
 
 
 def test_models_are_the_same_each_time(tmp_path: Path) -> None:
@@ -78,7 +81,15 @@ def test_an_engine_that_cannot_run_says_why(tmp_path: Path) -> None:
 def test_the_report_has_ratios_of_rounds_and_reasons(tmp_path: Path) -> None:
     common = {"version": "1", "error": 1e-7, "cold": 1.0, "load": 0.5, "megabytes": 10.0, "hosted": []}
     found = {
-        "ours": {**common, "rounds": [1.0, 2.0, 3.0], "hosted": ["Scan"]},
+        "ours": {
+            **common,
+            "rounds": [1.0, 2.0, 3.0],
+            "hosted": ["Scan"],
+            "operations": 10**9,
+            "weights": 64 << 20,
+            "ceilings": [[2e9, 1e9], [1e9, 1e9], [2e9, 1e9]],
+            "kernels": {"loop": 0.75, "matmul": 0.246, "rows": 0.004},
+        },
         "onnxruntime": {**common, "rounds": [2.0, 2.0, 9.0]},
         "tract": {"failed": "it has no\nsuch operator"},
     }
@@ -87,9 +98,24 @@ def test_the_report_has_ratios_of_rounds_and_reasons(tmp_path: Path) -> None:
     assert report.fastest_ratio(found) == 2.0
     assert report.mean([2.0, None, 8.0]) == "4.00"
     (tmp_path / "LSTM-1.json").write_text(peers.json.dumps({"date": "2030-01-01", "engines": found}))
+    (tmp_path / report.STREAMS).mkdir()
+    stream = {"name": "GRU, pulse 8", "microseconds": 12.345, "ratio": 3.0}
+    (tmp_path / report.STREAMS / "0.json").write_text(peers.json.dumps(stream))
     report.write(tmp_path / "page.md", tmp_path, ["LSTM", "BERT-base"], {"processor": "P"})
     page = (tmp_path / "page.md").read_text()
     assert "| LSTM | 2000 | 2000 | - | - | - | 2.00 |  |" in page
     assert "- tract: it has no such operator: LSTM (1)" in page
     assert "- LSTM: Scan" in page
+    assert "| LSTM | 1 | 67.1 | 500 | 67.1 | 2000 | 50% | loop 75%, matmul 25% |" in page
+    assert "| GRU, pulse 8 | 12.3 | 3.00 |" in page
     assert "BERT-base" not in page
+
+
+def test_what_bounds_a_network_is_summed_over_what_a_profile_times(tmp_path: Path) -> None:
+    path, _ = WORKLOADS[-3].files(tmp_path, small=True)
+    runnable = tract.runtime_for_name("cpu").prepare(tract.onnx().load(path).into_model())
+    found = bounds.bounds_of(runnable, [np.zeros([1, 64], np.float32)])
+    products = 2 * (64 * 256 + 256 * 256 + 256 * 8)
+    assert products < found["operations"] < 1.02 * products
+    assert "matmul" in found["kernels"]
+    assert sum(found["kernels"].values()) == pytest.approx(1.0)
