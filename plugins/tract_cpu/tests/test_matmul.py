@@ -105,7 +105,7 @@ def test_tiles_are_as_narrow_as_the_result() -> None:
     assert [tile_for(avx512, F32, size).columns for size in sizes] == [32, 4, 4, 8, 8, 16, 16, 32, 32, 32]
     assert [tile_for(avx512, F64, size).columns for size in sizes] == [16, 2, 4, 8, 8, 16, 16, 16, 16, 16]
     assert [tile_for(ISAS[0], F32, size).columns for size in sizes] == [8, 4, 4, 8, 8, 8, 8, 8, 8, 8]
-    assert [tile_for(avx512, I32, size, in_pairs=True).columns for size in sizes][:3] == [32, 16, 16]
+    assert [tile_for(avx512, I32, size, whole=True).columns for size in sizes][:3] == [32, 16, 16]
     assert tile_for(avx512, F32, 3).rows == tile_for(avx512, F32).rows
 
 
@@ -268,9 +268,8 @@ def test_integers_that_fit_16_bits_are_multiplied_in_pairs(any_isa, size, dtype,
     model.set_outputs(model.wire_node("y", EinSum(AxesMapping.parse("mk,kn->mn"), DatumType.I32), [wide, right]))
     plan = CpuPlan(model, any_isa)
     kernels = [step.kernel for step in plan.layout.steps]
-    assert [one.in_pairs for one in kernels if isinstance(one, MatMulPlan)] == [
-        bool(any_isa.pairs) and 0 not in weights.shape
-    ]
+    groups = [one.grouping and one.grouping.size for one in kernels if isinstance(one, MatMulPlan)]
+    assert groups == [2 if any_isa.dots and 0 not in weights.shape else None]
     values = whole_numbers(ends.min, ends.max, (rows, depth), dtype)
     for offset in (ends.min, ends.max) if dtype != "i2" else (0,):
         inputs = [values] if dtype == "i2" else [values, np.full((1, 1), offset, dtype)]

@@ -4,12 +4,39 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
+from tract_cpu.language.types import BF16, F32, I8, I16, I32, U8, ElementType
 from tract_cpu.processor import features
+
+
+@frozen
+class Dot:
+    """An instruction that sums the products of neighbours, of as many as take the bits of a sum.
+
+    ``name``: the intrinsic of LLVM. ``left``, ``right``: the types of the factors; ``sums``: that of the sums.
+    ``adds``: whether it adds to given sums. ``turned``: whether it takes the right factors first.
+    """
+
+    name: str
+    left: ElementType
+    right: ElementType
+    sums: ElementType
+    adds: bool = True
+    turned: bool = False
+
+    @property
+    def group(self) -> int:
+        """How many neighbours there are."""
+        return self.sums.bits // self.left.bits
+
+    def other_way(self) -> Dot:
+        """The same for factors that changed places."""
+        return replace(self, left=self.right, right=self.left, turned=not self.turned)
 
 
 @frozen
@@ -21,9 +48,9 @@ class Isa:
     ``masks_bits``: the narrowest elements of which parts of a vector are read and written at the price of the whole.
     ``fma``: whether one instruction multiplies and adds; ``half``: whether one converts half floats;
     ``rounds``: whether one rounds floats to integers; ``scales``: the intrinsics of LLVM that multiply a register of
-    f32, and one of f64, by powers of two, empty for none. ``pairs``: the intrinsic that multiplies two registers of i16
-    and sums neighbouring products, empty for none. ``pause``: the intrinsic, with its arguments, that tells the
-    processor that a thread waits for another.
+    f32, and one of f64, by powers of two, empty for none. ``dots``: the instructions that sum products of neighbours in
+    whole registers, the best ones first. ``pause``: the intrinsic, with its arguments, that tells the processor that a
+    thread waits for another.
     """
 
     name: str
@@ -38,7 +65,7 @@ class Isa:
     half: bool
     rounds: bool
     scales: tuple[str, ...]
-    pairs: str
+    dots: tuple[Dot, ...]
     pause: tuple[Any, ...]
 
     def lanes(self, bits: int) -> int:
@@ -54,6 +81,12 @@ _X86_PAUSE: Final = ("x86.sse2.pause",)
 _V3: Final = ("avx2", "fma", "f16c", "bmi2")
 _V4: Final = (*_V3, "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
 
+_VNNI: Final = (
+    Dot("x86.avx512.vpdpbusd.512", U8, I8, I32),
+    Dot("x86.avx512.vpdpwssd.512", I16, I16, I32),
+)
+_BF16: Final = Dot("x86.avx512bf16.dpbf16ps.512", BF16, BF16, F32)
+
 ISAS: Final = (
     Isa(
         "sse2",
@@ -68,7 +101,7 @@ ISAS: Final = (
         half=False,
         rounds=False,
         scales=(),
-        pairs="x86.sse2.pmadd.wd",
+        dots=(Dot("x86.sse2.pmadd.wd", I16, I16, I32, adds=False),),
         pause=_X86_PAUSE,
     ),
     Isa(
@@ -84,7 +117,7 @@ ISAS: Final = (
         half=True,
         rounds=True,
         scales=(),
-        pairs="x86.avx2.pmadd.wd",
+        dots=(Dot("x86.avx2.pmadd.wd", I16, I16, I32, adds=False),),
         pause=_X86_PAUSE,
     ),
     Isa(
@@ -100,7 +133,7 @@ ISAS: Final = (
         half=True,
         rounds=True,
         scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
-        pairs="x86.avx512.pmaddw.d.512",
+        dots=(Dot("x86.avx512.pmaddw.d.512", I16, I16, I32, adds=False),),
         pause=_X86_PAUSE,
     ),
     Isa(
@@ -116,7 +149,23 @@ ISAS: Final = (
         half=True,
         rounds=True,
         scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
-        pairs="x86.avx512.pmaddw.d.512",
+        dots=_VNNI,
+        pause=_X86_PAUSE,
+    ),
+    Isa(
+        "avx512bf16",
+        "x86_64",
+        "x86-64-v4",
+        "+avx512vnni,+avx512bf16",
+        (*_V4, "avx512vnni", "avx512bf16"),
+        64,
+        32,
+        masks_bits=8,
+        fma=True,
+        half=True,
+        rounds=True,
+        scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
+        dots=(*_VNNI, _BF16),
         pause=_X86_PAUSE,
     ),
     Isa(
@@ -132,7 +181,7 @@ ISAS: Final = (
         half=True,
         rounds=True,
         scales=(),
-        pairs="",
+        dots=(),
         pause=("aarch64.hint", 1),
     ),
 )

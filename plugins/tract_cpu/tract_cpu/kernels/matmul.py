@@ -6,19 +6,21 @@ scratch memory, tile by tile, where there are enough rows for a whole tile; the 
 they are, in smaller tiles. Sums go along the inner axis from begin to end, so that they do not depend on how work is
 shared.
 
-Integers that surely fit 16 bits are multiplied two by two, where an instruction does so: a pair of neighbours along the
-inner axis is one number of 32 bits, in the panels and in the packed blocks.
+Small integers and bf16 are multiplied in groups, where an instruction does so: some neighbours along the inner axis are
+one number of 32 bits, in the panels and in the packed blocks, and all rows are packed. A panel begins with what sums
+start at, where that is not zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
+from tract_cpu.kernels.dots import GROUPED, Grouping, as_integers
 from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
@@ -60,16 +62,16 @@ class Tile:
         return self.rows * TILES_PER_BLOCK
 
 
-def tile_for(isa: Isa, element: ElementType, columns: Dim | None = None, *, in_pairs: bool = False) -> Tile:
+def tile_for(isa: Isa, element: ElementType, columns: Dim | None = None, *, whole: bool = False) -> Tile:
     """The tile with the most sums that fit the registers, beside a row of the panel and one element of the left.
 
     ``columns``: how many the result has; where they surely fit a narrower tile, its panel has fewer zeros to read.
-    ``in_pairs``: whether products are summed two by two, which takes whole registers.
+    ``whole``: whether vectors are whole registers, as instructions want that sum products of neighbours.
     """
     vectors = 2
     rows = (isa.registers - vectors - 1) // vectors
     lanes = isa.lanes(element.computed.bits)
-    least = lanes if in_pairs else _NARROWEST // element.computed.bits
+    least = lanes if whole else _NARROWEST // element.computed.bits
     while isinstance(columns, int) and columns <= vectors * lanes // 2 and vectors * lanes > least:
         vectors, lanes = (1, lanes) if vectors > 1 else (1, lanes // 2)
     return Tile(rows, vectors, lanes)
@@ -81,9 +83,10 @@ class MatMulPlan:
 
     ``along_columns``: of each further operand, whether it moves along the columns of the result (else, one element is
     for all columns). ``batch``: how many loops there are over pairs of matrices. ``left``, ``right``: the types of the
-    factors. ``in_pairs``: whether products are summed two by two; the right matrix is then packed so. ``rolled``:
-    whether the expression is so long that it is there once, for all rows of a tile in turn. ``masks``: whether whole
-    vectors are written like parts of them, as that costs the same.
+    factors. ``grouping``: how products are summed in groups, as the right matrix is packed then; ``together``: whether
+    the neighbours of a left group lie beside each other in memory, as they are multiplied. ``rolled``: whether the
+    expression is so long that it is there once, for all rows of a tile in turn. ``masks``: whether whole vectors are
+    written like parts of them, as that costs the same.
     """
 
     tile: Tile
@@ -92,7 +95,8 @@ class MatMulPlan:
     expression: Expression
     along_columns: tuple[bool, ...]
     batch: int
-    in_pairs: bool = False
+    grouping: Grouping | None = None
+    together: bool = False
     rolled: bool = False
     masks: bool = False
 
@@ -109,7 +113,8 @@ class MatMulPlan:
     def text(self) -> str:
         """All that it says."""
         types = f"{self.left.name} {self.right.name}"
-        cut = f"{self.tile} {self.batch} {self.in_pairs} {self.rolled} {self.masks}"
+        groups = f"{self.grouping and self.grouping.text()} {self.together}"
+        cut = f"{self.tile} {self.batch} {groups} {self.rolled} {self.masks}"
         return f"matmul {cut} {types} {self.expression.text()} {self.along_columns}"
 
     def emit(self, k: Kernel) -> None:
@@ -128,7 +133,9 @@ class _Product:
     def __init__(self, plan: MatMulPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
         self.rows, self.columns, self.depth = k.size(), k.size(), k.size()
-        self._steps = (self.depth + 1) // 2 if plan.in_pairs else self.depth
+        grouping = plan.grouping
+        self._steps = self.depth if grouping is None else (self.depth + (grouping.size - 1)) // grouping.size
+        self._lines = self._steps + 1 if grouping is not None and grouping.flips else self._steps
         self._left, self._left_row, self._left_step = k.memory(plan.left), k.size(), k.size()
         self._right = k.memory(plan.right)
         further = plan.expression.inputs[1:]
@@ -147,21 +154,30 @@ class _Product:
         k, tile = self.k, self.plan.tile
         block, first = task // self._panels, (task % self._panels) * tile.columns
         begin = (block % self._blocks) * self._block
-        at = self._of_pair(block // self._blocks).at(begin, self._left_row, first, first * self._steps)
+        at = self._of_pair(block // self._blocks).at(begin, self._left_row, first, first * self._lines)
         rows = k.smaller(self.rows - begin, self._block)
-        whole = rows - rows % tile.rows
-        packed = k.scratch(self.plan.sums)
+        packed = k.scratch(self.plan.sums if self.plan.grouping is None else GROUPED)
         with k.when(self._packed.value.differs(block)):
-            self._pack(at.left, whole, packed)
+            self._pack(at.left, rows, packed)
             self._packed.value = block
-        with k.loop("tile", whole, step=tile.rows) as row:
-            self._tile(tile.rows, packed.at(row * self._steps), None, at.below(row))
-        done: Value = whole
-        for height in (one for one in SMALL_TILES if one < tile.rows):
+        for height, done, limit in self._cut(rows):
+            with k.loop(f"tile{height}", limit, done, height) as row:
+                if self._is_packed(height):
+                    self._tile(height, packed.at(row * self._steps), None, at.below(row))
+                else:
+                    self._tile(height, at.left.at(row * self._left_row), self._left_row, at.below(row))
+
+    def _cut(self, rows: Value) -> Iterator[tuple[int, Value, Value]]:
+        """The tiles of some rows: how high some are, the first row of the first one, and the one behind the last."""
+        done: Value = self.k.index(0)
+        for height in (self.plan.tile.rows, *(one for one in SMALL_TILES if one < self.plan.tile.rows)):
             limit = rows - (rows - done) % height
-            with k.loop(f"rest{height}", limit, done, height) as row:
-                self._tile(height, at.left.at(row * self._left_row), self._left_row, at.below(row))
+            yield height, done, limit
             done = limit
+
+    def _is_packed(self, height: int) -> bool:
+        """Whether the rows of such tiles are packed: those of whole tiles, and all where groups are made of them."""
+        return height == self.plan.tile.rows or self.plan.grouping is not None
 
     def _of_pair(self, number: Value) -> _Place:
         """The matrices of a pair."""
@@ -175,34 +191,57 @@ class _Product:
 
     def _pack(self, left: Buffer, rows: Value, packed: Buffer) -> None:
         """packed[tile, step, row of the tile] = left[row, step]"""
-        k, tile = self.k, self.plan.tile
-        with k.loop("pack.tile", rows, step=tile.rows) as row:
-            target = packed.at(row * self._steps)
-            with k.loop("pack.step", self._steps) as step:
-                for one in range(tile.rows):
-                    target[step * tile.rows + one] = self._factor(left.at((row + one) * self._left_row), step)
+        k = self.k
+        for height, done, limit in self._cut(rows):
+            if not self._is_packed(height):
+                return
+            with k.loop("pack.tile", limit, done, height) as row:
+                lines = [left.at((row + one) * self._left_row) for one in range(height)]
+                self._pack_tile(lines, packed.at(row * self._steps))
+
+    def _pack_tile(self, lines: Sequence[Buffer], target: Buffer) -> None:
+        k, grouping = self.k, self.plan.grouping
+        whole = self._steps if grouping is None else self.depth // grouping.size
+        with k.loop("pack.step", whole) as step:
+            for one, line in enumerate(lines):
+                target[step * len(lines) + one] = self._factor(line, step)
+        if grouping is not None:
+            with k.loop("pack.rest", self._steps, whole) as step:
+                for one, line in enumerate(lines):
+                    target[step * len(lines) + one] = self._group(line, step, grouping)
 
     def _factor(self, row: Buffer, step: Value) -> Value:
-        """The number of a row of the left matrix, or the pair of numbers, that is multiplied in a step along it."""
-        k, kind = self.k, self.plan.sums
-        if not self.plan.in_pairs:
-            return k.convert(row[step * self._left_step], kind)
-        first = step * 2
-        second = k.smaller(first + 1, self.depth - 1)  # beyond the last one, the panel has a zero
-        low, high = (k.convert(row[one * self._left_step], kind) for one in (first, second))
-        return (low & 0xFFFF) | (high << 16)
+        """The number of a row of the left matrix, or the whole group of them, that is multiplied in a step along it."""
+        grouping = self.plan.grouping
+        if grouping is None:
+            return self.k.convert(row[step * self._left_step], self.plan.sums)
+        if not self.plan.together:
+            return self._group(row, step, grouping)
+        return grouping.flipped(row.together(step * grouping.size, GROUPED))
+
+    def _group(self, row: Buffer, step: Value, grouping: Grouping) -> Value:
+        """A group whose neighbours are read one by one. What it has beyond the last one, the panel has as zeros."""
+        k, row = self.k, as_integers(row)
+        places = [k.smaller(step * grouping.size + one, self.depth - 1) for one in range(grouping.size)]
+        return grouping.flipped(grouping.joined([k.convert(row[one * self._left_step], GROUPED) for one in places]))
 
     def _tile(self, height: int, left: Buffer, left_row: Value | None, at: _Place) -> None:
         """One tile. ``left``: its factors; ``left_row``: how far apart its rows are, ``None`` if packed."""
         k, plan, tile = self.k, self.plan, self.plan.tile
-        sums = Sums(k, tile, plan.sums, height, in_pairs=plan.in_pairs)
+        panel, start = at.right, None
+        if plan.grouping is not None and plan.grouping.flips:
+            start = [panel.vector(v * tile.lanes, tile.lanes) for v in range(tile.vectors)]
+            panel = panel.at(tile.columns)
+        sums = Sums(k, tile, plan.sums, height, grouping=plan.grouping, start=start)
         rows = [left.at(left_row * one) for one in range(height)] if left_row is not None else []
 
         def add(d: Value, to: int) -> None:
             places = [d * tile.columns + v * tile.lanes for v in range(tile.vectors)]
-            columns = [k.convert(at.right.vector(one, tile.lanes), plan.sums) for one in places]
+            columns = [panel.vector(one, tile.lanes) for one in places]
+            if plan.grouping is None:
+                columns = [k.convert(one, plan.sums) for one in columns]
             for one in range(height):
-                factor = self._factor(rows[one], d) if rows else left[d * tile.rows + one]
+                factor = self._factor(rows[one], d) if rows else left[d * height + one]
                 sums.add(to, one, factor.splat(tile.lanes), columns)
 
         totals = sums.along(self._steps, add)
@@ -248,13 +287,22 @@ class _Product:
 class Sums:
     """The sums of one tile. A small tile has several chains of them, as one has to wait for each addition to end."""
 
-    def __init__(self, k: Kernel, tile: Tile, type_: ElementType, height: int, *, in_pairs: bool = False) -> None:
-        self._k, self._in_pairs = k, in_pairs
+    def __init__(
+        self,
+        k: Kernel,
+        tile: Tile,
+        type_: ElementType,
+        height: int,
+        *,
+        grouping: Grouping | None = None,
+        start: Sequence[Value] | None = None,
+    ) -> None:
+        """``start``: what each vector of every row starts at, 0 by default."""
+        self._k, self._grouping = k, grouping
         self.chains = _power_of_two(SUMS_IN_FLIGHT // (height * tile.vectors))
-        zero = k.constant(0, type_, tile.lanes)
-        self._sums = [
-            [[k.variable(zero) for _ in range(tile.vectors)] for _ in range(height)] for _ in range(self.chains)
-        ]
+        zeros = [k.constant(0, type_, tile.lanes)] * tile.vectors
+        starts = [start or zeros, *[zeros] * (self.chains - 1)]
+        self._sums = [[[k.variable(one) for one in line] for _ in range(height)] for line in starts]
 
     def along(self, steps: Value, add: Callable[[Value, int], None]) -> list[list[Value]]:
         """The sums, by rows and vectors, when ``add(step, chain)`` has added the products of every step."""
@@ -270,8 +318,8 @@ class Sums:
     def add(self, chain: int, row: int, factor: Value, columns: Sequence[Value]) -> None:
         """Add the products of a factor with the elements of some columns to the sums of a row."""
         for total, column in zip(self._sums[chain][row], columns, strict=True):
-            if self._in_pairs:
-                total.value = self._k.products_of_pairs(factor, column) + total.value
+            if self._grouping is not None:
+                total.value = self._k.dots(self._grouping.dot, factor, column, total.value)
             else:
                 total.value = factor.times_plus(column, total.value)
 
@@ -310,47 +358,3 @@ class _Place:
     def below(self, rows: Value) -> _Place:
         """The place so many rows further down."""
         return replace(self, row=self.row + rows)
-
-
-@frozen
-class PackPlan:
-    """Packs a right matrix into panels. ``across``: whether neighbours in a row lie beside each other in memory."""
-
-    tile: Tile
-    element: ElementType
-    across: bool
-
-    @property
-    def name(self) -> str:
-        """What profiles call it."""
-        return "pack"
-
-    def text(self) -> str:
-        """All that it says."""
-        return f"pack {self.tile} {self.element.name} {self.across}"
-
-    def emit(self, k: Kernel) -> None:
-        """packed[pair, panel, d, column of the panel] = right[pair, d, column], zero where there is no such column."""
-        columns, depth = k.size(), k.size()
-        source, down, across, pair_stride = k.memory(self.element), k.size(), k.size(), k.size()
-        packed = k.memory(self.element)
-        width = self.tile.columns
-        panels = (columns + (width - 1)) // width
-        with k.loop("task", k.end, k.begin) as task:
-            first = (task % panels) * width
-            target = packed.at(task * width * depth)
-            begin = source.at((task // panels) * pair_stride + first * across)
-            left = columns - first
-            with k.loop("depth", depth) as d:
-                for v in range(0, width, self.tile.lanes):
-                    mask = k.mask(left - v, self.tile.lanes)
-                    line = begin.at(d * down)
-                    if self.across:
-                        target.put(d * width + v, line.vector(v, self.tile.lanes, mask))
-                        continue
-                    for lane in range(v, v + self.tile.lanes):
-                        zero = k.constant(0, self.element.computed)
-                        kept = k.variable(zero)
-                        with k.when(left > lane):
-                            kept.value = line[across * lane]
-                        target[d * width + lane] = kept.value

@@ -40,6 +40,11 @@ class Buffer:
             found = self._masked("load", mangled(nothing), kind, [address, self._alignment, mask.ir, nothing.ir])
         return from_memory(Value(self.function, found, stored, lanes), self.element)
 
+    def together(self, place: Value | int, type_: ElementType) -> Value:
+        """Elements from a place on, as many as an integer of a type has room for, as that integer."""
+        found = self.function.builder.load(self.address(place), align=self.element.alignment, typ=ir_type(type_))
+        return Value(self.function, found, type_)
+
     def gather(self, places: Value, mask: Value | None = None) -> Value:
         """The elements at a vector of places; at one place, the element there. As in `vector` with ``mask``."""
         lanes = places.lanes

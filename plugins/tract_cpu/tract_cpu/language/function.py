@@ -15,10 +15,10 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from tract_cpu.isa import Isa
+from tract_cpu.isa import Dot, Isa
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.convert import converted
-from tract_cpu.language.types import BOOL, INDEX, ElementType, ir_constant, ir_type
+from tract_cpu.language.types import BOOL, INDEX, ElementType, ir_constant, ir_neighbours, ir_type
 from tract_cpu.language.values import Value, mangled, matched
 from tract_cpu.llvm import ir
 
@@ -155,12 +155,18 @@ class Function:
         callee = self.declared(f"llvm.{name}", value.ir.type, [one.type for one in arguments])
         return Value(self, self.builder.call(callee, arguments), value.type, value.lanes)
 
-    def products_of_pairs(self, a: Value, b: Value) -> Value:
-        """Of two vectors of i32 that each hold a pair of i16, the sum of the products of lower and of upper halves."""
-        name, halves = self.isa.pairs, ir.VectorType(ir.IntType(16), 2 * a.lanes)
-        callee = self.declared(f"llvm.{name}", a.ir.type, [halves, halves])
-        arguments = [self.builder.bitcast(one.ir, halves) for one in (a, b)]
-        return Value(self, self.builder.call(callee, arguments), a.type, a.lanes)
+    def dots(self, dot: Dot, left: Value, right: Value, sums: Value) -> Value:
+        """Sums plus those of products of neighbours: each number of ``left`` and ``right`` holds so many of them."""
+        count = left.lanes * dot.group
+        kinds = [ir_neighbours(one, count) for one in (dot.left, dot.right)]
+        factors = [self.builder.bitcast(one.ir, kind) for one, kind in zip((left, right), kinds, strict=True)]
+        if dot.turned:
+            factors, kinds = factors[::-1], kinds[::-1]
+        if dot.adds:
+            factors, kinds = [sums.ir, *factors], [sums.ir.type, *kinds]
+        callee = self.declared(f"llvm.{dot.name}", sums.ir.type, kinds)
+        found = Value(self, self.builder.call(callee, factors), sums.type, sums.lanes)
+        return found if dot.adds else found + sums
 
     def declared(self, name: str, result: Any, arguments: Sequence[Any]) -> Any:
         """An intrinsic of LLVM, by its whole name, with the types of its result and of its arguments."""

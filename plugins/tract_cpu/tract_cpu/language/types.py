@@ -68,6 +68,11 @@ def bits_of(element: ElementType, kind: str = "u") -> ElementType:
     return _BY_NAME[f"{kind}{element.bytes * 8}"]
 
 
+def other_sign(element: ElementType) -> ElementType:
+    """The integer of as many bits, signed for an unsigned one, and unsigned for a signed one."""
+    return _BY_NAME[f"{'u' if element.kind == 'i' else 'i'}{element.bits}"]
+
+
 _BY_NAME: Final = {
     one.name: one
     for one in (
@@ -124,6 +129,23 @@ class _Splat(ir.Constant):
 
     def _get_reference(self) -> str:
         return f"splat ({self.constant})"
+
+
+class _BrainFloat(ir.HalfType):
+    """What llvmlite lacks: the type of LLVM that instructions on bf16 take, in vectors only."""
+
+    intrinsic_name = "bf16"
+
+    def __str__(self) -> str:
+        return "bfloat"
+
+
+_BRAIN_FLOAT: Final = _BrainFloat()
+
+
+def ir_neighbours(element: ElementType, count: int) -> Any:
+    """The type of LLVM for a vector of elements, as instructions take them that sum the products of neighbours."""
+    return ir.VectorType(_BRAIN_FLOAT if element is BF16 else ir.IntType(element.bits), count)
 
 
 _FLOATS: Final[dict[str, Any]] = {"f16": ir.HalfType(), "f32": ir.FloatType(), "f64": ir.DoubleType()}

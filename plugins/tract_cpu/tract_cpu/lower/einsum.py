@@ -18,11 +18,14 @@ from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.aligned import aligned
+from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.expressions import Apply, Expression, element_of
-from tract_cpu.kernels.matmul import MatMulPlan, PackPlan, Tile, tile_for
-from tract_cpu.language.types import I16, I32, ElementType
+from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
+from tract_cpu.kernels.pack import PackPlan
+from tract_cpu.language.types import ElementType
 from tract_cpu.lower.attention import attention_behind, lower_attention, waits
 from tract_cpu.lower.conv import lower_pointwise
+from tract_cpu.lower.dots import grouped, grouping_for
 from tract_cpu.lower.fusion import Chain, chain_after, extended
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, Site
@@ -30,7 +33,6 @@ from tract_cpu.lower.map import map_step
 from tract_cpu.lower.pairs import is_product_of_two, wire_pairs
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.quantized import wire_product
-from tract_cpu.lower.ranges import of_type, range_of
 from tract_cpu.lower.recurrent import StateProduct, lower_gates
 from tract_cpu.lower.rows import CHEAP
 from tract_cpu.lower.views import Address, View
@@ -76,7 +78,9 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     if state is not None and lower_gates(site, state):
         return None
     shape = dict(zip(op.axes.outputs[0], result.shape, strict=True))
-    product_of = _Product(site, op, groups, chain, shape)
+    left, right = (site.node.inputs[slot] for slot in (groups.left, groups.right))
+    grouping = grouping_for(site.lowering, left, right, chain.expression.inputs[0].computed)
+    product_of = _Product(site, op, groups, chain, shape, grouping)
     if product_of.lower(views) is None:
         return None
     return product_of.lower([_arranged(site, op, groups, slot, view) for slot, view in enumerate(views)])
@@ -241,23 +245,26 @@ class _Cut:
 
 @frozen
 class _Panels:
-    """Packed right matrices: where they are, how many numbers each takes, of which type, and if each is a pair."""
+    """Packed right matrices: where they are, how many numbers each takes, and of which type."""
 
     address: Address
     each: Dim
     element: ElementType
-    in_pairs: bool = False
 
 
 @frozen
 class _Product:
-    """One product that is about to become steps. ``shape``: the sizes of the axes of the result."""
+    """One product that is about to become steps. ``shape``: the sizes of the axes of the result.
+
+    ``grouping``: how products are summed by neighbours.
+    """
 
     site: Site
     op: EinSum
     groups: _Groups
     chain: Chain
     shape: dict[str, Dim]
+    grouping: Grouping | None
 
     def lower(self, views: Sequence[View]) -> str | None:
         """Add the steps, or say why there are none."""
@@ -290,7 +297,7 @@ class _Product:
             self.site.isa,
             self.chain.expression.inputs[0],
             columns[-1].size if columns else 1,
-            in_pairs=self._fit_pairs(),
+            whole=self.grouping is not None,
         )
         return self._add(tile, (left, right, result), cut)
 
@@ -323,7 +330,8 @@ class _Product:
             self.chain.expression,
             along,
             len(loops),
-            in_pairs=panels.in_pairs,
+            grouping=self.grouping,
+            together=self._together(left, depth),
             rolled=any(type(step.op) not in CHEAP for step in self.chain.expression.steps),
             masks=self.site.isa.masks_bits <= _ANY_ELEMENT,
         )
@@ -347,30 +355,28 @@ class _Product:
             * ceil_div(column.size, tile.columns)
         )
         work = product([loop.size for loop in (*loops, row, column, depth)])
-        scratch = tile.block * depth.size * plan.sums.bytes
+        scratch = tile.block * self._lines(depth.size) * max(plan.sums.bytes, GROUPED.bytes)
         self.site.add(NativeStep(plan, tuple(arguments), tasks, self.chain.nodes, (result.storage,), scratch, work))
         return None
 
     def _panels(self, tile: Tile, right: View, column: Loop, depth: Loop, pair: Loop) -> _Panels:
         """The packed right matrices. Constants are packed now."""
-        each = ceil_div(column.size, tile.columns) * tile.columns * depth.size
-        count = pair.size
+        lines, grouping = self._lines(depth.size), self.grouping
+        each = ceil_div(column.size, tile.columns) * tile.columns * lines
+        element, count = right.element if grouping is None else GROUPED, pair.size
         if self.site.array(self.groups.right) is not None and all(isinstance(one, int) for one in (each, count)):
             matrices = self._matrices(
                 right, (count, depth.size, column.size), (pair.strides[0], depth.strides[1], column.strides[1])
             )
-            in_pairs = self._fit_pairs()
-            element, rows = (I32, ceil_div(depth.size, 2)) if in_pairs else (right.element, depth.size)
-            shape = (count, ceil_div(column.size, tile.columns), rows, tile.columns)
             view = self.site.lowering.made(
-                shape,
+                (count, ceil_div(column.size, tile.columns), lines, tile.columns),
                 element,
-                lambda array: _panels(_paired(array) if in_pairs else array, tile.columns),
+                lambda array: _panels(array if grouping is None else grouped(array, grouping), tile.columns),
                 matrices,
             )
-            return _Panels(view.address, product(shape[1:]), element, in_pairs)
-        storage = self.site.lowering.room(count * each * right.element.bytes)
-        plan = PackPlan(tile, right.element, column.strides[1] == 1)
+            return _Panels(view.address, each, element)
+        storage = self.site.lowering.room(count * each * element.bytes)
+        plan = PackPlan(tile, right.element, column.strides[1] == 1, grouping)
         arguments: list[Argument] = [
             column.size,
             depth.size,
@@ -382,7 +388,16 @@ class _Product:
         arguments += [Address(storage)]
         tasks = count * ceil_div(column.size, tile.columns)
         self.site.lowering.steps.append(NativeStep(plan, tuple(arguments), tasks, (), (storage,)))
-        return _Panels(Address(storage), each, right.element)
+        return _Panels(Address(storage), each, element)
+
+    def _lines(self, depth: Dim) -> Dim:
+        """How many lines a panel has."""
+        grouping = self.grouping
+        return depth if grouping is None else ceil_div(depth, grouping.size) + int(grouping.flips)
+
+    def _together(self, left: View, depth: Loop) -> bool:
+        """Whether the neighbours of a left group lie in memory as they are multiplied."""
+        return self.grouping is not None and depth.strides[0] == 1 and left.element.bits == self.grouping.dot.left.bits
 
     def _matrices(self, right: View, shape: tuple[Any, ...], strides: tuple[Any, ...]) -> Array:
         """The right factors [pair, depth, column] where they are a constant of the model, or a copy of it."""
@@ -390,12 +405,6 @@ class _Product:
         assert isinstance(array, np.ndarray)  # it is there before the program is
         array = np.ascontiguousarray(array)
         return as_strided(array, shape, [one * array.itemsize for one in strides], writeable=False)
-
-    def _fit_pairs(self) -> bool:
-        """Whether products can be summed two by two: both factors have integers that surely fit 16 bits."""
-        ranges = [range_of(self.site.lowering, outlet) for outlet in self.site.node.inputs]
-        narrow = all(one is not None and one.within(of_type(I16)) for one in ranges)
-        return narrow and self.chain.expression.inputs[0] == I32 and bool(self.site.isa.pairs)
 
     def _panel_strides(self, loops: Sequence[Loop], each: Dim) -> list[Dim]:
         """How far apart the packed matrices are along each loop; 0 where it goes over one and the same."""
@@ -407,13 +416,6 @@ class _Product:
             if not repeats:
                 step = step * loop.size
         return found[::-1]
-
-
-def _paired(matrices: Array) -> Array:
-    """Matrices [count, depth, columns] with two neighbours along the depth in each i32, a zero behind the last."""
-    even: Any = np.pad(matrices.astype(np.int32), ((0, 0), (0, matrices.shape[1] % 2), (0, 0)))
-    found: Array = (even[:, ::2] & 0xFFFF) | (even[:, 1::2] << 16)
-    return found
 
 
 def _panels(matrices: Array, width: int) -> Array:

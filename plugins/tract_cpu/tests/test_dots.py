@@ -1,0 +1,150 @@
+"""Products of small integers and of bf16 that are summed by neighbours: exact at the ends of types, for any sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from tract_cpu.isa import Isa
+from tract_cpu.kernels.matmul import MatMulPlan
+from tract_cpu.plan import CpuPlan
+
+from tract_core.data import DatumType
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.cast import Cast
+from tract_core.ops.einsum import EinSum
+
+SIZES = [(1, 1, 1), (1, 4, 16), (2, 3, 17), (3, 5, 1), (5, 0, 3), (0, 4, 4), (13, 7, 31), (15, 8, 33), (130, 66, 40)]
+
+SHORT = {"u1": "u8", "i1": "i8", "i2": "i16", "u2": "u16"}
+
+
+def values(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
+    """Many of them at the ends of the type, whose products are the largest."""
+    ends = np.iinfo(dtype)
+    found = np.random.default_rng(seed).integers(ends.min, ends.max, shape, np.int64, endpoint=True)
+    found.ravel()[::2] = ends.min
+    found.ravel()[1::3] = ends.max
+    return found.astype(dtype)
+
+
+def model_of(mapping: str, left: Any, right: Any, acc: DatumType = DatumType.I32) -> TypedModel:
+    """A product; of factors, arrays are constants, and texts are the facts of inputs."""
+    model = TypedModel()
+    factors = [
+        model.add_source(name, parse_typed_fact(one, model.symbols))
+        if isinstance(one, str)
+        else model.add_const(name, one)
+        for name, one in (("a", left), ("b", right))
+    ]
+    model.set_outputs(model.wire_node("product", EinSum(AxesMapping.parse(mapping), acc), factors))
+    return model
+
+
+def groups_of(plan: CpuPlan) -> list[int]:
+    """How many neighbours are summed at once, for every product."""
+    kernels = [step.kernel for step in plan.layout.steps if hasattr(step, "kernel")]
+    return [one.grouping.size if one.grouping else 1 for one in kernels if isinstance(one, MatMulPlan)]
+
+
+def best_group(isa: Isa, bits: int) -> int:
+    """How many integers of so many bits are summed at once at most."""
+    return max((one.group for one in isa.dots if one.left.kind != "f" and one.left.bits >= bits), default=1)
+
+
+TYPES = [("u1", "i1"), ("i1", "u1"), ("i1", "i1"), ("u1", "u1"), ("i2", "u1"), ("i1", "i2"), ("i2", "i2")]
+
+
+@pytest.mark.parametrize(("left", "right"), TYPES, ids=str)
+def test_products_of_small_integers_are_exact(any_isa, left, right) -> None:
+    group = best_group(any_isa, 16 if "i2" in (left, right) else 8)
+    one, other = SHORT[left], SHORT[right]
+    both = CpuPlan(model_of("mk,kn->mn", f"M,K,{one}", f"K,N,{other}"), any_isa)
+    turned = CpuPlan(model_of("km,nk->mn", f"K,M,{one}", f"N,K,{other}"), any_isa)
+    assert groups_of(both) == groups_of(turned) == [group]
+    for rows, depth, columns in SIZES:
+        a, b = values(left, (rows, depth), 0), values(right, (depth, columns), 1)
+        wanted = (a.astype("i8") @ b.astype("i8")).astype("i4")
+        np.testing.assert_array_equal(both.spawn().run([a, b])[0], wanted)
+        transposed = [np.ascontiguousarray(one.T) for one in (a, b)]
+        np.testing.assert_array_equal(turned.spawn().run(transposed)[0], wanted)
+
+
+@pytest.mark.parametrize(("left", "right"), TYPES[:4], ids=str)
+@pytest.mark.parametrize("size", [(1, 4, 16), (5, 0, 3), (15, 10, 33)], ids=str)
+def test_weights_are_grouped_when_the_model_is_prepared(any_isa, left, right, size) -> None:
+    rows, depth, columns = size
+    a, b = values(left, (rows, depth), 0), values(right, (depth, columns), 1)
+    wanted = (a.astype("i8") @ b.astype("i8")).astype("i4")
+    plan = CpuPlan(model_of("mk,kn->mn", f"M,{depth},{SHORT[left]}", b), any_isa)
+    np.testing.assert_array_equal(plan.spawn().run([a])[0], wanted)
+    plan = CpuPlan(model_of("mk,kn->mn", a, f"{depth},N,{SHORT[right]}"), any_isa)
+    np.testing.assert_array_equal(plan.spawn().run([b])[0], wanted)
+
+
+def test_sums_wrap_around(any_isa) -> None:
+    """Beyond 2**31, with signs turned over and without."""
+    for left, right in (("u1", "i1"), ("i1", "i1"), ("u1", "u1")):
+        a, b = (
+            np.full(shape, np.iinfo(kind).min or 255, kind)
+            for shape, kind in (((2, 140000), left), ((140000, 3), right))
+        )
+        wanted = (a.astype("i8") @ b.astype("i8")).astype("i4")
+        plan = CpuPlan(model_of("mk,kn->mn", f"2,K,{SHORT[left]}", f"K,3,{SHORT[right]}"), any_isa)
+        np.testing.assert_array_equal(plan.spawn().run([a, b])[0], wanted)
+
+
+def test_wide_integers_that_are_small_are_summed_by_neighbours(any_isa) -> None:
+    """What is cast from bytes, times weights that fit a byte: no zero point is taken away."""
+    weights, x = values("i1", (21, 18), 0).astype("i4"), values("u1", (5, 21), 1)
+    model = TypedModel()
+    (wide,) = model.wire_node("wide", Cast(DatumType.I32), [model.add_source("x", parse_typed_fact("5,21,u8"))])
+    right = model.add_const("w", weights)
+    model.set_outputs(model.wire_node("y", EinSum(AxesMapping.parse("mk,kn->mn"), DatumType.I32), [wide, right]))
+    plan = CpuPlan(model, any_isa)
+    assert groups_of(plan) == [best_group(any_isa, 8)]
+    np.testing.assert_array_equal(plan.spawn().run([x])[0], x.astype("i8") @ weights)
+
+
+def test_pairs_of_matrices_have_panels_of_their_own(any_isa) -> None:
+    a, b = values("i1", (2, 3, 5, 9), 0), values("i1", (2, 3, 9, 20), 1)
+    wanted = (a.astype("i8") @ b.astype("i8")).astype("i4")
+    for right, inputs in ((b, [a]), ("2,3,9,20,i8", [a, b])):
+        plan = CpuPlan(model_of("bhmk,bhkn->bhmn", "B,3,5,9,i8", right), any_isa)
+        np.testing.assert_array_equal(plan.spawn().run(inputs)[0], wanted)
+
+
+def bf16(shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).standard_normal(shape).astype(ml_dtypes.bfloat16)
+
+
+def test_products_of_bf16_are_summed_in_f32_and_rounded_once(any_isa) -> None:
+    group = max((one.group for one in any_isa.dots if one.left.kind == "f"), default=1)
+    weights = bf16((10, 33), 1)
+    both = CpuPlan(model_of("mk,kn->mn", "M,K,bf16", "K,N,bf16", DatumType.F32), any_isa)
+    turned = CpuPlan(model_of("km,nk->mn", "K,M,bf16", "N,K,bf16", DatumType.F32), any_isa)
+    known = CpuPlan(model_of("mk,kn->mn", "M,10,bf16", weights, DatumType.F32), any_isa)
+    assert groups_of(both) == groups_of(turned) == groups_of(known) == [group]
+    for rows, depth, columns in [*SIZES, (15, 10, 33)]:
+        a, b = bf16((rows, depth), 0), bf16((depth, columns), 1)
+        cases = [(both, [a, b]), (turned, [np.ascontiguousarray(one.T) for one in (a, b)])]
+        if b.shape == weights.shape:
+            cases.append((known, [a]))
+        wide = [one.astype("f8") for one in (a, b)]
+        wanted, bound = wide[0] @ wide[1], np.abs(wide[0]) @ np.abs(wide[1])
+        for plan, inputs in cases:
+            found = plan.spawn().run(inputs)[0].astype("f8")
+            assert np.all(np.abs(found - wanted) <= bound * 2.0**-20 + np.abs(wanted) * 2.0**-8)
+
+
+def test_bf16_that_is_no_number_stays_so(any_isa) -> None:
+    a = np.array([[np.inf, 1, 2], [np.nan, 0, 0], [1, np.inf, -1], [3e38, 3e38, 3e38]], ml_dtypes.bfloat16)
+    b = np.array([[1, 0], [2, 1], [-0.0, 3]], ml_dtypes.bfloat16)
+    with np.errstate(invalid="ignore", over="ignore"):
+        wanted = (a.astype("f4") @ b.astype("f4")).astype(ml_dtypes.bfloat16)
+    (found,) = CpuPlan(model_of("mk,kn->mn", "4,3,bf16", b, DatumType.F32), any_isa).spawn().run([a])
+    np.testing.assert_array_equal(found.astype("f4"), wanted.astype("f4"))
