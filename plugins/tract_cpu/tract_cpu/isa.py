@@ -10,29 +10,24 @@ from typing import Any, Final
 
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
-from tract_cpu.language.types import BF16, F32, I8, I16, I32, U8, ElementType
 from tract_cpu.processor import features
 
 
 @frozen
 class Dot:
-    """An instruction that sums the products of neighbours, of as many as take the bits of a sum.
+    """An instruction that sums the products of neighbours: ``group`` of them, which take the bits of a sum.
 
-    ``name``: the intrinsic of LLVM. ``left``, ``right``: the types of the factors; ``sums``: that of the sums.
+    ``name``: the intrinsic of LLVM. ``left``, ``right``: the names of the factors' types; ``sums``: that of the sums'.
     ``adds``: whether it adds to given sums. ``turned``: whether it takes the right factors first.
     """
 
     name: str
-    left: ElementType
-    right: ElementType
-    sums: ElementType
+    group: int
+    left: str
+    right: str
+    sums: str
     adds: bool = True
     turned: bool = False
-
-    @property
-    def group(self) -> int:
-        """How many neighbours there are."""
-        return self.sums.bits // self.left.bits
 
     def other_way(self) -> Dot:
         """The same for factors that changed places."""
@@ -82,10 +77,10 @@ _V3: Final = ("avx2", "fma", "f16c", "bmi2")
 _V4: Final = (*_V3, "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
 
 _VNNI: Final = (
-    Dot("x86.avx512.vpdpbusd.512", U8, I8, I32),
-    Dot("x86.avx512.vpdpwssd.512", I16, I16, I32),
+    Dot("x86.avx512.vpdpbusd.512", 4, "u8", "i8", "i32"),
+    Dot("x86.avx512.vpdpwssd.512", 2, "i16", "i16", "i32"),
 )
-_BF16: Final = Dot("x86.avx512bf16.dpbf16ps.512", BF16, BF16, F32)
+_BF16: Final = Dot("x86.avx512bf16.dpbf16ps.512", 2, "bf16", "bf16", "f32")
 
 ISAS: Final = (
     Isa(
@@ -101,7 +96,7 @@ ISAS: Final = (
         half=False,
         rounds=False,
         scales=(),
-        dots=(Dot("x86.sse2.pmadd.wd", I16, I16, I32, adds=False),),
+        dots=(Dot("x86.sse2.pmadd.wd", 2, "i16", "i16", "i32", adds=False),),
         pause=_X86_PAUSE,
     ),
     Isa(
@@ -117,7 +112,7 @@ ISAS: Final = (
         half=True,
         rounds=True,
         scales=(),
-        dots=(Dot("x86.avx2.pmadd.wd", I16, I16, I32, adds=False),),
+        dots=(Dot("x86.avx2.pmadd.wd", 2, "i16", "i16", "i32", adds=False),),
         pause=_X86_PAUSE,
     ),
     Isa(
@@ -133,7 +128,7 @@ ISAS: Final = (
         half=True,
         rounds=True,
         scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
-        dots=(Dot("x86.avx512.pmaddw.d.512", I16, I16, I32, adds=False),),
+        dots=(Dot("x86.avx512.pmaddw.d.512", 2, "i16", "i16", "i32", adds=False),),
         pause=_X86_PAUSE,
     ),
     Isa(

@@ -14,7 +14,7 @@ from typing import Final
 from tract_core.frozen import frozen
 from tract_cpu.isa import Dot
 from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import BF16, I32, U16, ElementType
+from tract_cpu.language.types import BF16, I32, U16, ElementType, element_named
 from tract_cpu.language.values import Value
 
 GROUPED: Final = I32
@@ -29,6 +29,16 @@ class Grouping:
     flips: bool = False
 
     @property
+    def left(self) -> ElementType:
+        """The type of left factors, as the instruction takes them."""
+        return element_named(self.dot.left)
+
+    @property
+    def right(self) -> ElementType:
+        """The type of right factors."""
+        return element_named(self.dot.right)
+
+    @property
     def size(self) -> int:
         """How many neighbours a group has."""
         return self.dot.group
@@ -36,8 +46,8 @@ class Grouping:
     @property
     def half(self) -> int:
         """How much must be added to a sum for each right factor that flipped ones were multiplied with, times that."""
-        half = 1 << (self.dot.left.bits - 1)
-        return half if self.dot.left.kind == "i" else -half
+        half = 1 << (self.left.bits - 1)
+        return half if self.left.kind == "i" else -half
 
     def text(self) -> str:
         """All that it says."""
@@ -45,7 +55,7 @@ class Grouping:
 
     def joined(self, neighbours: Sequence[Value]) -> Value:
         """The group of some neighbours, the first one lowest, given as integers of 32 bits."""
-        bits = self.dot.left.bits
+        bits = self.left.bits
         return reduce(
             lambda low, high: low | high,
             ((one & ((1 << bits) - 1)) << (bits * place) for place, one in enumerate(neighbours)),
@@ -55,7 +65,7 @@ class Grouping:
         """A group of left factors, as the instruction takes them."""
         if not self.flips:
             return group
-        bits = self.dot.left.bits
+        bits = self.left.bits
         return group ^ (sum(1 << (bits * place + bits - 1) for place in range(self.size)) - (1 << 32))
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from tract_cpu.isa import Dot, Isa
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.convert import converted
-from tract_cpu.language.types import BOOL, INDEX, ElementType, ir_constant, ir_neighbours, ir_type
+from tract_cpu.language.types import BOOL, INDEX, ElementType, element_named, ir_constant, ir_neighbours, ir_type
 from tract_cpu.language.values import Value, mangled, matched
 from tract_cpu.llvm import ir
 
@@ -158,7 +158,7 @@ class Function:
     def dots(self, dot: Dot, left: Value, right: Value, sums: Value) -> Value:
         """Sums plus those of products of neighbours: each number of ``left`` and ``right`` holds so many of them."""
         count = left.lanes * dot.group
-        kinds = [ir_neighbours(one, count) for one in (dot.left, dot.right)]
+        kinds = [ir_neighbours(one, count) for one in map(element_named, (dot.left, dot.right))]
         factors = [self.builder.bitcast(one.ir, kind) for one, kind in zip((left, right), kinds, strict=True)]
         if dot.turned:
             factors, kinds = factors[::-1], kinds[::-1]

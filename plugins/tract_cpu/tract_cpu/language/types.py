@@ -82,6 +82,11 @@ _BY_NAME: Final = {
 }
 
 
+def element_named(name: str) -> ElementType:
+    """The element type of a name."""
+    return _BY_NAME[name]
+
+
 def part_of(element: ElementType) -> ElementType:
     """The type of the two parts of a complex number."""
     return {COMPLEX_F32: F32, COMPLEX_F64: F64}[element]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,21 +26,19 @@ def grouping_for(lowering: Lowering, left: OutletId, right: OutletId, sums: Elem
 
 def _groupings(dots: Sequence[Dot]) -> Iterator[Grouping]:
     for dot in dots:
-        both = (dot,) if dot.left == dot.right else (dot, dot.other_way())
-        yield from (Grouping(one) for one in both)
-        yield from (Grouping(one, flips=True) for one in both if one.left.kind != "f")
+        both = [Grouping(one) for one in ((dot,) if dot.left == dot.right else (dot, dot.other_way()))]
+        yield from both
+        yield from (replace(one, flips=True) for one in both if one.left.kind != "f")
 
 
 def _takes(lowering: Lowering, grouping: Grouping, left: OutletId, right: OutletId, sums: ElementType) -> bool:
-    dot = grouping.dot
-    if sums != dot.sums:
+    if sums.name != grouping.dot.sums:
         return False
-    if dot.left.kind == "f":
-        found = [lowering.element(lowering.model.outlet_fact(one).datum_type.storage) for one in (left, right)]
-        return found == [dot.left, dot.right]
-    return _fits(lowering, left, other_sign(dot.left) if grouping.flips else dot.left) and _fits(
-        lowering, right, dot.right
-    )
+    wanted = (other_sign(grouping.left) if grouping.flips else grouping.left), grouping.right
+    if grouping.left.kind == "f":
+        facts = (lowering.model.outlet_fact(one) for one in (left, right))
+        return all(lowering.element(fact.datum_type) == one for fact, one in zip(facts, wanted, strict=True))
+    return all(_fits(lowering, outlet, one) for outlet, one in zip((left, right), wanted, strict=True))
 
 
 def _fits(lowering: Lowering, outlet: OutletId, element: ElementType) -> bool:
@@ -52,9 +51,9 @@ def grouped(matrices: Array, grouping: Grouping) -> Array:
 
     Behind the last row there are zeros. What sums start at is a line before them, where that is not zero.
     """
-    dot, size = grouping.dot, grouping.size
+    element, size = grouping.right, grouping.size
     count, depth, columns = matrices.shape
-    narrow = matrices.view(np.uint16) if dot.right is BF16 else matrices.astype(numpy_type(dot.right))
+    narrow = matrices.view(np.uint16) if element is BF16 else matrices.astype(numpy_type(element))
     even = np.pad(narrow, ((0, 0), (0, -depth % size), (0, 0)))
     groups = even.reshape(count, even.shape[1] // size, size, columns).transpose(0, 1, 3, 2)
     found: Array = np.ascontiguousarray(groups).view(np.int32)[..., 0]

@@ -397,7 +397,7 @@ class _Product:
 
     def _together(self, left: View, depth: Loop) -> bool:
         """Whether the neighbours of a left group lie in memory as they are multiplied."""
-        return self.grouping is not None and depth.strides[0] == 1 and left.element.bits == self.grouping.dot.left.bits
+        return self.grouping is not None and depth.strides[0] == 1 and left.element.bits == self.grouping.left.bits
 
     def _matrices(self, right: View, shape: tuple[Any, ...], strides: tuple[Any, ...]) -> Array:
         """The right factors [pair, depth, column] where they are a constant of the model, or a copy of it."""
