@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.plugins.hookspecs import hookimpl
+from tract_core.plugins.index import read_index
 
 _ELEMENTS: Final = ("elementwise", "binary", "transcendental", "quantize")
 """Modules of `tract_cpu.kernels` that say how single elements are computed."""
@@ -104,8 +105,7 @@ def tract_tables() -> Mapping[str, str]:
     }
 
 
-@hookimpl
-def tract_rows() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:
+def row_modules() -> Mapping[str, Sequence[str]]:
     """How the compiler computes the operators of the core."""
     return {
         "cpu": [f"tract_cpu.lower.{family}" for family in _LOWERED],
@@ -115,3 +115,9 @@ def tract_rows() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:
         "cpu_ranges": [f"tract_cpu.lower.{family}" for family in _RANGES],
         "cpu_elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],
     }
+
+
+@hookimpl
+def tract_rows() -> Mapping[str, Mapping[str, Any]]:
+    """The rows of `row_modules`, by the index beside this module."""
+    return read_index(__file__)

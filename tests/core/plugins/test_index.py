@@ -14,9 +14,13 @@ from tract_core.plugins.index import FILE, read_index
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.write_index import index_text
 
-OURS = ("tract_core.plugins.builtin", "tract_onnx.plugin", "tract_nnef.plugin", "tract_pulse.plugin")
-TABLES = (*OURS, "tract_cpu.plugin")
-"""Those whose tables ours have rows for."""
+OURS = (
+    "tract_core.plugins.builtin",
+    "tract_onnx.plugin",
+    "tract_nnef.plugin",
+    "tract_pulse.plugin",
+    "tract_cpu.plugin",
+)
 
 COLOURS: TableKey[str, str] = TableKey("colours", "a colour")
 
@@ -43,7 +47,7 @@ def demo(install):
 @pytest.mark.parametrize("plugin", OURS)
 def test_the_indexes_of_this_repository_are_true(plugin: str) -> None:
     file = Path(importlib.import_module(plugin).__file__ or "").with_name(FILE)
-    assert file.read_text() == index_text(plugin, TABLES), "run `make index`"
+    assert file.read_text() == index_text(plugin, OURS), "run `make index`"
 
 
 @pytest.mark.parametrize("plugin", OURS)
