@@ -12,7 +12,7 @@ from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
-from tract_cpu.kernels.expressions import QUANTIZED, Apply, Expression, element_of
+from tract_cpu.kernels.expressions import ELEMENTS, QUANTIZED, Apply, Expression, element_of
 from tract_cpu.language.types import ElementType
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.views import View
@@ -77,6 +77,8 @@ def _one_more(lowering: Lowering, chain: Chain, operand: OperandFn) -> Chain | N
     if chain.outlet in model.outputs or len({reader.node for reader in readers}) != 1:
         return None
     node = model.nodes[next(iter(readers)).node]
+    if model.registry[ELEMENTS].find(type(node.op)) is None:
+        return None  # before its operands are arranged
     shape = tuple(model.outlet_fact(chain.outlet).shape)
     if len(node.outlets()) != 1 or tuple(model.outlet_fact(OutletId(node.id)).shape) != shape:
         return None

@@ -11,6 +11,7 @@ from typing import Final
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
+from tract_cpu.kernels.expressions import ELEMENTS
 from tract_cpu.lower.form import Form
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.nest import NESTS, Nest, Unknown
@@ -86,6 +87,9 @@ class _Growing:
         """The value that a node gives; ``None`` where it is none of this region. May raise Unknown."""
         lowering, nest = self.lowering, self.region.nest
         model = lowering.model
+        row = model.registry[NESTS].find(type(node.op))
+        if row is None and model.registry[ELEMENTS].find(type(node.op)) is None:
+            return None
         outlets = [*node.inputs, *node.outlets()]
         facts = [model.outlet_fact(outlet) for outlet in outlets]
         if len(node.outlets()) != 1 or any(fact.datum_type.is_quantized() for fact in facts):
@@ -93,7 +97,6 @@ class _Growing:
         result = lowering.element(facts[-1].datum_type)
         if result is None or lowering.why_unfit(node.id) is not None:
             return None
-        row = model.registry[NESTS].find(type(node.op))
         if row is not None:
             if nest.shape_of(outlets[0]) != nest.shape or not nest.along(row.axes(node.op)):
                 return None
