@@ -109,6 +109,18 @@ def test_tiles_are_as_narrow_as_the_result() -> None:
     assert tile_for(avx512, F32, 3).rows == tile_for(avx512, F32).rows
 
 
+@pytest.mark.parametrize("mapping", ["mhk,hkn->mn", "mhk,nkh->mn", "mhk,hk->m"])
+def test_several_axes_are_summed_over_at_once(isa, mapping) -> None:
+    """As where attention joins its heads again."""
+    sizes = {"m": 5, "h": 3, "k": 7, "n": 19}
+    left, right = ([sizes[name] for name in term] for term in AxesMapping.parse(mapping).inputs)
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal(left).astype("f4"), rng.standard_normal(right).astype("f4")
+    model = product(mapping, fact(tuple(left), "f32"), b, DatumType.F32)
+    (found,) = CpuPlan(model, isa).spawn().run([a])
+    np.testing.assert_allclose(found, np.einsum(mapping, a.astype("f8"), b.astype("f8")), atol=1e-5)
+
+
 @pytest.mark.parametrize("columns", [1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4", "u1"])
 def test_results_of_few_columns_are_right(isa, columns, dtype) -> None:

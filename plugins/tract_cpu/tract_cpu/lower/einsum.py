@@ -224,6 +224,7 @@ def _of_state(op: EinSum, site: Site, groups: _Groups, chain: Chain, views: Sequ
         array is None
         or groups.pairs
         or output[-1:] != groups.columns
+        or len(groups.inner) != 1
         or sorted(term) != sorted(groups.inner + output[-1])
     ):
         return None
