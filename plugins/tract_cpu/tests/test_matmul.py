@@ -166,9 +166,12 @@ def test_factors_whose_axes_lie_apart_are_arranged(isa, mapping) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["constant", "input"])
-@pytest.mark.parametrize("mapping", ["mk,bkn->bmn", "mk,hkbn->hmbn", "bmk,hkbn->hbmn", "bmk,hbkn->bmhn", "k,bkn->bn"])
+@pytest.mark.parametrize(
+    "mapping",
+    ["mk,bkn->bmn", "mk,hkbn->hmbn", "bmk,hkbn->hbmn", "bmk,hbkn->bmhn", "k,bkn->bn", "mkh,khn->mn", "mhk,nkh->mn"],
+)
 def test_columns_may_lie_apart(isa, mapping, known) -> None:
-    """Each of them is a product with the same rows."""
+    """Each of them is a product with the same rows. Several axes may be summed over."""
     sizes = {"b": 2, "h": 3, "m": 17, "n": 5, "k": 9}
     terms = AxesMapping.parse(mapping).inputs
     a, b = (np.random.default_rng(0).standard_normal([sizes[name] for name in term]).astype("f4") for term in terms)

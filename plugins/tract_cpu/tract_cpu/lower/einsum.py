@@ -223,6 +223,7 @@ def _of_state(op: EinSum, site: Site, groups: _Groups, chain: Chain, views: Sequ
     if (
         array is None
         or groups.pairs
+        or len(groups.inner) != 1
         or output[-1:] != groups.columns
         or len(groups.inner) != 1
         or sorted(term) != sorted(groups.inner + output[-1])
