@@ -132,6 +132,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
         **dict.fromkeys(("reference", "state", "symbolic", "cost", "axes"), operators),
         "onnx": [f"tract_onnx.ops.{family}" for family in _FAMILIES],
         **dict.fromkeys(("nnef", "nnef_write"), spelled),
+        "cpu": ["tract_onnx.cpu.trees"],
         "partners": ["tract_onnx.onnxruntime"],
     }
 

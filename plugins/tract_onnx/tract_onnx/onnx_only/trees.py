@@ -204,13 +204,13 @@ def _votes(op: TreeEnsemble, leaves: Array) -> Array:
     first = op.forest.first.array
     counts = first[leaves + 1] - first[leaves]
     ends = np.cumsum(counts)
-    entry: Array = np.asarray(range(int(counts.sum()))) + np.repeat(
+    entry: Array = np.arange(int(counts.sum())) + np.repeat(
         first[leaves].reshape(-1) - ends + counts.reshape(-1), counts.reshape(-1)
     )
     place: Array = np.repeat(np.arange(int(rows)), counts.sum(axis=1)) * op.targets + op.forest.target.array[entry]
     weights = op.forest.weight.array[entry].astype(np.float64)
     if op.aggregate in (Aggregate.SUM, Aggregate.AVERAGE):
-        total = np.bincount(place, weights, rows * op.targets)
+        total = np.bincount(place, weights, rows * op.targets).astype(np.float64)  # integers where nobody votes
         total = total / trees if op.aggregate is Aggregate.AVERAGE and trees else total
     else:
         total = _extreme(op.aggregate, place, weights, rows * op.targets)
