@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tract_cpu.isa import Isa
+from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.plan import CpuPlan
 
@@ -16,7 +17,9 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.cast import Cast
+from tract_core.ops.conv import Conv, KernelFormat, reference
 from tract_core.ops.einsum import EinSum
+from tract_core.ops.pool_spec import DataFormat, PoolSpec, SameUpper
 
 SIZES = [(1, 1, 1), (1, 4, 16), (2, 3, 17), (3, 5, 1), (5, 0, 3), (0, 4, 4), (13, 7, 31), (15, 8, 33), (130, 66, 40)]
 
@@ -148,3 +151,69 @@ def test_bf16_that_is_no_number_stays_so(any_isa) -> None:
         wanted = (a.astype("f4") @ b.astype("f4")).astype(ml_dtypes.bfloat16)
     (found,) = CpuPlan(model_of("mk,kn->mn", "4,3,bf16", b, DatumType.F32), any_isa).spawn().run([a])
     np.testing.assert_array_equal(found.astype("f4"), wanted.astype("f4"))
+
+
+CONVS = [
+    ((3, 20, 2), {"kernel": (7, 7), "strides": (2, 2), "size": (9, 12)}),
+    ((16, 33, 1), {"kernel": (3, 3), "size": (5, 17)}),
+    ((37, 16, 2), {"kernel": (1, 1), "size": (4, 3)}),
+    ((21, 5, 1), {"kernel": (3,), "dilations": (2,), "size": (11,)}),
+    ((64, 32, 1), {"kernel": (3, 1), "group": 2, "size": (4, 5), "layout": DataFormat.NHWC}),
+    ((18, 18, 1), {"kernel": (3, 3), "group": 18, "size": (4, 5)}),
+    ((6, 4, 1), {"kernel": (2, 2), "group": 2, "size": (4, 5)}),
+]
+"""Input and output channels, and the batch."""
+
+
+def convolution(
+    channels: tuple[int, int, int],
+    *,
+    kernel: tuple[int, ...],
+    size: tuple[int, ...],
+    strides: tuple[int, ...] = (),
+    dilations: tuple[int, ...] = (),
+    group: int = 1,
+    layout: DataFormat = DataFormat.NCHW,
+) -> tuple[Conv, tuple[int, ...], tuple[int, ...]]:
+    """The operator, and the shapes of data and kernel."""
+    inputs, outputs, batch = channels
+    op = Conv(PoolSpec(layout, kernel, SameUpper(), dilations, strides), KernelFormat.OIHW, group)
+    data = (batch, inputs, *size) if layout is DataFormat.NCHW else (batch, *size, inputs)
+    return op, data, (outputs, inputs // group, *kernel)
+
+
+def conv_plan(isa: Isa, op: Conv, x: np.ndarray[Any, Any], *constants: np.ndarray[Any, Any]) -> CpuPlan:
+    model = TypedModel()
+    fact = ",".join([*map(str, x.shape), DatumType.from_numpy(x.dtype).short])
+    given = [model.add_const(f"c{place}", one) for place, one in enumerate(constants)]
+    model.set_outputs(model.wire_node("conv", op, [model.add_source("x", parse_typed_fact(fact)), *given]))
+    plan = CpuPlan(model, isa)
+    assert all(one.how != "numpy" for one in plan.explain().placements)
+    return plan
+
+
+@pytest.mark.parametrize(("channels", "options"), CONVS, ids=str)
+@pytest.mark.parametrize(("left", "right"), TYPES[:4], ids=str)
+def test_convolutions_of_bytes_are_exact(any_isa, left, right, channels, options) -> None:
+    """With borders of zeros, whichever signs are turned over."""
+    op, shape, kernel = convolution(channels, **options)
+    x, weights = values(left, shape, 0), values(right, kernel, 1)
+    bias = np.random.default_rng(2).integers(-(2**31), 2**31, kernel[0]).astype("i4")
+    wanted = reference(op, x.astype("f8"), weights.astype("f8"), bias.astype("f8"))
+    plan = conv_plan(any_isa, op, x, weights, bias)
+    groups = [step.kernel.grouping for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
+    assert [one and one.size for one in groups] == [
+        4 if best_group(any_isa, 8) == 4 and options.get("group", 1) < 6 and kernel[0] != 4 else None
+    ]
+    (found,) = plan.spawn().run([x])
+    np.testing.assert_array_equal(found, wanted.astype("i8").astype("i4"))
+
+
+@pytest.mark.parametrize(("channels", "options"), CONVS[:4], ids=str)
+def test_convolutions_of_bf16_are_summed_in_f32(any_isa, channels, options) -> None:
+    op, shape, kernel = convolution(channels, **options)
+    x, weights, bias = bf16(shape, 0), bf16(kernel, 1), bf16(kernel[:1], 2)
+    wide = [one.astype("f8") for one in (x, weights, bias)]
+    wanted, bound = reference(op, *wide), reference(op, *map(np.abs, wide))
+    found = conv_plan(any_isa, op, x, weights, bias).spawn().run([x])[0].astype("f8")
+    assert np.all(np.abs(found - wanted) <= bound * 2.0**-18 + np.abs(wanted) * 2.0**-7)

@@ -5,7 +5,8 @@ position of a block. The output is written so; the input may be, or its channels
 input there are as many zeros as windows reach beyond it, so that kernels know of no borders.
 
 The weights are packed in the order in which they are read: for each group, and each run of output channels that a tile
-has, block by block of input channels, over all positions of the window, channel by channel.
+has, block by block of input channels, over all positions of the window, channel by channel. Where products are summed
+in groups (`tract_cpu.kernels.dots`), these are neighbouring channels, and what sums start at stands before the rest.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tract_core.frozen import frozen
+from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
@@ -31,6 +33,7 @@ class ConvPlan:
     elements from what one column reads to what the next one does. ``depthwise``: whether each channel is summed alone,
     and a tile has one vector of them. ``expression``: what becomes of a sum, which is its first operand;
     ``along_channels``: of each further operand, whether it has a number for every channel of a block, or one for all.
+    ``grouping``: how products are summed in groups of channels, which lie beside each other then.
     """
 
     spatial: int
@@ -46,6 +49,7 @@ class ConvPlan:
     weights: ElementType
     expression: Expression
     along_channels: tuple[bool, ...]
+    grouping: Grouping | None = None
 
     @property
     def name(self) -> str:
@@ -57,7 +61,7 @@ class ConvPlan:
         tile = (self.spatial, self.columns, self.rest, self.vectors, self.lanes)
         read = (self.block, self.channel_step, self.column_step)
         types = f"{self.element.name} {self.weights.name} {self.expression.text()}"
-        return f"{self.name} {tile} {read} {types} {self.along_channels}"
+        return f"{self.name} {tile} {read} {types} {self.along_channels} {self.grouping and self.grouping.text()}"
 
     def emit(self, k: Kernel) -> None:
         """output[n, o, p] = expression(sum of weights[o, i, t] * input[n, i, stride * p + dilation * t], ...)
@@ -121,16 +125,26 @@ class _Conv:
         """The sums of some columns, for each vector of channels."""
         k, plan = self.k, self.plan
         kind = plan.expression.inputs[0].computed
-        zero = k.constant(0, kind, plan.lanes)
-        sums = [[k.variable(zero) for _ in range(plan.vectors)] for _ in range(columns)]
+        width, grouping = plan.vectors * plan.lanes, plan.grouping
+        start = [k.constant(0, kind, plan.lanes)] * plan.vectors
+        if grouping is not None and grouping.flips:
+            start = [weights.vector(v * plan.lanes, plan.lanes) for v in range(plan.vectors)]
+            weights = weights.at(width)
+        sums = [[k.variable(one) for one in start] for _ in range(columns)]
         place = k.variable(k.index(0))
 
         def add(at: Buffer) -> None:
-            width = plan.vectors * plan.lanes
             places = [place.value + v * plan.lanes for v in range(plan.vectors)]
-            vectors = [k.convert(weights.vector(one, plan.lanes), kind) for one in places]
+            vectors = [weights.vector(one, plan.lanes) for one in places]
+            if grouping is None:
+                vectors = [k.convert(one, kind) for one in vectors]
             for column, line in enumerate(sums):
                 where = column * plan.column_step
+                if grouping is not None:
+                    group = grouping.flipped(at.together(where, GROUPED).splat(plan.lanes))
+                    for total, vector in zip(line, vectors, strict=True):
+                        total.value = k.dots(grouping.dot, group, vector, total.value)
+                    continue
                 factor = at.vector(where, plan.lanes) if plan.depthwise else at[where].splat(plan.lanes)
                 for total, vector in zip(line, vectors, strict=True):
                     total.value = k.convert(factor, kind).times_plus(vector, total.value)
@@ -148,7 +162,7 @@ class _Conv:
                         following = at.at(self.input_block)
                         for column in range(columns):
                             following.prefetch(column * plan.column_step)
-                    with k.loop("channel", count) as channel:
+                    with k.loop("channel", count, step=1 if grouping is None else grouping.size) as channel:
                         add(at.at(channel * self.channel_step))
 
                 self._over_window(start, 0, over_channels)

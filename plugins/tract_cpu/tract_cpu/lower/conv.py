@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from tract_core.dims import Dim, less_or_equal, product
+from tract_core.dims import Dim, ceil_div, less_or_equal, product
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add
@@ -18,9 +18,12 @@ from tract_core.ops.conv import Conv, Convolution
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.conv import ConvPlan
+from tract_cpu.kernels.dots import Grouping
 from tract_cpu.kernels.expressions import Apply, Expression, element_of
+from tract_cpu.language.types import ElementType
 from tract_cpu.lower.blocked import bordered, ends_of, fills_blocks, form_of, operands_in_blocks, to_blocks
 from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.dots import factor_of, factor_of_array, grouping_for
 from tract_cpu.lower.form import Form
 from tract_cpu.lower.fusion import Chain, extended
 from tract_cpu.lower.loops import Loop, collapsed
@@ -71,7 +74,7 @@ class Parts:
     """All that a convolution is made of.
 
     ``form``: of the result; ``axes``: the spatial ones; ``has_batch``: whether there are several inputs, along the
-    first axis.
+    first axis; ``grouping``: how products are summed in groups of channels.
     """
 
     form: Form
@@ -82,6 +85,7 @@ class Parts:
     chain: Chain
     result: View
     has_batch: bool
+    grouping: Grouping | None = None
 
     @property
     def depthwise(self) -> bool:
@@ -112,19 +116,23 @@ def lower_pointwise(site: Site, data: OutletId, weights: Array, axis: int) -> st
 
     ``axis``: where the channels are, 0, or 1 behind a batch, in the data and in the result.
     """
-    form, given, element = form_of(site.lowering, site.outlet, axis), form_of(site.lowering, data, axis), site.result()
-    matrix = Weights.of_array(site.lowering, weights)
-    if form is None or given is None or element is None or matrix is None:
+    form, element, matrix = (
+        form_of(site.lowering, site.outlet, axis),
+        site.result(),
+        Weights.of_array(site.lowering, weights),
+    )
+    rank, channels = site.lowering.model.outlet_fact(data).rank, site.lowering.model.outlet_fact(data).shape[axis]
+    if form is None or not isinstance(channels, int) or not channels or element is None or matrix is None:
         return "the number of channels is not known"
-    rank = site.lowering.model.outlet_fact(data).rank
-    view = to_blocks(site.lowering, data, given, ((0, 0),) * (rank + 1))
+    view = to_blocks(site.lowering, data, Form(axis, channels, form.block), ((0, 0),) * (rank + 1))
     if view is None:
         return "native code cannot read the data"
     start = Chain(Expression((element,)), (), site.outlet, (site.node.node,))
     chain = extended(site.lowering, start, operands_in_blocks(site.lowering, form))
     result = new_blocked(site.lowering, chain.outlet, form)
     axes = tuple(map(Axis, range(axis + 1, rank)))
-    parts = Parts(form, axes, Source(view, given.block), matrix, 1, chain, result, bool(axis))
+    parts = Parts(form, axes, Source(view, form.block), matrix, 1, chain, result, bool(axis))
+    parts = replace(parts, grouping=_grouping(site, data, matrix, element))
     site.add(conv_step(site, parts))
     return None
 
@@ -156,7 +164,10 @@ def prepared(op: Convolution, site: Site) -> Parts | None:
     whole = fills_blocks(op, outputs, inputs, form.block)
     if not whole:
         form = replace(form, channels=op.group * -(-outputs // form.block) * form.block)
-    source = source_of(op, site, axis, form.block, 0 if whole else inputs)
+    grouping, element = None, site.result()
+    if whole and (outputs, inputs) != (1, 1) and element is not None:
+        grouping = _grouping(site, site.node.inputs[0], weights, element)
+    source = source_of(op, site, axis, form.block, 0 if whole else inputs, grouping=grouping)
     chain = source and _biased(site, form, 1 if whole else op.group)
     if source is None or chain is None or (op.pool.rank and not isinstance(source.view.strides[last], int)):
         return None
@@ -167,7 +178,21 @@ def prepared(op: Convolution, site: Site) -> Parts | None:
         shape = form.shape(site.node.facts[0].shape)
         element = chain.expression.result
         result = View.contiguous(lowering.room(product(shape) * element.bytes), element, shape)
-    return Parts(form, (), source, weights, op.group, chain, result, layout.has_n)
+    return Parts(form, (), source, weights, op.group, chain, result, layout.has_n, grouping)
+
+
+def _grouping(site: Site, data: OutletId, weights: Weights, sums: ElementType) -> Grouping | None:
+    """How products are summed in groups of channels: of data whose elements are stored as the instruction takes them.
+
+    Channels that a last group lacks are multiplied by zero, so that floats there may not be just anything.
+    """
+    left, array = factor_of(site.lowering, data), weights.array
+    if left is None or array is None:
+        return None
+    found = grouping_for(site.isa, left, factor_of_array(weights.view.element, array), sums.computed)
+    if found is None or left.element.bits != found.left.bits or not isinstance(weights.inputs, int):
+        return None
+    return found if left.element.kind != "f" or weights.inputs % found.size == 0 else None
 
 
 def _weights(op: Convolution, site: Site) -> Weights | None:
@@ -206,10 +231,13 @@ def _ungrouped(site: Site, parts: Parts) -> list[NativeStep]:
     return [copy_step(out_of, into, site.isa, ()) for out_of, into in of_one.parts(blocked, apart)]
 
 
-def source_of(op: Convolution, site: Site, axis: int, block: int, apart: Dim) -> Source | None:
+def source_of(
+    op: Convolution, site: Site, axis: int, block: int, apart: Dim, *, grouping: Grouping | None
+) -> Source | None:
     """The data with the zeros around it that windows reach: in blocks, or, where there are few channels, as it lies.
 
-    ``block``: of blocks; ``apart``: how many channels each group has, where these do not fill whole blocks, else 0.
+    ``block``: of blocks, which are smaller where there are few channels that are taken in groups; ``apart``: how many
+    channels each group of the operator has, where these do not fill whole blocks, else 0.
     """
     lowering, data = site.lowering, site.node.inputs[0]
     fact, ends, start = lowering.model.outlet_fact(data), ends_of(lowering, op, data), op.pool.data_format.h_axis
@@ -223,6 +251,10 @@ def source_of(op: Convolution, site: Site, axis: int, block: int, apart: Dim) ->
     if isinstance(channels, int) and apart == 0 and many:
         view = to_blocks(lowering, data, Form(axis, channels, block), (*border, (0, 0)))
         return view and Source(view, block)
+    if isinstance(channels, int) and grouping is not None:
+        few = ceil_div(channels, grouping.size) * grouping.size
+        view = to_blocks(lowering, data, Form(axis, channels, int(few)), (*border, (0, 0)))
+        return view and Source(view, int(few))
     plain = lowering.view(data)
     if plain is None:
         return None
@@ -282,7 +314,7 @@ def conv_step(site: Site, parts: Parts) -> NativeStep:
     columns, vectors = tile.columns, tile.vectors
     if pieces:
         loops = _cut(loops[0], tile.pieces)
-    kernel = packed(site.lowering, weights, groups, vectors * form.block, parts.source.block)
+    kernel = packed(site.lowering, weights, groups, vectors * form.block, parts.source.block, grouping=parts.grouping)
     channel, column = source.strides[-1], loops[-1].strides[0]
     assert isinstance(column, int)  # the caller asked
     windows = list(parts.axes) if _moves(parts) else []
@@ -300,12 +332,18 @@ def conv_step(site: Site, parts: Parts) -> NativeStep:
         weights=kernel.element,
         expression=parts.chain.expression,
         along_channels=tuple(view.strides[-1] != 0 for view in parts.chain.operands),
+        grouping=parts.grouping,
+    )
+    inputs = (
+        weights.inputs
+        if parts.grouping is None
+        else ceil_div(weights.inputs, parts.grouping.size) * parts.grouping.size
     )
     _, runs, run = kernel.shape
     block = source.strides[form.axis]
     per_group = weights.inputs // parts.source.block if groups > 1 else 0
     near = runs if less_or_equal(weights.bytes, NEAR) is True else 1
-    arguments: list[Argument] = [groups, blocks, runs, near, weights.inputs]
+    arguments: list[Argument] = [groups, blocks, runs, near, inputs]
     arguments += [loop.size for loop in loops]
     arguments += [one.window for one in windows] or [1] * len(loops)
     arguments += [_first(parts).address, source.strides[0] if parts.has_batch else 0, block * per_group, block, channel]

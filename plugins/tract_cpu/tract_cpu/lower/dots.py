@@ -7,21 +7,54 @@ from dataclasses import replace
 
 import numpy as np
 
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
-from tract_cpu.isa import Dot
+from tract_cpu.isa import Dot, Isa
 from tract_cpu.kernels.dots import Grouping
 from tract_cpu.language.types import BF16, ElementType, numpy_type, other_sign
 from tract_cpu.lower.lowering import Lowering
-from tract_cpu.lower.ranges import of_type, range_of
+from tract_cpu.lower.ranges import Range, of_type, range_of
 
 
-def grouping_for(lowering: Lowering, left: OutletId, right: OutletId, sums: ElementType) -> Grouping | None:
-    """How products of two tensors are summed in groups: ``sums``: the type of the sums; ``None`` where none fits.
+@frozen
+class Factor:
+    """What is multiplied: the type of its elements, and of integers, between which numbers they lie."""
+
+    element: ElementType
+    range: Range | None
+
+    def fits(self, element: ElementType) -> bool:
+        """Whether all of it surely is of a type."""
+        if element.kind == "f":
+            return self.element == element
+        return self.range is not None and self.range.within(of_type(element))
+
+
+def factor_of(lowering: Lowering, outlet: OutletId) -> Factor | None:
+    """A tensor as a factor; ``None`` where native code does not know its type."""
+    element = lowering.element(lowering.model.outlet_fact(outlet).datum_type.storage)
+    return element and Factor(element, range_of(lowering, outlet))
+
+
+def factor_of_array(element: ElementType, array: Array) -> Factor:
+    """Numbers that are part of the model as a factor."""
+    floats = element.kind == "f" or not array.size
+    return Factor(element, None if floats else Range(int(array.min()), int(array.max())))
+
+
+def grouping_for(isa: Isa, left: Factor | None, right: Factor | None, sums: ElementType) -> Grouping | None:
+    """How products are summed in groups: ``sums``: the type of the sums; ``None`` where no instruction fits.
 
     Of integers the values count, not the types that they are stored in.
     """
-    return next((one for one in _groupings(lowering.isa.dots) if _takes(lowering, one, left, right, sums)), None)
+    if left is None or right is None:
+        return None
+    for one in _groupings(isa.dots):
+        taken = other_sign(one.left) if one.flips else one.left
+        if one.dot.sums == sums.name and left.fits(taken) and right.fits(one.right):
+            return one
+    return None
 
 
 def _groupings(dots: Sequence[Dot]) -> Iterator[Grouping]:
@@ -31,33 +64,22 @@ def _groupings(dots: Sequence[Dot]) -> Iterator[Grouping]:
         yield from (replace(one, flips=True) for one in both if one.left.kind != "f")
 
 
-def _takes(lowering: Lowering, grouping: Grouping, left: OutletId, right: OutletId, sums: ElementType) -> bool:
-    if sums.name != grouping.dot.sums:
-        return False
-    wanted = (other_sign(grouping.left) if grouping.flips else grouping.left), grouping.right
-    if grouping.left.kind == "f":
-        facts = (lowering.model.outlet_fact(one) for one in (left, right))
-        return all(lowering.element(fact.datum_type) == one for fact, one in zip(facts, wanted, strict=True))
-    return all(_fits(lowering, outlet, one) for outlet, one in zip((left, right), wanted, strict=True))
-
-
-def _fits(lowering: Lowering, outlet: OutletId, element: ElementType) -> bool:
-    found = range_of(lowering, outlet)
-    return found is not None and found.within(of_type(element))
-
-
 def grouped(matrices: Array, grouping: Grouping) -> Array:
     """Matrices [count, depth, columns] as [count, lines, columns]: groups along the depth, each a number of 32 bits.
 
     Behind the last row there are zeros. What sums start at is a line before them, where that is not zero.
     """
-    element, size = grouping.right, grouping.size
-    count, depth, columns = matrices.shape
-    narrow = matrices.view(np.uint16) if element is BF16 else matrices.astype(numpy_type(element))
-    even = np.pad(narrow, ((0, 0), (0, -depth % size), (0, 0)))
+    size, (count, depth, columns) = grouping.size, matrices.shape
+    even = np.pad(of_narrow(matrices, grouping.right), ((0, 0), (0, -depth % size), (0, 0)))
     groups = even.reshape(count, even.shape[1] // size, size, columns).transpose(0, 1, 3, 2)
     found: Array = np.ascontiguousarray(groups).view(np.int32)[..., 0]
     if not grouping.flips:
         return found
     start = matrices.sum(axis=1, dtype=np.int64, keepdims=True) * grouping.half
     return np.concatenate([start.astype(np.int32), found], axis=1)
+
+
+def of_narrow(array: Array, element: ElementType) -> Array:
+    """Right factors in the type that instructions take, bf16 as its bits."""
+    found: Array = array.view(np.uint16) if element is BF16 else array.astype(numpy_type(element))
+    return found

@@ -25,7 +25,7 @@ from tract_cpu.kernels.pack import PackPlan
 from tract_cpu.language.types import ElementType
 from tract_cpu.lower.attention import attention_behind, lower_attention, waits
 from tract_cpu.lower.conv import lower_pointwise
-from tract_cpu.lower.dots import grouped, grouping_for
+from tract_cpu.lower.dots import factor_of, grouped, grouping_for
 from tract_cpu.lower.fusion import Chain, chain_after, extended
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, Site
@@ -78,8 +78,8 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     if state is not None and lower_gates(site, state):
         return None
     shape = dict(zip(op.axes.outputs[0], result.shape, strict=True))
-    left, right = (site.node.inputs[slot] for slot in (groups.left, groups.right))
-    grouping = grouping_for(site.lowering, left, right, chain.expression.inputs[0].computed)
+    left, right = (factor_of(site.lowering, site.node.inputs[slot]) for slot in (groups.left, groups.right))
+    grouping = grouping_for(site.isa, left, right, chain.expression.inputs[0].computed)
     product_of = _Product(site, op, groups, chain, shape, grouping)
     if product_of.lower(views) is None:
         return None

@@ -18,6 +18,8 @@ from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import aligned
+from tract_cpu.kernels.dots import GROUPED, Grouping
+from tract_cpu.lower.dots import of_narrow
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.views import View, seen
 
@@ -68,13 +70,18 @@ class Weights:
         return replace(self, view=self.view.part(axis, taps[0] if taps else 0, len(taps), apart))
 
 
-def packed(lowering: Lowering, weights: Weights, groups: int, width: int, block: int) -> View:
+def packed(
+    lowering: Lowering, weights: Weights, groups: int, width: int, block: int, *, grouping: Grouping | None = None
+) -> View:
     """The weights as [groups, runs of output channels, ...]: packed by now, or by steps that are added.
 
-    ``width``: output channels of a run; ``block``: input channels that follow each other.
+    ``width``: output channels of a run; ``block``: input channels that follow each other, of which ``grouping`` takes
+    some together: of weights that are part of the model only.
     """
     element = weights.view.element
     runs = ceil_div(weights.outputs // groups, width)
+    if grouping is not None:
+        return _in_groups(lowering, weights, (groups, int(runs), width), block, grouping)
     shape = (groups, runs, weights.inputs * prod(weights.window) * width)
     if weights.array is not None:
         whole = View.contiguous(lowering.nowhere, element, shape)
@@ -84,6 +91,44 @@ def packed(lowering: Lowering, weights: Weights, groups: int, width: int, block:
     for source, target in _pieces(weights.view, whole, width, block):
         lowering.copy(source, target)
     return whole
+
+
+def _in_groups(
+    lowering: Lowering, weights: Weights, runs: tuple[int, int, int], block: int, grouping: Grouping
+) -> View:
+    """Weights in groups of input channels. ``runs``: groups of channels, runs of each, output channels of these."""
+    assert weights.array is not None  # others are packed in no groups
+    steps = ceil_div(weights.inputs, grouping.size) * prod(weights.window) + int(grouping.flips)
+    shape = (*runs[:2], steps * runs[2])
+
+    def made(array: Array) -> Array:
+        return _grouped(seen(weights.view, np.ascontiguousarray(array)), runs, block, grouping)
+
+    return lowering.made(shape, GROUPED, made, weights.array)
+
+
+def _grouped(array: Array, runs: tuple[int, int, int], block: int, grouping: Grouping) -> Array:
+    """[output channels, input channels, window] as [groups, runs, places], a place for some neighbouring channels.
+
+    Places are in the order in which they are read: blocks, window, channels of a block, output channels of a run.
+    """
+    groups, count, width = runs
+    outputs, inputs, size = array.shape[0] // groups, array.shape[1], grouping.size
+    plain = array.reshape(groups, outputs, inputs, -1)
+    missing = ((0, 0), (0, count * width - outputs), (0, -inputs % size), (0, 0))
+    even = np.pad(of_narrow(plain, grouping.right), missing)
+    even = even.reshape(groups, count, width, *even.shape[2:])
+    parts: list[Array] = []
+    for first, blocks, depth in _cuts(even.shape[3], block):
+        part = even[:, :, :, int(first) : int(first + blocks * depth)]
+        part = part.reshape(groups, count, width, blocks, depth // size, size, -1).transpose(0, 1, 3, 6, 4, 2, 5)
+        parts.append(np.ascontiguousarray(part).view(np.int32).reshape(groups, count, -1))
+    if grouping.flips:
+        start = np.zeros((groups, count * width), np.int64)
+        start[:, :outputs] = plain.sum(axis=(2, 3), dtype=np.int64) * grouping.half
+        parts.insert(0, start.astype(np.int32).reshape(groups, count, width))
+    found: Array = np.concatenate(parts, axis=2)
+    return found
 
 
 def _arranged(array: Array, whole: View, pairs: Sequence[tuple[View, View]]) -> Array:
