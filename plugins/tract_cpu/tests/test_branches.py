@@ -107,7 +107,7 @@ def looping() -> TypedModel:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_branches_in_loops_in_branches(length, condition, threads, monkeypatch) -> None:
     monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
-    monkeypatch.setattr("tract_cpu.kernels.control.WORK_ALONE", 0 if threads == 2 else 1 << 20)
+    monkeypatch.setattr("tract_cpu.execution.WORK_TO_SHARE", 0 if threads == 2 else 1 << 20)
     inputs = [np.array(condition), numbers(length, 1), np.full((1, 1), 0.1, "f4")]
     wanted = TypedSimplePlan(looping()).run(inputs)
     compiled = plan(looping(), threads)

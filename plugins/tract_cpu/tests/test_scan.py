@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-import tract_cpu.kernels.control
-import tract_cpu.lower.bodies
 from bodies import around, body, numbers, picking, plan, same, sums, with_deadline
 from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
@@ -103,8 +101,7 @@ def test_a_recurrent_network_on_every_instruction_set(isa, sizes) -> None:
 def sharing(request, monkeypatch) -> bool:
     """Whether other threads take part in loops, however small they are."""
     if request.param:
-        for module in (tract_cpu.kernels.control, tract_cpu.lower.bodies):
-            monkeypatch.setattr(module, "WORK_ALONE", 0)
+        monkeypatch.setattr("tract_cpu.execution.WORK_TO_SHARE", 0)
     return request.param
 
 

@@ -6,8 +6,6 @@ import os
 import signal
 from collections.abc import Iterator
 from ctypes import PYFUNCTYPE, py_object, pythonapi
-from functools import partial
-from operator import setitem
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -15,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tract_cpu.binding import Bound
+from tract_cpu.execution import _parts
 from tract_cpu.isa import chosen
 from tract_cpu.native import pool
 from tract_cpu.plan import CpuPlan
@@ -102,17 +102,48 @@ def hears_interrupts() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("hears_interrupts")
-def test_once_one_thread_was_told_to_begin_nothing_keeps_the_others_from_it() -> None:
-    """Ctrl-C comes when the first thread was told, and is heard when the caller has done its part too."""
+def test_who_is_interrupted_while_he_wakes_others_can_run_again() -> None:
+    """Ctrl-C comes when a helper was told to wake up: nobody waits for anybody then."""
     interrupt: Any = PYFUNCTYPE(None, py_object)(("PyErr_SetInterrupt", pythonapi))
-    alone, called = pool.Pool(), dict[int, int]()
+    alone, called = pool.Pool(), list[tuple[int, ...]]()
+
+    def call(*arguments: int) -> None:
+        called.append(arguments)
+
     alone._queues = [SimpleNamespace(put=interrupt)]
     with pytest.raises(KeyboardInterrupt):
-        alone.run(2, partial(setitem, called), (), (), None)
-    assert called == {0: 2}
-    with pytest.raises(KeyboardInterrupt):  # it is not taken for busy now
-        alone.run(2, partial(setitem, called), (), (), None)
-    assert called == {0: 2}
+        alone.run(2, call, (1,), (2,), helper)
+    alone.run(2, call, (1,), (2,), helper)  # the helper was told already
+    assert called[-1] == (1, alone.address, 2)
+
+
+def helper(team: int, number: int) -> None:
+    """One that does nothing."""
+
+
+def test_a_run_waits_for_no_helper_that_does_not_come() -> None:
+    """It is told to help, and never does: the run does all of its steps itself, and the results are the same."""
+    plan, x = CpuPlan(model(), chosen(""), 3), rows(100)
+    (wanted,) = CpuPlan(model(), chosen(""), 1).spawn().run([x])
+    state = plan.spawn()
+    plan._help = helper
+    for _ in range(3):
+        np.testing.assert_array_equal(state.run([x])[0], wanted)
+    assert state._execution.threads == 3
+
+
+@pytest.mark.parametrize("tasks", [0, 1, 2, 5, 64])
+@pytest.mark.parametrize("threads", [2, 3, 4])
+def test_a_step_has_as_many_parts_as_there_are_threads_and_tasks_where_that_is_worth_it(threads, tasks) -> None:
+    def parts(work: int, times: int) -> list[int] | None:
+        of_steps = [np.array([one]) for one in (tasks, work, times)]
+        found = _parts(Bound(np.zeros(0), np.zeros(1), *of_steps, scratch=0, work_of_loops=0), threads)
+        return None if found is None else found.tolist()
+
+    assert parts(1 << 24, 1) == ([min(tasks, threads)] if tasks > 1 else None)
+    assert parts(1 << 16, 1000) == ([min(tasks, threads)] if tasks > 1 else None)
+    assert parts(1 << 16, 1) is None, "nobody is woken for so little"
+    assert parts(1 << 12, 1 << 20) is None, "to offer a step takes longer"
 
 
 def test_where_the_system_allows_no_more_threads_there_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,15 +39,17 @@ class Bound:
     """The arguments for certain sizes, but for what lies in the arena or is passed.
 
     ``arguments``: with offsets, in bytes, in the places of addresses. ``slots``: where each slot of the arena begins,
-    in bytes, each aligned; the last number is how large it is. ``tasks``: of each native step. ``scratch``: bytes per
-    thread. ``work``: of all steps; ``work_of_loops``: the most that loops do, `ENDLESS` where only a run tells.
+    in bytes, each aligned; the last number is how large it is. ``tasks``: of each native step; ``work``: of one call of
+    each; ``times``: how often it is called. ``scratch``: bytes per thread. ``work_of_loops``: the most that loops do,
+    `ENDLESS` where only a run tells.
     """
 
     arguments: Array
     slots: Array
     tasks: Array
+    work: Array
+    times: Array
     scratch: int
-    work: int
     work_of_loops: int
 
 
@@ -90,6 +92,7 @@ class Layout:
         self._of_tasks = [self._number(step.tasks) for step in self.steps]
         self._of_scratch = [self._number(step.scratch) for step in self.steps]
         self._of_work = [self._number(step.work) for step in self.steps]
+        self._of_times = [self._number(step.times) for step in self.steps]
         self._of_slots = [[self._number(size) for size in sizes] for sizes in self.arena.slots]
         self._stages = [program.stage_of([dim.size if isinstance(dim, Eventual) else dim]) for dim in self._dims]
         self._gather = np.array(self._which, np.int64)
@@ -112,9 +115,10 @@ class Layout:
         sizes = [max([0, *(int(values[one]) for one in slot)]) if since == stage else 0 for slot, since in slots]
         padded = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
         scratch = max([0, *(int(values[one]) for one in self._of_scratch)])
-        work = sum(max(0, int(values[one])) for one in self._of_work)
-        tasks = values[np.array(self._of_tasks, np.int64)]
-        return Bound(arguments, np.cumsum([0, *padded]), tasks, scratch, work, self._work_of_loops(arguments))
+        of_steps = (self._of_tasks, self._of_work, self._of_times)
+        tasks, work, times = (values[np.array(one, np.int64)] for one in of_steps)
+        work, times = np.maximum(work, 0), np.maximum(times, 0)
+        return Bound(arguments, np.cumsum([0, *padded]), tasks, work, times, scratch, self._work_of_loops(arguments))
 
     def _work_of_loops(self, arguments: Array) -> int:
         """As if each loop were inside of all others."""

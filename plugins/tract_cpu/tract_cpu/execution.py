@@ -10,23 +10,20 @@ import numpy as np
 from tract_core.dims import Dim, evaluate
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT, aligned
-from tract_cpu.binding import Layout
+from tract_cpu.binding import Bound, Layout
 from tract_cpu.native.executor import FRAME, FULL, LINE
 from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
 from tract_cpu.outputs import Output
 
 WORK_FOR_THREADS: Final = 1 << 20
-"""From how much work on a run is shared with other threads: to wake one takes as long as some million products."""
+"""How much work others have to take off a run so that they are woken: that takes as long as so many products."""
 
-MEETINGS: Final = 16
-"""To meet after so many steps costs as much as to wake a thread."""
+WORK_TO_SHARE: Final = 1 << 14
+"""The same for one step, which is offered to those that are awake already."""
 
 WORK_FOR_OTHERS: Final = 1 << 17
 """From how much work on a run lets other threads run Python meanwhile: below it, it is over in some microseconds."""
-
-MEETING: Final = 3 * LINE
-"""Integers of the place where threads meet, in lines of the cache that nothing else is in."""
 
 
 class Arena:
@@ -90,12 +87,12 @@ class Execution:
         self.outputs = {number: Output(*one) for number, one in zip(outputs, self.filled, strict=True)}
         self.arena = Arena(bound.slots, layout.arena.stages, before and before.arena)
         self.repeat: Repeat = look_closer
-        self.is_short = bound.work + bound.work_of_loops < WORK_FOR_OTHERS
+        self.is_short = int((bound.work * bound.times).sum()) + bound.work_of_loops < WORK_FOR_OTHERS
         self.never_stops = bound.work_of_loops < FULL
-        self.threads = threads if _is_shared(bound.work, self.steps) else 1
+        parts = _parts(bound, threads)
+        self.threads = 1 if parts is None else threads
         each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
         self._scratch = aligned(np.empty, [each * self.threads], np.uint8)
-        self._meeting = np.zeros(MEETING, np.int64)
         self._arguments = bound.arguments
         self._arguments[layout.in_arena[0]] += self.arena.begins[layout.in_arena[1]]
         begin = address_of(self._arguments)
@@ -103,8 +100,8 @@ class Execution:
         self.passed: Array = np.zeros(layout.passed_count, np.int64) if before is None else before.passed.copy()
         self._arguments[layout.in_passed[0]] = address_of(self.passed) + 8 * layout.in_passed[1]
         self._fresh = self._arguments.copy() if layout.loops else None
-        rows = [kernels, [begin + 8 * one for one in layout.begins], bound.tasks]
-        self._steps = np.array(rows, np.int64).T.copy()
+        rows = [kernels, [begin + 8 * one for one in layout.begins], bound.tasks, 1 if parts is None else parts]
+        self._steps = np.array(np.broadcast_arrays(*rows), np.int64).T.copy()
         patches = [(begin + 8 * place, number, self._arguments[place]) for place, number in layout.passed]
         self._patches = np.array(patches, np.int64).reshape(-1, 3)
         status = np.zeros(2, np.int64)
@@ -118,7 +115,6 @@ class Execution:
             self.passed,
             self._scratch,
             each,
-            self._meeting,
             status,
             self.course,
         )
@@ -144,6 +140,10 @@ class Execution:
         return self._status[1]
 
 
-def _is_shared(work: int, steps: int) -> bool:
-    """Whether threads are woken for so much work in so many steps, after each of which they meet."""
-    return work * MEETINGS >= WORK_FOR_THREADS * (MEETINGS + steps)
+def _parts(bound: Bound, threads: int) -> Array | None:
+    """In how many parts each step is shared: 1 where that takes longer; ``None`` where nobody is worth waking."""
+    gain = bound.work - bound.work // threads - WORK_TO_SHARE
+    shared = (gain >= 0) & (bound.tasks > 1)
+    if threads == 1 or not shared.any() or (gain * bound.times)[shared].sum() < WORK_FOR_THREADS:
+        return None
+    return np.where(shared, np.minimum(bound.tasks, threads), 1)

@@ -35,7 +35,7 @@ from tract_cpu.kernels.code import code_of
 from tract_cpu.lower.program import HostStep, Inlined, NativeStep, Program, ReadStep, Step
 from tract_cpu.lower.select import lower
 from tract_cpu.lower.views import Kind, Storage, View
-from tract_cpu.native.executor import MOST_ARRAYS, STOPPED, address_of_executor, executor
+from tract_cpu.native.executor import MOST_ARRAYS, STOPPED, address_of_executor, executor, helper
 from tract_cpu.native.library import library_of
 from tract_cpu.native.objects import address_of, are_known
 from tract_cpu.native.origins import own_sources
@@ -73,6 +73,7 @@ class CpuPlan:
         self.runs_in_one_call = native and model.limits.run_deadline_s == inf and not self.lent
         self.call = executor(self._library, self._sources, self.arrays if self.runs_in_one_call else 0)
         self._steps = executor(self._library, self._sources, 0)
+        self._help = helper(self._library, self._sources)
         self.constants: dict[OutletId, Array] = {
             OutletId(node.node): node.op.value.array
             for node in self.nodes
@@ -190,19 +191,19 @@ class CpuPlan:
         inlined = self.inlined_at(first)
         within = inlined is not None and self.layout.numbers[inlined.first] < first
         frame = execution.frame_within if within else execution.frame
-        pool().run(execution.threads, self._steps, (frame, first, last), (), execution)
+        pool().run(execution.threads, self._steps, (frame, first, last), (), self._help)
         self.go_on(execution, first, last)
 
     def go_on(self, execution: Execution, first: int, last: int) -> None:
         """Go on as long as a loop stopped in the middle, for somebody to look at the clock. Raises RunError."""
         while self.layout.loops and execution.course[STOPPED]:
             check_run_time()
-            pool().run(execution.threads, self._steps, (execution.frame, first, last), (), execution)
+            pool().run(execution.threads, self._steps, (execution.frame, first, last), (), self._help)
 
     def call_all(self, execution: Execution, arrays: Sequence[Array]) -> None:
         """Run all steps. ``arrays``: inputs and outputs, in order."""
         steps = (execution.frame, 0, execution.steps)
-        pool().run(execution.threads, self.call, steps, tuple(map(id, arrays)), (execution, arrays))
+        pool().run(execution.threads, self.call, steps, tuple(map(id, arrays)), self._help)
 
     def expect(
         self,
@@ -218,11 +219,12 @@ class CpuPlan:
         execution.shapes, execution.repeat = shapes, look_closer
         execution.given = None if symbols is None else dict(symbols)
         large = any(output.is_large for output in execution.outputs.values())
-        several = execution.threads > 1 or not execution.never_stops
-        if large or several or not self._repeats or symbols is not None:
+        if large or not execution.never_stops or not self._repeats or symbols is not None:
             return
         numbers = {
             "run": self._steps_at,
+            "team": 0 if execution.threads == 1 else pool().address,
+            "helpers": execution.threads - 1,
             "frame": execution.frame,
             "steps": execution.steps,
             "status": execution.status,

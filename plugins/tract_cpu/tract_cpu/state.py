@@ -83,7 +83,7 @@ class NativeState:
             plan.turn.outputs.check(out, execution.symbols)
             outputs = list(out)
         if execution.threads == 1:
-            plan.call(execution.frame, 0, execution.steps, 0, 1, *map(id, inputs), *map(id, outputs))
+            plan.call(execution.frame, 0, execution.steps, 0, *map(id, inputs), *map(id, outputs))
         else:
             plan.call_all(execution, [*inputs, *outputs])
         if plan.layout.loops:

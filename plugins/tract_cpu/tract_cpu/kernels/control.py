@@ -17,22 +17,18 @@ from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.types import BOOL, INDEX, ElementType
-from tract_cpu.native.executor import FUEL, MEETING, NEXT, RESUME, STOPPED
+from tract_cpu.native.executor import FUEL, NEXT, RESUME, STOPPED
 
 CONTROL: Final = -1
 """The number of tasks of a step that says which one is next."""
 
-COUNT, BODY, BEHIND, WORK, INDEX_NOW, OWNS, MOVES, FIRST_MOVE = range(8)
+COUNT, BODY, BEHIND, WORK, INDEX_NOW, MOVES, FIRST_MOVE = range(7)
 """The arguments of a loop: how many iterations there are, its first step, the one behind its last, and the work of one
-iteration; then the number of the iteration, and whether thread 0 goes on by itself because of this loop, which it
-writes; how many addresses move, and then these."""
+iteration; then the number of the iteration, which it writes; how many addresses move, and then these."""
 
 PLACE, BYTES, FACTOR, BEFORE, NOW, MOVE_SIZE = range(6)
 """What a loop knows of an address that moves: where it is, by how many bytes it moves first, with which factor that
 changes; the address before the loop, and how far it moves next, which the loop writes."""
-
-WORK_ALONE: Final = 1 << 18
-"""Up to how much work of an iteration a loop is not shared with other threads: about as long as they need to meet."""
 
 WORK_OF_STEPS: Final = 1 << 10
 """What an iteration costs besides its work."""
@@ -49,21 +45,18 @@ class BeginPlan:
 
     def text(self) -> str:
         """All that it says."""
-        return f"begin {WORK_ALONE}"
+        return "begin"
 
     def emit(self, k: Kernel) -> None:
         """Remember the addresses that move, and go on inside, or behind where there are no iterations."""
         loop, course = k.buffer(0, INDEX), k.scratch(INDEX)
-        loop[INDEX_NOW] = loop[OWNS] = k.index(0)
+        loop[INDEX_NOW] = k.index(0)
         with k.either(loop[COUNT] > 0) as (inside, behind):
             with inside:
                 with _moves(k, loop) as move:
                     move[BEFORE] = k.at(move[PLACE])[0]
                     move[NOW] = move[BYTES]
                 course[NEXT] = loop[BODY]
-                with k.when((loop[WORK] < WORK_ALONE) & course[MEETING].equals(0)):
-                    course[MEETING] = loop[BEHIND]
-                    loop[OWNS] = k.index(1)
             with behind:
                 course[NEXT] = loop[BEHIND]
 
@@ -101,8 +94,6 @@ class RepeatPlan:
                 with _moves(k, loop) as move:
                     k.at(move[PLACE])[0] = move[BEFORE]
                 course[NEXT] = loop[BEHIND]
-                with k.when(loop[OWNS].differs(0)):
-                    course[MEETING] = k.index(0)
 
 
 @frozen

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tract_cpu.language.convert import from_memory, stored_type, to_memory
-from tract_cpu.language.types import ElementType, ir_type
+from tract_cpu.language.types import INDEX, ElementType, ir_type
 from tract_cpu.language.values import Value, mangled
 from tract_cpu.llvm import ir
 
@@ -86,7 +86,14 @@ class Buffer:
 
     def write_shared(self, value: Value) -> None:
         """Write the first element, for other threads to read: they see what was written before it too."""
-        self.function.builder.atomic_rmw("xchg", self.ir, value.ir, "release")  # llvmlite's store wants typed pointers
+        builder, kind = self.function.builder, ir_type(self.element)
+        place = builder.inttoptr(builder.ptrtoint(self.ir, ir_type(INDEX)), kind.as_pointer())
+        builder.store_atomic(value.ir, place, "release", self.element.bytes)  # llvmlite wants a typed pointer
+
+    def exchange_shared(self, value: Value) -> Value:
+        """Write the first element, which other threads exchange too. Returns what it was before."""
+        found = self.function.builder.atomic_rmw("xchg", self.ir, value.ir, "acq_rel")
+        return Value(self.function, found, self.element)
 
     def add_shared(self, value: Value) -> Value:
         """Add to the first element, to which other threads add too. Returns what it was before."""

@@ -18,7 +18,7 @@ from typing import Any, Final
 from tract_cpu.isa import Dot, Isa
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.convert import converted
-from tract_cpu.language.types import BOOL, INDEX, ElementType, element_named, ir_constant, ir_neighbours, ir_type
+from tract_cpu.language.types import BOOL, I32, INDEX, ElementType, element_named, ir_constant, ir_neighbours, ir_type
 from tract_cpu.language.values import Value, mangled, matched
 from tract_cpu.llvm import ir
 
@@ -186,9 +186,10 @@ class Function:
         callee = self.builder.inttoptr(address.ir, kind.as_pointer())
         return self.builder.call(callee, [one.ir for one in arguments])
 
-    def call_library(self, name: str) -> None:
-        """Call a function of the C library that takes nothing, for what it does."""
-        self.builder.call(self.declared(name, ir.IntType(32), []), [])
+    def call_library(self, name: str, *arguments: Value) -> Value:
+        """Call a function of the C library that takes integers or addresses. Returns the ``int`` that it gives."""
+        callee = self.declared(name, ir.IntType(32), [one.ir.type for one in arguments])
+        return Value(self, self.builder.call(callee, [one.ir for one in arguments]), I32)
 
     def pause(self, name: str, *numbers: int) -> None:
         """The instruction that tells the processor that this thread waits for another: an intrinsic of LLVM."""

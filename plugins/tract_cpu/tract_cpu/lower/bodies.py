@@ -7,14 +7,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from tract_core.dims import Dim, comparison, product
+from tract_core.dims import Dim, product
 from tract_core.errors import TractError
 from tract_core.frozen import frozen
 from tract_core.model.conditions import Condition
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import host_nodes
-from tract_cpu.kernels.control import CONTROL, WORK_ALONE, BeginPlan, RepeatPlan
+from tract_cpu.kernels.control import CONTROL, BeginPlan, RepeatPlan
 from tract_cpu.kernels.sizes import EqualPlan
 from tract_cpu.lower.lowering import Lowering, Site
 from tract_cpu.lower.program import (
@@ -145,16 +145,15 @@ def begin_loop(lowering: Lowering) -> int:
 
 
 def repeat(lowering: Lowering, number: int, count: Dim) -> None:
-    """End a loop, by its number. Its work counts as often as it is done, where threads share it."""
+    """End a loop, by its number. Each of its steps is done ``count`` times as often, as far as that is known."""
     steps, first, last = lowering.steps, lowering.draft.loops[number].first, len(lowering.steps)
     work: Dim = 0
-    for step in steps[first + 1 :]:
-        work = work + (step.work if isinstance(step, NativeStep) else 0)
-    times = count * comparison(work, ">=", WORK_ALONE)
     for place in range(first + 1, last):
         step = steps[place]
-        steps[place] = replace(step, work=step.work * times) if isinstance(step, NativeStep) else step
+        if isinstance(step, NativeStep):
+            work = work + step.work * step.times
+            steps[place] = replace(step, times=step.times * count)
     steps.append(NativeStep(RepeatPlan(), (ArgumentPlace(first, 0),), CONTROL, (), ()))
-    arguments = (count, StepNumber(first + 1), StepNumber(last + 1), work, 0, 0)
+    arguments = (count, StepNumber(first + 1), StepNumber(last + 1), work, 0)
     steps[first] = NativeStep(BeginPlan(), arguments, CONTROL, (), ())
     lowering.draft.loops[number] = Loop(first, last)

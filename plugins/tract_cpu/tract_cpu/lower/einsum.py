@@ -225,7 +225,6 @@ def _of_state(op: EinSum, site: Site, groups: _Groups, chain: Chain, views: Sequ
         or groups.pairs
         or len(groups.inner) != 1
         or output[-1:] != groups.columns
-        or len(groups.inner) != 1
         or sorted(term) != sorted(groups.inner + output[-1])
     ):
         return None
@@ -389,7 +388,8 @@ class _Product:
         ]
         arguments += [Address(storage)]
         tasks = count * ceil_div(column.size, tile.columns)
-        self.site.lowering.steps.append(NativeStep(plan, tuple(arguments), tasks, (), (storage,)))
+        work = count * column.size * depth.size
+        self.site.lowering.steps.append(NativeStep(plan, tuple(arguments), tasks, (), (storage,), work=work))
         return _Panels(Address(storage), each, element)
 
     def _lines(self, depth: Dim) -> Dim:

@@ -69,8 +69,8 @@ class NativeStep:
     """A call of a kernel. ``tasks``: into how many independent parts the work is cut; ``scratch``: bytes per thread.
 
     ``nodes``: those of the model that it computes, in order. ``results``: the tensors that it writes. ``work``: about
-    how many elements are computed, or products summed. ``body``: the way from the model to the body that the nodes are
-    in.
+    how many elements are computed, or products summed; ``times``: how often it is called, as far as that is known.
+    ``body``: the way from the model to the body that the nodes are in.
     """
 
     kernel: KernelPlan
@@ -80,6 +80,7 @@ class NativeStep:
     results: tuple[Storage, ...]
     scratch: Dim = 0
     work: Dim = 0
+    times: Dim = 1
     body: BodyPath = ()
 
 

@@ -1,21 +1,26 @@
-"""The native function that runs a program: it goes through a table of steps and calls the kernel of each.
+"""The native functions that run a program: one goes through a table of steps and calls the kernel of each.
 
 So one call from Python runs all native steps between two that are left to the host, and no code is made for a single
 model but for its kernels, which other models share.
 
-The table is an array of integers: a row per step, with the address of its kernel, that of its arguments, and its number
-of tasks. Addresses that change from run to run (those of inputs and outputs) come out of a second table: for each,
-where in the arguments it belongs, which of the passed addresses it is, and the offset in bytes.
+The table is an array of integers: a row per step, with the address of its kernel, that of its arguments, its number of
+tasks, and in how many parts these are shared with other threads. Addresses that change from run to run (those of inputs
+and outputs) come out of a second table: for each, where in the arguments it belongs, which of the passed addresses it
+is, and the offset in bytes.
 
 A step with a negative number of tasks says which step is next (`tract_cpu.kernels.control`): so there are loops and
-branches. Thread 0 alone calls its kernel. While the work of a loop is too small to be shared, thread 0 goes on by
-itself, and the others wait behind the loop.
+branches.
+
+The thread that is called goes through the steps alone. Where a step has several parts, it offers them to whoever helps,
+takes one after the other itself, and waits for those that somebody else has taken: never for a thread that has not come
+yet, or that the system has put to sleep. Helpers know nothing of steps; they take what is offered, in a function of
+their own, which they leave when nothing was for a while.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_int64, c_void_p
 from functools import cache
 from typing import Any, Final
@@ -23,16 +28,19 @@ from typing import Any, Final
 from tract_cpu.isa import Isa
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.function import POINTER, Function
-from tract_cpu.language.types import INDEX
+from tract_cpu.language.types import INDEX, ir_type
 from tract_cpu.language.values import Value
 from tract_cpu.native.cache import key_of
 from tract_cpu.native.library import Code, Library
 from tract_cpu.native.objects import DATA
 
-FRAME: Final = ("steps", "patches", "patch_count", "passed", "scratch", "scratch_bytes", "meeting", "status", "course")
+FRAME: Final = ("steps", "patches", "patch_count", "passed", "scratch", "scratch_bytes", "status", "course")
 """What a frame holds, an array of integers: addresses of the tables, how many rows the second has, memory for each
-thread, how many bytes that is, where threads meet, where kernels say that they cannot do their work, and where steps
-say which one is next."""
+part of a step, how many bytes that is, where kernels say that they cannot do their work, and where steps say which one
+is next."""
+
+STEP: Final = ("kernel", "arguments", "tasks", "parts")
+"""What a row of the first table says of a step."""
 
 MOST_ARRAYS: Final = 8
 """With up to so many arrays, their addresses are found by native code."""
@@ -41,61 +49,75 @@ LINE: Final = 8
 """Integers that a line of the cache holds. What one thread writes and others read lies in a line of its own."""
 
 SPINS: Final = 4096
-"""How often a thread looks whether the others are there before it lets the system run somebody else."""
+"""How often a thread looks whether something has happened before it lets the system run somebody else."""
+
+PATIENCE: Final = 2
+"""How often it does that, outside of runs, before it goes back to sleep: some hundred microseconds in all."""
+
+GLANCES: Final = 64
+"""How often a helper looks before it makes sure that it takes no time from the thread that it wants to help."""
+
+PROCESSORS: Final = 1 << 10
+"""Of how many processors the system can say which ones a thread may run on."""
+
+OFFER, DONE, KERNEL, ARGUMENTS, TASKS, SCRATCH, SCRATCH_BYTES, PROCESSOR = range(LINE)
+"""The first line of the memory of a team: in how many parts a step is offered and how many are taken, as one integer;
+how many helpers have done; what to do; and on which processor the thread is that offers it, where the system tells."""
+
+RUNS, FIRST_HELPER = LINE, 2 * LINE
+"""Lines of their own: whether somebody offers anything, and for each helper, whether it is awake."""
+
+_PARTS_AT: Final = 16
+"""The bit from which on an offer says how many parts there are; below, how many are taken."""
 
 
 def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
-    """``name(frame, first, last, thread, threads, array, ...)`` runs the steps from ``first`` to before ``last``.
+    """``name(frame, first, last, team, array, ...)`` runs the steps from ``first`` to before ``last``.
 
     It ends where the next step is not among these, and in the middle of a loop that goes round for long: then the same
-    call goes on from there. Each of ``threads`` threads calls it, with its number; they meet after every step. Behind
-    one that refuses, nothing is done. ``array``: the arrays of NumPy, by the addresses of the objects, whose elements
-    are passed, in order; only thread 0 looks at them.
+    call goes on from there. Behind a step that refuses, nothing is done. ``team``: the address of the memory by which
+    others help, 0 where nobody shall; nobody does either while another run has them. ``array``: the arrays of NumPy, by
+    the addresses of the objects, whose elements are passed, in order.
     """
-    f = Function(module, name, isa, [POINTER, INDEX, INDEX, INDEX, INDEX, *[INDEX] * arrays])
+    f = Function(module, name, isa, [POINTER, INDEX, INDEX, INDEX, *[INDEX] * arrays])
     frame = f.buffer(0, INDEX)
-    first, last, thread, threads = (f.argument(place) for place in range(1, 5))
-    steps, patches, count, passed, scratch, scratch_bytes, meeting, told, course = (
-        frame[number] for number in range(len(FRAME))
-    )
-    barrier = _Barrier(f, f.at(meeting), threads, isa.pause)
-    with f.when(thread.equals(0)):
-        table = f.at(passed)
-        for number in range(arrays):
-            table[number] = f.at(f.argument(5 + number) + DATA)[0]
-        rows = f.at(patches)
-        begun = _begun(f, f.at(course), first)
-        with f.loop("patch", f.select(begun, f.index(0), count)) as row:
-            target, which, offset = (rows[row * 3 + column] for column in range(3))
-            f.at(target)[0] = table[which] + offset
-    barrier.meet()
-    kernels, status = f.at(steps), f.at(told)
-    own = scratch + thread * scratch_bytes
-    runner = _Runner(f, barrier, thread, f.at(course))
-    step = runner.step
-    with f.loop_while("step", lambda: runner.goes_on & (step.value >= first) & (step.value < last)):
+    first, last, team = (f.argument(place) for place in range(1, 4))
+    steps, patches, count, passed, scratch, scratch_bytes, told, at = (frame[number] for number in range(len(FRAME)))
+    table, course, status = f.at(passed), f.at(at), f.at(told)
+    for number in range(arrays):
+        table[number] = f.at(f.argument(4 + number) + DATA)[0]
+    rows = f.at(patches)
+    begun = _begun(f, course, first)
+    with f.loop("patch", f.select(begun, f.index(0), count)) as row:
+        target, which, offset = (rows[row * 3 + column] for column in range(3))
+        f.at(target)[0] = table[which] + offset
+    kernels = f.at(steps)
+    offering = _Offering(f, f.at(team), isa.pause, scratch, scratch_bytes)
+    offering.begin(team)
+    step, stopped = f.variable(course[START]), f.variable(f.index(0))
+    with f.loop_while("step", lambda: stopped.value.equals(0) & (step.value >= first) & (step.value < last)):
         now = step.value
-        kernel, arguments, tasks = (kernels[now * 3 + column] for column in range(3))
+        kernel, arguments, tasks, parts = (kernels[now * len(STEP) + column] for column in range(len(STEP)))
         with f.either(tasks >= 0) as (work, control):
             with work:
-                begin, end = runner.share(tasks)
-                with f.when((begin < end) & status[0].equals(0)):
+                with f.when((tasks > 0) & status[0].equals(0)):
                     status[1] = now
-                    f.call_at(kernel, [arguments, begin, end, own])
+                    offering.step(kernel, arguments, tasks, parts)
                 step.value = now + 1
-                runner.meet()
             with control:
-                runner.turn(kernel, [arguments, now, f.index(0), course], status[0].differs(0), last)
-    runner.end()
+                course[NEXT] = last
+                with f.when(status[0].equals(0)):
+                    f.call_at(kernel, [arguments, now, f.index(0), at])
+                step.value, stopped.value = course[NEXT], course[STOPPED]
+    offering.end()
     f.finish()
 
 
-NEXT, MEETING, STOPPED, RESUME, FUEL, START, BEGUN = range(7)
+NEXT, STOPPED, RESUME, FUEL, START = range(5)
 """The integers with which a step tells how it goes on.
 
-That is the next step, and where other threads than 0 wait meanwhile, as thread 0 goes on by itself (0 where they all go
-on together). A loop that has gone round for long tells that the call ends, and which step is next then. How much work
-it may do before that; with which step this call began, and whether it goes on where another one stopped.
+That is the next step. A loop that has gone round for long tells that the call ends, and which step is next then. How
+much work it may do before that; and with which step this call began.
 """
 
 FULL: Final = 1 << 30
@@ -105,106 +127,160 @@ FULL: Final = 1 << 30
 def _begun(f: Function, course: Buffer, first: Value) -> Value:
     """Settle where a call begins. Gives whether it goes on where another one stopped."""
     begun = course[STOPPED].differs(0)
-    course[BEGUN] = course[STOPPED]
     course[START] = f.select(begun, course[RESUME], first)
     course[STOPPED], course[FUEL] = f.index(0), f.index(FULL)
     return begun
 
 
-class _Runner:
-    """One thread on its way through the steps. ``step``: the one that it is at."""
+class _Offering:
+    """How the thread that goes through the steps has others help."""
 
-    def __init__(self, f: Function, barrier: _Barrier, thread: Value, course: Buffer) -> None:
-        self._f, self._barrier, self._thread, self._course = f, barrier, thread, course
-        behind, start = course[MEETING], course[START]
-        alone = course[BEGUN].differs(0) & behind.differs(0)
-        waits = alone & thread.differs(0)
-        self.step = f.variable(f.select(waits, behind, start))
-        self._alone = f.variable(f.convert(alone & thread.equals(0), INDEX))
-        self._stopped = f.variable(f.index(0))
-        barrier.meet()  # as thread 0 changes what all have to read before
-        with f.when(waits):
-            self._join()
+    def __init__(self, f: Function, team: Buffer, pause: tuple[Any, ...], scratch: Value, scratch_bytes: Value) -> None:
+        self._f, self._team, self._pause = f, team, pause
+        self._scratch, self._scratch_bytes = scratch, scratch_bytes
+        self._is_ours = f.variable(f.index(0))
 
-    @property
-    def goes_on(self) -> Value:
-        """Whether no loop told that the call ends."""
-        return self._stopped.value.equals(0)
-
-    def share(self, tasks: Value) -> tuple[Value, Value]:
-        """The tasks of this thread, from the first one to before the last one."""
-        f, thread, threads, alone = self._f, self._thread, self._barrier.threads, self._alone.value.differs(0)
-        begin, end = tasks * thread // threads, tasks * (thread + 1) // threads
-        return f.select(alone, f.index(0), begin), f.select(alone, tasks, end)
-
-    def turn(self, kernel: Value, arguments: Sequence[Value], refused: Value, last: Value) -> None:
-        """Have a kernel say which step is next. Once a step has refused, that is ``last``."""
-        f, course = self._f, self._course
-        with f.when(self._thread.equals(0)), f.either(refused) as (then, otherwise):
-            with then:
-                course[NEXT] = f.select(course[MEETING].equals(0), last, course[MEETING])
-                course[MEETING] = f.index(0)
-            with otherwise:
-                f.call_at(kernel, arguments)
-        self.meet()
-        behind, following = course[MEETING], course[NEXT]
-        self._stopped.value = course[STOPPED]
-        self.meet()  # as thread 0 changes what all have to read before
-        waits = behind.differs(0) & self._thread.differs(0)
-        alone = behind.differs(0) & self._thread.equals(0)
-        comes_back = self._alone.value.differs(0) & ~alone
-        self.step.value = f.select(waits, behind, following)
-        self._alone.value = f.convert(alone, INDEX)
-        with f.when(waits | comes_back):
-            self._join()
-
-    def meet(self) -> None:
-        """Wait for the others, where they do not wait for this one elsewhere."""
-        with self._f.when(self._alone.value.equals(0)):
-            self._barrier.meet()
+    def begin(self, team: Value) -> None:
+        """Have the helpers for this run, if nobody else has them."""
+        f = self._f
+        with f.when(team.differs(0)):
+            self._is_ours.value = 1 - self._team.at(RUNS).exchange_shared(f.index(1))
+            with f.when(self._is_ours.value.differs(0)):
+                self._team[SCRATCH], self._team[SCRATCH_BYTES] = self._scratch, self._scratch_bytes
 
     def end(self) -> None:
-        """Meet those that wait."""
-        with self._f.when(self._alone.value.differs(0)):
-            self._join()
+        """Let others have them."""
+        with self._f.when(self._is_ours.value.differs(0)):
+            self._team.at(RUNS).write_shared(self._f.index(0))
 
-    def _join(self) -> None:
-        """Meet again after thread 0 went on by itself, and see together whether the call ends here."""
-        self._barrier.meet()
-        self._stopped.value = self._course[STOPPED]
-        self._barrier.meet()  # as thread 0 changes what all have to read before
-
-
-class _Barrier:
-    """Where threads wait for each other: the last one to come ends the round, which the others see.
-
-    The two integers, how many are there and which round it is, lie in lines of their own.
-    """
-
-    def __init__(self, f: Function, place: Buffer, threads: Value, pause: tuple[Any, ...]) -> None:
-        self._f, self.threads, self._pause = f, threads, pause
-        self._arrived, self._round = place, place.at(LINE)
-        self._current = f.variable(self._round.read_shared())
-
-    def meet(self) -> None:
-        """Wait for the others."""
+    def step(self, kernel: Value, arguments: Value, tasks: Value, parts: Value) -> None:
+        """Do a step, with helpers or without."""
         f = self._f
-        with f.when(self.threads > 1):
-            current = self._current.value
-            here = self._arrived.add_shared(f.index(1)) + 1
-            with f.either(here >= self.threads) as (last, others):
-                with last:
-                    self._arrived.write_shared(f.index(0))
-                    self._round.write_shared(current + 1)
-                with others:
-                    spins = f.variable(f.index(0))
-                    with f.loop_while("wait", lambda: self._round.read_shared().equals(current)):
-                        f.pause(*self._pause)
-                        spins.value = spins.value + 1
-                        if sys.platform != "win32":  # whose C library has no such function
-                            with f.when((spins.value % SPINS).equals(0)):
-                                f.call_library("sched_yield")
-            self._current.value = current + 1
+        with f.either((parts > 1) & self._is_ours.value.differs(0)) as (shared, alone):
+            with shared:
+                self._share(kernel, arguments, tasks, parts)
+            with alone:
+                f.call_at(kernel, [arguments, f.index(0), tasks, self._scratch])
+
+    def _share(self, kernel: Value, arguments: Value, tasks: Value, parts: Value) -> None:
+        f, team = self._f, self._team
+        if _TELLS_PROCESSOR:
+            team[PROCESSOR] = _processor(f)
+        team[KERNEL], team[ARGUMENTS], team[TASKS] = kernel, arguments, tasks
+        done, waits = team.at(DONE), _Waits(f, self._pause)
+        done[0] = f.index(0)
+        team.write_shared((parts << _PARTS_AT) + 1)
+        _do(f, team, f.index(0), parts)
+        own = f.variable(f.index(1))
+        with f.loop_while("others", lambda: done.read_shared() < parts - own.value):
+            left = (team.read_shared() & _TAKEN) < parts
+            with f.when(left):
+                part = team.add_shared(f.index(1)) & _TAKEN
+                with f.when(part < parts):
+                    _do(f, team, part, parts)
+                    own.value = own.value + 1
+            with f.when(~left):
+                waits.once()
+
+
+_TAKEN: Final = (1 << _PARTS_AT) - 1
+
+_TELLS_PROCESSOR: Final = sys.platform == "linux"
+"""Whether the C library has a function for it."""
+
+
+def _processor(f: Function) -> Value:
+    """The number of the processor that this thread runs on."""
+    return f.convert(f.call_library("sched_getcpu"), INDEX)
+
+
+def _do(f: Function, team: Buffer, part: Value, parts: Value) -> None:
+    """Do one part of the step that is offered."""
+    tasks = team[TASKS]
+    scratch = team[SCRATCH] + part * team[SCRATCH_BYTES]
+    f.call_at(team[KERNEL], [team[ARGUMENTS], tasks * part // parts, tasks * (part + 1) // parts, scratch])
+
+
+class _Waits:
+    """How a thread waits. ``given_way``: how often it has let the system run somebody else."""
+
+    def __init__(self, f: Function, pause: tuple[Any, ...]) -> None:
+        self._f, self._pause = f, pause
+        self.spins = f.variable(f.index(0))
+        self.given_way = f.variable(f.index(0))
+
+    def begin(self) -> None:
+        """Wait from now on."""
+        self.spins.value = self.given_way.value = self._f.index(0)
+
+    def once(self) -> None:
+        """Wait for some nanoseconds, or let somebody else run."""
+        f = self._f
+        f.pause(*self._pause)
+        self.spins.value = self.spins.value + 1
+        with f.when((self.spins.value % SPINS).equals(0)):
+            self.give_way()
+
+    def give_way(self) -> None:
+        """Let somebody else run."""
+        self.given_way.value = self.given_way.value + 1
+        if sys.platform != "win32":  # whose C library has no such function
+            self._f.call_library("sched_yield")
+
+
+def _is_in_the_way(f: Function, team: Buffer) -> Value:
+    """Whether a helper runs on the processor of the thread that it helps, which stands still meanwhile."""
+    return team[PROCESSOR].equals(_processor(f)) if _TELLS_PROCESSOR else f.index(0).differs(0)
+
+
+def _step_aside(f: Function, processors: Buffer) -> None:
+    """Have the system move this thread to another processor that it may run on, if there is any.
+
+    It would do so by itself, some thousand steps later. ``processors``: room for what it may run on, a bit each.
+    """
+    if not _TELLS_PROCESSOR:
+        return
+    words = PROCESSORS // 64
+    place = Value(f, f.builder.ptrtoint(processors.ir, ir_type(INDEX)), INDEX)
+    with f.when(f.call_library("sched_getaffinity", f.index(0), f.index(8 * words), place) > 0):
+        here = _processor(f)
+        bit = f.index(1) << (here % 64)
+        processors[here // 64] = processors[here // 64] & ~bit
+        others: Value = f.index(0)
+        for word in range(words):
+            others = others | processors[word]
+        with f.when(others.differs(0)):
+            f.call_library("sched_setaffinity", f.index(0), f.index(8 * words), place)
+            processors[here // 64] = processors[here // 64] | bit
+            f.call_library("sched_setaffinity", f.index(0), f.index(8 * words), place)
+
+
+def write_helper(module: Any, name: str, isa: Isa) -> None:
+    """``name(team, number)`` takes parts of what is offered, until there was nothing for a while."""
+    f = Function(module, name, isa, [POINTER, INDEX])
+    team, own = f.buffer(0, INDEX), f.buffer(0, INDEX).at(FIRST_HELPER + f.argument(1) * LINE)
+    own.write_shared(f.index(1))
+    waits, processors = _Waits(f, isa.pause), f.own(INDEX, PROCESSORS // 64)
+    with f.loop_while("help", lambda: waits.given_way.value < PATIENCE):
+        offer = team.read_shared()
+        something = (offer & _TAKEN) < (offer >> _PARTS_AT)
+        with f.when((something | (waits.spins.value % GLANCES).equals(0)) & _is_in_the_way(f, team)):
+            _step_aside(f, processors)
+            waits.give_way()
+        with f.either(something & ~_is_in_the_way(f, team)) as (helps, idles):
+            with helps:
+                taken = team.add_shared(f.index(1))
+                part, parts = taken & _TAKEN, taken >> _PARTS_AT
+                with f.when(part < parts):
+                    _do(f, team, part, parts)
+                    team.at(DONE).add_shared(f.index(1))
+                waits.begin()
+            with idles:
+                waits.once()
+        with f.when((waits.given_way.value >= PATIENCE) & team.at(RUNS).read_shared().differs(0)):
+            waits.begin()
+    own.write_shared(f.index(0))
+    f.finish()
 
 
 def address_of_executor(library: Library, sources: str, arrays: int) -> int:
@@ -217,5 +293,15 @@ def address_of_executor(library: Library, sources: str, arrays: int) -> int:
 @cache
 def executor(library: Library, sources: str, arrays: int) -> Callable[..., None]:
     """The executor that takes so many arrays, which can be called from Python. It gives up the interpreter's lock."""
-    kind: Any = CFUNCTYPE(None, c_void_p, c_int64, c_int64, c_int64, c_int64, *[c_void_p] * arrays)
+    kind: Any = CFUNCTYPE(None, c_void_p, c_int64, c_int64, c_void_p, *[c_void_p] * arrays)
     return kind(address_of_executor(library, sources, arrays))
+
+
+@cache
+def helper(library: Library, sources: str) -> Callable[[int, int], None]:
+    """What a thread calls to help a team, by the address of its memory, under its own number. It gives up the lock."""
+    code = Code(
+        key_of("helper", library.isa, sources), "help", lambda module: write_helper(module, "help", library.isa)
+    )
+    kind: Any = CFUNCTYPE(None, c_void_p, c_int64)
+    return kind(library.address(code))

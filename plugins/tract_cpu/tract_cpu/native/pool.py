@@ -1,83 +1,86 @@
-"""The threads that run programs together with the one that calls: one pool per process, asleep between runs.
+"""The threads that help to run programs: one pool per process, asleep but for a while after each run.
 
-Nobody has two: a run that finds the pool busy, as another thread runs a model, goes on alone, with the same results. A
-process that was forked makes a pool of its own.
+Nobody has two: a run that finds the helpers busy, as another thread runs a model, goes on alone, with the same results.
+Nor does a run wait for helpers to wake up. A process that was forked starts threads of its own.
 """
 
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Lock, Thread
-from typing import Any, Final
+from threading import Thread
+from typing import Final
+
+import numpy as np
 
 from tract_core.errors import InputError
+from tract_cpu.native.executor import FIRST_HELPER, LINE
+from tract_cpu.native.objects import address_of
 
 VARIABLE: Final = "TRACT_THREADS"
 
-Job = partial[None]
+MOST_HELPERS: Final = 1 << 10
+"""How many threads a pool has at most, besides those that call."""
+
+Help = Callable[[int, int], None]
+"""What a helper does while it is awake, given the address of the memory of the team, and its own number."""
 
 
 class Pool:
-    """Threads that wait for something to do. Made as they are needed, and never more than were asked for."""
+    """Threads that wait for something to do. Made as they are needed, and never more than were asked for.
+
+    ``address``: of the memory by which native code offers them work, and they say that they are awake.
+    """
 
     def __init__(self) -> None:
-        self._busy = Lock()
-        self._queues: list[SimpleQueue[Job]] = []
+        self._memory = np.zeros(FIRST_HELPER + MOST_HELPERS * LINE, np.int64)
+        self._awake = memoryview(self._memory.data)[FIRST_HELPER::LINE]
+        self._queues: list[SimpleQueue[Help]] = []
+        self.address = address_of(self._memory)
 
     def run(
-        self, threads: int, call: Callable[..., None], before: Sequence[int], after: Sequence[int], kept: Any
+        self, threads: int, call: Callable[..., None], steps: Sequence[int], arrays: Sequence[int], help_: Help
     ) -> None:
-        """Have ``call(*before, thread, threads, *after)`` done by so many threads, of which the caller is number 0.
+        """Have ``call(*steps, team, *arrays)`` done, an executor, with the help of so many threads less the caller.
 
-        ``call`` is a native function (see `_all_at_once`), in which each waits for the others, so that the calls end
-        together. Where the other threads are busy, or the system allows no more, there are fewer. ``kept``: what is not
-        to be freed before the last of them ends.
+        Those that are asleep are told to help, and do so when they are awake. Where the system allows no more threads,
+        there are fewer.
         """
-        if threads < 2 or not self._busy.acquire(blocking=False):
-            call(*before, 0, 1, *after)
+        if threads < 2:
+            call(*steps, 0, *arrays)
             return
-        try:
-            threads = self._made(threads)
-            jobs = [partial(call, *before, thread, threads, *after) for thread in range(threads)]
-            for job in jobs[1:]:
-                job.kept = kept  # pyright: ignore[reportAttributeAccessIssue] # partials take any
-            _all_at_once(
-                [*(partial(queue.put, job) for queue, job in zip(self._queues, jobs[1:], strict=False)), jobs[0]]
-            )
-        finally:
-            self._busy.release()
+        awake = self._awake
+        for number in range(self._made(threads - 1)):
+            if not awake[number]:
+                awake[number] = 1  # so it is told once; it says so itself when it goes back to sleep
+                self._queues[number].put(help_)
+        call(*steps, self.address, *arrays)
 
-    def _made(self, threads: int) -> int:
-        """How many threads there are for a run, with the caller."""
+    def forget(self) -> None:
+        """There are no threads any more."""
+        self._queues.clear()
+        self._memory[:] = 0
+
+    def _made(self, count: int) -> int:
+        """How many helpers there are of those that are wanted."""
+        count = min(count, MOST_HELPERS)
         with suppress(RuntimeError):  # the system allows no more
-            while len(self._queues) < threads - 1:
-                self._queues.append(_started(len(self._queues) + 1))
-        return min(threads, len(self._queues) + 1)
+            while len(self._queues) < count:
+                self._queues.append(_started(self.address, len(self._queues)))
+        return min(count, len(self._queues))
 
 
-def _all_at_once(jobs: Sequence[Job]) -> None:
-    """Call them all, one after the other, with nothing of Python between.
-
-    Once one thread was told to begin, it waits for all others, the caller among them. A signal such as Ctrl-C raises
-    its error between two steps of Python, and there is none from the first call to the last.
-    """
-    deque(map(Job.__call__, jobs), maxlen=0)
-
-
-def _started(number: int) -> SimpleQueue[Job]:
-    queue: SimpleQueue[Job] = SimpleQueue()
+def _started(address: int, number: int) -> SimpleQueue[Help]:
+    queue: SimpleQueue[Help] = SimpleQueue()
 
     def wait() -> None:
         while True:
-            queue.get()()
+            queue.get()(address, number)
 
-    Thread(target=wait, name=f"tract-cpu-{number}", daemon=True).start()
+    Thread(target=wait, name=f"tract-cpu-{number + 1}", daemon=True).start()
     return queue
 
 
@@ -89,12 +92,8 @@ def pool() -> Pool:
     return _POOL[0]
 
 
-def _after_fork() -> None:
-    _POOL[0] = Pool()
-
-
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=lambda: pool().forget())
 
 
 def threads_here() -> int:

@@ -21,6 +21,7 @@ from tract_cpu.language.function import Function
 from tract_cpu.language.types import I32, INDEX
 from tract_cpu.language.values import Value
 from tract_cpu.native.cache import key_of
+from tract_cpu.native.executor import FIRST_HELPER, LINE
 from tract_cpu.native.library import Code
 from tract_cpu.native.objects import (
     DATA,
@@ -50,12 +51,15 @@ def look_closer(inputs: Any, out: Any = None) -> None:
     """A `Repeat` that nothing is known of."""
 
 
-_TABLE: Final = ("names", "busy", "run", "frame", "steps", "status", "passed", "lets_go", "inputs", "outputs", "rows")
+_TABLE: Final = (
+    *("names", "busy", "run", "frame", "steps", "team", "helpers", "status"),
+    *("passed", "lets_go", "inputs", "outputs", "rows"),
+)
 """What a function has of its own, an array of integers.
 
-Addresses of what it uses of Python; whether it is under way; the executor, its frame, and how many steps there are;
-where kernels refuse; where addresses of arrays are passed; whether other threads may run Python meanwhile; how many
-inputs and outputs there are; and rows, one for each of these.
+Addresses of what it uses of Python; whether it is under way; the executor, its frame, and how many steps there are; the
+team of those that help, and how many do; where kernels refuse; where addresses of arrays are passed; whether other
+threads may run Python meanwhile; how many inputs and outputs there are; and rows, one for each of these.
 """
 
 _ROW, _ARRAY = 5, 4
@@ -140,6 +144,9 @@ class _Turn:
         f, own, fits = self._f, self._own, self._f.variable(self._f.index(0))
         with f.when(own["busy"].equals(0)):
             fits.value = self._are_like(inputs, f.index(0), own["inputs"], WHOLE)
+        with f.loop("helper", f.select(fits.value.differs(0), own["helpers"], f.index(0))) as number:
+            awake = f.at(own["team"]).at(FIRST_HELPER + number * LINE)
+            fits.value = fits.value & awake.read_shared()  # who sleeps is woken where the turn is looked at closer
         with f.when(fits.value.differs(0) & filled.differs(self.names["None"])):
             fits.value = self._are_like(filled, own["inputs"], own["outputs"], WHOLE | WRITABLE)
             with f.loop("filled", f.select(fits.value.differs(0), own["outputs"], f.index(0))) as number:
@@ -233,7 +240,7 @@ class _Turn:
         thread, found = f.variable(f.index(0)), f.variable(made)
         with f.when(lets_go):
             thread.value = self.call("PyEval_SaveThread")
-        f.call_at(own["run"], [own["frame"], f.index(0), own["steps"], f.index(0), f.index(1)])
+        f.call_at(own["run"], [own["frame"], f.index(0), own["steps"], own["team"]])
         with f.when(lets_go):
             self.call("PyEval_RestoreThread", thread.value)
         with f.when(status[0].differs(0)):
