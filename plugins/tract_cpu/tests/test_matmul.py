@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tract_cpu.caches import Caches
 from tract_cpu.isa import ISAS
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
 from tract_cpu.language.types import F32, F64, I32
+from tract_cpu.lower.cut import cut_rows
 from tract_cpu.plan import CpuPlan
 
 from tract_core.data import DatumType
@@ -98,6 +100,49 @@ def test_tiles_fill_the_registers() -> None:
     assert plans["neon"] == Tile(14, 2, 4)
     assert plans["sse2"] == Tile(6, 2, 4)
     assert tile_for(ISAS[2], F64).lanes == 8
+
+
+def test_tiles_are_about_as_high_as_each_other() -> None:
+    most = Tile(14, 2, 16)
+    for rows in range(1, 500):
+        cut = cut_rows(most, rows)
+        heights = [cut.tile.rows] * (int(cut.whole) // cut.tile.rows)
+        for height in cut.rests:
+            heights += [height] * ((rows - int(cut.whole)) // height)
+        assert sum(heights) == rows
+        assert len(heights) == cut.count == -(-rows // 14)
+        assert max(heights) - min(heights) <= 1
+    assert cut_rows(most, 0).count == 0
+    assert cut_rows(most, symbol("N")).rests == (8, 4, 2, 1)
+
+
+def test_lines_that_are_far_apart_may_displace_each_other() -> None:
+    """In a cache of 64 sets of 8 lines, rows of 1024 numbers all meet in one set."""
+    usual = Caches(32 << 10, 1 << 20)
+    assert [usual.keeps_lines(14, 4 * size) for size in (1, 192, 256, 512, 768, 1000, 1024, 3072)] == [
+        True, True, True, False, True, True, False, False,
+    ]  # fmt: skip
+    assert usual.keeps_lines(4, 4096)
+    assert usual.keeps_lines(0, 4096)
+
+
+@pytest.mark.parametrize("rows", [2, 13, 29, 197, "M"], ids=str)
+@pytest.mark.parametrize("depth", [33, 1024], ids=str)
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_rows_are_packed_where_they_displace_each_other(isa, rows, depth, dtype) -> None:
+    """As many rows as tiles of any height; depths that are whole vectors, and that are not."""
+    kind = DatumType[dtype.upper()]
+    generator = np.random.default_rng(depth)
+    right = generator.standard_normal((depth, 70)).astype(kind.numpy)
+    plan = CpuPlan(product("mk,kn->mn", f"{rows},{depth},{dtype}", right, kind), isa)
+    (kernel,) = (step.kernel for step in plan.layout.steps)
+    assert isinstance(kernel, MatMulPlan)
+    assert kernel.packs == (dtype == "f16" or (depth == 1024 and rows != 2))
+    for count in (rows,) if isinstance(rows, int) else (0, 1, 27, 100):
+        left = generator.standard_normal((count, depth)).astype(kind.numpy)
+        wanted = left.astype("f8") @ right.astype("f8")
+        exactness = 2e-3 if dtype == "f16" else 1e-5
+        np.testing.assert_allclose(plan.spawn().run([left])[0], wanted, rtol=exactness, atol=exactness * 30)
 
 
 def test_tiles_are_as_narrow_as_the_result() -> None:

@@ -14,7 +14,8 @@ import onnx
 import pytest
 from click.testing import CliRunner, Result
 from onnx import TensorProto, helper, numpy_helper
-from tract_cpu.ceilings import CHAINS, Meter, levels, sizes_of_caches
+from tract_cpu.caches import sizes_of_caches
+from tract_cpu.ceilings import CHAINS, Meter, levels
 from tract_cpu.isa import Isa
 from tract_cpu.native.cache import Cache
 from tract_cpu.native.library import Library

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from ctypes import CFUNCTYPE, c_int64
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
@@ -20,6 +18,7 @@ import numpy as np
 from tract_core.plugins.keys import Array
 from tract_core.runtime.work import Ceilings
 from tract_cpu.aligned import ALIGNMENT, aligned
+from tract_cpu.caches import sizes_of_caches
 from tract_cpu.isa import Isa
 from tract_cpu.language.function import POINTER, Function
 from tract_cpu.language.types import F32, F64, INDEX, U8, ElementType
@@ -39,7 +38,6 @@ Rounds = Callable[[int], None]
 
 TYPES: Final[Mapping[str, ElementType]] = {"f32": F32, "f64": F64}
 
-_USUAL_CACHES: Final = {"L1": 32 << 10, "L2": 1 << 20, "L3": 8 << 20}
 _MEMORY: Final = 256 << 20
 """Bytes; more than caches hold."""
 
@@ -166,18 +164,6 @@ def _write_copy(f: Function) -> None:
     with f.loop("round", f.argument(0)), f.loop("place", f.argument(2), step=lanes * CHAINS) as place:
         for number in range(CHAINS):
             target.put(place + number * lanes, memory.vector(place + number * lanes, lanes))
-
-
-def sizes_of_caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[str, int]:
-    """Bytes of each level of the cache for data, as the system says; the usual ones where it does not."""
-    found: dict[str, int] = {}
-    with suppress(OSError, ValueError, KeyError):
-        for index in sorted(folder.glob("index*")):
-            if (index / "type").read_text().strip() != "Instruction":
-                size = (index / "size").read_text().strip()
-                unit = {"K": 10, "M": 20, "G": 30}[size[-1]]
-                found[f"L{(index / 'level').read_text().strip()}"] = int(size[:-1]) << unit
-    return found or dict(_USUAL_CACHES)
 
 
 def levels() -> dict[str, int]:

@@ -1,10 +1,9 @@
 """Matrix products: tiles of the result are summed in registers, and go through an expression before they are written.
 
 The right matrix is packed into panels of as many columns as a tile has, a panel after the other, and in each the rows
-from top to bottom; the columns that the last one lacks are zeros. Of the left matrix, blocks of rows are packed into
-scratch memory, tile by tile, where there are enough rows for a whole tile; the rows that are left over are read where
-they are, in smaller tiles. Sums go along the inner axis from begin to end, so that they do not depend on how work is
-shared.
+from top to bottom; the columns that the last one lacks are zeros. The left matrix is read where it is; or blocks of its
+rows are packed into scratch memory first, tile by tile, where its rows would displace each other from the cache. Sums
+go along the inner axis from begin to end, so that they do not depend on how work is shared.
 
 Small integers and bf16 are multiplied in groups, where an instruction does so: some neighbours along the inner axis are
 one number of 32 bits, in the panels and in the packed blocks, and all rows are packed. A panel begins with what sums
@@ -23,6 +22,7 @@ from tract_cpu.isa import Isa
 from tract_cpu.kernels.dots import GROUPED, Grouping, as_integers
 from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.transpose import turned_squares
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.types import ElementType
 from tract_cpu.language.values import Value
@@ -36,8 +36,8 @@ _NARROWEST: Final = 128
 SUMS_IN_FLIGHT: Final = 8
 """How many additions a processor has under way at once, about: two units, and four cycles for each."""
 
-TILES_PER_BLOCK: Final = 8
-"""How many tiles of rows are packed together, and one task computes."""
+SQUARE: Final = 4
+"""Squares of so many numbers on each side are turned around together as blocks of the left matrix are packed."""
 
 
 @frozen
@@ -57,9 +57,9 @@ class Tile:
         return self.vectors * self.lanes
 
     @property
-    def block(self) -> int:
-        """How many rows one task computes at most."""
-        return self.rows * TILES_PER_BLOCK
+    def pitch(self) -> int:
+        """How far apart the steps of a packed tile are: whole vectors."""
+        return -(-self.rows // self.lanes) * self.lanes
 
 
 def tile_for(isa: Isa, element: ElementType, columns: Dim | None = None, *, whole: bool = False) -> Tile:
@@ -81,6 +81,8 @@ def tile_for(isa: Isa, element: ElementType, columns: Dim | None = None, *, whol
 class MatMulPlan:
     """``expression``: what becomes of a sum, which is its first operand, before it is written.
 
+    ``rests``: the heights of the tiles that compute what whole ones leave over, the largest first. ``packs``: whether
+    blocks of the left matrix are packed; ``in_lines``: whether neighbours in its rows lie beside each other.
     ``along_columns``: of each further operand, whether it moves along the columns of the result (else, one element is
     for all columns). ``batch``: how many loops there are over pairs of matrices. ``left``, ``right``: the types of the
     factors. ``grouping``: how products are summed in groups, as the right matrix is packed then; ``together``: whether
@@ -90,11 +92,14 @@ class MatMulPlan:
     """
 
     tile: Tile
+    rests: tuple[int, ...]
     left: ElementType
     right: ElementType
     expression: Expression
     along_columns: tuple[bool, ...]
     batch: int
+    packs: bool
+    in_lines: bool
     grouping: Grouping | None = None
     together: bool = False
     rolled: bool = False
@@ -110,12 +115,18 @@ class MatMulPlan:
         """The type in which products are summed."""
         return self.expression.inputs[0].computed
 
+    @property
+    def rest(self) -> int:
+        """How many rows a tile has at most that is not whole."""
+        return max(self.tile.rows - 1, 1)
+
     def text(self) -> str:
         """All that it says."""
         types = f"{self.left.name} {self.right.name}"
         groups = f"{self.grouping and self.grouping.text()} {self.together}"
-        cut = f"{self.tile} {self.batch} {groups} {self.rolled} {self.masks}"
-        return f"matmul {cut} {types} {self.expression.text()} {self.along_columns}"
+        cut = f"{self.tile} {self.rests} {self.batch} {self.packs} {self.in_lines}"
+        how = f"{groups} {self.rolled} {self.masks} {self.along_columns}"
+        return f"matmul {cut} {how} {types} {self.expression.text()}"
 
     def emit(self, k: Kernel) -> None:
         """result[i, j] = expression(sum over d of left[i, d] * right[d, j], ...), for every pair of matrices.
@@ -133,6 +144,8 @@ class _Product:
     def __init__(self, plan: MatMulPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
         self.rows, self.columns, self.depth = k.size(), k.size(), k.size()
+        # How many rows whole tiles compute, and how many tiles of rows a task has.
+        self._whole, self._tiles = k.size(), k.size()
         grouping = plan.grouping
         self._steps = self.depth if grouping is None else (self.depth + (grouping.size - 1)) // grouping.size
         self._lines = self._steps + 1 if grouping is not None and grouping.flips else self._steps
@@ -144,40 +157,47 @@ class _Product:
         # For each loop over pairs: its size, and how far left, right, further operands and result move.
         self._batch = [[k.size() for _ in range(4 + len(further))] for _ in range(plan.batch)]
         self._packed = k.variable(k.index(-1))
-        self._blocks = (self.rows + (plan.tile.block - 1)) // plan.tile.block
-        each = (self.rows + (self._blocks - 1)) // self._blocks
-        self._block = (each + (plan.tile.rows - 1)) // plan.tile.rows * plan.tile.rows
+        count = (self.rows - self._whole + (plan.rest - 1)) // plan.rest + self._whole // plan.tile.rows
+        self._blocks = (count + (self._tiles - 1)) // self._tiles
         self._panels = (self.columns + (plan.tile.columns - 1)) // plan.tile.columns
 
     def task(self, task: Value) -> None:
         """One block of rows and one panel of columns, of one pair of matrices."""
         k, tile = self.k, self.plan.tile
         block, first = task // self._panels, (task % self._panels) * tile.columns
-        begin = (block % self._blocks) * self._block
+        number = block % self._blocks * self._tiles
+        begin, end = self._first_row(number), self._first_row(number + self._tiles)
         at = self._of_pair(block // self._blocks).at(begin, self._left_row, first, first * self._lines)
-        rows = k.smaller(self.rows - begin, self._block)
-        packed = k.scratch(self.plan.sums if self.plan.grouping is None else GROUPED)
-        with k.when(self._packed.value.differs(block)):
-            self._pack(at.left, rows, packed)
-            self._packed.value = block
-        for height, done, limit in self._cut(rows):
-            with k.loop(f"tile{height}", limit, done, height) as row:
-                if self._is_packed(height):
-                    self._tile(height, packed.at(row * self._steps), None, at.below(row))
-                else:
-                    self._tile(height, at.left.at(row * self._left_row), self._left_row, at.below(row))
+        rows, whole = end - begin, k.smaller(end, self._whole) - begin
+        whole = k.select(whole > 0, whole, 0)
+        packed, each = k.scratch(self.plan.sums if self.plan.grouping is None else GROUPED), self._steps * tile.pitch
+        if self.plan.packs:
+            with k.when(self._packed.value.differs(block)):
+                for height, row, number in self._tiles_of(whole, rows):
+                    self._pack(at.left.at(row * self._left_row), height, packed.at(number * each))
+                self._packed.value = block
+        for height, row, number in self._tiles_of(whole, rows):
+            if self.plan.packs:
+                self._tile(height, packed.at(number * each), None, at.below(row))
+            else:
+                self._tile(height, at.left.at(row * self._left_row), self._left_row, at.below(row))
 
-    def _cut(self, rows: Value) -> Iterator[tuple[int, Value, Value]]:
-        """The tiles of some rows: how high some are, the first row of the first one, and the one behind the last."""
-        done: Value = self.k.index(0)
-        for height in (self.plan.tile.rows, *(one for one in SMALL_TILES if one < self.plan.tile.rows)):
-            limit = rows - (rows - done) % height
-            yield height, done, limit
-            done = limit
+    def _first_row(self, tile: Value) -> Value:
+        """Of a tile, by its number: that behind the last row where there are fewer."""
+        plan, k = self.plan, self.k
+        tall = self._whole // plan.tile.rows
+        row = k.smaller(tile, tall) * plan.tile.rows + k.select(tile > tall, tile - tall, 0) * plan.rest
+        return k.smaller(row, self.rows)
 
-    def _is_packed(self, height: int) -> bool:
-        """Whether the rows of such tiles are packed: those of whole tiles, and all where groups are made of them."""
-        return height == self.plan.tile.rows or self.plan.grouping is not None
+    def _tiles_of(self, whole: Value, rows: Value) -> Iterator[tuple[int, Value, Value]]:
+        """Loops over the tiles of a block: their heights, where they begin, and their numbers."""
+        k, begin, before = self.k, self.k.index(0), self.k.index(0)
+        for height in (self.plan.tile.rows, *self.plan.rests):
+            end = rows - (rows - begin) % height if height < self.plan.tile.rows else whole
+            with k.loop(f"tile{height}", end, begin, height) as row:
+                yield height, row, before + (row - begin) // height
+            before = before + (end - begin) // height
+            begin = end
 
     def _of_pair(self, number: Value) -> _Place:
         """The matrices of a pair."""
@@ -189,26 +209,29 @@ class _Product:
         zero = self.k.index(0)
         return _Place(zero, zero, places[0], places[1], tuple(places[2:-1]), places[-1])
 
-    def _pack(self, left: Buffer, rows: Value, packed: Buffer) -> None:
-        """packed[tile, step, row of the tile] = left[row, step]"""
-        k = self.k
-        for height, done, limit in self._cut(rows):
-            if not self._is_packed(height):
-                return
-            with k.loop("pack.tile", limit, done, height) as row:
-                lines = [left.at((row + one) * self._left_row) for one in range(height)]
-                self._pack_tile(lines, packed.at(row * self._steps))
-
-    def _pack_tile(self, lines: Sequence[Buffer], target: Buffer) -> None:
-        k, grouping = self.k, self.plan.grouping
+    def _pack(self, left: Buffer, height: int, packed: Buffer) -> None:
+        """packed[step, row] = left[row, step], of the rows of a tile; behind the last one anything fills a vector."""
+        k, lanes, pitch, grouping = self.k, self.plan.tile.lanes, self.plan.tile.pitch, self.plan.grouping
+        rows = [left.at(self._left_row * one) for one in range(height)]
+        done: Value = k.index(0)
+        if self.plan.in_lines and grouping is None:
+            width = min(SQUARE, lanes)
+            done = self._steps - self._steps % width
+            with k.loop("pack.lines", done, step=width) as step:
+                for first in range(0, height, lanes):
+                    part = [rows[min(first + one, height - 1)] for one in range(lanes)]
+                    pieces = [[one.vector(step, width) for one in part[place::width]] for place in range(width)]
+                    lines = turned_squares(k, [k.convert(k.joined(one), self.plan.sums) for one in pieces], width)
+                    for place, line in enumerate(lines):
+                        packed.put((step + place) * pitch + first, line)
         whole = self._steps if grouping is None else self.depth // grouping.size
-        with k.loop("pack.step", whole) as step:
-            for one, line in enumerate(lines):
-                target[step * len(lines) + one] = self._factor(line, step)
+        with k.loop("pack.step", whole, done) as step:
+            for one, row in enumerate(rows):
+                packed[step * pitch + one] = self._factor(row, step)
         if grouping is not None:
             with k.loop("pack.rest", self._steps, whole) as step:
-                for one, line in enumerate(lines):
-                    target[step * len(lines) + one] = self._group(line, step, grouping)
+                for one, row in enumerate(rows):
+                    packed[step * pitch + one] = self._group(row, step, grouping)
 
     def _factor(self, row: Buffer, step: Value) -> Value:
         """The number of a row of the left matrix, or the whole group of them, that is multiplied in a step along it."""
@@ -241,7 +264,7 @@ class _Product:
             if plan.grouping is None:
                 columns = [k.convert(one, plan.sums) for one in columns]
             for one in range(height):
-                factor = self._factor(rows[one], d) if rows else left[d * height + one]
+                factor = self._factor(rows[one], d) if rows else left[d * tile.pitch + one]
                 sums.add(to, one, factor.splat(tile.lanes), columns)
 
         totals = sums.along(self._steps, add)

@@ -25,6 +25,7 @@ from tract_cpu.kernels.pack import PackPlan
 from tract_cpu.language.types import ElementType
 from tract_cpu.lower.attention import attention_behind, lower_attention, waits
 from tract_cpu.lower.conv import lower_pointwise
+from tract_cpu.lower.cut import RowCut, cut_rows, reads_in_place, tiles_per_task
 from tract_cpu.lower.dots import factor_of, grouped, grouping_for
 from tract_cpu.lower.fusion import Chain, chain_after, extended
 from tract_cpu.lower.loops import Loop, collapsed
@@ -224,6 +225,7 @@ def _of_state(op: EinSum, site: Site, groups: _Groups, chain: Chain, views: Sequ
         array is None
         or groups.pairs
         or len(groups.inner) != 1
+        or len(groups.columns) != 1
         or output[-1:] != groups.columns
         or sorted(term) != sorted(groups.inner + output[-1])
     ):
@@ -312,8 +314,7 @@ class _Product:
 
     def _add(self, tile: Tile, views: tuple[View, View, View], cut: _Cut) -> str | None:
         (left, right, result), depth, columns = views, cut.depth, cut.columns
-        count = 3 + len(self.chain.operands)
-        nothing = Loop(1, (0,) * count)
+        nothing = Loop(1, (0,) * (3 + len(self.chain.operands)))
         row, column = cut.rows[-1] if cut.rows else nothing, columns[-1] if columns else nothing
         loops = [*cut.pairs, *columns[:-1], *cut.rows[:-1]]
         repeated = [loop for loop in loops if loop.strides[1] != 0]
@@ -324,22 +325,30 @@ class _Product:
         if any(stride not in {0, 1} for stride in column.strides[2:-1]):
             return "an operand behind the product does not lie along the columns"
         panels = self._panels(tile, right, column, depth, pair[0] if pair else Loop(1, (0,)))
+        rows = cut_rows(tile, row.size)
         plan = MatMulPlan(
-            tile,
+            rows.tile,
+            rows.rests,
             left.element,
             panels.element,
             self.chain.expression,
             along,
             len(loops),
+            packs=self._packs(rows, left, row, depth, column),
+            in_lines=depth.strides[0] == 1,
             grouping=self.grouping,
             together=self._together(left, depth),
             rolled=any(type(step.op) not in CHEAP for step in self.chain.expression.steps),
             masks=self.site.isa.masks_bits <= _ANY_ELEMENT,
         )
+        count = product([loop.size for loop in loops]) * ceil_div(column.size, tile.columns)
+        tiles = tiles_per_task(rows, self._lines(depth.size), count, max(plan.sums.bytes, GROUPED.bytes))
         arguments: list[Argument] = [
             row.size,
             column.size,
             depth.size,
+            rows.whole,
+            tiles,
             left.address,
             row.strides[0],
             depth.strides[0],
@@ -350,15 +359,26 @@ class _Product:
         arguments += [result.address, row.strides[-1]]
         for loop, at in zip(loops, self._panel_strides(loops, panels.each), strict=True):
             arguments += [loop.size, loop.strides[0], at, *loop.strides[2:]]
-        tasks = (
-            product([loop.size for loop in loops])
-            * ceil_div(row.size, tile.block)
-            * ceil_div(column.size, tile.columns)
-        )
+        tasks = count * ceil_div(rows.count, tiles)
         work = product([loop.size for loop in (*loops, row, column, depth)])
-        scratch = tile.block * self._lines(depth.size) * max(plan.sums.bytes, GROUPED.bytes)
+        size = max(plan.sums.bytes, GROUPED.bytes)
+        packed = (tiles + len(rows.rests)) * rows.tile.pitch * self._lines(depth.size) * size
+        scratch = packed if plan.packs else 0
         self.site.add(NativeStep(plan, tuple(arguments), tasks, self.chain.nodes, (result.storage,), scratch, work))
         return None
+
+    def _packs(self, rows: RowCut, left: View, row: Loop, depth: Loop, column: Loop) -> bool:
+        """Whether blocks of the left matrix are packed: where they are read more than once, and not as well in place.
+
+        ``rows``: how its rows are cut.
+        """
+        if self.grouping is not None:
+            return True
+        if isinstance(column.size, int) and column.size <= rows.tile.columns:
+            return False
+        plain = left.element == left.element.computed == self.chain.expression.inputs[0]
+        in_place = reads_in_place(rows.tile.rows, row.strides[0], depth.strides[0], left.element.bytes)
+        return not (plain and in_place) and not is_one(row.size)
 
     def _panels(self, tile: Tile, right: View, column: Loop, depth: Loop, pair: Loop) -> _Panels:
         """The packed right matrices. Constants are packed now."""
