@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 from tract_cpu.binding import Layout
 from tract_cpu.kernels.expressions import Expression
 from tract_cpu.kernels.map import MapPlan
@@ -27,10 +31,43 @@ def chain(sizes: list) -> Program:
     return Program(tuple(steps), (), tuple(sizes), (), {}, {})
 
 
+def at_once(sizes: list[int]) -> int:
+    """What two neighbours of a chain take together, at most, in whole lines of the cache."""
+    lines = [-(-size // 64) * 64 for size in sizes]
+    return max(map(sum, pairwise(lines)))
+
+
 def test_what_is_not_needed_any_more_makes_room() -> None:
-    plan = plan_arena(chain([100, 200, 100, 200, 100]))
-    assert plan.slot_of == (0, 1, 0, 1, 0)
-    assert plan.slots == ((100,), (200,))
+    plan = plan_arena(chain([128, 256, 128, 256, 128]))
+    assert plan.slot_of == (0, 0, 0, 0, 0)
+    assert plan.slots == ((384,),)
+    assert plan.offset_of == (256, 0, 256, 0, 256)
+
+
+@given(st.lists(st.integers(-3, 5000), min_size=2, max_size=30))
+def test_a_chain_takes_little_more_than_its_largest_neighbours_and_these_never_overlap(sizes: list[int]) -> None:
+    plan = plan_arena(chain(sizes))
+    places = [(offset, offset + max(size, 0)) for offset, size in zip(plan.offset_of, sizes, strict=True)]
+    for (begin, end), (other, last) in pairwise(places):
+        assert end <= other or last <= begin
+    assert all(begin % 64 == 0 for begin, _ in places)
+    (((whole,),)) = plan.slots
+    assert max(end for _, end in places) <= whole <= 1.5 * at_once([max(size, 0) for size in sizes])
+
+
+def test_sizes_of_about_the_same_size_take_each_others_places() -> None:
+    sizes = [25600, 26112, 25856, 27648, 25600, 26624, 25728, 27648, 25600, 25856] * 4
+    (((whole,),)) = plan_arena(chain(sizes)).slots
+    assert whole <= 1.1 * at_once(sizes)
+
+
+def test_sizes_that_are_multiples_of_one_are_packed_like_numbers() -> None:
+    size = symbol("S")
+    plan = plan_arena(chain([256 * size, 128 * size, 64 * size, 192 * size, 5, 70]))
+    numbers = plan_arena(chain([256, 128, 64, 192]))
+    assert plan.slot_of == (1, 1, 1, 1, 0, 0)
+    assert plan.slots == ((192,), (384 * size,))
+    assert plan.offset_of[:4] == tuple(offset * size for offset in numbers.offset_of)
 
 
 def test_symbolic_sizes_lie_with_their_like() -> None:
@@ -38,10 +75,14 @@ def test_symbolic_sizes_lie_with_their_like() -> None:
     plan = plan_arena(chain([4 * size, 8 * size, 4 * size, 8 * size]))
     assert plan.slot_of == (0, 1, 0, 1)
     assert plan.slots == ((4 * size,), (8 * size,))
+    other = symbol("T")
+    plan = plan_arena(chain([64 * size, 64 * other, 64 * size, 64 * other]))
+    assert plan.slots == ((64 * size,), (64 * other,))
 
 
 def test_two_tensors_that_live_at_once_never_overlap() -> None:
-    plan = plan_arena(chain([100, 100, 100]))
+    size = symbol("S")
+    plan = plan_arena(chain([4 * size, 4 * size, 4 * size]))
     assert plan.slot_of[0] != plan.slot_of[1] != plan.slot_of[2]
 
 

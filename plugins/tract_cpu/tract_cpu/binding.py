@@ -145,8 +145,9 @@ class Layout:
         if not isinstance(argument, Address):
             self._which.append(self._number(argument))
             return
-        self._which.append(self._number(argument.offset))
         storage = argument.storage
+        inside = self.arena.offset_of[storage.number] if storage.kind is Kind.ARENA else 0
+        self._which.append(self._number(argument.offset + inside))
         if storage.kind is Kind.CONSTANT:
             self._fixed.append((place, constants[storage.number]))
         elif storage.kind is Kind.ARENA:

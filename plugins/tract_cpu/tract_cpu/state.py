@@ -439,7 +439,9 @@ class _Turn:
         """The memory of a view."""
         storage, begin = view.storage, 0
         if storage.kind is Kind.ARENA:
-            memory, begin = self.execution.arena.slot(self.plan.layout.arena.slot_of[storage.number])
+            arena = self.plan.layout.arena
+            memory, begin = self.execution.arena.slot(arena.slot_of[storage.number])
+            begin += evaluate(arena.offset_of[storage.number], self.symbols)
         elif storage.kind is Kind.KEPT:
             assert self.state.memory is not None  # somebody keeps something
             memory, begin = self.state.memory.tensor(storage.number)
