@@ -7,6 +7,7 @@ operator's type; whatever has a row is fused into chains, and into the kernels t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from tract_core.data import Constant
@@ -121,7 +122,8 @@ def rounded(value: Value, type_: ElementType) -> Value:
     """A value in the type in which elements of ``type_`` are computed, with no more digits than these hold."""
     if type_.computed is type_:
         return value.function.convert(value, type_)
-    return value.function.convert(value.function.convert(value, type_), type_.computed)
+    narrow = value.function.convert(value, type_)
+    return replace(value.function.convert(narrow, type_.computed), narrow=narrow)
 
 
 def marker_of(element: ElementType) -> str:

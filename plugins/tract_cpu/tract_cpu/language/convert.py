@@ -20,6 +20,8 @@ def converted(value: Value, type_: ElementType) -> Value:
     source = value.type
     if source == type_:
         return value
+    if value.narrow is not None and value.narrow.type == type_:
+        return value.narrow
     if type_.kind == "b":
         return value.differs(0)
     before, after = (_form(one, value.function.isa) for one in (source, type_))

@@ -32,12 +32,16 @@ _COMPARISONS: Final = {"f": "fcmp_ordered", "i": "icmp_signed", "u": "icmp_unsig
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A number of type ``type``, or with ``lanes`` a vector of so many."""
+    """A number of type ``type``, or with ``lanes`` a vector of so many.
+
+    ``narrow``: the same number in a narrower type, of which it has no more digits; ``None`` where that is not known.
+    """
 
     function: Function
     ir: Any
     type: ElementType
     lanes: int = 0
+    narrow: Value | None = None
 
     def __add__(self, other: Value | float) -> Value:
         return self._combined("add", other)
