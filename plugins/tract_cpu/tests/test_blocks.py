@@ -10,7 +10,7 @@ from tract_cpu.isa import Isa
 from tract_cpu.lower.program import NativeStep
 from tract_cpu.plan import CpuPlan
 
-from tract_core.data import DatumType
+from tract_core.data import Constant, DatumType
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
@@ -21,6 +21,7 @@ from tract_core.ops.concat import TypedConcat
 from tract_core.ops.conv import Conv, KernelFormat
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.einsum import EinSum
+from tract_core.ops.pad import Pad, PadConstant
 from tract_core.ops.pool import MaxPool, SumPool
 from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec, SameUpper
 from tract_core.ops.reduce import Reduce, Reducer
@@ -207,3 +208,33 @@ def test_some_channels_of_blocks_are_taken_one_by_one(isa: Isa) -> None:
     x = net.conv(net.x, 32)
     net.model.set_outputs([net.conv(net.add(Downsample(1, 2, 1), x), 8)])
     check(net, isa, (2, 32, 4, 3), copies=None)
+
+
+@pytest.mark.parametrize("channels", [16, 21])
+def test_what_is_put_around_a_tensor_is_there_before_it_is_computed(isa: Isa, channels: int) -> None:
+    """As a quantised convolution has its zero point around its data; others read the tensor without that."""
+    net = Net(f"N,{channels},H,W,f32")
+    x = net.conv(net.x, channels)
+    value = PadConstant(Constant(np.array(2.5, "f4")))
+    padded = net.add(Pad(((0, 0), (0, 0), (1, 1), (0, 1)), value), x)
+    valid = Conv(PoolSpec(DataFormat.NCHW, (3, 2), Explicit((0, 0), (0, 0))), KernelFormat.OIHW)
+    y = net.add(valid, padded, net.constant(channels, channels, 3, 2), net.constant(channels))
+    net.model.set_outputs([net.conv(net.add(Add(), x, y), 8, (1, 1))])
+    for size in ((2, channels, 9, 10), (1, channels, 1, 1), (3, channels, 2, 0)):
+        check(net, isa, size, copies=None)
+    net.model.set_outputs([net.conv(y, 8, (1, 1))])
+    check(net, isa, (2, channels, 9, 10))
+
+
+@pytest.mark.parametrize(
+    "pads",
+    [((1, 0), (0, 0), (2, 1), (0, 0)), ((0, 0), (1, 2), (0, 0), (1, 0)), ((0, 0), (0, 0), (0, 0), (0, 0))],
+    ids=str,
+)
+def test_several_paddings_of_a_tensor_in_blocks_are_right(isa: Isa, pads: tuple[tuple[int, int], ...]) -> None:
+    net = Net("N,21,H,W,f32")
+    x = net.conv(net.x, 21)
+    first, second = (net.add(Pad(pads, PadConstant(Constant(np.array(one, "f4")))), x) for one in (-1.0, 3.0))
+    net.model.set_outputs([first, second, net.conv(first, 4), net.conv(x, 5)])
+    for size in ((2, 21, 4, 5), (0, 21, 4, 5)):
+        check(net, isa, size, copies=None)

@@ -1,4 +1,4 @@
-"""Zeros around the elements of tensors, before and after each axis."""
+"""One number around the elements of tensors, before and after each axis."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from tract_cpu.language.values import Value
 
 @frozen
 class BorderPlan:
-    """``element``: what is written; ``lanes``: of a vector; ``axes``: how many axes have zeros around."""
+    """``element``, ``fill``: what is written; ``lanes``: of a vector; ``axes``: how many axes have a border."""
 
     element: ElementType
     lanes: int
     axes: int
+    fill: int = 0
 
     @property
     def name(self) -> str:
@@ -25,7 +26,7 @@ class BorderPlan:
 
     def text(self) -> str:
         """All that it says."""
-        return f"border {self.element.name} {self.lanes} {self.axes}"
+        return f"border {self.element.name} {self.lanes} {self.axes} {self.fill}"
 
     def emit(self, k: Kernel) -> None:
         """Task by task, all that is around one tensor of a row of them, from the outermost axis in."""
@@ -44,7 +45,7 @@ class _Border:
         self._axes = [(k.size(), k.size(), k.size(), k.size()) for _ in range(plan.axes)]
 
     def around(self, at: Buffer, axis: int) -> None:
-        """Zeros before and after an axis, and inside around the axes that follow."""
+        """What is before and after an axis, and inside around the axes that follow."""
         before, inside, after, each = self._axes[axis]
         self._fill(at, before * each)
         at = at.at(before * each)
@@ -54,5 +55,5 @@ class _Border:
         self._fill(at.at(inside * each), after * each)
 
     def _fill(self, at: Buffer, count: Value) -> None:
-        zero = self._k.constant(0, self._plan.element.computed)
-        Run(self._plan.lanes, masked=False).fill(self._k, zero, at, count)
+        number = self._k.constant(self._plan.fill, self._plan.element.computed)
+        Run(self._plan.lanes, masked=False).fill(self._k, number, at, count)

@@ -66,24 +66,27 @@ def element_view(lowering: Lowering, outlet: OutletId, form: Form) -> View:
     return View.contiguous(lowering.nowhere, element, form.shape(fact.shape))
 
 
-def bordered(lowering: Lowering, like: View, border: Border) -> View:
-    """Memory for a tensor of the shape and type of a view, with zeros around it, for whoever writes it."""
+def bordered(lowering: Lowering, like: View, border: Border, fill: int = 0) -> View:
+    """Memory for a tensor of the shape and type of a view, for whoever writes it, with elements around it.
+
+    ``fill``: the bits of each of these.
+    """
     wide = tuple(size + before + after for size, (before, after) in zip(like.shape, border, strict=True))
     whole = View.contiguous(lowering.room(product(wide) * like.element.bytes), like.element, wide)
     if any(end != 0 for pair in border for end in pair):
-        lowering.steps.append(_zeros(lowering, whole, border))
+        lowering.steps.append(_around(lowering, whole, border, fill))
     inside: Dim = 0
     for stride, (before, _) in zip(whole.strides, border, strict=True):
         inside = inside + stride * before
     return replace(whole, shape=like.shape, offset=inside)
 
 
-def _zeros(lowering: Lowering, whole: View, border: Border) -> NativeStep:
+def _around(lowering: Lowering, whole: View, border: Border, fill: int) -> NativeStep:
     """The call that fills the border. ``whole``: the elements and the border, without gaps."""
     whole = whole.as_bits()
     around = [axis for axis, ends in enumerate(border) if ends != (0, 0)]
     first, last = around[0], around[-1]
-    plan = BorderPlan(whole.element, lowering.isa.lanes(whole.element.bits), last + 1 - first)
+    plan = BorderPlan(whole.element, lowering.isa.lanes(whole.element.bits), last + 1 - first, fill)
     each = product(whole.shape[first:])
     arguments: list[Argument] = [whole.address, each]
     work: Dim = 0

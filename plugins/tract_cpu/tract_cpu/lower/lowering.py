@@ -122,6 +122,8 @@ class Lowering:
         """Those of them that were computed so, as they were written first; copies of them are not among these."""
         self.wholes: dict[OutletId, Blocked] = {}
         """Memory of concatenations whose inputs are written there."""
+        self.padded: dict[OutletId, Blocked] = {}
+        """Results of `Pad` that are there as soon as their inputs are: these are written inside."""
         self.nowhere = Storage(Kind.ARENA, -1)
         """The storage of views of which only shape and type count."""
         self._views: dict[OutletId, View | None] = {}

@@ -15,6 +15,7 @@ from tract_cpu.kernels.runs import Run
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.loops import collapsed
 from tract_cpu.lower.lowering import MOVES, Site
+from tract_cpu.lower.padded import padded_blocks
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
 from tract_cpu.lower.views import View
@@ -24,7 +25,11 @@ ROWS = Rows()
 
 @ROWS.row(MOVES, Pad)
 def lower_pad(op: Pad, site: Site) -> str | None:
-    """A view where nothing is added."""
+    """A view where nothing is added; in blocks of channels where the tensor is."""
+    blocked = padded_blocks(site.lowering, op, site.node.inputs[0], site.outlet)
+    if blocked is not None:
+        site.place_in_blocks(blocked)
+        return None
     (x,) = site.known_inputs()
     _pad(site, op.mode, x, op.pads, _value(site, op.mode))
     return None

@@ -14,6 +14,7 @@ from tract_core.ops.concat import TypedConcat
 from tract_cpu.lower.blocked import border_for, bordered, element_view, form_of
 from tract_cpu.lower.form import Blocked, Border, Form
 from tract_cpu.lower.lowering import Lowering
+from tract_cpu.lower.padded import home_for
 from tract_cpu.lower.views import View
 
 
@@ -81,6 +82,9 @@ def _memory(lowering: Lowering, outlet: OutletId, form: Form) -> Blocked:
         whole = whole_for(lowering, result)
         if whole is not None:
             return Blocked(form, part_of(whole, forms, slot), whole.border)
+    home = home_for(lowering, outlet, form)
+    if home is not None:
+        return home
     border = _border(lowering, outlet, form)
     return Blocked(form, bordered(lowering, element_view(lowering, outlet, form), border), border)
 
