@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -11,7 +11,6 @@ import numpy as np
 from tract_core.api.arrays import as_array
 from tract_core.api.order import Given, in_order, wanted_of
 from tract_core.api.tensor import Tensor
-from tract_core.dims import is_symbolic
 from tract_core.errors import InputError
 from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
@@ -25,7 +24,7 @@ class _Turns(Protocol):
     @property
     def typed(self) -> TypedModel: ...
 
-    def run(self, inputs: Sequence[Any]) -> list[Tensor]: ...
+    def run(self, inputs: list[Any]) -> list[Tensor]: ...
 
     def end_of_stream(self, total: int) -> None: ...
 
@@ -42,41 +41,80 @@ def streams_of(model: TypedModel) -> Streams:
 
 
 @dataclass(slots=True)
+class _Waiting:
+    """Pieces of a signal that are joined when they are taken. ``size``: how many positions they have in all.
+
+    ``last``: a piece that came, whatever became of it; it tells the type and the other sizes.
+    """
+
+    axis: int
+    pieces: list[Array]
+    size: int = 0
+    last: Array | None = None
+
+    def add(self, piece: Array) -> None:
+        """A piece has come."""
+        self.pieces.append(piece)
+        self.size += piece.shape[self.axis]
+        self.last = piece
+
+    def take(self, count: int) -> Array:
+        """The first positions, as many as there are."""
+        pieces, axis, count = self.pieces, self.axis, min(count, self.size)
+        if len(pieces) == 1 and count == self.size:
+            self.size = 0
+            return pieces.pop()
+        assert self.last is not None  # something has come
+        whole = np.concatenate(pieces, axis) if len(pieces) > 1 else pieces[0] if pieces else self.last
+        self.size -= count
+        self.pieces = [_part(whole, axis, count, count + self.size)] if self.size else []
+        return _part(whole, axis, 0, count)
+
+
+@dataclass(slots=True)
 class _Input:
     """What has come of one input and was not yet taken. ``count``: how many positions have come in all.
 
-    ``pulse``: how many are taken at a time; ``any_multiple``: or so many times as many.
+    ``pulse``: how many are taken at a time; ``any_multiple``: or so many times as many. ``sizes``: of the other axes,
+    as far as they are known.
     """
 
     end: StreamEnd
     pulse: int
     any_multiple: bool
-    waiting: list[Array]
+    name: str
+    fact: TypedFact
+    sizes: list[tuple[int, int]]
+    waiting: _Waiting
     count: int = 0
 
-    @property
-    def size(self) -> int:
-        """How many positions are waiting."""
-        return sum(piece.shape[self.end.axis] for piece in self.waiting)
+    @staticmethod
+    def of(model: TypedModel, slot: int, end: StreamEnd) -> _Input:
+        """The input of a model."""
+        name, fact = wanted_of(model, model.inputs)[slot]
+        known = [(axis, size) for axis, size in enumerate(fact.shape) if axis != end.axis and isinstance(size, int)]
+        return _Input(end, *pulse_of(model, slot, end), name, fact, known, _Waiting(end.axis, []))
 
-    def add(self, piece: Array) -> None:
-        """A chunk has come."""
-        self.waiting.append(piece)
-        self.count += piece.shape[self.end.axis]
+    def add(self, value: Any) -> None:
+        """A chunk has come. Raises InputError where it does not fit."""
+        array, fact, axis = as_array(value, self.name, self.fact.datum_type), self.fact, self.end.axis
+        shape = array.shape
+        if len(shape) != fact.rank or any(shape[axis] != size for axis, size in self.sizes):
+            wanted = f"{fact}, of any size on axis {axis}"
+            raise InputError(f"a chunk of {self.name!r} has shape {shape}, wanted {wanted}")
+        self.waiting.add(array)
+        self.count += shape[axis]
 
     @property
     def pulses(self) -> int:
         """How many pulses a turn may take at once; one where there is less than that."""
-        return max(self.size // self.pulse, 1) if self.any_multiple else 1
+        return max(self.waiting.size // self.pulse, 1) if self.any_multiple else 1
 
     def take(self, pulses: int) -> Array:
         """The next pulses; zeros where the signal has ended."""
-        axis = self.end.axis
-        whole = _joined(self.waiting, axis)
-        size = whole.shape[axis]
-        count = pulses * self.pulse
-        self.waiting = [_part(whole, axis, count, size)]
-        piece = _part(whole, axis, 0, min(count, size))
+        axis, count = self.end.axis, pulses * self.pulse
+        piece = self.waiting.take(count)
+        size = piece.shape[axis]
         if size < count:
             rest = np.zeros((*piece.shape[:axis], count - size, *piece.shape[axis + 1 :]), piece.dtype)
             piece = np.concatenate([piece, rest], axis)
@@ -88,34 +126,29 @@ class _Output:
     """Which positions of an output have come (``seen``) and were given on (``given``), and those that wait."""
 
     end: StreamEnd
-    waiting: list[Array]
+    waiting: _Waiting
     seen: int = 0
     given: int = 0
 
-    def add(self, piece: Array) -> None:
-        """A pulse has come."""
-        axis, count = self.end.axis, piece.shape[self.end.axis]
-        late = min(max(self.end.delay - self.seen, 0), count)
+    def passed(self, piece: Tensor, until: int | None) -> Tensor:
+        """A pulse has come: what there is now of the positions before ``until``."""
+        axis, delay, waiting = self.end.axis, self.end.delay, self.waiting
+        count = piece.shape[axis]
+        if self.seen >= delay and not waiting.size and (until is None or self.given + count <= until):
+            self.seen += count
+            self.given += count
+            return piece
+        array = np.asarray(piece)
+        late = min(max(delay - self.seen, 0), count)
         self.seen += count
-        self.waiting.append(_part(piece, axis, late, count))
-
-    def take(self, until: int | None) -> Array:
-        """What there is of the positions before ``until``."""
-        axis = self.end.axis
-        whole = _joined(self.waiting, axis)
-        size = whole.shape[axis]
-        count = size if until is None else min(max(until - self.given, 0), size)
-        self.waiting = [_part(whole, axis, count, size)]
-        self.given += count
-        return _part(whole, axis, 0, count)
+        waiting.add(_part(array, axis, late, count))
+        found = waiting.take(waiting.size if until is None else max(until - self.given, 0))
+        self.given += found.shape[axis]
+        return Tensor.from_numpy(found)
 
     def lacks(self, length: int | None) -> bool:
         """Whether some of ``length`` positions have not come yet."""
         return length is not None and self.seen < self.end.delay + length
-
-
-def _joined(pieces: Sequence[Array], axis: int) -> Array:
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis)
 
 
 def _part(x: Array, axis: int, start: int, end: int) -> Array:
@@ -138,43 +171,43 @@ class _Feed:
     def __init__(self, state: _Turns, whole: Mapping[str, Any]) -> None:
         model = state.typed
         self.state, self.streams = state, streams_of(model)
-        self.wanted = wanted_of(model, model.inputs)
         ends = list(enumerate(self.streams.inputs))
-        self.inputs = {slot: _Input(end, *pulse_of(model, slot, end), []) for slot, end in ends if end is not None}
-        self.whole = {slot: _given(self.wanted[slot][0], whole) for slot, end in ends if end is None}
-        self.outputs = {slot: _Output(end, []) for slot, end in enumerate(self.streams.outputs) if end is not None}
+        self.inputs = {slot: _Input.of(model, slot, end) for slot, end in ends if end is not None}
+        self.wanted = [(one.name, one.fact) for one in self.inputs.values()]
+        names = [name for name, _ in wanted_of(model, model.inputs)]
+        self.whole = {slot: _given(names[slot], whole) for slot, end in ends if end is None}
+        ends = enumerate(self.streams.outputs)
+        self.outputs = {slot: _Output(end, _Waiting(end.axis, [])) for slot, end in ends if end is not None}
+        self._are_own = all(self.streams.is_own(one.end) for one in self.inputs.values())
+        self._own = {slot for slot, one in self.outputs.items() if self.streams.is_own(one.end)}
         self.nothing: Any = None
         """An empty result, until there is one that is not."""
 
     def add(self, chunk: Any) -> None:
         """A chunk: an array where one input streams, else one per streaming input, in order or by name."""
-        wanted = [self.wanted[slot] for slot in self.inputs]
-        if len(wanted) == 1 and not isinstance(chunk, (Mapping, list, tuple)):
-            chunk = [chunk]
-        values = in_order(cast("Given", chunk), wanted, "input")
-        for value, one, (name, fact) in zip(values, self.inputs.values(), wanted, strict=True):
-            array, axis = as_array(value, name, fact.datum_type), one.end.axis
-            if array.ndim != fact.rank or not _fits(fact, array, axis):
-                shape = f"{fact}, of any size on axis {axis}"
-                raise InputError(f"a chunk of {name!r} has shape {array.shape}, wanted {shape}")
-            one.add(array)
+        if len(self.wanted) == 1 and not isinstance(chunk, (Mapping, list, tuple)):
+            next(iter(self.inputs.values())).add(chunk)
+            return
+        values = in_order(cast("Given", chunk), self.wanted, "input")
+        for value, one in zip(values, self.inputs.values(), strict=True):
+            one.add(value)
 
     def is_full(self) -> bool:
         """Whether there is enough for a turn."""
-        return all(one.size >= one.pulse for one in self.inputs.values())
+        return all(one.waiting.size >= one.pulse for one in self.inputs.values())
 
     def turn(self) -> Iterator[Any]:
         """Run one pulse, and give on what is part of the outputs even if the signal ends here."""
-        pulses = min(one.pulses for one in self.inputs.values())
+        pulses = min([one.pulses for one in self.inputs.values()])
         given = [
             self.whole[slot] if slot in self.whole else self.inputs[slot].take(pulses)
-            for slot in range(len(self.wanted))
+            for slot in range(len(self.streams.inputs))
         ]
-        pieces: list[Any] = list(self.state.run(given))
-        length = self.streams.length_within(self._counts())
+        pieces: list[Any] = self.state.run(given)
+        length = self._length()
         for slot, output in self.outputs.items():
-            output.add(np.asarray(pieces[slot]))
-            pieces[slot] = Tensor.from_numpy(output.take(self.streams.output_length(slot, length)))
+            until = length if slot in self._own else self.streams.output_length(slot, length)
+            pieces[slot] = output.passed(pieces[slot], until)
         result = pieces[0] if len(pieces) == 1 else pieces
         if any(pieces[slot].shape[output.end.axis] for slot, output in self.outputs.items()):
             self.nothing = None
@@ -184,7 +217,7 @@ class _Feed:
 
     def finish(self) -> Iterator[Any]:
         """The end of the signal, and all that is still to come: an empty result where there was none at all."""
-        if not all(one.waiting for one in self.inputs.values()):
+        if not all(one.waiting.last is not None for one in self.inputs.values()):
             return  # no chunk came
         counts = self._counts()
         length = self.streams.symbol_for(counts)
@@ -203,10 +236,16 @@ class _Feed:
             yield self.nothing
 
     def _counts(self) -> list[int | None]:
-        return [self.inputs[slot].count if slot in self.inputs else None for slot in range(len(self.wanted))]
+        return [self.inputs[slot].count if slot in self.inputs else None for slot in range(len(self.streams.inputs))]
+
+    def _length(self) -> int:
+        """How long the signal is at least."""
+        if self._are_own:
+            return min([one.count for one in self.inputs.values()])
+        return self.streams.length_within(self._counts())
 
     def _is_waiting(self) -> bool:
-        return any(one.size for one in self.inputs.values())
+        return any(one.waiting.size for one in self.inputs.values())
 
 
 def _given(name: str, whole: Mapping[str, Any]) -> Any:
@@ -214,8 +253,3 @@ def _given(name: str, whole: Mapping[str, Any]) -> Any:
         hint = f"stream(source, {{{name!r}: ...}})"
         raise InputError(f"the input {name!r} is whole, and was not given", hint=hint)
     return whole[name]
-
-
-def _fits(fact: TypedFact, array: Array, stream: int) -> bool:
-    sizes = zip(fact.shape, array.shape, strict=True)
-    return all(axis == stream or is_symbolic(size) or size == found for axis, (size, found) in enumerate(sizes))

@@ -74,6 +74,10 @@ class Streams:
             text = f"the signal has {wanted} positions, and the model takes streams of {found}"
             raise InputError(text, hint=hint) from None
 
+    def is_own(self, end: StreamEnd) -> bool:
+        """Whether a stream is as long as the signal."""
+        return end.length == symbol(self.symbol)
+
     def length_within(self, counts: Sequence[int | None]) -> int:
         """The longest signal for which the streams of the inputs have no more positions than these; 0 for none."""
         pairs = self._known(counts)
