@@ -73,13 +73,21 @@ def divide(op: Div, a: Value, b: Value) -> Value:
 @elements(ROWS, "fiu", Min)
 def smaller(op: Min, a: Value, b: Value) -> Value:
     """The smaller one; not a number if either is not."""
-    return where((a < b) | a.differs(a), a, b) if a.type.kind == "f" else where(a < b, a, b)
+    return _chosen(a, b, "<")
 
 
 @elements(ROWS, "fiu", Max)
 def larger(op: Max, a: Value, b: Value) -> Value:
     """The larger one; not a number if either is not."""
-    return where((a > b) | a.differs(a), a, b) if a.type.kind == "f" else where(a > b, a, b)
+    return _chosen(a, b, ">")
+
+
+def _chosen(a: Value, b: Value, sign: str) -> Value:
+    """The one that compares so, or that is not a number. Processors choose the second one where either is not."""
+    if b.is_number:
+        return where(b.compared(sign, a), b, a)
+    found = where(a.compared(sign, b), a, b)
+    return found if a.type.kind != "f" or a.is_number else where(a.differs(a), a, found)
 
 
 @elements(ROWS, "b", And, commutes=True)

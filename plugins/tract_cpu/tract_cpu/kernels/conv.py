@@ -12,13 +12,16 @@ in groups (`tract_cpu.kernels.dots`), these are neighbouring channels, and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 from tract_core.frozen import frozen
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.tasks import each_task
 from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import ElementType
+from tract_cpu.language.function import Variable
+from tract_cpu.language.types import U8, ElementType
 from tract_cpu.language.values import Value
 
 
@@ -31,8 +34,10 @@ class ConvPlan:
     what whole tiles leave over of a row; each is code of its own, so there are those that some row needs. ``block``:
     how many input channels follow each other ``channel_step`` elements apart, where that is known now; ``column_step``:
     elements from what one column reads to what the next one does. ``depthwise``: whether each channel is summed alone,
-    and a tile has one vector of them. ``expression``: what becomes of a sum, which is its first operand;
-    ``along_channels``: of each further operand, whether it has a number for every channel of a block, or one for all.
+    and a tile has one vector of them; then ``taps`` says how many positions windows have along the last axis, and how
+    many elements these are apart. ``expression``: what becomes of a sum, which is its first operand;
+    ``along_channels``: of each further operand, whether it has a number for every channel of a block, or one for all;
+    ``steps``: of each of them and of the result, the elements from one column to the next, where that is known now.
     ``grouping``: how products are summed in groups of channels, which lie beside each other then.
     """
 
@@ -45,10 +50,12 @@ class ConvPlan:
     channel_step: int | None
     column_step: int
     depthwise: bool
+    taps: tuple[int, int]
     element: ElementType
     weights: ElementType
     expression: Expression
     along_channels: tuple[bool, ...]
+    steps: tuple[int | None, ...]
     grouping: Grouping | None = None
 
     @property
@@ -59,9 +66,10 @@ class ConvPlan:
     def text(self) -> str:
         """All that it says."""
         tile = (self.spatial, self.columns, self.rest, self.vectors, self.lanes)
-        read = (self.block, self.channel_step, self.column_step)
+        read = (self.block, self.channel_step, self.column_step, self.taps)
         types = f"{self.element.name} {self.weights.name} {self.expression.text()}"
-        return f"{self.name} {tile} {read} {types} {self.along_channels} {self.grouping and self.grouping.text()}"
+        grouping = self.grouping and self.grouping.text()
+        return f"{self.name} {tile} {read} {types} {self.along_channels} {self.steps} {grouping}"
 
     def emit(self, k: Kernel) -> None:
         """output[n, o, p] = expression(sum of weights[o, i, t] * input[n, i, stride * p + dilation * t], ...)
@@ -69,46 +77,90 @@ class ConvPlan:
         Task by task: one row of the output, for the channels of a tile. An argument says for how many tiles of channels
         that is done before the next row.
         """
-        conv = _Conv(self, k)
-        with k.loop("task", k.end, k.begin) as task:
-            conv.row(task)
+        ConvWriter(self, k).tasks()
 
 
-class _Conv:
-    """The convolution while it is written."""
+@frozen
+class Ring:
+    """Rows in scratch memory, of which the last ones are there: ``rows`` of them, a power of two.
 
-    def __init__(self, plan: ConvPlan, k: Kernel) -> None:
+    What reads them has windows of ``window`` rows, ``dilation`` apart, the first of which begins ``before`` rows before
+    the first one there is.
+    """
+
+    rows: int
+    window: int
+    stride: int
+    dilation: int
+    before: int
+
+    def place(self, row: Value) -> Value:
+        """Where a row is; it may be one of those before the first one there is."""
+        return row & (self.rows - 1)
+
+    def first(self, position: Value) -> Value:
+        """The first row that is read for a row of the result."""
+        return position * self.stride - self.before
+
+
+class ConvWriter:
+    """The convolution while it is written.
+
+    ``above``, ``below``: the rows in scratch memory that it reads and writes, where these are no tensors in memory of
+    their own. Then there are two spatial axes, and arguments are offsets in bytes instead of addresses.
+    """
+
+    def __init__(self, plan: ConvPlan, k: Kernel, above: Ring | None = None, below: Ring | None = None) -> None:
         self.plan, self.k = plan, k
+        self._above, self._row = above, k.index(0)
         axes = range(plan.spatial)
         self.groups, self.blocks, self.runs, self.near = k.size(), k.size(), k.size(), k.size()
         self.far = self.runs // self.near
         self.channels = k.size()
         self.sizes = [k.size() for _ in axes]
         self.window = [k.size() for _ in axes]
-        self.input = k.memory(plan.element)
+        self.input = _memory(k, plan.element, above)
         self.batch, self.group, self.input_block = k.size(), k.size(), k.size()
         step = k.size()
         self.channel_step = step if plan.channel_step is None else k.index(plan.channel_step)
         self.moves = [k.size() for _ in axes]
         self.taps = [k.size() for _ in axes]
         self.weights, self.weights_run = k.memory(plan.weights), k.size()
-        self.targets = [_Target(k, one, plan.spatial) for one in (*plan.expression.inputs[1:], plan.expression.result)]
+        self.targets = [_Target(k, one, plan.spatial) for one in plan.expression.inputs[1:]]
+        self.targets.append(_Target(k, plan.expression.result, plan.spatial, below))
 
-    def row(self, task: Value) -> None:
-        """One row of the output, for the channels of a tile."""
+    def tasks(self) -> None:
+        """Task by task, one row of the output, for the channels of a tile."""
+        with each_task(self.k, [self.groups, self.far, *self.sizes[:-1], self.near]) as (
+            batch,
+            group,
+            far,
+            *outer,
+            near,
+        ):
+            self.row(batch, group, far * self.near + near, outer)
+
+    @property
+    def all_blocks(self) -> Value:
+        """How many blocks of output channels there are."""
+        return self.groups * self.blocks
+
+    def channels_of(self, group: Value, run: Value) -> tuple[Value, Value]:
+        """The first block of output channels of a tile, and how many there are."""
+        block = run * self.plan.vectors
+        return group * self.blocks + block, self.k.smaller(self.blocks - block, self.plan.vectors)
+
+    def row(self, batch: Value, group: Value, run: Value, outer: Sequence[Value]) -> None:
+        """One row of the output, for a run of the channels of a group. ``outer``: where it is on the axes before."""
         k, plan = self.k, self.plan
-        outer: list[Value] = []
-        run, task = task % self.near, task // self.near
-        for size in reversed(self.sizes[:-1]):
-            outer.insert(0, task % size)
-            task = task // size
-        run, task = task % self.far * self.near + run, task // self.far
-        group, batch = task % self.groups, task // self.groups
         source = self.input.at(batch * self.batch + group * self.group)
         if plan.depthwise:
             source = source.at(run * self.input_block)
-        for position, move in zip(outer, self.moves, strict=False):
-            source = source.at(position * move)
+        if self._above is None:
+            for position, move in zip(outer, self.moves, strict=False):
+                source = source.at(position * move)
+        else:
+            self._row = self._above.first(outer[0])
         weights = self.weights.at((group * self.runs + run) * self.weights_run)
         block = run * plan.vectors
         places = [one.at(batch, group * self.blocks + block, outer) for one in self.targets]
@@ -125,12 +177,22 @@ class _Conv:
         """The sums of some columns, for each vector of channels."""
         k, plan = self.k, self.plan
         kind = plan.expression.inputs[0].computed
-        width, grouping = plan.vectors * plan.lanes, plan.grouping
+        grouping = plan.grouping
         start = [k.constant(0, kind, plan.lanes)] * plan.vectors
         if grouping is not None and grouping.flips:
             start = [weights.vector(v * plan.lanes, plan.lanes) for v in range(plan.vectors)]
-            weights = weights.at(width)
+            weights = weights.at(plan.vectors * plan.lanes)
         sums = [[k.variable(one) for one in start] for _ in range(columns)]
+        if plan.depthwise:
+            self._each_alone([line[0] for line in sums], source, weights)
+        else:
+            self._together(sums, source, weights)
+        return [[total.value for total in line] for line in sums]
+
+    def _together(self, sums: list[list[Variable]], source: Buffer, weights: Buffer) -> None:
+        """Sum over all input channels, one after the other, or some at once."""
+        k, plan, columns = self.k, self.plan, len(sums)
+        kind, grouping = plan.expression.inputs[0].computed, plan.grouping
         place = k.variable(k.index(0))
 
         def add(at: Buffer) -> None:
@@ -145,63 +207,97 @@ class _Conv:
                     for total, vector in zip(line, vectors, strict=True):
                         total.value = k.dots(grouping.dot, group, vector, total.value)
                     continue
-                factor = at.vector(where, plan.lanes) if plan.depthwise else at[where].splat(plan.lanes)
+                factor = k.convert(at[where].splat(plan.lanes), kind)
                 for total, vector in zip(line, vectors, strict=True):
-                    total.value = k.convert(factor, kind).times_plus(vector, total.value)
-            place.value = place.value + width
+                    total.value = factor.times_plus(vector, total.value)
+            place.value = place.value + plan.vectors * plan.lanes
 
-        if plan.depthwise:
-            self._over_window(source, 0, add)
-        else:
-            with k.loop("block", self.channels, step=plan.block) as first:
-                count = k.smaller(self.channels - first, plan.block)
-                start = source.at(first // plan.block * self.input_block)
+        with k.loop("block", self.channels, step=plan.block) as first:
+            count = k.smaller(self.channels - first, plan.block)
+            start = source.at(first // plan.block * self.input_block)
 
-                def over_channels(at: Buffer) -> None:
-                    if plan.block == plan.lanes:  # no processor foresees that the next block lies elsewhere
-                        following = at.at(self.input_block)
-                        for column in range(columns):
-                            following.prefetch(column * plan.column_step)
-                    with k.loop("channel", count, step=1 if grouping is None else grouping.size) as channel:
-                        add(at.at(channel * self.channel_step))
+            def over_channels(at: Buffer) -> None:
+                if plan.block == plan.lanes:  # no processor foresees that the next block lies elsewhere
+                    following = at.at(self.input_block)
+                    for column in range(columns):
+                        following.prefetch(column * plan.column_step)
+                with k.loop("channel", count, step=1 if grouping is None else grouping.size) as channel:
+                    add(at.at(channel * self.channel_step))
 
-                self._over_window(start, 0, over_channels)
-        return [[total.value for total in line] for line in sums]
+            self._over_window(start, 0, plan.spatial, over_channels)
 
-    def _over_window(self, at: Buffer, axis: int, visit: Callable[[Buffer], None]) -> None:
-        if axis == self.plan.spatial:
+    def _each_alone(self, sums: list[Variable], source: Buffer, weights: Buffer) -> None:
+        """Sum a vector of channels over a window. What several columns read of a row of it is loaded once."""
+        k, plan = self.k, self.plan
+        kind, (taps, apart) = plan.expression.inputs[0].computed, plan.taps
+        place = k.variable(k.index(0))
+        readers: dict[int, list[tuple[int, int]]] = {}
+        for column, tap in product(range(len(sums)), range(taps)):
+            readers.setdefault(column * plan.column_step + tap * apart, []).append((column, tap))
+
+        def add(at: Buffer) -> None:
+            places = [place.value + tap * plan.lanes for tap in range(taps)]
+            vectors = [k.convert(weights.vector(one, plan.lanes), kind) for one in places]
+            for where, pairs in sorted(readers.items()):
+                factor = k.convert(at.vector(where, plan.lanes), kind)
+                for column, tap in pairs:
+                    sums[column].value = factor.times_plus(vectors[tap], sums[column].value)
+            place.value = place.value + taps * plan.lanes
+
+        self._over_window(source, 0, plan.spatial - 1, add)
+
+    def _over_window(self, at: Buffer, axis: int, axes: int, visit: Callable[[Buffer], None]) -> None:
+        if axis == axes:
             visit(at)
             return
         with self.k.loop(f"tap{axis}", self.window[axis]) as tap:
-            self._over_window(at.at(tap * self.taps[axis]), axis + 1, visit)
+            ring = None if axis else self._above
+            there = tap if ring is None else ring.place(self._row + tap * ring.dilation)
+            self._over_window(at.at(there * self.taps[axis]), axis + 1, axes, visit)
 
     def _write(self, sums: list[list[Value]], places: Sequence[Buffer], column: Value, block: Value) -> None:
         """Send the sums through the expression, and write those of channels that there are."""
-        k, plan = self.k, self.plan
-        for v in range(plan.vectors):
-            with k.when(block + v < self.blocks):
-                at = [place.at(one.block * v) for one, place in zip(self.targets, places, strict=True)]
-                for number, line in enumerate(sums):
-                    where = column + number
-                    operands = [rounded(line[v], plan.expression.inputs[0])]
-                    further = zip(self.targets[:-1], at[:-1], plan.along_channels, strict=True)
-                    for one, source, along in further:
-                        there = source.at(where * one.moves[-1])
-                        operands.append(there.vector(0, plan.lanes) if along else there[0].splat(plan.lanes))
-                    at[-1].put(where * self.targets[-1].moves[-1], plan.expression.compute(operands))
+        for v in range(self.plan.vectors):
+            with self.k.when(block + v < self.blocks):
+                rows = [place.at(one.block * v) for one, place in zip(self.targets, places, strict=True)]
+                self._write_vectors([line[v] for line in sums], rows, column)
+
+    def _write_vectors(self, sums: list[Value], rows: Sequence[Buffer], column: Value) -> None:
+        """The same for one vector of channels of some columns. ``rows``: where operands and the result are."""
+        plan, pairs = self.plan, zip(self.targets, self.plan.steps, strict=True)
+        moves = [one.moves[-1] if step is None else step for one, step in pairs]
+        at = [row.at(column * move) for row, move in zip(rows, moves, strict=True)]
+        further = list(zip(at, moves, plan.along_channels, strict=False))
+        same = {number: self._operand(*one, 0) for number, one in enumerate(further) if one[1] == 0}
+        for number, total in enumerate(sums):
+            operands = [rounded(total, plan.expression.inputs[0])]
+            operands += [same.get(i) or self._operand(*one, number) for i, one in enumerate(further)]
+            at[-1].put(moves[-1] * number, plan.expression.compute(operands))
+
+    def _operand(self, source: Buffer, move: Value | int, along: bool, number: int) -> Value:
+        """A further operand of the expression for a column, by its number."""
+        there, lanes = source.at(move * number), self.plan.lanes
+        return there.vector(0, lanes) if along else there[0].splat(lanes)
 
 
 class _Target:
-    """The result, or a further operand of the expression: where its elements are."""
+    """The result, or a further operand of the expression: where its elements are. ``ring``: see `ConvWriter`."""
 
-    def __init__(self, k: Kernel, element: ElementType, spatial: int) -> None:
-        self.memory = k.memory(element)
+    def __init__(self, k: Kernel, element: ElementType, spatial: int, ring: Ring | None = None) -> None:
+        self.memory, self._ring = _memory(k, element, ring), ring
         self.batch, self.block = k.size(), k.size()
         self.moves = [k.size() for _ in range(spatial)]
 
     def at(self, batch: Value, block: Value, outer: Sequence[Value]) -> Buffer:
         """From the begin of a row on."""
         found = self.memory.at(batch * self.batch + block * self.block)
+        if self._ring is not None:
+            outer = [self._ring.place(outer[0])]
         for position, move in zip(outer, self.moves, strict=False):
             found = found.at(position * move)
         return found
+
+
+def _memory(k: Kernel, element: ElementType, ring: Ring | None) -> Buffer:
+    """The memory of a tensor, or of rows in scratch memory: the next argument says where."""
+    return k.memory(element) if ring is None else k.scratch(U8).at(k.size()).of(element)

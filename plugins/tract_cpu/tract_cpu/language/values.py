@@ -136,6 +136,15 @@ class Value:
         """A number of Python, in the type and with the lanes of this value."""
         return self.function.constant(number, self.type, self.lanes)
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it is known now, and no not-a-number."""
+        if not isinstance(self.ir, ir.Constant):
+            return False
+        content: Any = self.ir.constant
+        number: Any = content.constant if isinstance(content, ir.Constant) else content
+        return isinstance(number, int | float) and number == number  # noqa: PLR0124 - not-a-number is not itself
+
     def splat(self, lanes: int) -> Value:
         """A vector with this number in every lane; a vector as it is."""
         if self.lanes or not lanes:

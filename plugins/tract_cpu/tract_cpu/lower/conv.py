@@ -5,92 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from math import prod
-from typing import Final
 
 import numpy as np
 
-from tract_core.dims import Dim, ceil_div, less_or_equal, product
-from tract_core.frozen import frozen
+from tract_core.dims import Dim, ceil_div, product
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add
 from tract_core.ops.conv import Conv, Convolution
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.dots import Grouping
 from tract_cpu.kernels.expressions import Apply, Expression, element_of
 from tract_cpu.language.types import ElementType
 from tract_cpu.lower.blocked import bordered, ends_of, fills_blocks, form_of, operands_in_blocks, to_blocks
 from tract_cpu.lower.copies import copy_step
+from tract_cpu.lower.direct import direct
 from tract_cpu.lower.dots import factor_of, factor_of_array, grouping_for
 from tract_cpu.lower.form import Form
 from tract_cpu.lower.fusion import Chain, extended
-from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, Site
-from tract_cpu.lower.program import Argument, NativeStep
+from tract_cpu.lower.pipeline import pipelined
+from tract_cpu.lower.program import NativeStep
 from tract_cpu.lower.quantized import wire_conv
 from tract_cpu.lower.views import View
-from tract_cpu.lower.weights import Weights, packed
+from tract_cpu.lower.weights import Weights
 from tract_cpu.lower.wholes import new_blocked
+from tract_cpu.lower.windows import Axis, Parts, Source
 from tract_cpu.lower.written_out import written_out
 
 ROWS = Rows()
-
-_LOAD: Final = 0.15
-"""What a load costs while others are under way, in multiply-adds of vectors."""
-
-_LONG: Final = 1 << 10
-"""Positions along an axis whose length is not known now."""
-
-NEAR: Final = 1 << 18
-"""Bytes that stay in the second cache while other data goes through it."""
-
-SMALL_TILES: Final = (6, 3, 1)
-"""How many columns the tiles have that compute what whole tiles leave over of rows whose length is not known."""
-
-
-@frozen
-class Axis:
-    """One spatial axis: where it is in the tensors, and how the window moves along it."""
-
-    place: int
-    window: int = 1
-    stride: int = 1
-    dilation: int = 1
-    before: Dim = 0
-
-
-@frozen
-class Source:
-    """What a convolution reads, in axes as a tensor in blocks has. ``block``: channels that follow each other."""
-
-    view: View
-    block: int
-
-
-@frozen
-class Parts:
-    """All that a convolution is made of.
-
-    ``form``: of the result; ``axes``: the spatial ones; ``has_batch``: whether there are several inputs, along the
-    first axis; ``grouping``: how products are summed in groups of channels.
-    """
-
-    form: Form
-    axes: tuple[Axis, ...]
-    source: Source
-    weights: Weights
-    groups: int
-    chain: Chain
-    result: View
-    has_batch: bool
-    grouping: Grouping | None = None
-
-    @property
-    def depthwise(self) -> bool:
-        """Whether each channel is summed alone."""
-        return self.weights.inputs == 1 and self.groups == self.weights.outputs and self.groups > 1
 
 
 @ROWS.row(CPU, Conv)
@@ -107,7 +50,8 @@ def lower_conv(op: Conv, site: Site) -> str | None:
     plans = enumerate(op.pool.plan(op, site.facts()[0].shape), start=op.pool.data_format.h_axis)
     windows = [(place, plan.window, plan.before) for place, plan in plans]
     axes = tuple(Axis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)
-    add_steps(site, parts, [conv_step(site, replace(parts, axes=axes))])
+    parts = replace(parts, axes=axes)
+    add_steps(site, parts, [pipelined(site, direct(site, parts))])
     return None
 
 
@@ -133,7 +77,7 @@ def lower_pointwise(site: Site, data: OutletId, weights: Array, axis: int) -> st
     axes = tuple(map(Axis, range(axis + 1, rank)))
     parts = Parts(form, axes, Source(view, form.block), matrix, 1, chain, result, bool(axis))
     parts = replace(parts, grouping=_grouping(site, data, matrix, element))
-    site.add(conv_step(site, parts))
+    add_steps(site, parts, [pipelined(site, direct(site, parts))])
     return None
 
 
@@ -215,7 +159,7 @@ def add_steps(site: Site, parts: Parts, steps: Sequence[NativeStep]) -> None:
     copies = [] if parts.chain.outlet in lowering.born_in_blocks else _ungrouped(site, parts)
     *others, last = *steps, *copies
     lowering.steps += [replace(step, nodes=()) for step in others]
-    site.add(replace(last, nodes=parts.chain.nodes))
+    site.add(last if copies == [] else replace(last, nodes=parts.chain.nodes))
 
 
 def _ungrouped(site: Site, parts: Parts) -> list[NativeStep]:
@@ -300,167 +244,3 @@ def _bias_in_blocks(site: Site, form: Form, groups: int) -> View | None:
     for into, out_of in form.parts(blocks, of_group):
         lowering.copy(out_of, into)
     return blocks
-
-
-def conv_step(site: Site, parts: Parts) -> NativeStep:
-    """The call of the kernel."""
-    form, source, weights = parts.form, parts.source.view, parts.weights
-    groups = 1 if parts.depthwise else parts.groups
-    views = (*parts.chain.operands, parts.result)
-    loops = _loops(parts, views)
-    blocks = form.blocks // groups
-    pieces = _pieces(loops[0], weights.inputs * source.element.bytes) if len(loops) == 1 and not _moves(parts) else []
-    tile = _Rows(loops, blocks, groups, pieces).tile(site.isa.registers, depthwise=parts.depthwise)
-    columns, vectors = tile.columns, tile.vectors
-    if pieces:
-        loops = _cut(loops[0], tile.pieces)
-    kernel = packed(site.lowering, weights, groups, vectors * form.block, parts.source.block, grouping=parts.grouping)
-    channel, column = source.strides[-1], loops[-1].strides[0]
-    assert isinstance(column, int)  # the caller asked
-    windows = list(parts.axes) if _moves(parts) else []
-    plan = ConvPlan(
-        spatial=len(loops),
-        columns=columns,
-        rest=_rest(loops[-1].size, columns),
-        vectors=vectors,
-        lanes=form.block,
-        block=parts.source.block,
-        channel_step=channel if isinstance(channel, int) else None,
-        column_step=column,
-        depthwise=parts.depthwise,
-        element=source.element,
-        weights=kernel.element,
-        expression=parts.chain.expression,
-        along_channels=tuple(view.strides[-1] != 0 for view in parts.chain.operands),
-        grouping=parts.grouping,
-    )
-    inputs = (
-        weights.inputs
-        if parts.grouping is None
-        else ceil_div(weights.inputs, parts.grouping.size) * parts.grouping.size
-    )
-    _, runs, run = kernel.shape
-    block = source.strides[form.axis]
-    per_group = weights.inputs // parts.source.block if groups > 1 else 0
-    near = runs if less_or_equal(weights.bytes, NEAR) is True else 1
-    arguments: list[Argument] = [groups, blocks, runs, near, inputs]
-    arguments += [loop.size for loop in loops]
-    arguments += [one.window for one in windows] or [1] * len(loops)
-    arguments += [_first(parts).address, source.strides[0] if parts.has_batch else 0, block * per_group, block, channel]
-    arguments += [loop.strides[0] for loop in loops]
-    arguments += [source.strides[one.place] * one.dilation for one in windows] or [0] * len(loops)
-    arguments += [kernel.address, run]
-    for number, view in enumerate(views, start=1):
-        arguments += [view.address, view.strides[0] if parts.has_batch else 0, view.strides[form.axis]]
-        arguments += [loop.strides[number] for loop in loops]
-    count = parts.result.shape[0] if parts.has_batch else 1
-    tasks = product([count, groups, runs, *(loop.size for loop in loops[:-1])])
-    work = product(parts.result.shape) * product(weights.view.shape[1:])
-    return NativeStep(plan, tuple(arguments), tasks, parts.chain.nodes, (parts.result.storage,), work=work)
-
-
-def _moves(parts: Parts) -> bool:
-    """Whether windows are not one element each."""
-    return any(one.window != 1 for one in parts.axes)
-
-
-def _loops(parts: Parts, views: Sequence[View]) -> list[Loop]:
-    """The loops over positions of the result. Strides: of what a window reads first, of operands, of the result."""
-    sizes = [parts.result.shape[one.place] for one in parts.axes]
-    source = [parts.source.view.strides[one.place] * one.stride for one in parts.axes]
-    strides = [source, *([view.strides[one.place] for one in parts.axes] for view in views)]
-    if _moves(parts):
-        return [Loop(size, tuple(one[axis] for one in strides)) for axis, size in enumerate(sizes)]
-    found = collapsed(sizes, strides)
-    if found and isinstance(found[-1].strides[0], int):
-        return found
-    return [*found, Loop(1, (0,) * len(strides))]  # kernels know how far apart the columns that they read are
-
-
-def _first(parts: Parts) -> View:
-    """The data from what the first window reads first on."""
-    source = parts.source.view
-    offset = source.offset
-    for one in parts.axes:
-        offset = offset - source.strides[one.place] * one.before
-    return replace(source, offset=offset)
-
-
-@frozen
-class _Tile:
-    """Columns and vectors of a tile, and into how many pieces each row is cut."""
-
-    pieces: int
-    columns: int
-    vectors: int
-
-
-@frozen
-class _Rows:
-    """The rows that a convolution computes. ``blocks``: of output channels of each of the ``groups``.
-
-    ``pieces``: into how many pieces of one length its only row may be cut; none where there are more, or as it is.
-    """
-
-    loops: Sequence[Loop]
-    blocks: int
-    groups: int
-    pieces: Sequence[int]
-
-    def tile(self, registers: int, *, depthwise: bool) -> _Tile:
-        """As many sums as registers hold, in columns that fill the row, where all tiles together cost the least."""
-        width, room = self.loops[-1].size, registers - 4
-        if depthwise:
-            return _Tile(1, _filling(width, room // 2), 1)
-        few = [vectors for vectors in (4, 3, 2, 1) if vectors <= self.blocks]
-        cuts = [(n, _size(width) // n) for n in self.pieces] or [(1, width)]
-        return min((_Tile(n, _filling(each, room // v), v) for n, each in cuts for v in few), key=self._cost)
-
-    def _cost(self, tile: _Tile) -> float:
-        """What all rows cost for one input channel, in multiply-adds of vectors; loads are hidden for the most.
-
-        Vectors that are no channels cost as much as others. Each thread had best have as many tasks: here, of one, of
-        two and of four.
-        """
-        *outer, width = (_size(loop.size) for loop in self.loops)
-        whole, rest = divmod(width // tile.pieces, tile.columns)
-        tiles = [tile.columns] * whole + [rest] * (rest > 0)
-        tasks = -(-self.blocks // tile.vectors) * self.groups * prod(outer) * tile.pieces
-        even = sum(-(-tasks // threads) * threads for threads in (1, 2, 4))
-        return even * sum(one * tile.vectors + _LOAD * (one + tile.vectors) + 1 for one in tiles)
-
-
-def _rest(width: Dim, columns: int) -> tuple[int, ...]:
-    """Columns of the tiles that compute what whole tiles leave over: code for each is a part of the kernel."""
-    if not isinstance(width, int):
-        return tuple(one for one in SMALL_TILES if one < columns)
-    return (width % columns,) if width % columns else ()
-
-
-def _size(size: Dim) -> int:
-    """A size, or a large one where it is not known now."""
-    return size if isinstance(size, int) and size > 0 else _LONG
-
-
-def _pieces(loop: Loop, each: Dim) -> list[int]:
-    """Into how many pieces a loop over positions may be cut, so that these have the same length.
-
-    Each is so short that all output channels can be computed while it is in the cache. ``each``: bytes of a position.
-    """
-    size = loop.size
-    if not isinstance(size, int) or not isinstance(each, int):
-        return []
-    return [count for count in range(1, size + 1) if size % count == 0 and size // count * each <= NEAR]
-
-
-def _cut(loop: Loop, pieces: int) -> list[Loop]:
-    """A loop over positions as two."""
-    size = loop.size // pieces
-    return [Loop(pieces, tuple(stride * size for stride in loop.strides)), Loop(size, loop.strides)]
-
-
-def _filling(width: Dim, columns: int) -> int:
-    """About as many columns, so that a row is made of whole tiles."""
-    if not isinstance(width, int) or width < 1:
-        return columns
-    return -(-width // -(-width // columns))

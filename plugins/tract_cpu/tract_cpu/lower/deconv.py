@@ -14,11 +14,13 @@ from tract_core.ops.deconv import Deconv
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.finite import CHUNK, FinitePlan
 from tract_cpu.kernels.runs import Run
-from tract_cpu.lower.conv import Axis, Parts, add_steps, conv_step, prepared, unfit
+from tract_cpu.lower.conv import add_steps, prepared, unfit
+from tract_cpu.lower.direct import conv_step
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.phases import Phase, ends, phases
 from tract_cpu.lower.program import STATUS, NativeStep
 from tract_cpu.lower.views import View
+from tract_cpu.lower.windows import Axis, Parts
 
 ROWS = Rows()
 

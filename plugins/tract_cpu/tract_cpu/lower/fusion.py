@@ -6,14 +6,18 @@ before it, as long as the shape stays the same and the other operands are there 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
+from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
+from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
 from tract_cpu.kernels.expressions import ELEMENTS, QUANTIZED, Apply, Expression, element_of
-from tract_cpu.language.types import ElementType
+from tract_cpu.language.types import ElementType, element_type
+from tract_cpu.language.values import Value
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.views import View
 
@@ -31,6 +35,9 @@ class Chain:
     outlet: OutletId
     nodes: tuple[int, ...]
 
+
+_SMALL: Final = 8
+"""Whole numbers up to this one are those that activations are made of, as 0 and 6."""
 
 OperandFn = Callable[[OutletId, tuple[Dim, ...]], View | None]
 """Where an operand of a chain on tensors of a shape is, stretched to that shape; ``None`` where that is not sure."""
@@ -85,34 +92,65 @@ def _one_more(lowering: Lowering, chain: Chain, operand: OperandFn) -> Chain | N
     if lowering.why_unfit(node.id) is not None:
         return None
     others = list(dict.fromkeys(outlet for outlet in node.inputs if outlet != chain.outlet))
+    numbers = {outlet: step for outlet in others if (step := known_number(lowering, outlet)) is not None}
+    others = [outlet for outlet in others if outlet not in numbers]
     views = [operand(outlet, shape) if lowering.has(outlet) else None for outlet in others]
-    found = [one for one in views if one is not None]
+    found = {outlet: view for outlet, view in zip(others, views, strict=True) if view is not None}
     if len(found) < len(others):
         return None
-    return _with(lowering, chain, node, others, found)
+    return _with(lowering, chain, node, found, numbers)
 
 
 def _with(
-    lowering: Lowering, chain: Chain, node: TypedNode, others: Sequence[OutletId], views: Sequence[View]
+    lowering: Lowering,
+    chain: Chain,
+    node: TypedNode,
+    others: Mapping[OutletId, View],
+    numbers: Mapping[OutletId, Apply],
 ) -> Chain | None:
     """The chain with one more node. New operands come behind the others, so that numbers of steps move up."""
     before = chain.expression
-    inputs, added = len(before.inputs), len(views)
-    number = {outlet: inputs + place for place, outlet in enumerate(others)}
+    inputs, added, views = len(before.inputs), len(others), tuple(others.values())
+    place = {outlet: inputs + number for number, outlet in enumerate(others)}
     last = inputs + added + len(before.steps) - 1 if before.steps else inputs - 1
     moved = tuple(
         Apply(one.op, tuple(n + added if n >= inputs else n for n in one.operands), one.result, one.emit)
         for one in before.steps
     )
-    operands = tuple(last if outlet == chain.outlet else number[outlet] for outlet in node.inputs)
-    kinds = (*before.inputs, *(view.element for view in views))
-    types = (*kinds, *(one.result for one in moved))
+    kinds, steps = (*before.inputs, *(view.element for view in views)), (*moved, *numbers.values())
+    place |= {outlet: len(kinds) + len(moved) + number for number, outlet in enumerate(numbers)}
+    operands = tuple(last if outlet == chain.outlet else place[outlet] for outlet in node.inputs)
+    types = (*kinds, *(one.result for one in steps))
     step = _applied(lowering, node, [types[n] for n in operands], operands)
     if step is None:
         return None
     return Chain(
-        Expression(kinds, (*moved, step)), (*chain.operands, *views), OutletId(node.id), (*chain.nodes, node.id)
+        Expression(kinds, (*steps, step)), (*chain.operands, *views), OutletId(node.id), (*chain.nodes, node.id)
     )
+
+
+def known_number(lowering: Lowering, outlet: OutletId) -> Apply | None:
+    """A step that gives a number that is part of the model, where it is one of those that many models have.
+
+    As kernels know it they need not read it, and whether it is a number at all. Others are read, so that kernels are
+    shared.
+    """
+    array, fact = lowering.constant_array(outlet), lowering.model.outlet_fact(outlet)
+    element = lowering.element(fact.datum_type.storage)
+    if array is None or array.size != 1 or element is None or element.kind != "f" or fact.datum_type.is_quantized():
+        return None
+    number = float(array.reshape(-1)[0])
+    if not number.is_integer() or abs(number) > _SMALL:
+        return None
+    return Apply(lowering.model.nodes[outlet.node].op, (0,), element, _number)
+
+
+def _number(op: Const, like: Value) -> Value:
+    """The number that a constant holds, as often as another value has lanes."""
+    assert isinstance(op.value, Constant)  # it was looked at
+    element = element_type(op.value.datum_type.storage)
+    assert element is not None  # and so was its type
+    return like.function.constant(float(op.value.array.reshape(-1)[0]), element.computed, like.lanes)
 
 
 def _applied(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tract_core.data import Constant, Container, DatumType
 from tract_core.dims import Dim, is_one, product, symbol
@@ -50,6 +50,9 @@ from tract_cpu.lower.program import (
 )
 from tract_cpu.lower.reads import LATE, READS, number_name
 from tract_cpu.lower.views import Address, Kind, Storage, View
+
+if TYPE_CHECKING:
+    from tract_cpu.lower.pipeline import Pipeline
 
 LowerFn = Callable[[Any, "Site"], str | None]
 
@@ -124,6 +127,8 @@ class Lowering:
         """Memory of concatenations whose inputs are written there."""
         self.padded: dict[OutletId, Blocked] = {}
         """Results of `Pad` that are there as soon as their inputs are: these are written inside."""
+        self.pipelines: dict[Storage, Pipeline] = {}
+        """Convolutions whose result somebody may read row by row, by the memory where that is."""
         self.nowhere = Storage(Kind.ARENA, -1)
         """The storage of views of which only shape and type count."""
         self._views: dict[OutletId, View | None] = {}
