@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from tract_cpu.isa import ISAS
-from tract_cpu.native.cache import Cache, CacheWarning, key_of, named_folder
-from tract_cpu.native.origins import ONLY_HERE
+from tract_cpu.native.cache import ONLY_HERE, Cache, CacheWarning, key_of, named_folder
 
 KEY = key_of("a kernel", ISAS[0], "sources")
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import warnings
 from contextlib import suppress
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -24,9 +25,10 @@ import llvmlite  # pyright: ignore[reportMissingTypeStubs] # it has none
 
 from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
-from tract_cpu.native.origins import ONLY_HERE
 
 VARIABLE: Final = "TRACT_CACHE"
+ONLY_HERE: Final = "\0"
+"""Is in the text of what only this process can tell from everything else."""
 _DIGEST_BYTES: Final = 16
 
 
@@ -100,6 +102,16 @@ class Cache:
     def _file(self, key: Key) -> Path:
         assert self.folder is not None  # the callers asked
         return self.folder / key.digest[:2] / f"{key.digest}.o"
+
+
+def cache_here() -> Cache:
+    """The cache in the folder that the environment names by now."""
+    return _opened(named_folder())
+
+
+@cache
+def _opened(folder: Path | None) -> Cache:
+    return Cache.at(folder)
 
 
 def named_folder() -> Path | None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import RLock
 from typing import Any, Final
 
 from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
 from tract_cpu.llvm import ir
-from tract_cpu.native.cache import Cache, Key, named_folder
+from tract_cpu.native.cache import Cache, Key, cache_here
 from tract_cpu.native.linker import CannotLink, Linked, linked
 
 _LOCK: Final = RLock()
@@ -107,16 +106,16 @@ def module_text(emit: EmitFn) -> str:
     return str(module)
 
 
-_LIBRARIES: Final[dict[tuple[Isa, Path | None], Library]] = {}
+_LIBRARIES: Final[dict[tuple[Isa, Cache], Library]] = {}
 
 
 def library_of(isa: Isa) -> Library:
     """The library of this process for an instruction set."""
-    folder = named_folder()
     with _LOCK:
-        found = _LIBRARIES.get((isa, folder))
+        cache = cache_here()
+        found = _LIBRARIES.get((isa, cache))
         if found is None:
-            found = _LIBRARIES[isa, folder] = Library(isa, Cache.at(folder))
+            found = _LIBRARIES[isa, cache] = Library(isa, cache)
         return found
 
 

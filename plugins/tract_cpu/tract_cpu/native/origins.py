@@ -10,18 +10,13 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from hashlib import blake2b
-from itertools import count
 from pathlib import Path
-from time import time
 from typing import Any, Final
 
-ONLY_HERE: Final = "\0"
-"""Is in the text of what only this process can tell from everything else."""
+from tract_cpu.native.cache import ONLY_HERE
+from tract_cpu.native.sources import NUMBERS, digest_of_sources
 
 _OWN: Final = __name__.partition(".")[0]
-_NUMBERS: Final = count()
-_BEGIN: Final = time()
 
 
 @cache
@@ -37,7 +32,7 @@ def origin_of(code: Any) -> str:
 def _origin_of(code: Any) -> str:
     module, name = getattr(code, "__module__", None), getattr(code, "__qualname__", None)
     if module is None or name is None or _found(module, name) is not code:
-        return f"{ONLY_HERE}{next(_NUMBERS)}"
+        return f"{ONLY_HERE}{next(NUMBERS)}"
     if module.partition(".")[0] in {_OWN, *sys.stdlib_module_names}:
         return f"{module}:{name}"
     return f"{module}:{name}@{_sources_of(module)}"
@@ -57,32 +52,9 @@ def _sources_of(module: str) -> str:
     own = getattr(sys.modules[module], "__file__", None)
     if top is not None and Path(top).name == "__init__.py":
         return digest_of_sources(Path(top).parent)
-    return digest_of_sources(Path(own)) if own is not None else f"{ONLY_HERE}{next(_NUMBERS)}"
+    return digest_of_sources(Path(own)) if own is not None else f"{ONLY_HERE}{next(NUMBERS)}"
 
 
 def own_sources() -> str:
     """The digest of the sources of this distribution."""
     return digest_of_sources(Path(__file__).parents[1])
-
-
-def _changed(file: Path) -> float:
-    """When a file was written, or put in its place: an installer may link one that is older than what it replaces."""
-    found = file.stat()
-    return max(found.st_mtime, found.st_ctime)
-
-
-@cache
-def digest_of_sources(path: Path) -> str:
-    """What changes when a Python file does, or one in a folder or below it.
-
-    Where one is younger than this process, nobody can tell whether it is what was imported.
-    """
-    state = blake2b(digest_size=16)
-    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-    try:
-        for file in files:
-            state.update(f"{file.relative_to(path)}\0".encode() + file.read_bytes() + b"\0")
-        imported = all(_changed(file) < _BEGIN for file in files)
-    except OSError:  # as of modules in an archive
-        imported = False
-    return state.hexdigest() if imported else f"{ONLY_HERE}{next(_NUMBERS)}"
