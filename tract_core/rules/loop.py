@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tract_core.data import Constant
 from tract_core.model.forgotten import refusing
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import origin
@@ -14,6 +15,7 @@ from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.loop import Loop
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
+from tract_core.rules.scan import hold_constant
 
 ROWS = Rows()
 
@@ -58,6 +60,27 @@ def unread_value(model: TypedModel, node: TypedNode, op: Loop) -> ModelPatch | N
     return patch
 
 
+@rewrites(Loop)
+def constants_into_loop(model: TypedModel, node: TypedNode, op: Loop) -> ModelPatch | None:
+    """A constant that every iteration sees -> a constant of the body"""
+    values = [model.outlet_fact(outlet).value for outlet in node.inputs[2 + op.carried :]]
+    moved = {slot: value for slot, value in enumerate(values, 1 + op.carried) if isinstance(value, Constant)}
+    if not moved:
+        return None
+    body = op.body.clone()
+    for slot, value in moved.items():
+        hold_constant(body, body.inputs[slot], value)
+    body.inputs = [outlet for slot, outlet in enumerate(body.inputs) if slot not in moved]
+    body.compact()
+    inputs = [outlet for slot, outlet in enumerate(node.inputs, -1) if slot not in moved]
+    patch = ModelPatch(model)
+    patch.retire(node.id)
+    outlets = patch.wire(node.name, replace(op, body=body), [patch.tap(outlet) for outlet in inputs])
+    for slot, outlet in enumerate(outlets):
+        patch.shunt(OutletId(node.id, slot), outlet)
+    return patch
+
+
 def _symbols(node: TypedNode, slots: Iterable[int]) -> frozenset[str]:
     return frozenset[str]().union(*(node.outputs[slot].fact.shape.symbols() for slot in slots))
 
@@ -76,5 +99,5 @@ def _with_outputs(
     return patch, dict(zip(places, outlets, strict=True))
 
 
-for rule in (unchanged_value, unread_value):
+for rule in (unchanged_value, unread_value, constants_into_loop):
     ROWS.add(DECLUTTER, rule.name, rule)

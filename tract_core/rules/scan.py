@@ -79,12 +79,16 @@ def constants_into_body(model: TypedModel, node: TypedNode, op: Scan) -> ModelPa
     for slot in moved:
         value = model.outlet_fact(node.inputs[slot]).value
         assert isinstance(value, Constant)  # chosen above
-        source = body.inputs[slot]
-        held = body.add_const(f"{body.outlet_name(source)}.value", value)
-        for inlet in list(body.outlet(source).successors):
-            body.reconnect(inlet, held)
-        body.outputs = [held if outlet == source else outlet for outlet in body.outputs]
+        hold_constant(body, body.inputs[slot], value)
     return _without_inputs(model, node, replace(op, body=body), moved)
+
+
+def hold_constant(body: TypedModel, source: OutletId, value: Constant) -> None:
+    """Have a body read a constant where it read one of its inputs, which stays, unread."""
+    held = body.add_const(f"{body.outlet_name(source)}.value", value)
+    for inlet in list(body.outlet(source).successors):
+        body.reconnect(inlet, held)
+    body.outputs = [held if outlet == source else outlet for outlet in body.outputs]
 
 
 @rewrites(Scan)

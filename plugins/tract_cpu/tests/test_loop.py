@@ -15,11 +15,15 @@ from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, RmAxis
 from tract_core.ops.binary import Add, Lt
+from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.loop import wire_loop
+from tract_core.ops.range import Range
 from tract_core.ops.reduce import Reduce, Reducer
-from tract_core.ops.wiring import wire_one
+from tract_core.ops.scatter import ScatterElements
+from tract_core.ops.slice import DynSlice
+from tract_core.ops.wiring import fresh_size, wire_one
 from tract_core.runtime.plan import TypedSimplePlan
 
 
@@ -133,6 +137,51 @@ def test_values_of_the_last_iteration_alone() -> None:
                 one.run([*nothing, np.ones(3, "f4"), np.array(0, "f4")])
             said.append(str(caught.value))
     assert len(set(said)) == 1
+
+
+def writing() -> TypedModel:
+    """In every iteration: x[i : i + step] doubled, in its place, as exporters write it."""
+    model = TypedModel()
+    facts = {"limit": "i64", "begin": "bool", "x": "N,3,f32", "step": "i64"}
+    limit, begin, x, step = (
+        model.add_source(name, parse_typed_fact(fact, model.symbols)) for name, fact in facts.items()
+    )
+
+    def make(carried):
+        inner, (number, data, more) = body({"number": "i64", "x": "N,3,f32", "step": "i64"})
+        end, one = wire_one(inner, "end", Add(), number, more), inner.add_const("one", np.array(1))
+        places = wire_one(inner, "places", Range(fresh_size(inner, "counted")), number, end, one)
+        for name, op in (
+            ("flat", AddAxis(1)),
+            ("stretched", MultiBroadcastTo((inner.outlet_fact(places).shape[0], 3))),
+        ):
+            places = wire_one(inner, name, op, places)
+        part = wire_one(inner, "part", DynSlice(0, fresh_size(inner, "cut")), data, number, end)
+        twice = wire_one(inner, "twice", Add(), part, part)
+        new = wire_one(inner, "new", ScatterElements(0), data, places, twice)
+        inner.set_outputs([inner.add_const("goes_on", np.array(True)), new])
+        return inner, [step]
+
+    model.set_outputs(wire_loop(model, "loop", limit, begin, [x], make_body=make))
+    return model
+
+
+@pytest.mark.parametrize(("limit", "step"), [(0, 1), (3, 1), (3, 2), (3, 0), (3, -1), (4, 1), (5, 1), (4, 2), (9, 1)])
+def test_a_size_of_each_iteration_is_supposed_to_be_1(limit, step, monkeypatch) -> None:
+    inputs = [np.array(limit), np.array(True), numbers(4, 3), np.array(step)]
+    compiled, outcomes = plan(writing()), []
+    if step == 1 and limit <= 4:
+        monkeypatch.setattr(CpuPlan, "bodies", None)  # who runs the body where a kernel refuses
+    for state in (TypedSimplePlan(writing()).spawn(), compiled.spawn()):
+        try:
+            outcomes.append(state.run(inputs))
+        except RunError as error:
+            outcomes.append(str(error))
+    assert type(outcomes[0]) is type(outcomes[1])
+    if isinstance(outcomes[0], str):
+        assert outcomes[0] == outcomes[1]
+    else:
+        same(outcomes[1], outcomes[0])
 
 
 def test_values_that_grow_are_left_to_the_host() -> None:

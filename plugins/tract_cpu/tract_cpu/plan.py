@@ -14,11 +14,13 @@ from tract_core.data import Constant
 from tract_core.dims import Dim, evaluate
 from tract_core.errors import TractError
 from tract_core.limits import check_run_time
+from tract_core.model.bodies import own_symbols
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import STATE, Array
+from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.host import Bodies, host_nodes
 from tract_core.runtime.observed import ObservedState
@@ -51,16 +53,19 @@ MOST_IDLE: Final = 4
 class CpuPlan:
     """A model, compiled. Immutable: many threads may spawn states from it."""
 
-    def __init__(self, model: TypedModel, isa: Isa, threads: int = 1) -> None:
+    def __init__(self, model: TypedModel, isa: Isa, threads: int = 1, known: frozenset[str] = frozenset()) -> None:
+        """``known``: symbols of models around, whose values every run is given."""
         self.model = model
         self.isa = isa
         self.threads = threads
         self.nodes = host_nodes(model)
         self.turn = Turn(model, self.nodes)
-        self.program: Program = lower(model, self.nodes, isa)
+        self.program: Program = lower(model, self.nodes, isa, known)
         self.views = self.program.views
         self.layout = Layout(self.program, len(model.inputs))
-        self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads))
+        facts = [model.outlet_fact(outlet) for outlet in model.inputs]
+        self._known = known | BindingPlan.of(facts).symbols
+        self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads, self._known - own_symbols(body)))
         self._library, self._sources = library_of(isa), own_sources()
         self.kernels = self._library.addresses([code_of(step.kernel, isa) for step in self.layout.steps])
         self.pieces = list(_pieces(self.program))
@@ -143,7 +148,9 @@ class CpuPlan:
         programs: dict[BodyPath, tuple[Program, int]] = {(): (self.program, 0)}
         for path, body in bodies_within(self.model):
             program, depth = (
-                programs[path] if path in programs else (lower(body, host_nodes(body), self.isa), len(path))
+                programs[path]
+                if path in programs
+                else (lower(body, host_nodes(body), self.isa, self._known - own_symbols(body)), len(path))
             )
             found += _placements(self.model, program, path, depth)
             for one in program.inlined:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.types import INDEX
+from tract_cpu.language.types import INDEX, ElementType
 
 
 @frozen
@@ -52,3 +52,29 @@ class EqualPlan:
             for _ in range(self.count):
                 with k.when(k.size().differs(k.size())):
                     status[0] = k.index(1)
+
+
+@frozen
+class RangeOfAxisPlan:
+    """Refuses unless two numbers are the ends of a range of an axis. ``start``, ``end``: their types."""
+
+    start: ElementType
+    end: ElementType
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "check"
+
+    def text(self) -> str:
+        """All that it says."""
+        return f"range of axis {self.start.name} {self.end.name}"
+
+    def emit(self, k: Kernel) -> None:
+        """The status becomes 1 where the range has not as many elements as wanted, or is not inside of the axis."""
+        status = k.memory(INDEX)
+        first, last = (k.convert(k.memory(one)[0], INDEX) for one in (self.start, self.end))
+        length, size = k.size(), k.size()
+        fits = (first >= 0) & (last <= size) & (last - first).equals(length)
+        with k.loop("task", k.end, k.begin), k.when(~fits):
+            status[0] = k.index(1)

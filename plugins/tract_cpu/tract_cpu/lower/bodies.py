@@ -28,7 +28,7 @@ from tract_cpu.lower.program import (
     StepNumber,
     ViewStep,
 )
-from tract_cpu.lower.reads import LATE
+from tract_cpu.lower.reads import LATE, READS
 from tract_cpu.lower.recurrent import written_along
 from tract_cpu.lower.select import visited
 from tract_cpu.lower.views import Storage, View
@@ -55,6 +55,20 @@ def body_with(body: TypedModel, sizes: Mapping[str, Dim]) -> TypedModel:
     with suppress(TractError):
         return body.substitute(sizes)
     raise Unfit("its sizes do not fit")
+
+
+def supposing(lowering: Lowering, body: TypedModel) -> TypedModel:
+    """A body in which sizes are 1 that only an iteration tells, and that kernels check. Raises Unfit.
+
+    Such sizes are mostly those of the one place that an iteration writes to, or reads from. A kernel that finds another
+    size refuses, and the host runs the loop.
+    """
+    reads, late = lowering.model.registry[READS], frozenset[str]()
+    for node in body.live_nodes():
+        row = reads.find(type(node.op))
+        if row is not None and row.checks:
+            late = late.union(*(outlet.fact.shape.symbols() for outlet in node.outputs))
+    return body_with(body, dict.fromkeys(late - lowering.given, 1))
 
 
 @frozen
@@ -129,7 +143,7 @@ def add_conditions(site: Site, body: TypedModel, inputs: Mapping[OutletId, View]
         raise Unfit(LATE)
     if any(condition.relation == "#" for condition in conditions):
         raise Unfit("sizes are broadcast that may contradict each other where the body is not run")
-    holds = [condition.holds() for condition in conditions]
+    holds = [one for condition in conditions if (one := condition.holds()) != 1]
     if holds:
         arguments = (STATUS, *(number for one in holds for number in (one, 1)))
         lowering.steps.append(NativeStep(EqualPlan(len(holds)), arguments, 1, (), ()))

@@ -13,7 +13,18 @@ from tract_core.ops.loop import MAX_ITERATIONS, Loop, never_ends
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.control import CountPlan, EndPlan, NumberPlan
 from tract_cpu.language.types import BOOL, ElementType
-from tract_cpu.lower.bodies import Target, Unfit, add_body, add_conditions, begin_loop, body_with, done, inlined, repeat
+from tract_cpu.lower.bodies import (
+    Target,
+    Unfit,
+    add_body,
+    add_conditions,
+    begin_loop,
+    body_with,
+    done,
+    inlined,
+    repeat,
+    supposing,
+)
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.places import Move, Part
 from tract_cpu.lower.program import STATUS, ArgumentPlace, NativeStep
@@ -39,7 +50,7 @@ class _Loop:
         self.op, self.site, self.lowering = op, site, site.lowering
         self.inputs = site.known_inputs()
         try:
-            self.body = body_with(op.body, op.sizes(site.facts()))
+            self.body = supposing(self.lowering, body_with(op.body, op.sizes(site.facts())))
         except FactError as error:
             raise Unfit(f"sizes do not fit: {error.problem}") from None
         given, outlets = self.lowering.given, [*self.body.inputs, *self.body.outputs]

@@ -104,8 +104,12 @@ class Lowering:
         isa: Isa,
         around: Lowering | None = None,
         homes: Mapping[OutletId, Storage] | None = None,
+        known: frozenset[str] = frozenset(),
     ) -> None:
-        """``around``: what the body is part of. ``homes``: where tensors have to be written."""
+        """``around``: what the body is part of. ``homes``: where tensors have to be written.
+
+        ``known``: symbols that no input gives, but whoever runs the model.
+        """
         self.model = model
         self.isa = isa
         self.is_body = around is not None
@@ -136,7 +140,7 @@ class Lowering:
         self._read: set[int] = set()
         self._copies: dict[View, View] = {}
         facts = [model.outlet_fact(outlet) for outlet in model.inputs]
-        self.given_at_begin = BindingPlan.of(facts).symbols if around is None else around.given_at_begin
+        self.given_at_begin = known | BindingPlan.of(facts).symbols if around is None else around.given_at_begin
         self.given: frozenset[str] = self.given_at_begin if around is None else around.given
         self.homes = Homes(self, homes or {})
 

@@ -19,7 +19,7 @@ def _length(op: Range, shapes: list[Shape], start: Array, end: Array, step: Arra
     return Reading([[count_steps(start, end, step)]])
 
 
-ROWS.add(READS, Range, Reads((0, 1, 2), _length))
+ROWS.add(READS, Range, Reads((0, 1, 2), _length, checks=True))
 
 
 @ROWS.row(CPU, Range)

@@ -27,11 +27,13 @@ class Reading:
 class Reads:
     """``slots``: the inputs that are read. ``read``: a function ``(op, shapes, *arrays)`` that returns a `Reading`.
 
-    ``shapes``: of all inputs, in elements. It raises RunError where the meaning of the operator does.
+    ``shapes``: of all inputs, in elements. It raises RunError where the meaning of the operator does. ``checks``:
+    whether the kernel refuses where the inputs hold other sizes than were announced, so that sizes may be supposed.
     """
 
     slots: tuple[int, ...]
     read: Callable[..., Reading]
+    checks: bool = False
 
 
 LATE: Final = "sizes are only known in the middle of the run"

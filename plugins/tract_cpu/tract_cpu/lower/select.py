@@ -20,9 +20,9 @@ from tract_cpu.lower.program import Program
 NO_ROW: Final = "there is no native code for this operator yet"
 
 
-def lower(model: TypedModel, nodes: Sequence[HostNode], isa: Isa) -> Program:
-    """The program of a model. ``nodes``: in order of execution."""
-    lowering = Lowering(model, isa)
+def lower(model: TypedModel, nodes: Sequence[HostNode], isa: Isa, known: frozenset[str] = frozenset()) -> Program:
+    """The program of a model. ``nodes``: in order of execution. ``known``: symbols that a run is given besides."""
+    lowering = Lowering(model, isa, known=known)
     lowering.take_inputs()
     for node, why in visited(lowering, nodes):
         lowering.host(node, why)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tract_core.dims import product
 from tract_core.ops.slice import DynSlice, Slice, check_range
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
+from tract_cpu.kernels.sizes import RangeOfAxisPlan
+from tract_cpu.lower.gather import Indexed, with_run
 from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
+from tract_cpu.lower.program import STATUS, NativeStep
+from tract_cpu.lower.reads import READS, Reading, Reads, Shape
 
 ROWS = Rows()
 
@@ -26,15 +32,34 @@ def _range(op: DynSlice, shapes: list[Shape], start: Array, end: Array) -> Readi
     return Reading([sizes], [first])
 
 
-ROWS.add(READS, DynSlice, Reads((1, 2), _range))
+ROWS.add(READS, DynSlice, Reads((1, 2), _range, checks=True))
 
 
 @ROWS.row(MOVES, DynSlice)
 def lower_dyn_slice(op: DynSlice, site: Site) -> str | None:
-    """A view that begins where the run says."""
+    """A view that begins where the run says; in a body, where nothing is read, a copy."""
     x, *_ = site.known_inputs()
     numbers = site.numbers(1)
     if numbers is None:
-        return LATE
-    site.place(x.part(op.axis, numbers[0], op.length))
+        site.add_all(_copying(op, site))
+    else:
+        site.place(x.part(op.axis, numbers[0], op.length))
     return None
+
+
+def _copying(op: DynSlice, site: Site) -> list[NativeStep]:
+    """A kernel that refuses where the range is no range, or has another length; a copy, where anybody reads it."""
+    x, start, end = site.known_inputs()
+    (result,), model = site.results(), site.lowering.model
+    arguments = (STATUS, start.address, end.address, op.length, x.shape[op.axis])
+    plan = RangeOfAxisPlan(start.element, end.element)
+    checking = NativeStep(plan, arguments, 1, (), (result.storage,))
+    if not model.outlet(site.outlet).successors and site.outlet not in model.outputs:
+        return [checking]
+    x, _ = with_run(site.lowering, x, op.axis)
+    shape, still = (*x.shape[: op.axis], 1), (0,) * (op.axis + 1)
+    source = replace(x, shape=shape, strides=(*x.strides[: op.axis], 0))
+    target = replace(result, shape=shape, strides=(*result.strides[: op.axis], 0))
+    limits, run = ((x.shape[op.axis], x.strides[op.axis]),), op.length * product(x.shape[op.axis + 1 :])
+    copying = Indexed(source, replace(start, shape=shape, strides=still), target, 0, limits, run)
+    return [checking, copying.reading(site.isa)]
