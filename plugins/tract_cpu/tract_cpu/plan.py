@@ -63,9 +63,8 @@ class CpuPlan:
         self.program: Program = lower(model, self.nodes, isa, known)
         self.views = self.program.views
         self.layout = Layout(self.program, len(model.inputs))
-        facts = [model.outlet_fact(outlet) for outlet in model.inputs]
-        self._known = known | BindingPlan.of(facts).symbols
-        self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads, self._known - own_symbols(body)))
+        self._known = known
+        self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads, self._known_in(body)))
         self._library, self._sources = library_of(isa), own_sources()
         self.kernels = self._library.addresses([code_of(step.kernel, isa) for step in self.layout.steps])
         self.pieces = list(_pieces(self.program))
@@ -110,6 +109,11 @@ class CpuPlan:
         self._repeated: tuple[list[tuple[int, ...]] | None, Repeat] = None, look_closer
         self._idle: list[Execution] = []
 
+    def _known_in(self, body: TypedModel) -> frozenset[str]:
+        """The symbols that mean the same in a body, and have values as soon as a run begins."""
+        facts = [self.model.outlet_fact(outlet) for outlet in self.model.inputs]
+        return (self._known | BindingPlan.of(facts).symbols) - own_symbols(body)
+
     def bodies(self, body: TypedModel) -> CpuPlan:
         """The plan of a body that is left to the host, made once."""
         found = self._bodies(body)
@@ -150,7 +154,7 @@ class CpuPlan:
             program, depth = (
                 programs[path]
                 if path in programs
-                else (lower(body, host_nodes(body), self.isa, self._known - own_symbols(body)), len(path))
+                else (lower(body, host_nodes(body), self.isa, self._known_in(body)), len(path))
             )
             found += _placements(self.model, program, path, depth)
             for one in program.inlined:
