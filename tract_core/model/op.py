@@ -30,7 +30,7 @@ class TypedOp(Op):
     early (folded) or once for two (merged). Operators with a row in the ``state`` table are never folded either.
 
     ``unpacks``: whether the inputs hold the same as the outputs in less memory, as weights in blocks of four bits. The
-    node is never computed early, as that would take the memory that was saved.
+    node is not computed early where that would take the memory that was saved.
 
     ``announces``: names of fields that hold sizes of the outputs which only running the node tells. The meaning does
     not read them; their symbols, where nothing else gives them a value, get it from the shapes of the outputs.

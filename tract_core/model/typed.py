@@ -381,7 +381,7 @@ def evaluate_values(registry: Registry, op: TypedOp, values: Sequence[Value]) ->
                 return None
             with np.errstate(all="ignore"):
                 result = meaning(op, *(value.array for value in values))
-            return Constant(result) if isinstance(result, np.ndarray) else None
+            return Constant(np.asarray(result)) if isinstance(result, np.ndarray | np.generic) else None
         symbolic = registry[SYMBOLIC].find(type(op))
         if symbolic is None:
             return None

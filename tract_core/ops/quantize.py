@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -101,6 +101,7 @@ class QuantizeLinear(_Linear):
 class DequantizeLinear(_Linear):
     """(x - zero_point) * scale, in the float type ``to``. The zero point has the type of x."""
 
+    unpacks: ClassVar[bool] = True
     to: DatumType
     axis: int = 0
     block: int = 0

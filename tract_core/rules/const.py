@@ -47,7 +47,7 @@ def known_value(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | Non
 @rewrites(ANY_OP)
 def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
     """A pure node that reads constants only -> `Const`, unless that takes much more memory than the constants"""
-    if not op.pure or op.unpacks:
+    if not op.pure or (op.unpacks and _takes_more(model, node)):
         return None
     if not node.inputs or len(node.outputs) != 1 or not _of_arrays(node.outputs[0].fact.datum_type):
         return None
@@ -71,6 +71,16 @@ def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | 
     if not in_budget and not np.may_share_memory(folded.array, values[0].array):
         return None
     return ModelPatch.replace_op(model, node, Const(folded), inputs=())
+
+
+def _takes_more(model: TypedModel, node: TypedNode) -> bool:
+    """Whether the result takes more memory than what it is computed from; never where it is one element."""
+    fact = node.outputs[0].fact
+    volume = fact.shape.volume
+    if is_symbolic(volume) or volume == 1:
+        return volume != 1
+    read = [model.outlet_fact(outlet).value for outlet in node.inputs]
+    return int(volume) * fact.datum_type.itemsize > sum(_bytes(one) for one in read if isinstance(one, Constant))
 
 
 def _gives_a_view(op: TypedOp) -> bool:

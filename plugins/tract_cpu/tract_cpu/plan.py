@@ -43,6 +43,7 @@ from tract_cpu.native.objects import address_of, are_known
 from tract_cpu.native.origins import own_sources
 from tract_cpu.native.pool import pool
 from tract_cpu.native.repeat import Repeat, code_of_repeat, look_closer, repeat_of
+from tract_cpu.rules.native_form import native_form
 from tract_cpu.state import CpuState, NativeState
 from tract_cpu.timing import timings
 
@@ -55,7 +56,7 @@ class CpuPlan:
 
     def __init__(self, model: TypedModel, isa: Isa, threads: int = 1, known: frozenset[str] = frozenset()) -> None:
         """``known``: symbols of models around, whose values every run is given."""
-        self.model = model
+        self.model = model = native_form(model)
         self.isa = isa
         self.threads = threads
         self.nodes = host_nodes(model)

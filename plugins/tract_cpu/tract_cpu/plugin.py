@@ -70,6 +70,12 @@ _READS: Final = (
 )
 """Modules of `tract_cpu.lower` that say which sizes are read from inputs in the middle of a run."""
 
+_RULES: Final = ("integers",)
+"""Modules of `tract_cpu.rules` that say how a model is rewritten before."""
+
+_OWN: Final = ("on_steps",)
+"""Modules of `tract_cpu.cpu_only`: operators that those rules make."""
+
 _RANGES: Final = ("ranges",)
 """Modules of `tract_cpu.lower` that say between which integers results lie."""
 
@@ -102,6 +108,7 @@ def tract_tables() -> Mapping[str, str]:
         "cpu_nests": "tract_cpu.lower.nest:NESTS",
         "cpu_ranges": "tract_cpu.lower.ranges:RANGES",
         "cpu_reads": "tract_cpu.lower.reads:READS",
+        "cpu_rules": "tract_cpu.rules.table:RULES",
     }
 
 
@@ -113,6 +120,8 @@ def row_modules() -> Mapping[str, Sequence[str]]:
         "cpu_nests": [f"tract_cpu.lower.{family}" for family in _NESTS],
         "cpu_reads": [f"tract_cpu.lower.{family}" for family in _READS],
         "cpu_ranges": [f"tract_cpu.lower.{family}" for family in _RANGES],
+        "cpu_rules": [f"tract_cpu.rules.{family}" for family in _RULES],
+        **{key: [f"tract_cpu.cpu_only.{family}" for family in _OWN] for key in ("reference", "cost", "axes")},
         "cpu_elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],
     }
 

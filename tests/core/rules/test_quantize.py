@@ -92,3 +92,14 @@ def test_a_factor_of_more_digits_than_a_fixed_point_has_stays(factor: float, wan
     model.set_outputs([wire_one(model, "out", Scale(), number, x)])
     given = [np.array([[457997169, -81340687, -517443283]], np.int32)]
     assert operators(checked_declutter(model, inputs=given)) == wanted
+
+
+def test_weights_stay_as_small_as_they_are_stored() -> None:
+    """The numbers of bytes take four times the memory; those of i32 take no more, and one number is one number."""
+    for kind, shape, stays in ((DatumType.I8, (3, 4), True), (DatumType.I32, (3, 4), False), (DatumType.I8, (), False)):
+        model, (x,) = sources("3,4,f32")
+        weights = model.add_const("weights", np.ones(shape, kind.numpy))
+        numbers = wire_one(model, "dq", DequantizeLinear(DatumType.F32), weights, *_parameters(model, 0.5, 0, kind))
+        model.set_outputs([wire_binary(model, "out", Add(), x, numbers)])
+        simple = checked_declutter(model, inputs=[np.zeros((3, 4), np.float32)])
+        assert ("DequantizeLinear" in operators(simple)) is stays

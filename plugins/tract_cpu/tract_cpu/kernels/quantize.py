@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Final
 
 from tract_core.data import DatumType, QuantizedType
+from tract_core.ops.binary import Add, Binary, Mul, Sub
 from tract_core.ops.quantize import DequantizeLinear, OffsetI8asU8, OffsetU8asI8, QScale, QuantizeLinear, Scale, Ties
 from tract_core.ops.rounding import greatest, limits
 from tract_core.plugins.tables import Rows
+from tract_cpu.cpu_only.on_steps import Dequantize, OfDequantized, Quantize, Requantize
 from tract_cpu.kernels.expressions import elements
 from tract_cpu.kernels.functions.rounding import whole
 from tract_cpu.language.function import where
@@ -16,6 +18,12 @@ from tract_cpu.language.types import F32, F64, I8, I32, I64, U8, element_type
 from tract_cpu.language.values import Value
 
 ROWS = Rows()
+
+
+@elements(ROWS, "fiu", Quantize)
+def quantize_element(op: Quantize, x: Value, scale: Value, zero: Value) -> Value:
+    """As of `QuantizeLinear`."""
+    return quantize(QuantizeLinear(op.to), x, scale, zero)
 
 
 def quantize(op: QuantizeLinear, x: Value, scale: Value, zero: Value) -> Value:
@@ -29,6 +37,14 @@ def quantize(op: QuantizeLinear, x: Value, scale: Value, zero: Value) -> Value:
     if op.to.is_integer():
         return _steps(quotient, convert(zero, compute if zero.type.bits <= _NARROW else F64), op.to)
     return _within(quotient, -greatest(op.to), greatest(op.to)) if op.saturate else quotient
+
+
+@elements(ROWS, "fiu", Requantize)
+def requantize(op: Requantize, x: Value, factor: Value, offset: Value, zero: Value) -> Value:
+    """The nearest integer to x * factor + offset, halves to even, plus zero: in the type of the factor."""
+    convert, compute = x.function.convert, factor.type
+    steps = whole(convert(x, compute).times_plus(factor, offset))
+    return convert(_within(steps + convert(zero, compute), *limits(op.to)), I32)
 
 
 def to_steps(x: Value, to: QuantizedType) -> Value:
@@ -49,6 +65,29 @@ def _within(x: Value, low: float, high: float) -> Value:
     """Bounded; not-a-number stays."""
     bounded = where(x < low, x.like(low), x)
     return where(bounded > high, x.like(high), bounded)
+
+
+@elements(ROWS, "fiu", Dequantize)
+def dequantize_element(op: Dequantize | OfDequantized, x: Value, scale: Value, zero: Value) -> Value:
+    """As of `DequantizeLinear`."""
+    return dequantize(DequantizeLinear(op.to), x, scale, zero)
+
+
+_COMPUTED: Final[dict[type[Binary], Callable[[Value, Value], Value]]] = {
+    Add: lambda a, b: a + b,
+    Sub: lambda a, b: a - b,
+    Mul: lambda a, b: a * b,
+}
+
+
+@elements(ROWS, "fiu", OfDequantized)
+def of_dequantized(op: OfDequantized, *inputs: Value) -> Value:
+    """The operator on the numbers."""
+    given = iter(inputs)
+    operands = [
+        dequantize_element(op, next(given), next(given), next(given)) if one else next(given) for one in op.dequantized
+    ]
+    return _COMPUTED[type(op.op)](*operands)
 
 
 def dequantize(op: DequantizeLinear, x: Value, scale: Value, zero: Value) -> Value:

@@ -14,7 +14,8 @@ from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
-from tract_core.model.typed import TypedNode
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_cpu.cpu_only.on_steps import Dequantize
 from tract_cpu.kernels.expressions import ELEMENTS, QUANTIZED, Apply, Expression, element_of
 from tract_cpu.language.types import ElementType, element_type
 from tract_cpu.language.values import Value
@@ -68,13 +69,25 @@ def chain_from(lowering: Lowering, node: int, operand: OperandFn | None = None) 
 
 
 def extended(lowering: Lowering, chain: Chain, operand: OperandFn | None = None) -> Chain:
-    """The chain with all nodes behind it that can be computed along."""
-    operand = operand or plain_operands(lowering)
+    """The chain with all nodes behind it that can be computed along.
+
+    It does not end by making integers wider, which whoever reads them does as quickly, and from less memory.
+    """
+    operand, narrow = operand or plain_operands(lowering), chain
     while True:
         longer = _one_more(lowering, chain, operand)
         if longer is None:
-            return chain
+            return narrow
         chain = longer
+        if not _widens(lowering.model, chain.outlet) or not narrow.expression.steps:
+            narrow = chain
+
+
+def _widens(model: TypedModel, outlet: OutletId) -> bool:
+    node = model.nodes[outlet.node]
+    return (
+        isinstance(node.op, Dequantize) and model.outlet_fact(node.inputs[0]).datum_type.itemsize < node.op.to.itemsize
+    )
 
 
 def _one_more(lowering: Lowering, chain: Chain, operand: OperandFn) -> Chain | None:
@@ -94,7 +107,7 @@ def _one_more(lowering: Lowering, chain: Chain, operand: OperandFn) -> Chain | N
     others = list(dict.fromkeys(outlet for outlet in node.inputs if outlet != chain.outlet))
     numbers = {outlet: step for outlet in others if (step := known_number(lowering, outlet)) is not None}
     others = [outlet for outlet in others if outlet not in numbers]
-    views = [operand(outlet, shape) if lowering.has(outlet) else None for outlet in others]
+    views = [operand(outlet, shape) if lowering.bring(outlet, chain.nodes) else None for outlet in others]
     found = {outlet: view for outlet, view in zip(others, views, strict=True) if view is not None}
     if len(found) < len(others):
         return None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.data import Constant, Container, DatumType
 from tract_core.dims import Dim, is_one, product, symbol
@@ -55,6 +55,12 @@ if TYPE_CHECKING:
     from tract_cpu.lower.pipeline import Pipeline
 
 LowerFn = Callable[[Any, "Site"], str | None]
+
+SMALL: Final = 1 << 16
+"""Elements of a tensor that is computed early where that is of use."""
+
+MOST_EARLY: Final = 16
+"""How many operators are computed early, one behind the other."""
 
 CPU: TableKey[type, LowerFn] = TableKey("cpu", "how native code computes an operator", function_row)
 MOVES: TableKey[type, LowerFn] = TableKey(
@@ -123,6 +129,9 @@ class Lowering:
         """Nodes that are lowered when the turn of another one comes."""
         self.awaited: dict[int, list[int]] = {}
         """Those others, with the nodes that wait for them."""
+        self._brings = False
+        self.lower_early: Callable[[int], bool] = lambda _: False
+        """Lowers a node before its turn, where that can be; returns whether it was done."""
         self.blocked: dict[OutletId, Blocked] = {}
         """Tensors that are there in blocks of channels."""
         self.born_in_blocks: dict[OutletId, Blocked] = {}
@@ -238,6 +247,28 @@ class Lowering:
     def has(self, outlet: OutletId) -> bool:
         """Whether a tensor is there already."""
         return outlet in self._views or outlet in self.blocked or self._is_constant(outlet)
+
+    def bring(self, outlet: OutletId, chain: Sequence[int]) -> bool:
+        """Have a small tensor computed before its turn, where something could be computed along that reads it.
+
+        ``chain``: nodes that are about to be computed. Returns whether the tensor is there.
+        """
+        if self.has(outlet) or self._brings:
+            return self.has(outlet)
+        self._brings = True
+        found = self._brought(outlet, frozenset(chain), MOST_EARLY)
+        self._brings = False
+        return found
+
+    def _brought(self, outlet: OutletId, chain: frozenset[int], nodes: int) -> bool:
+        """``nodes``: of how many operators, one behind the other, it may be made of what is there."""
+        if self.has(outlet):
+            return True
+        node, volume = self.model.nodes[outlet.node], self.model.outlet_fact(outlet).shape.volume
+        if not nodes or node.id in chain or node.op.checks or not isinstance(volume, int) or volume > SMALL:
+            return False
+        there = all(self._brought(one, chain, nodes - 1) for one in node.inputs)
+        return there and self.lower_early(node.id) and self.has(outlet)
 
     def is_plain(self, outlet: OutletId) -> bool:
         """Whether a tensor is there with its axes as its shape says."""

@@ -6,6 +6,7 @@ so all of them can be computed where the first one stands.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from tract_core.frozen import frozen
@@ -47,7 +48,7 @@ def region_from(lowering: Lowering, first: int, form: Form | None = None) -> Reg
     growing = _Growing(lowering, Region(Nest(lowering, tuple(shape), form), {}))
     if not growing.join(node):
         return None
-    growing.grow()
+    growing.grow(node.inputs[:1] if reduces else ())
     return growing.region if growing.region.nest.axes is not None else None
 
 
@@ -58,12 +59,12 @@ class _Growing:
     lowering: Lowering
     region: Region
 
-    def grow(self) -> None:
-        """Have every node join that can."""
+    def grow(self, sources: Sequence[OutletId]) -> None:
+        """Have every node join that can, of those that read what nodes of the region give, or one of ``sources``."""
         joined = True
         while joined:
             joined = False
-            for outlet in list(self.region.values):
+            for outlet in [*sources, *self.region.values]:
                 readers = {reader.node for reader in self.lowering.model.outlet(outlet).successors}
                 for number in sorted(readers - set(self.region.nodes)):
                     joined = self.join(self.lowering.model.nodes[number]) or joined

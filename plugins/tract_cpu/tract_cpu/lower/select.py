@@ -8,6 +8,7 @@ from typing import Final
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
+from tract_core.ops.axis import AxisOp
 from tract_core.plugins.registry import Registry
 from tract_core.runtime.host import HostNode
 from tract_cpu.isa import Isa
@@ -31,6 +32,8 @@ def lower(model: TypedModel, nodes: Sequence[HostNode], isa: Isa, known: frozens
 
 def visited(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[tuple[HostNode, str]]:
     """Lower nodes, in order of execution. Gives those that native code cannot compute, with the reason."""
+    by_number = {node.node: node for node in nodes}
+    lowering.lower_early = lambda number: number in by_number and _early(lowering, by_number[number])
     for node in _in_turn(lowering, nodes):
         if node.node in lowering.taken or lowering.constant_array(OutletId(node.node)) is not None:
             continue
@@ -46,6 +49,19 @@ def visited(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[tuple[Hos
             why = f"sizes do not fit: {error.problem}"
         if why is not None:
             yield node, why
+
+
+def _early(lowering: Lowering, node: HostNode) -> bool:
+    """Lower an element-wise operator, or one on axes, before its turn. Returns whether that was done."""
+    registry, kind = lowering.model.registry, type(node.op)
+    row = _row(registry, kind) if issubclass(kind, AxisOp) or registry[ELEMENTS].find(kind) is not None else None
+    moves = node.node in lowering.later or node.node in lowering.waiting
+    if row is None or moves or lowering.why_unfit(node.node) is not None:
+        return False
+    if node.node not in lowering.taken and row(node.op, Site(lowering, node)) is not None:
+        return False
+    lowering.taken.add(node.node)
+    return True
 
 
 def _row(registry: Registry, op: type) -> LowerFn | None:

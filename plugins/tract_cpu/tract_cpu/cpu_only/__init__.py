@@ -1,0 +1,1 @@
+"""Operators that only models have that this runtime made for itself."""
