@@ -27,6 +27,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.conv import Conv, KernelFormat
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.pool_spec import DataFormat, PoolSpec, SameUpper
+from tract_core.ops.reduce import Reduce, Reducer
 
 Array = np.ndarray[Any, Any]
 
@@ -44,8 +45,11 @@ TYPES = {
 PRODUCTS = [(1, 768, 768), (4, 768, 3072), (32, 256, 256), (128, 768, 768), (128, 3072, 768), (1024, 1024, 1024)]
 """Rows, inner size, columns."""
 
-CONVS = [(64, 64, 56, 3), (256, 256, 14, 3), (64, 256, 56, 1), (512, 512, 7, 1), (3, 64, 224, 7)]
-"""Input channels, output channels, size of the square, size of the window."""
+CONVS = [(64, 64, 56, 3), (256, 256, 14, 3), (64, 256, 56, 1), (512, 512, 7, 1), (3, 64, 224, 7), (1, 96, 56, 3)]
+"""Input channels of a group, output channels, size of the square, size of the window.
+
+One input channel: as many groups as output channels.
+"""
 
 
 def numbers(shape: Sequence[int], dtype: Any) -> Array:
@@ -67,18 +71,21 @@ def product(shape: tuple[int, int, int], left: Any, right: Any) -> tuple[CpuPlan
 
 
 def conv(shape: tuple[int, int, int, int], left: Any, right: Any) -> tuple[CpuPlan, Array, Array]:
-    """The plan, its input, and what comes out."""
+    """The plan, its input, and what comes out: the largest number of every channel, so that nothing need be moved."""
     inputs, outputs, size, window = shape
-    x, weights = numbers((1, inputs, size, size), left), numbers((outputs, inputs, window, window), right)
+    group = outputs if inputs == 1 else 1
+    x, weights = numbers((1, inputs * group, size, size), left), numbers((outputs, inputs, window, window), right)
     model, bias = TypedModel(), np.zeros((), "i4" if weights.dtype.kind in "iu" else right)
-    op = Conv(PoolSpec(DataFormat.NCHW, (window, window), SameUpper()), KernelFormat.OIHW)
+    op = Conv(PoolSpec(DataFormat.NCHW, (window, window), SameUpper()), KernelFormat.OIHW, group)
     given = [model.add_source("x", fact_of(x)), model.add_const("w", weights), model.add_const("b", bias)]
-    model.set_outputs(model.wire_node("conv", op, given))
+    sums = model.wire_node("conv", op, given)
+    model.set_outputs(model.wire_node("largest", Reduce((2, 3), Reducer.MAX), sums))
     before, after = (window - 1) // 2, window // 2
     wide = np.pad(x[0].astype("f8"), ((0, 0), (before, after), (before, after)))
     windows = np.lib.stride_tricks.sliding_window_view(wide, (window, window), (1, 2))
-    wanted = np.tensordot(weights.astype("f8"), windows, ([1, 2, 3], [0, 3, 4]))[None]
-    return CpuPlan(model, chosen("")), x, wanted
+    names = "ocab,chwab->ohw" if group == 1 else "ozab,ohwab->ohw"
+    wanted = np.einsum(names, weights.astype("f8"), windows, optimize=True)
+    return CpuPlan(model, chosen("")), x, wanted.max(axis=(1, 2)).reshape(1, -1, 1, 1)
 
 
 def fact_of(x: Array) -> Any:
