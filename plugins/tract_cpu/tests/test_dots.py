@@ -160,6 +160,8 @@ CONVS = [
     ((21, 5, 1), {"kernel": (3,), "dilations": (2,), "size": (11,)}),
     ((64, 32, 1), {"kernel": (3, 1), "group": 2, "size": (4, 5), "layout": DataFormat.NHWC}),
     ((18, 18, 1), {"kernel": (3, 3), "group": 18, "size": (4, 5)}),
+    ((16, 16, 2), {"kernel": (2, 5), "group": 16, "size": (3, 20), "strides": (1, 2)}),
+    ((18, 18, 1), {"kernel": (3,), "group": 18, "size": (17,), "dilations": (2,)}),
     ((6, 4, 1), {"kernel": (2, 2), "group": 2, "size": (4, 5)}),
 ]
 """Input and output channels, and the batch."""
@@ -202,14 +204,13 @@ def test_convolutions_of_bytes_are_exact(any_isa, left, right, channels, options
     wanted = reference(op, x.astype("f8"), weights.astype("f8"), bias.astype("f8"))
     plan = conv_plan(any_isa, op, x, weights, bias)
     groups = [step.kernel.grouping for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
-    assert [one and one.size for one in groups] == [
-        4 if best_group(any_isa, 8) == 4 and options.get("group", 1) < 6 and kernel[0] != 4 else None
-    ]
+    grouped = best_group(any_isa, 8) == 4 and kernel[0] != 4 and op.group < 16
+    assert [one and one.size for one in groups] == [4 if grouped else None]
     (found,) = plan.spawn().run([x])
     np.testing.assert_array_equal(found, wanted.astype("i8").astype("i4"))
 
 
-@pytest.mark.parametrize(("channels", "options"), CONVS[:4], ids=str)
+@pytest.mark.parametrize(("channels", "options"), [*CONVS[:4], *CONVS[5:8]], ids=str)
 def test_convolutions_of_bf16_are_summed_in_f32(any_isa, channels, options) -> None:
     op, shape, kernel = convolution(channels, **options)
     x, weights, bias = bf16(shape, 0), bf16(kernel, 1), bf16(kernel[:1], 2)

@@ -76,6 +76,9 @@ _X86_PAUSE: Final = ("x86.sse2.pause",)
 _V3: Final = ("avx2", "fma", "f16c", "bmi2")
 _V4: Final = (*_V3, "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
 
+_VNNI_FEATURES: Final = "+avx512vnni,+fast-dpwssd"
+"""The second one says that what multiplies and adds is not taken apart again."""
+
 _VNNI: Final = (
     Dot("x86.avx512.vpdpbusd.512", 4, "u8", "i8", "i32"),
     Dot("x86.avx512.vpdpwssd.512", 2, "i16", "i16", "i32"),
@@ -135,7 +138,7 @@ ISAS: Final = (
         "avx512vnni",
         "x86_64",
         "x86-64-v4",
-        "+avx512vnni",
+        _VNNI_FEATURES,
         (*_V4, "avx512vnni"),
         64,
         32,
@@ -151,7 +154,7 @@ ISAS: Final = (
         "avx512bf16",
         "x86_64",
         "x86-64-v4",
-        "+avx512vnni,+avx512bf16",
+        f"{_VNNI_FEATURES},+avx512bf16",
         (*_V4, "avx512vnni", "avx512bf16"),
         64,
         32,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 
 from tract_core.frozen import frozen
-from tract_cpu.kernels.dots import GROUPED, Grouping
+from tract_cpu.kernels.dots import GROUPED, Grouping, pairs_for
 from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.tasks import each_task
@@ -227,9 +227,13 @@ class ConvWriter:
             self._over_window(start, 0, plan.spatial, over_channels)
 
     def _each_alone(self, sums: list[Variable], source: Buffer, weights: Buffer) -> None:
-        """Sum a vector of channels over a window. What several columns read of a row of it is loaded once."""
+        """Sum a vector of channels over a window. What several columns read of a row of it is loaded once.
+
+        Integers of up to 16 bits are the lower ones of pairs whose upper one is multiplied by 0.
+        """
         k, plan = self.k, self.plan
         kind, (taps, apart) = plan.expression.inputs[0].computed, plan.taps
+        pairs_of = pairs_for(k.isa, plan.element, plan.weights, kind)
         place = k.variable(k.index(0))
         readers: dict[int, list[tuple[int, int]]] = {}
         for column, tap in product(range(len(sums)), range(taps)):
@@ -238,10 +242,17 @@ class ConvWriter:
         def add(at: Buffer) -> None:
             places = [place.value + tap * plan.lanes for tap in range(taps)]
             vectors = [k.convert(weights.vector(one, plan.lanes), kind) for one in places]
+            if pairs_of is not None:
+                vectors = [one & 0xFFFF for one in vectors]
             for where, pairs in sorted(readers.items()):
                 factor = k.convert(at.vector(where, plan.lanes), kind)
                 for column, tap in pairs:
-                    sums[column].value = factor.times_plus(vectors[tap], sums[column].value)
+                    total, vector = sums[column].value, vectors[tap]
+                    sums[column].value = (
+                        factor.times_plus(vector, total)
+                        if pairs_of is None
+                        else k.dots(pairs_of, factor, vector, total)
+                    )
             place.value = place.value + taps * plan.lanes
 
         self._over_window(source, 0, plan.spatial - 1, add)

@@ -12,9 +12,9 @@ from functools import reduce
 from typing import Final
 
 from tract_core.frozen import frozen
-from tract_cpu.isa import Dot
+from tract_cpu.isa import Dot, Isa
 from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import BF16, I32, U16, ElementType, element_named
+from tract_cpu.language.types import BF16, I16, I32, U16, ElementType, element_named
 from tract_cpu.language.values import Value
 
 GROUPED: Final = I32
@@ -77,3 +77,10 @@ def as_integers(memory: Buffer) -> Buffer:
 def stored(element: ElementType) -> ElementType:
     """The integers that elements are taken for."""
     return U16 if element is BF16 else element
+
+
+def pairs_for(isa: Isa, left: ElementType, right: ElementType, sums: ElementType) -> Dot | None:
+    """The instruction that multiplies and adds pairs of 16-bit integers, where such factors surely fit these."""
+    narrow = all(one.kind in "iu" and one.bits + (one.kind == "u") <= I16.bits for one in (left, right))
+    found = (one for one in isa.dots if (one.left, one.right, one.sums) == (I16.name, I16.name, sums.name))
+    return next(found, None) if narrow else None
