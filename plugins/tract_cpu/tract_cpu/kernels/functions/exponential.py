@@ -46,9 +46,17 @@ def _reduced(x: Value, count: Value) -> Value:
 
 def exp(x: Value) -> Value:
     """E to the power x. Within 1 unit."""
-    low, high = _RANGE[x.type]
-    p, n = less_one(at_least(at_most(x, high), low))
-    return scaled(1.0 + p, n)
+    return _exp(at_most(x, _RANGE[x.type][1]))
+
+
+def _exp(x: Value) -> Value:
+    """The same of a number that is not far above 0."""
+    x = at_least(x, _RANGE[x.type][0])
+    count, n = nearest(x, LOG2_E)
+    r = _reduced(x, count)
+    power = 1.0 + r.times_plus(r * polynomial(r, EXP[x.type]), r)
+    found = x.function.scaled(power, count)
+    return scaled(power, n) if found is None else found
 
 
 def half_exp(x: Value) -> Value:
@@ -59,7 +67,7 @@ def half_exp(x: Value) -> Value:
 
 def sigmoid(x: Value) -> Value:
     """1 / (1 + exp(-x)), by the power that is not above 1. Within 2.5 units."""
-    tail = exp(-magnitude(x))
+    tail = _exp(-magnitude(x))
     return where(x >= 0, x.like(1), tail) / (1.0 + tail)
 
 
