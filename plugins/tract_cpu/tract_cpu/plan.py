@@ -61,7 +61,7 @@ class CpuPlan:
         self.threads = threads
         self.nodes = host_nodes(model)
         self.turn = Turn(model, self.nodes)
-        self.program: Program = lower(model, self.nodes, isa, known)
+        self.program: Program = lower(model, self.nodes, isa, known, threads=threads)
         self.views = self.program.views
         self.layout = Layout(self.program, len(model.inputs))
         self._known = known

@@ -111,13 +111,17 @@ class Lowering:
         around: Lowering | None = None,
         homes: Mapping[OutletId, Storage] | None = None,
         known: frozenset[str] = frozenset(),
+        *,
+        threads: int = 1,
     ) -> None:
         """``around``: what the body is part of. ``homes``: where tensors have to be written.
 
-        ``known``: symbols that no input gives, but whoever runs the model.
+        ``known``: symbols that no input gives, but whoever runs the model. ``threads``: how many there may be, which
+        changes no result.
         """
         self.model = model
         self.isa = isa
+        self.threads = threads
         self.is_body = around is not None
         self.draft = Draft() if around is None else around.draft
         self.steps = self.draft.steps
@@ -155,7 +159,7 @@ class Lowering:
 
     def inside(self, body: TypedModel, homes: Mapping[OutletId, Storage]) -> Lowering:
         """For a body, whose steps are added behind those that there are."""
-        return Lowering(body, self.isa, self, homes)
+        return Lowering(body, self.isa, self, homes, threads=self.threads)
 
     def attempt(self, lower: Callable[[], None]) -> None:
         """Call a function that adds to the program. Where it raises, the program is as it was before."""

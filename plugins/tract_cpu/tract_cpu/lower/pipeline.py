@@ -75,7 +75,7 @@ def _longer(lowering: Lowering, before: Pipeline, conv: Direct) -> Pipeline | No
     same = conv.parts.source.view == last.result and conv.parts.has_batch == last.has_batch
     if not (alone and same and _is_regular(conv) and _is_last(lowering.steps, before.step)):
         return None
-    strips = _Strips((*before.convs, conv))
+    strips = _Strips((*before.convs, conv), lowering.threads)
     return Pipeline(strips.convs, strips.step(lowering)) if strips.are_worth_it() else None
 
 
@@ -118,9 +118,10 @@ class _Between:
 
 @frozen
 class _Strips:
-    """Convolutions row by row."""
+    """Convolutions row by row. ``threads``: how many there may be to share them."""
 
     convs: tuple[Direct, ...]
+    threads: int
 
     def are_worth_it(self) -> bool:
         """Whether the tensors between are large, all else stays in the cache, and little is computed twice."""
@@ -164,21 +165,25 @@ class _Strips:
 
     @property
     def _count(self) -> int:
-        """How many strips: so that each thread has as many, of one, of two and of four, and little is done twice."""
-        rows = self._rows(len(self.convs) - 1)
+        """How many strips: so many that the longest thread is done soon, and few, as their ends are computed twice.
+
+        The elements are computed the same way whatever their number is.
+        """
+        rows, batch = self._rows(len(self.convs) - 1), self.convs[0].parts.result.shape[0] if self._has_batch else 1
         once = sum(self._work(number) * self._rows(number) for number in range(len(self.convs)))
 
         def cost(count: int) -> float:
-            even = sum(-(-count // threads) * threads / count for threads in (1, 2, 4))
-            return (once + self._twice(count)) * even * (-(-rows // count) * count / rows)
+            tasks = count * (batch if isinstance(batch, int) else 1)
+            longest = -(-tasks // self.threads) * -(-rows // count)
+            return (once + self._twice(count)) * longest
 
-        return min(range(1, rows + 1), key=cost)
+        return min(range(1, rows + 1), key=cost) if rows else 1
 
     def _work(self, number: int) -> int:
         """Multiply-adds of a row."""
         parts = self.convs[number].parts
         shape = parts.result.shape[1:] if self._has_batch else parts.result.shape
-        return prod(map(int, shape)) // self._rows(number) * prod(map(int, parts.weights.view.shape[1:]))
+        return prod(map(int, shape)) // max(1, self._rows(number)) * prod(map(int, parts.weights.view.shape[1:]))
 
     def _twice(self, count: int) -> int:
         """Multiply-adds that are done twice, as so many strips overlap."""

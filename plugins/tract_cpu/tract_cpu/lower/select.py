@@ -21,9 +21,14 @@ from tract_cpu.lower.program import Program
 NO_ROW: Final = "there is no native code for this operator yet"
 
 
-def lower(model: TypedModel, nodes: Sequence[HostNode], isa: Isa, known: frozenset[str] = frozenset()) -> Program:
-    """The program of a model. ``nodes``: in order of execution. ``known``: symbols that a run is given besides."""
-    lowering = Lowering(model, isa, known=known)
+def lower(
+    model: TypedModel, nodes: Sequence[HostNode], isa: Isa, known: frozenset[str] = frozenset(), *, threads: int = 1
+) -> Program:
+    """The program of a model. ``nodes``: in order of execution. ``known``: symbols that a run is given besides.
+
+    ``threads``: how many there may be, which changes no result.
+    """
+    lowering = Lowering(model, isa, known=known, threads=threads)
     lowering.take_inputs()
     for node, why in visited(lowering, nodes):
         lowering.host(node, why)
