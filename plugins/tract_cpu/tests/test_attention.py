@@ -12,9 +12,11 @@ from tract_cpu.plan import CpuPlan
 from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_core.ops.axis import AddAxis
+from tract_core.ops.axis import AddAxis, Reshape
 from tract_core.ops.binary import Add, Mul
+from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.softmax import Softmax
 
@@ -225,6 +227,61 @@ def test_scores_of_two_products(isa: Isa) -> None:
     far = 2 * np.einsum("qd,qkd->qk", *(arrays[one].astype("f8") for one in (0, 2)))
     wanted = expected(PLAIN, [2 * arrays[0], arrays[1], arrays[3], far / 2])
     same(CpuPlan(model, isa).spawn().run(arrays)[0], wanted)
+
+
+def repeated(model: TypedModel, outlet: OutletId, axis: int, times: int) -> OutletId:
+    """Each position along an axis several times, one after the other, as exporters write shared keys."""
+    shape = list(model.outlet_fact(outlet).shape)
+    (apart,) = model.wire_node(f"apart {outlet.node}", AddAxis(axis + 1), [outlet])
+    (stretched,) = model.wire_node(
+        f"stretched {outlet.node}", MultiBroadcastTo((*shape[: axis + 1], times, *shape[axis + 1 :])), [apart]
+    )
+    both = (shape[axis], times)
+    (joined,) = model.wire_node(f"joined {outlet.node}", Reshape(axis, both, (shape[axis] * times,)), [stretched])
+    return joined
+
+
+@pytest.mark.parametrize("count", [1, 3, 19])
+@pytest.mark.parametrize(("heads", "keys"), [(1, "7"), (2, "33"), (3, "N")])
+@pytest.mark.parametrize("shared", ["keys", "values", "both"])
+def test_heads_that_share_keys_and_values_read_them_where_they_are(
+    isa: Isa, count: int, heads: int, keys: str, shared: str
+) -> None:
+    model, lengths = TypedModel(), {"7": 7, "33": 33, "N": 11}
+    shapes = [[2, count, 4 * heads, 64]]
+    shapes += [[2, keys, heads if shared in {one, "both"} else 4 * heads, 64] for one in ("keys", "values")]
+    sources = [
+        model.add_source(f"x{place}", parse_typed_fact(fact(shape, DatumType.F32), model.symbols))
+        for place, shape in enumerate(shapes)
+    ]
+    q, k, v = (
+        repeated(model, one, 2, 4) if one != sources[0] and shape[2] == heads else one
+        for one, shape in zip(sources, shapes, strict=True)
+    )
+    (scores,) = model.wire_node("scores", EinSum(AxesMapping.parse(HEADS[0]), DatumType.F32), [q, k])
+    scale = model.add_const("scale", np.full((1,) * 4, 0.5, "f4"))
+    (scores,) = model.wire_node("scaled", Mul(), [scores, scale])
+    (shares,) = model.wire_node("shares", Softmax((3,)), [scores])
+    model.set_outputs(model.wire_node("mixed", EinSum(AxesMapping.parse(HEADS[1]), DatumType.F32), [shares, v]))
+    plan = CpuPlan(model, isa)
+    assert [how for how in hows(plan) if how != "view"] == ["attention"]
+    rng = np.random.default_rng(heads)
+    arrays = [rng.standard_normal([lengths.get(str(one), one) for one in shape]).astype("f4") for shape in shapes]
+    whole = [np.repeat(one, 4 * heads // one.shape[2], axis=2) for one in arrays]
+    same(plan.spawn().run(arrays)[0], expected(HEADS, whole))
+
+
+def test_what_is_repeated_is_written_where_others_than_loops_read_it(isa: Isa) -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("3,5,f32"))
+    y = model.add_source("y", parse_typed_fact("6,5,f32"))
+    axes = AxesMapping.parse("ak,bk->ab")
+    model.set_outputs(model.wire_node("product", EinSum(axes, DatumType.F32), [y, repeated(model, x, 0, 2)]))
+    a, b = (np.random.default_rng(1).standard_normal(shape).astype("f4") for shape in ((3, 5), (6, 5)))
+    plan = CpuPlan(model, isa)
+    assert "numpy" not in hows(plan)
+    same(plan.spawn().run([a, b])[0], b.astype("f8") @ np.repeat(a, 2, axis=0).T)
+    assert {node for one in plan.timed_run([a, b]) for node in one.part.nodes} >= {2, 3, 4, 5}
 
 
 def test_threads_change_no_bit(isa: Isa) -> None:

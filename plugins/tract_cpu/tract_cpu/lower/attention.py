@@ -28,6 +28,7 @@ from tract_cpu.lower.fusion import Chain
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import Lowering, Site
 from tract_cpu.lower.program import Argument, NativeStep
+from tract_cpu.lower.repeats import Repeated
 from tract_cpu.lower.views import Address, View
 
 FEW: Final = 2
@@ -212,7 +213,9 @@ def _along(lowering: Lowering, view: View, axis: int) -> View:
 def lower_attention(found: Attention, site: Site) -> None:
     """Add the step that computes an attention that was found, at its second product."""
     lowering, sizes = site.lowering, _sizes(site.lowering, found)
-    views = [lowering.view(outlet) for outlet in found.factors]
+    names = [name for name in found.terms[3] if name not in {found.query, found.key}]
+    repeated = _repeated(lowering, found, names)
+    views = [one.once if one else lowering.view(outlet) for one, outlet in zip(repeated, found.factors, strict=True)]
     factors = [view for view in views if view is not None]
     assert len(factors) == len(views)  # kernels know the types
     if not found.query:
@@ -222,14 +225,51 @@ def lower_attention(found: Attention, site: Site) -> None:
     tensors = [*factors, *found.chain.operands, result]
     terms = [*found.terms[:3], *(found.terms[3] for _ in found.chain.operands), found.terms[4]]
     at = [_strides(view, term) for view, term in zip(tensors, terms, strict=True)]
-    names = [name for name in found.terms[3] if name not in {found.query, found.key}]
-    loops = collapsed([sizes.get(name, 1) for name in names], [[one.get(name, 0) for name in names] for one in at])
+    loops = _loops(names, sizes, at, [*repeated, *(None for _ in tensors[3:])], terms)
     around = product([loop.size for loop in loops])
     placed = _Placed(found, sizes, [view.address for view in tensors], at, loops, result.element)
     step = placed.many(attention_tile(lowering.isa, placed.element)) if found.query else placed.few(lowering.isa)
     depth, width = (sizes[name] if name else 1 for name in (found.depth, found.width))
     work = around * sizes.get(found.query, 1) * sizes[found.key] * (depth + width)
-    site.add(replace(step, tasks=around * step.tasks, nodes=found.nodes, results=(result.storage,), work=work))
+    *before, last = ([outlet.node] if one else [] for outlet, one in zip(found.factors, repeated, strict=True))
+    nodes = (*before[0], *before[1], *found.nodes[:-1], *last, found.nodes[-1])
+    site.add(replace(step, tasks=around * step.tasks, nodes=nodes, results=(result.storage,), work=work))
+
+
+def _repeated(lowering: Lowering, found: Attention, names: Sequence[str]) -> list[Repeated | None]:
+    """The factors that repeat positions along one of the loops around, all of one loop as often."""
+    taken: list[Repeated | None] = []
+    times: dict[str, Dim] = {}
+    for outlet, term in zip(found.factors, found.terms, strict=False):
+        one = lowering.repeated.get(outlet)
+        fits = one is not None and term[one.axis] in names and times.setdefault(term[one.axis], one.times) == one.times
+        taken.append(one if fits else None)
+    for outlet, one in zip(found.factors, taken, strict=True):
+        if one is not None:
+            lowering.repeated.pop(outlet, None)
+    return taken
+
+
+def _loops(
+    names: Sequence[str],
+    sizes: Sizes,
+    at: Sequence[Strides],
+    repeated: Sequence[Repeated | None],
+    terms: Sequence[Sequence[str]],
+) -> list[Loop]:
+    """The loops around: along an axis where positions are repeated, one over these, and one over how often."""
+    at_axis = {term[one.axis]: one for one, term in zip(repeated, terms, strict=True) if one}
+    lengths: list[Dim] = []
+    strides: list[list[Dim]] = [[] for _ in at]
+    for name in names:
+        split = at_axis.get(name)
+        lengths += [sizes.get(name, 1)] if split is None else [split.once.shape[split.axis], split.times]
+        for number, one in enumerate(at):
+            step = one.get(name, 0)
+            repeats = repeated[number]
+            again = repeats is not None and terms[number][repeats.axis] == name
+            strides[number] += [step] if split is None else [step, 0] if again else [step * split.times, step]
+    return collapsed(lengths, strides)
 
 
 @frozen

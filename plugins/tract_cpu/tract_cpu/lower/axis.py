@@ -5,6 +5,7 @@ from __future__ import annotations
 from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, RmAxis
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.lowering import MOVES, Site
+from tract_cpu.lower.repeats import repeats_later
 from tract_cpu.lower.views import View
 
 ROWS = Rows()
@@ -21,7 +22,7 @@ def lower_axes(op: AxisOp, site: Site) -> str | None:
     found = _with_ones(op, x) if isinstance(op, AddAxis | RmAxis) else x.shaped(shape)
     if found is not None:
         site.place(found)
-    else:
+    elif not repeats_later(site, x, shape):
         site.copy_into(x, site.result_in(x.shape))
     return None
 

@@ -62,15 +62,14 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     channels = _channels(op, site)
     if channels is not None:
         return lower_pointwise(site, *channels)
-    views = _stretched(op, site)
-    groups = _groups(op, views)
     outlet = site.outlet
-    result = site.lowering.model.outlet_fact(outlet)
     chain = chain_after(site.lowering, outlet, element, [site.node.node])
     attention = attention_behind(op, site, chain)
     if attention is not None:
         site.lowering.put_off(attention.nodes, lambda last: lower_attention(attention, last))
         return None
+    views = _stretched(op, site)
+    groups = _groups(op, views)
     shared = set(op.axes.inputs[0]).intersection(op.axes.inputs[1])
     if shared <= set(op.axes.outputs[0]) and all(view.element == element for view in views):
         return _lower_elements(op, site, views, element)
@@ -78,7 +77,7 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     state = _of_state(op, site, groups, chain, views)
     if state is not None and lower_gates(site, state):
         return None
-    shape = dict(zip(op.axes.outputs[0], result.shape, strict=True))
+    shape = dict(zip(op.axes.outputs[0], site.lowering.model.outlet_fact(outlet).shape, strict=True))
     left, right = (factor_of(site.lowering, site.node.inputs[slot]) for slot in (groups.left, groups.right))
     grouping = grouping_for(site.isa, left, right, chain.expression.inputs[0].computed)
     product_of = _Product(site, op, groups, chain, shape, grouping)

@@ -49,6 +49,7 @@ from tract_cpu.lower.program import (
     ViewStep,
 )
 from tract_cpu.lower.reads import LATE, READS, number_name
+from tract_cpu.lower.repeats import Repeated
 from tract_cpu.lower.views import Address, Kind, Storage, View
 
 if TYPE_CHECKING:
@@ -146,6 +147,8 @@ class Lowering:
         """Results of `Pad` that are there as soon as their inputs are: these are written inside."""
         self.pipelines: dict[Storage, Pipeline] = {}
         """Convolutions whose result somebody may read row by row, by the memory where that is."""
+        self.repeated: dict[OutletId, Repeated] = {}
+        """Tensors that repeat others, and are written as soon as somebody wants to see them so."""
         self.nowhere = Storage(Kind.ARENA, -1)
         """The storage of views of which only shape and type count."""
         self._views: dict[OutletId, View | None] = {}
@@ -165,11 +168,13 @@ class Lowering:
         """Call a function that adds to the program. Where it raises, the program is as it was before."""
         draft, mark = self.draft, self.draft.mark()
         views, copies, homes = dict(self._views), dict(self._copies), self.homes.known()
+        repeated = dict(self.repeated)
         try:
             lower()
         except BaseException:
             draft.back_to(mark)
             self._views, self._copies, self.homes = views, copies, Homes(self, homes)
+            self.repeated = repeated
             raise
 
     def take_inputs(self) -> None:
@@ -250,7 +255,7 @@ class Lowering:
 
     def has(self, outlet: OutletId) -> bool:
         """Whether a tensor is there already."""
-        return outlet in self._views or outlet in self.blocked or self._is_constant(outlet)
+        return self.is_plain(outlet) or outlet in self.blocked
 
     def bring(self, outlet: OutletId, chain: Sequence[int]) -> bool:
         """Have a small tensor computed before its turn, where something could be computed along that reads it.
@@ -276,13 +281,18 @@ class Lowering:
 
     def is_plain(self, outlet: OutletId) -> bool:
         """Whether a tensor is there with its axes as its shape says."""
-        return outlet in self._views or self._is_constant(outlet)
+        return outlet in self._views or outlet in self.repeated or self._is_constant(outlet)
 
     def view(self, outlet: OutletId) -> View | None:
         """Where a tensor is; ``None`` where only the host can hold it."""
         if outlet not in self._views and self._is_constant(outlet):
             self._views[outlet] = self.constant(self.constant_array(outlet))
-        if outlet not in self._views:
+        if outlet in self.repeated and outlet not in self._views:
+            source = self.repeated.pop(outlet).apart
+            target = self.new(outlet).shaped(source.shape)
+            assert target is not None  # new memory has no gaps
+            self.steps.append(copy_step(source, target, self.isa, (outlet.node,)))
+        elif outlet not in self._views:
             blocked, plain = self.blocked[outlet], self.new(outlet)
             for out_of, into in blocked.form.parts(blocked.view, plain):
                 self.copy(out_of, into)
@@ -345,6 +355,7 @@ class Lowering:
     def _seen(self) -> list[tuple[OutletId, View]]:
         """All tensors with the places where they are."""
         plain = [(outlet, view) for outlet, view in self._views.items() if view is not None]
+        plain += [(outlet, one.once) for outlet, one in self.repeated.items()]
         return [*plain, *((outlet, one.view) for outlet, one in [*self.blocked.items(), *self.wholes.items()])]
 
     def why_not_kept(self, facts: Sequence[TypedFact]) -> str | None:

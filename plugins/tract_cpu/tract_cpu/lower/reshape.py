@@ -7,6 +7,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
+from tract_cpu.lower.repeats import repeats_later
 
 ROWS = Rows()
 
@@ -27,6 +28,6 @@ def lower_reshape(op: DynReshape, site: Site) -> str | None:
     found = x.shaped(op.sizes)
     if found is not None:
         site.place(found)
-    else:
+    elif not repeats_later(site, x, op.sizes):
         site.copy_into(x, site.result_in(x.shape))
     return None
