@@ -17,7 +17,7 @@ from tract_core.ops.binary import Mul
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.aligned import aligned
+from tract_cpu.aligned import lasting
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.expressions import Apply, Expression, element_of
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
@@ -443,10 +443,9 @@ def _panels(matrices: Array, width: int) -> Array:
     """Matrices [count, depth, columns] as panels [count, panels, depth, width], zeros where columns are missing."""
     count, depth, columns = matrices.shape
     whole, rest = divmod(columns, width)
-    packed = aligned(np.empty, (count, whole + bool(rest), depth, width), matrices.dtype)
+    packed = lasting((count, whole + bool(rest), depth, width), matrices.dtype)
     cut = matrices[:, :, : whole * width].reshape(count, depth, whole, width)
     packed[:, :whole] = cut.transpose(0, 2, 1, 3)
     if rest:
         packed[:, whole, :, :rest] = matrices[:, :, whole * width :]
-        packed[:, whole, :, rest:] = 0
     return packed

@@ -18,7 +18,7 @@ from tract_core.ops.elementwise import Sigmoid, Tanh
 from tract_core.ops.recurrent import Epilogue, GruEpilogue, LstmEpilogue
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.aligned import aligned
+from tract_cpu.aligned import lasting
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.matmul import Tile
 from tract_cpu.kernels.recurrent import GatesPlan
@@ -240,7 +240,7 @@ def _panels(weights: Array, tile: Tile) -> Array:
     panels = -(-units // tile.lanes)
     padded = np.zeros((depth, tile.vectors, panels * tile.lanes), weights.dtype)
     padded[:, :, :units] = weights.reshape(depth, tile.vectors, units)
-    packed = aligned(np.empty, (panels, depth, tile.vectors, tile.lanes), weights.dtype)
+    packed = lasting((panels, depth, tile.vectors, tile.lanes), weights.dtype)
     packed[...] = padded.reshape(depth, tile.vectors, panels, tile.lanes).transpose(2, 0, 1, 3)
     return packed
 

@@ -17,7 +17,7 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
-from tract_cpu.aligned import aligned
+from tract_cpu.aligned import lasting
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.lower.dots import of_narrow
 from tract_cpu.lower.lowering import Lowering
@@ -133,7 +133,7 @@ def _grouped(array: Array, runs: tuple[int, int, int], block: int, grouping: Gro
 
 def _arranged(array: Array, whole: View, pairs: Sequence[tuple[View, View]]) -> Array:
     """An array for a view, with the pieces of another one in it, and zeros where these leave gaps."""
-    source, made = np.ascontiguousarray(array), aligned(np.zeros, cast("tuple[int, ...]", whole.shape), array.dtype)
+    source, made = np.ascontiguousarray(array), lasting(cast("tuple[int, ...]", whole.shape), array.dtype)
     for out_of, into in pairs:
         seen(into, made)[...] = seen(out_of, source)
     return made
