@@ -13,6 +13,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.cpu_only.on_steps import Dequantize, OfDequantized, Quantize, Requantize
 from tract_cpu.kernels.expressions import elements
 from tract_cpu.kernels.functions.rounding import whole
+from tract_cpu.language.convert import cut_off
 from tract_cpu.language.function import where
 from tract_cpu.language.types import F32, F64, I8, I32, I64, U8, element_type
 from tract_cpu.language.values import Value
@@ -44,7 +45,7 @@ def requantize(op: Requantize, x: Value, factor: Value, offset: Value, zero: Val
     """The nearest integer to x * factor + offset, halves to even, plus zero: in the type of the factor."""
     convert, compute = x.function.convert, factor.type
     steps = whole(convert(x, compute).times_plus(factor, offset))
-    return convert(_within(steps + convert(zero, compute), *limits(op.to)), I32)
+    return cut_off(_within(steps + convert(zero, compute), *limits(op.to)), I32)
 
 
 def to_steps(x: Value, to: QuantizedType) -> Value:
@@ -58,7 +59,10 @@ def _steps(quotient: Value, zero: Value, to: DatumType) -> Value:
     steps = whole(quotient)
     steps = where(steps.differs(steps), steps.like(0), steps)
     found, element = zero.function.convert(steps, zero.type) + zero, element_type(to)
-    return _within(found, *limits(to)) if element is not None and element.is_carried else found
+    if element is None or (element.bits > _NARROW and not element.is_carried):
+        return found
+    bounded = _within(found, *limits(to))
+    return bounded if element.is_carried else cut_off(bounded, I32)
 
 
 def _within(x: Value, low: float, high: float) -> Value:

@@ -96,9 +96,34 @@ def _to_odd(value: Value) -> Value:
     return value.function.select(inexact, towards_zero | 1, bits).bits(F32)
 
 
+def cut_off(value: Value, type_: ElementType) -> Value:
+    """A float whose whole part surely fits an integer type, without its fraction."""
+    wide = I32 if type_.bits < I32.bits else type_
+    return converted(_cast(value, "fptosi" if wide.kind == "i" else "fptoui", wide), type_)
+
+
 def _to_integer(value: Value, type_: ElementType) -> Value:
-    """Cut off at the point. LLVM's saturating conversion gives the ends of the type, and 0 for not-a-number."""
+    """Cut off at the point; the ends of the type for what is beyond them, and 0 for not-a-number."""
+    if value.lanes and (type_.bits < I32.bits or type_ == I32):
+        return _all_to_integer(value, type_)
     function, whole = value.function, Value(value.function, value.ir, type_, value.lanes)
     name = f"llvm.fpto{'si' if type_.kind == 'i' else 'ui'}.sat.{mangled(whole)}.{mangled(value)}"
     callee = function.declared(name, ir_type(type_, value.lanes), [ir_type(value.type, value.lanes)])
     return Value(function, function.builder.call(callee, [value.ir]), type_, value.lanes)
+
+
+def _all_to_integer(value: Value, type_: ElementType) -> Value:
+    """As vectors: of LLVM's saturating conversion, processors get code that goes lane by lane."""
+    select, signed = value.function.select, type_.kind == "i"
+    low, high = (-(2 ** (type_.bits - 1)), 2 ** (type_.bits - 1) - 1) if signed else (0, 2**type_.bits - 1)
+    if type_ == I32 and value.type == F32:  # which does not hold the high end
+        found = select(value < low, _constant(value, low, I32), _cast(value, "fptosi", I32))
+        found = select(value >= float(high + 1), _constant(value, high, I32), found)
+        return select(value.differs(value), _constant(value, 0, I32), found)
+    bounded = select(value < low, value.like(low), value)
+    bounded = select(bounded > high, value.like(high), bounded)
+    return cut_off(select(value.differs(value), value.like(0), bounded), type_)
+
+
+def _constant(like: Value, number: int, type_: ElementType) -> Value:
+    return like.function.constant(number, type_, like.lanes)
