@@ -173,8 +173,8 @@ class _Attention:
                 def add(d: Value, to: int, places: Sequence[Buffer] = places, sums: Sums = sums) -> None:
                     column = columns.vector(d * tile.lanes, tile.lanes)
                     for one, place in enumerate(places):
-                        factor = k.convert(place[d * rows.step], self.plan.sums)
-                        sums.add(to, one, factor.splat(tile.lanes), [column])
+                        factor = k.convert(place.splat(d * rows.step, tile.lanes), self.plan.sums)
+                        sums.add(to, one, factor, [column])
 
                 for one, (total,) in enumerate(sums.along(depth, add)):
                     target.put((row + one) * tile.lanes, then(total))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tract_cpu.language.convert import from_memory, stored_type, to_memory
-from tract_cpu.language.types import INDEX, ElementType, ir_type
+from tract_cpu.language.types import BF16, F32, INDEX, U16, ElementType, ir_type
 from tract_cpu.language.values import Value, mangled
 from tract_cpu.llvm import ir
 
@@ -44,6 +44,14 @@ class Buffer:
         """Elements from a place on, as many as an integer of a type has room for, as that integer."""
         found = self.function.builder.load(self.address(place), align=self.element.alignment, typ=ir_type(type_))
         return Value(self.function, found, type_)
+
+    def splat(self, place: Value | int, lanes: int) -> Value:
+        """The element there in every lane of a vector."""
+        if self.element is not BF16 or self.function.isa.masks_bits > BF16.bits:
+            return self[place].splat(lanes)
+        bits = self.of(U16)[place].splat(2 * lanes)  # the upper halves of f32, zeros below: one instruction
+        halves = self.function.shuffled(bits.like(0), bits, [n + n % 2 * 2 * lanes for n in range(2 * lanes)])
+        return Value(self.function, self.function.builder.bitcast(halves.ir, ir_type(F32, lanes)), F32, lanes)
 
     def gather(self, places: Value, mask: Value | None = None) -> Value:
         """The elements at a vector of places; at one place, the element there. As in `vector` with ``mask``."""
