@@ -20,6 +20,7 @@ from tract_core.ops.cast import Cast
 from tract_core.ops.conv import Conv, KernelFormat, reference
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.pool_spec import DataFormat, PoolSpec, SameUpper
+from tract_core.ops.softmax import Softmax
 
 SIZES = [(1, 1, 1), (1, 4, 16), (2, 3, 17), (3, 5, 1), (5, 0, 3), (0, 4, 4), (13, 7, 31), (15, 8, 33), (130, 66, 40)]
 
@@ -218,3 +219,21 @@ def test_convolutions_of_bf16_are_summed_in_f32(any_isa, channels, options) -> N
     wanted, bound = reference(op, *wide), reference(op, *map(np.abs, wide))
     found = conv_plan(any_isa, op, x, weights, bias).spawn().run([x])[0].astype("f8")
     assert np.all(np.abs(found - wanted) <= bound * 2.0**-18 + np.abs(wanted) * 2.0**-7)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 5), (17, 33)])
+def test_attention_in_bf16_is_near_float64(isa, queries, keys) -> None:
+    q, k, v = bf16((2, queries, 8), 0), bf16((2, keys, 8), 1), bf16((2, keys, 9), 2)
+    model = TypedModel()
+    facts = (f"2,{queries},8,bf16", f"2,{keys},8,bf16", f"2,{keys},9,bf16")
+    given = [model.add_source(name, parse_typed_fact(fact)) for name, fact in zip("qkv", facts, strict=True)]
+    scores = EinSum(AxesMapping.parse("bqd,bkd->bqk"), DatumType.F32)
+    (x,) = model.wire_node("shares", Softmax((2,)), model.wire_node("scores", scores, given[:2]))
+    mixed = EinSum(AxesMapping.parse("bqk,bkw->bqw"), DatumType.F32)
+    model.set_outputs(model.wire_node("mixed", mixed, [x, given[2]]))
+    plan = CpuPlan(model, isa)
+    assert all(one.how != "numpy" for one in plan.explain().placements)
+    (found,) = plan.spawn().run([q, k, v])
+    powers = np.exp(np.einsum("bqd,bkd->bqk", *(one.astype("f8") for one in (q, k))))
+    wanted = np.einsum("bqk,bkw->bqw", powers / powers.sum(axis=2, keepdims=True), v.astype("f8"))
+    np.testing.assert_allclose(found.astype("f8"), wanted, rtol=0.03, atol=0.03)
