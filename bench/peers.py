@@ -4,7 +4,7 @@ Every engine runs in a process of its own (`engines.py`); they take turns, a sho
 So what else the machine does hits all of them alike, and ratios are taken within rounds. What was measured is kept for
 each workload and number of threads in ``bench/.measured``: ``--resume`` goes on where a run was interrupted, and
 ``--write`` makes `docs/performance.md` of all that there is. Results are compared with those of ONNX Runtime without
-optimisations; an engine that is further off than TOLERANCE is named at the end, and the run fails.
+optimisations; an engine that is further off than the workload allows is named at the end, and the run fails.
 """
 
 from __future__ import annotations
@@ -31,9 +31,6 @@ MODELS, MEASURED = HERE / ".models", HERE / ".measured"
 PEERS_PYTHON = HERE.parent / ".venv-peers" / "bin" / "python"
 WITH_BYTECODE = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 """What installers give the peers, this project has too, though it runs from its sources."""
-TOLERANCE = 1e-3
-"""The largest difference allowed, relative to the largest number of the output; results of our own are held to a tenth
-of it, as no operator of ours may trade precision for speed without being asked."""
 
 
 class Failed(Exception):
@@ -147,12 +144,12 @@ def progress(text: str) -> None:
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def wrong(found: dict[str, Any]) -> list[str]:
+def wrong(found: dict[str, Any], workload: Workload) -> list[str]:
     """A line for each engine whose results are too far off; and for us, if we have none."""
     lines = [
         f"{name} is off by {one['error']:.1e}"
         for name, one in found.items()
-        if "error" in one and not one["error"] <= (TOLERANCE / 10 if name == "ours" else TOLERANCE)
+        if "error" in one and not one["error"] <= workload.allowed(ours=name == "ours")
     ]
     return [*lines, f"ours: {found['ours']['failed']}"] if "failed" in found.get("ours", {}) else lines
 
@@ -178,7 +175,7 @@ def run(options: argparse.Namespace) -> list[str]:
             if options.resume and kept.exists():
                 continue
             found = measure(workload, threads, options)
-            lines = wrong(found)
+            lines = wrong(found, workload)
             complaints += [f"{workload.name}: {line}" for line in lines]
             print(report.line(workload.name, threads, found), *lines, sep="\n    ", flush=True)
             if not options.short:
