@@ -1,8 +1,11 @@
-"""Networks of convolutions on the CPU runtime beside ONNX Runtime: ``python bench/bench_convs.py [NAME ...]``
+"""Networks of convolutions on the CPU runtime beside ONNX Runtime: ``python bench/bench_convs.py [NAME ... | layers]``
 
 One thread each, random weights. Prints the median time of a run in milliseconds, ONNX Runtime's time divided by ours
 (both are called in turn; the ratio is the median of those of the rounds), the largest difference of the outputs beside
 the largest output, and operators that native code leaves to the host.
+``layers`` are single 3 x 3 convolutions, each four times behind one another: the time of one, operations a second that
+direct sums would take, beside what the processor can do, how many times as fast as direct sums Winograd's method is,
+and the largest errors of both beside the largest output.
 Wants onnx and onnxruntime.
 """
 
@@ -12,6 +15,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from pathlib import Path
 from time import perf_counter
@@ -21,6 +25,8 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
+from tract_cpu.ceilings import Meter
+from tract_cpu.isa import chosen
 
 import tract_core as tract
 
@@ -289,10 +295,7 @@ def measure(name: str) -> float:
     net.channels["x"] = shape[1]
     output = make(net, "x")
     content = net.model(shape, output)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "net.onnx"
-        path.write_bytes(content)
-        model = tract.onnx().load(str(path)).into_model()
+    model = loaded(content)
     begin = perf_counter()
     runnable = tract.runtime_for_name("cpu", threads=1).prepare(model)
     prepared = perf_counter() - begin
@@ -315,6 +318,62 @@ def measure(name: str) -> float:
     return ratio
 
 
+LAYERS = [(16, 64), (32, 128), (64, 128), (64, 56), (128, 64), (128, 28), (256, 32), (256, 14), (512, 16), (512, 7)]
+"""Channels, and the size of both axes."""
+
+BEHIND = 4
+"""How often a layer is there."""
+
+
+def measure_layer(channels: int, size: int) -> float:
+    """One line for a layer, by Winograd's method and directly, and the ratio."""
+    net, shape = Net(), [1, channels, size, size]
+    net.channels["x"] = channels
+    output = "x"
+    for _ in range(BEHIND):
+        output = net.relu(net.conv(output, channels, (3, 3)))
+    image = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    x = image.astype(np.float64)
+    for place in range(BEHIND):
+        weights, bias = (numpy_helper.to_array(one) for one in net.weights[2 * place : 2 * place + 2])
+        x = np.maximum(summed(x, weights.astype(np.float64)) + bias[:, None, None], 0)
+    states = [
+        tract.runtime_for_name("cpu", threads=1, winograd=way).prepare(loaded(net.model(shape, output))).spawn_state()
+        for way in (True, False)
+    ]
+    calls = [partial(state.run, [image]) for state in states]
+    errors = [float(np.abs(np.asarray(call()[0]) - x).max() / np.abs(x).max()) for call in calls]
+    rounds = [[seconds(call) for call in calls] for _ in range(ROUNDS)]
+    peak = Meter(chosen(""), 0.05).ceilings(1).operations_per_s / 1e9
+    own = statistics.median(one for one, _ in rounds) / BEHIND
+    ratio = statistics.median(direct / one for one, direct in rounds)
+    speed = 18 * channels**2 * size**2 / own / 1e9
+    print(
+        f"{channels:4} at {size:3} x {size:3} {own * 1e3:8.3f} ms {speed:5.0f} GFLOP/s of {peak:4.0f} {ratio:6.2f} "
+        f"{errors[0]:9.1e} {errors[1]:9.1e}",
+        flush=True,
+    )
+    return ratio
+
+
+def summed(x: np.ndarray[Any, Any], weights: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The 3 x 3 convolution of [1, channels, height, width], which keeps the sizes."""
+    wide = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    size, total = x.shape[-1], np.zeros((1, len(weights), *x.shape[2:]))
+    for i, j in np.ndindex(3, 3):
+        part = wide[..., i : i + size, j : j + size]
+        total += np.einsum("ncyx,oc->noyx", part, weights[..., i, j], optimize=True)
+    return total
+
+
+def loaded(content: bytes) -> Any:
+    """The model of an ONNX file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "net.onnx"
+        path.write_bytes(content)
+        return tract.onnx().load(str(path)).into_model()
+
+
 def seconds(call: Callable[[], object]) -> float:
     """The time of one call, in a round of several."""
     count, begin = 0, perf_counter()
@@ -325,6 +384,9 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["layers"]:
+        print(f"{'geometric mean':17} {statistics.geometric_mean(measure_layer(*one) for one in LAYERS):6.2f}")
+        return
     names = sys.argv[1:] or list(NETS)
     print(f"{'network':17} {'tract cpu':>12} {'x ORT':>6} {'error':>9} {'prepare':>9}  left to the host")
     ratios = [measure(name) for name in names]

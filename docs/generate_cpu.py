@@ -101,7 +101,8 @@ def _with_type(fact: str, old: str, new: str) -> str:
 def page() -> str:
     """The page, for the richest instruction set, with what others lack."""
     native, reasons = survey(ISAS[-1])
-    parts = [_introduction(), _types(native), _operators(native, reasons), _hosted(native, reasons), _streams()]
+    ends = [_winograd(), _hosted(native, reasons), _streams()]
+    parts = [_introduction(), _types(native), _operators(native, reasons), *ends]
     return "\n".join("\n".join(part) for part in parts)
 
 
@@ -151,6 +152,19 @@ def _exceptions(reasons: dict[str, set[str]], native: set[str]) -> Iterator[str]
     for why, kinds in sorted(reasons.items()):
         if not why.startswith(UNKNOWN):
             yield f"{why} ({_grouped(kinds)})" if kinds - native else why
+
+
+def _winograd() -> Iterator[str]:
+    yield "## Convolutions with fewer products\n"
+    yield from _wrapped(
+        """Where windows have three positions along their axes, or one, strides and dilations are 1, and there is one
+        group, convolutions of floats up to f32 are computed by Winograd's method, if that is much less work: a 3 x 3
+        window then takes a quarter of the products (`winograd` in `explain()`). Sums are rounded otherwise. On random
+        numbers, with 16 to 512 input channels, the largest error was 0.6 to 2.5 millionths of the largest output, and
+        that of direct sums 0.2 to 1.6; from run to run, and with any number of threads, bits are the same. Infinities
+        and what is no number go as far as windows reach, and no further: their surroundings are summed directly. The
+        runtime `cpu(winograd=false)` sums all directly."""
+    )
 
 
 def _hosted(native: Native, reasons: Reasons) -> Iterator[str]:

@@ -79,7 +79,7 @@ def check(net: Net, isa: Isa, shape: tuple[int, ...], *, copies: int | None = 0)
     if copies is None:
         return
     steps = [step for step in plan.program.steps if isinstance(step, NativeStep)]
-    convs = [place for place, step in enumerate(steps) if step.kernel.name in {"conv", "depthwise"}]
+    convs = [place for place, step in enumerate(steps) if step.kernel.name in {"conv", "depthwise", "winograd"}]
     between = steps[convs[0] : convs[-1]]
     assert sum(step.kernel.name in {"map", "transpose"} and not step.nodes for step in between) == copies
 
@@ -98,7 +98,7 @@ def test_pools_read_and_write_blocks_and_compute_what_is_behind_them(isa: Isa, o
     for size in ((2, channels, 9, 10), (1, channels, 2, 1), (1, channels, 1, 37)):
         check(net, isa, size)
     kernels = [step.kernel.name for step in CpuPlan(net.model, isa).program.steps if step.nodes]
-    assert kernels == ["conv", "pool", "conv"]
+    assert kernels == ["winograd", "pool", "winograd"]
 
 
 @pytest.mark.parametrize("channels", [16, 21])

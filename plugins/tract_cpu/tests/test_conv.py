@@ -352,7 +352,7 @@ def test_kernels_have_the_tiles_that_some_row_needs(isa: Isa, shape: str, width:
     """Where the length of rows is known that is one tile for what whole ones leave over, or none."""
     op = Shape(16, 33, (7, width), (3, 3))
     x, weights, bias = arrays(op, "f4")
-    plan = CpuPlan(wired(op, weights, bias, shape.format(width) + ",f32"), isa)
+    plan = CpuPlan(wired(op, weights, bias, shape.format(width) + ",f32"), isa, winograd=False)
     (kernel,) = [step.kernel for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
     if "W" in shape:
         assert kernel.rest[-1] == 1
@@ -390,7 +390,7 @@ def test_one_kernel_serves_weights_of_any_size(isa: Isa) -> None:
         w, b = model.add_const(f"{name}.w", weights), model.add_const(f"{name}.b", np.zeros(outputs, "f4"))
         (x,) = model.wire_node(name, op, [x, w, b])
     model.set_outputs([x])
-    plan = CpuPlan(model, isa, threads=2)
+    plan = CpuPlan(model, isa, threads=2, winograd=False)
     near = [step.arguments[3] for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
     assert near[0] == 1
     assert len(kernels(plan)) == 1

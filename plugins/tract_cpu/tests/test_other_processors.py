@@ -11,6 +11,7 @@ from tract_cpu.isa import ISAS, Isa
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.kernel import Kernel, KernelPlan
 from tract_cpu.kernels.matmul import MatMulPlan
+from tract_cpu.kernels.winograd import WinogradPlan
 from tract_cpu.lower.program import NativeStep
 from tract_cpu.lower.select import lower
 from tract_cpu.native.library import module_text
@@ -34,7 +35,7 @@ OF_EACH_KIND = 6
 def convolution(group: int) -> TypedModel:
     """One whose weights are part of the model, as those of the core's cases are not."""
     model = TypedModel()
-    x = model.add_source("x", parse_typed_fact("B,32,9,9,f32", model.symbols))
+    x = model.add_source("x", parse_typed_fact("B,32,16,16,f32", model.symbols))
     weights = model.add_const("weights", np.ones((32, 32 // group, 3, 3), "f4"))
     bias = model.add_const("bias", np.ones(32, "f4"))
     op = Conv(PoolSpec(DataFormat.NCHW, (3, 3), SameUpper()), group=group)
@@ -56,8 +57,9 @@ def kernels(isa: Isa) -> dict[str, list[KernelPlan]]:
     found: dict[str, dict[str, KernelPlan]] = defaultdict(dict)
     registry = default_registry()
     cases = [case.model(symbolic=True, registry=registry) for case in all_cases(registry)]
-    for model in [*cases, convolution(1), convolution(32), recurrent()]:
-        for step in lower(model, host_nodes(model), isa).steps:
+    models = [(model, True) for model in [*cases, convolution(1), convolution(32), recurrent()]]
+    for model, winograd in [*models, (convolution(1), False)]:
+        for step in lower(model, host_nodes(model), isa, winograd=winograd).steps:
             if isinstance(step, NativeStep):
                 found[step.kernel.name].setdefault(step.kernel.text(), step.kernel)
     return {name: list(plans.values()) for name, plans in found.items()}
@@ -80,19 +82,19 @@ def neon() -> dict[str, list[KernelPlan]]:
 
 
 def test_kernels_for_neon_call_nothing_that_is_not_there(neon) -> None:
-    assert {"map", "rows", "matmul", "conv", "pool", "gather"} <= neon.keys()
+    assert {"map", "rows", "matmul", "conv", "winograd", "pool", "gather"} <= neon.keys()
     for name, plans in neon.items():
         for plan in plans[:: max(len(plans) // OF_EACH_KIND, 1)]:
             called = set(re.findall(r"^\s+bl?\s+([A-Za-z_]\w*)", written(plan, NEON), re.MULTILINE))
             assert called <= {"memset", "memcpy"}, (name, plan.text())
 
 
-def sums_of(plan: MatMulPlan | ConvPlan) -> int:
+def sums_of(plan: MatMulPlan | ConvPlan | WinogradPlan) -> int:
     """How many vectors of sums a tile has."""
     return plan.tile.rows * plan.tile.vectors if isinstance(plan, MatMulPlan) else plan.columns * plan.vectors
 
 
-@pytest.mark.parametrize("kind", [MatMulPlan, ConvPlan])
+@pytest.mark.parametrize("kind", [MatMulPlan, ConvPlan, WinogradPlan])
 def test_products_for_neon_are_vectors_that_are_multiplied_and_added_at_once(neon, kind) -> None:
     floats = [one for plans in neon.values() for one in plans if isinstance(one, kind) and "f32" in one.text()]
     text = written(max(floats, key=sums_of), NEON)

@@ -22,7 +22,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import STATE, Array
 from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.explain import Explanation, Placement
-from tract_core.runtime.host import Bodies, host_nodes
+from tract_core.runtime.host import Bodies, HostNode, host_nodes
 from tract_core.runtime.observed import ObservedState
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
 from tract_core.runtime.protocol import Observer, Timing
@@ -54,18 +54,25 @@ MOST_IDLE: Final = 4
 class CpuPlan:
     """A model, compiled. Immutable: many threads may spawn states from it."""
 
-    def __init__(self, model: TypedModel, isa: Isa, threads: int = 1, known: frozenset[str] = frozenset()) -> None:
-        """``known``: symbols of models around, whose values every run is given."""
+    def __init__(
+        self,
+        model: TypedModel,
+        isa: Isa,
+        threads: int = 1,
+        known: frozenset[str] = frozenset(),
+        *,
+        winograd: bool = True,
+    ) -> None:
+        """``known``: symbols of models around, whose values every run is given. ``winograd``: as in `Lowering`."""
         self.model = model = native_form(model)
-        self.isa = isa
-        self.threads = threads
+        self.isa, self.threads, self.winograd = isa, threads, winograd
         self.nodes = host_nodes(model)
         self.turn = Turn(model, self.nodes)
-        self.program: Program = lower(model, self.nodes, isa, known, threads=threads)
+        self.program: Program = lower(model, self.nodes, isa, known, threads=threads, winograd=winograd)
         self.views = self.program.views
         self.layout = Layout(self.program, len(model.inputs))
         self._known = known
-        self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads, self._known_in(body)))
+        self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads, self._known_in(body), winograd=winograd))
         self._library, self._sources = library_of(isa), own_sources()
         self.kernels = self._library.addresses([code_of(step.kernel, isa) for step in self.layout.steps])
         self.pieces = list(_pieces(self.program))
@@ -79,11 +86,7 @@ class CpuPlan:
         self.call = executor(self._library, self._sources, self.arrays if self.runs_in_one_call else 0)
         self._steps = executor(self._library, self._sources, 0)
         self._help = helper(self._library, self._sources)
-        self.constants: dict[OutletId, Array] = {
-            OutletId(node.node): node.op.value.array
-            for node in self.nodes
-            if isinstance(node.op, Const) and isinstance(node.op.value, Constant)
-        }
+        self.constants = _constants(self.nodes)
         self.filled: list[dict[int, tuple[tuple[Dim, ...], Any]]] = [{} for _ in range(1 + len(self.program.stages))]
         """Shapes and types of the outputs that native code fills, by stages of the run."""
         for number in range(len(model.outputs)):
@@ -109,6 +112,10 @@ class CpuPlan:
         """A turn on a fresh state that is like the last one, by `Repeating`; none where states keep something."""
         self._repeated: tuple[list[tuple[int, ...]] | None, Repeat] = None, look_closer
         self._idle: list[Execution] = []
+
+    def _lowered(self, body: TypedModel) -> Program:
+        """The program of a body that is left to the host."""
+        return lower(body, host_nodes(body), self.isa, self._known_in(body), winograd=self.winograd)
 
     def _known_in(self, body: TypedModel) -> frozenset[str]:
         """The symbols that mean the same in a body, and have values as soon as a run begins."""
@@ -152,11 +159,7 @@ class CpuPlan:
         found: list[Placement] = []
         programs: dict[BodyPath, tuple[Program, int]] = {(): (self.program, 0)}
         for path, body in bodies_within(self.model):
-            program, depth = (
-                programs[path]
-                if path in programs
-                else (lower(body, host_nodes(body), self.isa, self._known_in(body)), len(path))
-            )
+            program, depth = programs[path] if path in programs else (self._lowered(body), len(path))
             found += _placements(self.model, program, path, depth)
             for one in program.inlined:
                 around = (*path[:depth], *one.body)
@@ -270,6 +273,15 @@ class CpuPlan:
     def _shape_of(self, output: int) -> tuple[tuple[Dim, ...], Any]:
         fact = self.model.outlet_fact(self.model.outputs[output])
         return tuple(fact.shape), fact.datum_type.storage.numpy
+
+
+def _constants(nodes: Sequence[HostNode]) -> dict[OutletId, Array]:
+    """The tensors that are part of a model."""
+    return {
+        OutletId(node.node): node.op.value.array
+        for node in nodes
+        if isinstance(node.op, Const) and isinstance(node.op.value, Constant)
+    }
 
 
 def _pieces(program: Program) -> list[range | HostStep | ReadStep]:

@@ -26,6 +26,10 @@ class CpuRuntime:
     isa: str = field(
         default="", metadata={"doc": f"the instruction set ({', '.join(one.name for one in ISAS)}); empty for the best"}
     )
+    winograd: bool = field(
+        default=True,
+        metadata={"doc": "whether convolutions may be computed by Winograd's method, which rounds otherwise"},
+    )
 
     def __post_init__(self) -> None:
         if self.threads < 0:
@@ -44,4 +48,4 @@ class CpuRuntime:
     def prepare(self, model: TypedModel) -> CpuPlan:
         """Compile a model. Raises Unsupported, naming every operator that has neither native code nor NumPy meaning."""
         refuse_missing(model)
-        return CpuPlan(model, chosen(self.isa), self.threads or threads_here())
+        return CpuPlan(model, chosen(self.isa), self.threads or threads_here(), winograd=self.winograd)

@@ -126,8 +126,8 @@ class ConvWriter:
         self.moves = [k.size() for _ in axes]
         self.taps = [k.size() for _ in axes]
         self.weights, self.weights_run = k.memory(plan.weights), k.size()
-        self.targets = [_Target(k, one, plan.spatial) for one in plan.expression.inputs[1:]]
-        self.targets.append(_Target(k, plan.expression.result, plan.spatial, below))
+        self.targets = [Target(k, one, plan.spatial) for one in plan.expression.inputs[1:]]
+        self.targets.append(Target(k, plan.expression.result, plan.spatial, below))
 
     def tasks(self) -> None:
         """Task by task, one row of the output, for the channels of a tile."""
@@ -291,7 +291,7 @@ class ConvWriter:
         return there.vector(0, lanes) if along else there[0].splat(lanes)
 
 
-class _Target:
+class Target:
     """The result, or a further operand of the expression: where its elements are. ``ring``: see `ConvWriter`."""
 
     def __init__(self, k: Kernel, element: ElementType, spatial: int, ring: Ring | None = None) -> None:

@@ -18,6 +18,7 @@ from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.phases import ends, phases
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.views import View
+from tract_cpu.lower.winograd import ends_of_tiles, tile_of
 
 
 def form_of(lowering: Lowering, outlet: OutletId, axis: int) -> Form | None:
@@ -105,25 +106,28 @@ def border_for(lowering: Lowering, outlet: OutletId, form: Form) -> Border:
     for reader in lowering.model.outlet(outlet).successors:
         op = lowering.model.nodes[reader.node].op
         if isinstance(op, Conv | Deconv) and reader.slot == 0 and op.pool.data_format.c_axis(rank) == form.axis:
-            for place, ends in enumerate(ends_of(lowering, op, outlet) or (), start=op.pool.data_format.h_axis):
+            for place, ends in enumerate(ends_of(lowering, reader.node) or (), start=op.pool.data_format.h_axis):
                 border[place] = (dim_max(border[place][0], ends[0]), dim_max(border[place][1], ends[1]))
     return tuple(border)
 
 
-def ends_of(lowering: Lowering, op: Convolution, outlet: OutletId) -> list[tuple[Dim, Dim]] | None:
+def ends_of(lowering: Lowering, number: int) -> list[tuple[Dim, Dim]] | None:
     """How far the windows of a convolution, or those of the phases of a deconvolution, reach beyond its input.
 
     For each spatial axis. ``None`` where it is known by now that they do not fit: a run that comes there is refused.
     """
-    shape = lowering.model.outlet_fact(outlet).shape
+    node = lowering.model.nodes[number]
+    op, shape = node.op, lowering.model.outlet_fact(node.inputs[0]).shape
     try:
         if isinstance(op, Deconv):
             found = map(phases, op.pool.transposed_plan(op, shape, op.adjustments))
             return [ends(one) if one is not None else (0, 0) for one in found]
+        assert isinstance(op, Conv)  # the callers asked
         plans = op.pool.plan(op, shape)
     except FactError:
         return None
-    return [(plan.before, dim_max(0, plan.overhang)) for plan in plans]
+    tile = tile_of(lowering, node) or (1,) * len(plans)
+    return [(before, dim_max(0, after)) for before, after in ends_of_tiles(plans, tile)]
 
 
 def covers(border: Border, wanted: Border) -> bool:

@@ -31,6 +31,7 @@ from tract_cpu.lower.views import View
 from tract_cpu.lower.weights import Weights
 from tract_cpu.lower.wholes import new_blocked
 from tract_cpu.lower.windows import Axis, Parts, Source
+from tract_cpu.lower.winograd import tile_of, winograd_step
 from tract_cpu.lower.written_out import written_out
 
 ROWS = Rows()
@@ -38,7 +39,7 @@ ROWS = Rows()
 
 @ROWS.row(CPU, Conv)
 def lower_conv(op: Conv, site: Site) -> str | None:
-    """A direct convolution, with its bias and the element-wise operators behind it."""
+    """A convolution, with its bias and the element-wise operators behind it."""
     if op.q_output is not None:
         return written_out(site, partial(wire_conv, op))
     why = unfit(op, site)
@@ -51,7 +52,9 @@ def lower_conv(op: Conv, site: Site) -> str | None:
     windows = [(place, plan.window, plan.before) for place, plan in plans]
     axes = tuple(Axis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)
     parts = replace(parts, axes=axes)
-    add_steps(site, parts, [pipelined(site, direct(site, parts))])
+    tile = tile_of(site.lowering, site.lowering.model.nodes[site.node.node])
+    step = pipelined(site, direct(site, parts)) if tile is None else winograd_step(site, parts, tile)
+    add_steps(site, parts, [step])
     return None
 
 
@@ -184,7 +187,7 @@ def source_of(
     channels each group of the operator has, where these do not fill whole blocks, else 0.
     """
     lowering, data = site.lowering, site.node.inputs[0]
-    fact, ends, start = lowering.model.outlet_fact(data), ends_of(lowering, op, data), op.pool.data_format.h_axis
+    fact, ends, start = lowering.model.outlet_fact(data), ends_of(lowering, site.node.node), op.pool.data_format.h_axis
     if ends is None:
         return None
     channels = fact.shape[axis]

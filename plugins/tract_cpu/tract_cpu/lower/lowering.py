@@ -114,15 +114,16 @@ class Lowering:
         known: frozenset[str] = frozenset(),
         *,
         threads: int = 1,
+        winograd: bool = True,
     ) -> None:
         """``around``: what the body is part of. ``homes``: where tensors have to be written.
 
         ``known``: symbols that no input gives, but whoever runs the model. ``threads``: how many there may be, which
-        changes no result.
+        changes no result. ``winograd``: whether convolutions may be computed by Winograd's method.
         """
         self.model = model
         self.isa = isa
-        self.threads = threads
+        self.threads, self.winograd = threads, winograd
         self.is_body = around is not None
         self.draft = Draft() if around is None else around.draft
         self.steps = self.draft.steps
@@ -162,7 +163,7 @@ class Lowering:
 
     def inside(self, body: TypedModel, homes: Mapping[OutletId, Storage]) -> Lowering:
         """For a body, whose steps are added behind those that there are."""
-        return Lowering(body, self.isa, self, homes, threads=self.threads)
+        return Lowering(body, self.isa, self, homes, threads=self.threads, winograd=self.winograd)
 
     def attempt(self, lower: Callable[[], None]) -> None:
         """Call a function that adds to the program. Where it raises, the program is as it was before."""

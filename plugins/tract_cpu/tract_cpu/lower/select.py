@@ -22,13 +22,19 @@ NO_ROW: Final = "there is no native code for this operator yet"
 
 
 def lower(
-    model: TypedModel, nodes: Sequence[HostNode], isa: Isa, known: frozenset[str] = frozenset(), *, threads: int = 1
+    model: TypedModel,
+    nodes: Sequence[HostNode],
+    isa: Isa,
+    known: frozenset[str] = frozenset(),
+    *,
+    threads: int = 1,
+    winograd: bool = True,
 ) -> Program:
     """The program of a model. ``nodes``: in order of execution. ``known``: symbols that a run is given besides.
 
-    ``threads``: how many there may be, which changes no result.
+    ``threads``: how many there may be, which changes no result. ``winograd``: as in `Lowering`.
     """
-    lowering = Lowering(model, isa, known=known, threads=threads)
+    lowering = Lowering(model, isa, known=known, threads=threads, winograd=winograd)
     lowering.take_inputs()
     for node, why in visited(lowering, nodes):
         lowering.host(node, why)
