@@ -187,20 +187,7 @@ def _streams() -> Iterator[str]:
         model looks; in front of a convolution it lies in blocks of channels, with zeros around. A pulsed model that
         leaves nothing to the host is one native call per pulse, loops included, with the short way from Python."""
     )
-    yield from _wrapped(
-        """`python bench/bench_pulse.py` compares with the established engine on one thread. On a Zen 4 processor that
-        others used too, each ratio the median of 25 rounds in turn:"""
-    )
-    rows = [
-        ["keyword spotter with gates, 8 layers of 24 channels, 20 x S", "8", "11", "6.8"],
-        ["the same", "1", "4", "12.1"],
-        ["residual convolutions, 8 layers of 64 channels, looks back 510 positions", "8", "23", "3.9"],
-        ["depthwise and pointwise convolutions, 8 layers of 128 channels", "8", "28", "3.3"],
-        ["LSTM, 2 layers of 128", "1", "13", "2.4"],
-        ["LSTM, 2 layers of 128", "8", "65", "2.1"],
-        ["GRU, 2 layers of 128", "8", "47", "3.3"],
-    ]
-    yield from _table(["model", "pulse", "µs per pulse", "its time divided by ours"], rows)
+    yield from _wrapped("How long a pulse takes, beside the established engine, is on [the page on speed](performance.md).")
 
 
 def _grouped(kinds: set[str]) -> str:
