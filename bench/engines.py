@@ -1,6 +1,6 @@
 """One inference engine in a process of its own, which answers questions: ``bench/peers.py`` starts and asks it.
 
-    python bench/engines.py ENGINE MODEL.onnx DATA.npz THREADS CACHE
+    python bench/engines.py ENGINE MODEL.onnx DATA.npz THREADS CACHE PRECISION
 
 The first answer, without being asked, says what loading cost and how far the results are from those in ``DATA``. Then
 come questions, a line each, in JSON: ``["time", seconds]``, the median time of the runs that fit into so many seconds;
@@ -40,40 +40,56 @@ class Loaded(NamedTuple):
     more: Mapping[str, Callable[[], Any]] = {}
 
 
-Load = Callable[[Path, Arrays, list[str], int, Path], Loaded]
-"""From a model, its inputs, the names of its outputs, a number of threads, and a folder for what is kept between
-processes, to what runs it."""
+class Wish(NamedTuple):
+    """How a model shall run. ``cache``: a folder for what is kept between processes; ``precision``: of its floats."""
+
+    threads: int
+    cache: Path
+    precision: str
 
 
-def load_ours(model: Path, inputs: Arrays, outputs: list[str], threads: int, cache: Path) -> Loaded:
-    os.environ["TRACT_CACHE"] = str(cache)
+Load = Callable[[Path, Arrays, list[str], Wish], Loaded]
+"""From a model, its inputs, the names of its outputs, and a wish, to what runs it."""
+
+
+def load_ours(model: Path, inputs: Arrays, outputs: list[str], wish: Wish) -> Loaded:
+    os.environ["TRACT_CACHE"] = str(wish.cache)
     import tract_core as tract
 
-    runnable = tract.runtime_for_name("cpu", threads=threads).prepare(tract.onnx().load(model).into_model())
+    loaded = tract.onnx().load(model).into_model()
+    if wish.precision != "f32":
+        loaded.transform(tract.FloatPrecision("f32", wish.precision))
+    runnable = tract.runtime_for_name("cpu", threads=wish.threads).prepare(loaded)
     hosted = {name for one in runnable.explain().placements if one.how in ("numpy", "state") for name in one.ops}
     given = [inputs[runnable.input_name(slot)] for slot in range(runnable.input_count())]
     more = {"ceilings": lambda: astuple(runnable.plan.ceilings()), "bounds": lambda: bounds_of(runnable, given)}
     return Loaded(lambda: [tensor.to_numpy() for tensor in runnable.run(given)], sorted(hosted), more)
 
 
-def load_onnxruntime(model: Path, inputs: Arrays, outputs: list[str], threads: int, cache: Path) -> Loaded:
+def load_onnxruntime(model: Path, inputs: Arrays, outputs: list[str], wish: Wish) -> Loaded:
+    _only_f32(wish)
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = wish.threads
     options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     return Loaded(lambda: session.run(None, inputs))
 
 
-def load_openvino(model: Path, inputs: Arrays, outputs: list[str], threads: int, cache: Path) -> Loaded:
+def _only_f32(wish: Wish) -> None:
+    if wish.precision != "f32":
+        raise NotImplementedError(f"it is not asked for {wish.precision} here")
+
+
+def load_openvino(model: Path, inputs: Arrays, outputs: list[str], wish: Wish) -> Loaded:
     import openvino
 
     options = {
         "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32",
-        "INFERENCE_NUM_THREADS": threads,
-        "CACHE_DIR": str(cache),
+        "INFERENCE_PRECISION_HINT": wish.precision,
+        "INFERENCE_NUM_THREADS": wish.threads,
+        "CACHE_DIR": str(wish.cache),
     }
     request = openvino.Core().compile_model(model, "CPU", options).create_infer_request()
 
@@ -84,8 +100,9 @@ def load_openvino(model: Path, inputs: Arrays, outputs: list[str], threads: int,
     return Loaded(run)
 
 
-def load_tract(model: Path, inputs: Arrays, outputs: list[str], threads: int, cache: Path) -> Loaded:
-    if threads > 1:
+def load_tract(model: Path, inputs: Arrays, outputs: list[str], wish: Wish) -> Loaded:
+    _only_f32(wish)
+    if wish.threads > 1:
         raise NotImplementedError("its Python package runs on one thread")
     import tract
 
@@ -95,12 +112,13 @@ def load_tract(model: Path, inputs: Arrays, outputs: list[str], threads: int, ca
     return Loaded(lambda: [tensor.to_numpy() for tensor in runnable.run(given)])
 
 
-def load_mnn(model: Path, inputs: Arrays, outputs: list[str], threads: int, cache: Path) -> Loaded:
+def load_mnn(model: Path, inputs: Arrays, outputs: list[str], wish: Wish) -> Loaded:
     """Converts the model first where the cache does not have it.
 
     What does the work is called directly: the command `mnnconvert` reports its use over the network.
     """
-    converted = cache / f"{model.stem}.mnn"
+    _only_f32(wish)
+    converted = wish.cache / f"{model.stem}.mnn"
     if not converted.exists():
         import _tools
 
@@ -110,7 +128,7 @@ def load_mnn(model: Path, inputs: Arrays, outputs: list[str], threads: int, cach
     import MNN.expr
     import MNN.nn
 
-    manager = MNN.nn.create_runtime_manager(({"precision": "high", "backend": 0, "numThread": threads},))
+    manager = MNN.nn.create_runtime_manager(({"precision": "high", "backend": 0, "numThread": wish.threads},))
     module = MNN.nn.load_module_from_file(str(converted), list(inputs), outputs, runtime_manager=manager)
     given = []
     for array in inputs.values():
@@ -145,6 +163,7 @@ def worst_error(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:
     if [array.shape for array in found] != [array.shape for array in wanted]:
         shapes = [[array.shape for array in arrays] for arrays in (found, wanted)]
         raise ValueError(f"the outputs have the shapes {shapes[0]}, wanted {shapes[1]}")
+    found = [array.astype(np.float64) for array in found]
     if not all(np.isfinite(array).all() for array in found):
         return float("inf")
     pairs = zip(found, wanted, strict=True)
@@ -171,14 +190,14 @@ def peak_megabytes() -> float:
 
 def begin(arguments: list[str]) -> tuple[dict[str, Any], Loaded]:
     """Load a model. Returns what to answer, and what runs it."""
-    engine, model, data, threads, cache = arguments
+    engine, model, data, threads, cache, precision = arguments
     with np.load(data) as arrays:
         parts = {name: arrays[name] for name in arrays.files}
     inputs = {name.removeprefix("input "): array for name, array in parts.items() if name.startswith("input ")}
     wanted = {name.removeprefix("output "): array for name, array in parts.items() if name.startswith("output ")}
     distribution, load = ENGINES[engine]
     start = perf_counter()
-    loaded = load(Path(model), inputs, list(wanted), int(threads), Path(cache))
+    loaded = load(Path(model), inputs, list(wanted), Wish(int(threads), Path(cache), precision))
     loading = perf_counter() - start
     start = perf_counter()
     found = [np.array(array) for array in loaded.run()]

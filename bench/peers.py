@@ -40,9 +40,9 @@ class Failed(Exception):
 class Process:
     """An engine that has loaded a model and waits for questions."""
 
-    def __init__(self, engine: str, files: tuple[Path, Path], threads: int, cache: Path) -> None:
+    def __init__(self, engine: str, files: tuple[Path, Path], threads: int, cache: Path, precision: str) -> None:
         python = PEERS_PYTHON if engine != "ours" and PEERS_PYTHON.exists() else sys.executable
-        command = [python, HERE / "engines.py", engine, *files, str(threads), cache]
+        command = [python, HERE / "engines.py", engine, *files, str(threads), cache, precision]
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `end`
         self._process = subprocess.Popen(
             command,
@@ -86,12 +86,14 @@ class Process:
 
 @contextmanager
 def _started(
-    options: argparse.Namespace, files: tuple[Path, Path], threads: int, found: dict[str, Any]
+    options: argparse.Namespace, workload: Workload, threads: int, found: dict[str, Any]
 ) -> Iterator[dict[str, Process]]:
     """Engines that have loaded the model, by name. What they say of it, or why they have not, is added to ``found``.
 
-    Unless only results matter each starts twice: what it keeps between processes is there the second time.
+    Unless only results matter each starts twice: what it keeps between processes is there the second time. A peer whose
+    results are too far off is left out.
     """
+    files = workload.files(MODELS, small=options.short)
     processes: dict[str, Process] = {}
     with tempfile.TemporaryDirectory() as cache:
         try:
@@ -99,13 +101,18 @@ def _started(
                 progress(f"{files[0].stem}, {threads} thread(s): {name} loads it")
                 folder = Path(cache) / name
                 folder.mkdir()
+                how = (name, files, threads, folder, workload.precision)
                 try:
-                    colds = [] if options.short else [_loading(name, files, threads, folder)]
-                    processes[name] = Process(name, files, threads, folder)
+                    colds = [] if options.short else [_loading(*how)]
+                    process = processes[name] = Process(*how)
+                    error = process.start["error"]
+                    if name != "ours" and not error <= workload.allowed(ours=False):
+                        processes.pop(name).end()
+                        raise Failed(f"its results are off by {error:.1e}")
                 except Failed as failure:
                     found[name] = {"failed": str(failure)}
                     continue
-                start = processes[name].start
+                start = process.start
                 found[name] = {**start, "cold": min(colds, default=start["load"]), "rounds": []}
             yield processes
         finally:
@@ -113,18 +120,17 @@ def _started(
                 process.end()
 
 
-def _loading(name: str, files: tuple[Path, Path], threads: int, cache: Path) -> float:
+def _loading(name: str, files: tuple[Path, Path], threads: int, cache: Path, precision: str) -> float:
     """How long it takes an engine to load the model, in seconds."""
-    process = Process(name, files, threads, cache)
+    process = Process(name, files, threads, cache, precision)
     process.end()
     return process.start["load"]
 
 
 def measure(workload: Workload, threads: int, options: argparse.Namespace) -> dict[str, Any]:
     """What each engine says of a workload, by name of engine."""
-    files = workload.files(MODELS, small=options.short)
     found: dict[str, Any] = {}
-    with _started(options, files, threads, found) as processes:
+    with _started(options, workload, threads, found) as processes:
         for number in range(options.rounds):
             for name, process in processes.items():
                 progress(f"{workload.name}, {threads} thread(s), round {number + 1} of {options.rounds}: {name}")
@@ -133,7 +139,8 @@ def measure(workload: Workload, threads: int, options: argparse.Namespace) -> di
                 if name == "ours" and not options.short:
                     found[name].setdefault("ceilings", []).append(process.ask("ceilings"))
         if "ours" in processes and not options.short:
-            found["ours"] |= {**processes["ours"].ask("bounds"), "weights": files[0].stat().st_size}
+            model, _ = workload.files(MODELS, small=False)
+            found["ours"] |= {**processes["ours"].ask("bounds"), "weights": model.stat().st_size}
     progress("")
     return found
 
@@ -145,7 +152,7 @@ def progress(text: str) -> None:
 
 
 def wrong(found: dict[str, Any], workload: Workload) -> list[str]:
-    """A line for each engine whose results are too far off; and for us, if we have none."""
+    """A line for each engine whose results count and are too far off; and for us, if we have none."""
     lines = [
         f"{name} is off by {one['error']:.1e}"
         for name, one in found.items()

@@ -14,6 +14,9 @@ from engines import ENGINES
 Found = dict[str, Any]
 """What engines said of one workload, by name of engine."""
 
+NARROW = (" bf16", " int8")
+"""How the names end of networks that are other ones in narrower numbers."""
+
 STREAMS = "streams"
 """The folder, beside the other measurements, of those of pulses."""
 
@@ -83,7 +86,7 @@ def write(path: Path, measured: Path, workloads: list[str], machine: dict[str, s
     dates = sorted({one["date"] for one in files.values()})
     parts = [INTRODUCTION, _machine(machine, kept, dates)]
     parts += [_times(threads, kept[threads]) for threads in counts]
-    parts += [_bounds(kept.get(1, {})), _streams(measured / STREAMS), _scaling(kept), _costs(kept)]
+    parts += [_narrow(kept), _bounds(kept.get(1, {})), _streams(measured / STREAMS), _scaling(kept), _costs(kept)]
     parts += [_hosted(kept), _missing(kept)]
     path.write_text("\n".join(part for part in parts if part), encoding="utf-8")
 
@@ -125,6 +128,32 @@ def _row(name: str, cells: list[str]) -> str:
 
 def _cell(found: Found, name: str) -> str:
     return milliseconds(median(times(found, name))) if times(found, name) else "-"
+
+
+def _narrow(kept: dict[int, dict[str, Found]]) -> str:
+    """What narrower numbers gain: networks whose name is that of another one and a type."""
+    rows: list[str] = []
+    for threads, founds in kept.items():
+        ours = {name: found["ours"] for name, found in founds.items() if found.get("ours", {}).get("ceilings")}
+        pairs = [(name, name.rpartition(" ")[0]) for name in ours if name.endswith(NARROW)]
+        for name, wide in ((name, wide) for name, wide in pairs if wide in ours):
+            rows.append(_row(f"{name} ({threads})", [f"{_cycles(ours[wide]) / _cycles(ours[name]):.2f}"]))
+    lines = [
+        "## Narrower numbers",
+        "",
+        "How many times faster this project runs a network than the same one in f32. As the two are measured one after",
+        "the other, each time counts in multiply-adds that the machine could do at that moment.",
+        "",
+        "| | ours, f32 / narrow |",
+        "|---|---|",
+        *rows,
+    ]
+    return "\n".join([*lines, ""]) if rows else ""
+
+
+def _cycles(ours: dict[str, Any]) -> float:
+    """A time, in operations that the machine could do meanwhile."""
+    return median(time * rate for time, (rate, _) in zip(ours["rounds"], ours["ceilings"], strict=False))
 
 
 def _bounds(founds: dict[str, Found]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import peers
 import pytest
 import report
+import workloads
 from workloads import WORKLOADS
 
 import tract_core as tract
@@ -29,7 +30,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_networks_come_out_right(workload, threads: int, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACT_CACHE", str(models))
     files = workload.files(models, small=True)
-    answer, loaded = engines.begin(["ours", *map(str, files), str(threads), str(models)])
+    answer, loaded = engines.begin(["ours", *map(str, files), str(threads), str(models), workload.precision])
     assert not peers.wrong({"ours": answer}, workload)
     assert engines.worst_error(loaded.run(), loaded.run()) == 0
 
@@ -73,11 +74,19 @@ def test_wrong_results_are_named() -> None:
     ]
 
 
+def test_a_peer_with_wrong_results_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workloads.Workload, "allowed", lambda _, *, ours: 1.0 if ours else 0.0)
+    monkeypatch.setattr(sys, "argv", ["peers.py", "--short", "--engines", "ours", "onnxruntime"])
+    found = peers.measure(WORKLOADS[-3], 1, peers.arguments())
+    assert found["onnxruntime"]["failed"].startswith("its results are off by ")
+    assert len(found["ours"]["rounds"]) == 1
+
+
 def test_an_engine_that_cannot_run_says_why(tmp_path: Path) -> None:
     files = WORKLOADS[-3].files(tmp_path, small=True)
     files[0].write_bytes(b"no model")
     with pytest.raises(peers.Failed, match="no model"):
-        peers.Process("ours", files, 1, tmp_path)
+        peers.Process("ours", files, 1, tmp_path, "f32")
 
 
 def test_the_report_has_ratios_of_rounds_and_reasons(tmp_path: Path) -> None:
@@ -103,12 +112,15 @@ def test_the_report_has_ratios_of_rounds_and_reasons(tmp_path: Path) -> None:
     (tmp_path / report.STREAMS).mkdir()
     stream = {"name": "GRU, pulse 8", "microseconds": 12.345, "ratio": 3.0}
     (tmp_path / report.STREAMS / "0.json").write_text(peers.json.dumps(stream))
-    report.write(tmp_path / "page.md", tmp_path, ["LSTM", "BERT-base"], {"processor": "P"})
+    quicker = {"ours": {**found["ours"], "rounds": [1.0, 0.5, 0.5], "ceilings": [[1e9, 1e9]] * 3}}
+    (tmp_path / "LSTM int8-1.json").write_text(peers.json.dumps({"date": "2030-01-01", "engines": quicker}))
+    report.write(tmp_path / "page.md", tmp_path, ["LSTM", "LSTM int8", "BERT-base"], {"processor": "P"})
     page = (tmp_path / "page.md").read_text()
     assert "| LSTM | 2000 | 2000 | - | - | - | 2.00 |  |" in page
     assert "- tract: it has no such operator: LSTM (1)" in page
     assert "- LSTM: Scan" in page
     assert "| LSTM | 1 | 67.1 | 500 | 67.1 | 2000 | 50% | loop 75%, matmul 25% |" in page
+    assert "| LSTM int8 (1) | 4.00 |" in page
     assert "| GRU, pulse 8 | 12.3 | 3.00 |" in page
     assert "BERT-base" not in page
 
