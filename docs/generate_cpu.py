@@ -187,7 +187,9 @@ def _streams() -> Iterator[str]:
         model looks; in front of a convolution it lies in blocks of channels, with zeros around. A pulsed model that
         leaves nothing to the host is one native call per pulse, loops included, with the short way from Python."""
     )
-    yield from _wrapped("How long a pulse takes, beside the established engine, is on [the page on speed](performance.md).")
+    yield from _wrapped(
+        "How long a pulse takes, beside the established engine, is on [the page on speed](performance.md)."
+    )
 
 
 def _grouped(kinds: set[str]) -> str:

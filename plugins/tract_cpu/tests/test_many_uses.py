@@ -221,7 +221,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource", reason="the system has no such limits")
 
     def full() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
 
     finish(start(RIGHT, tmp_path, full))
     assert kept(tmp_path) == []

@@ -314,7 +314,7 @@ def test_products_of_integers_wrap_around_as_the_references(isa, mapping, size, 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize(("dtype", "weight"), [("u1", 255), ("i1", 127), ("i2", 32767)])
-def test_integers_that_fit_16_bits_are_multiplied_in_pairs(any_isa, size, dtype, weight) -> None:
+def test_integers_that_fit_16_bits_are_multiplied_in_pairs_and_bytes_in_fours(any_isa, size, dtype, weight) -> None:
     rows, depth, columns = size
     model, ends = TypedModel(), np.iinfo(dtype)
     short = DatumType.from_numpy(np.dtype(dtype)).short
@@ -329,7 +329,11 @@ def test_integers_that_fit_16_bits_are_multiplied_in_pairs(any_isa, size, dtype,
     plan = CpuPlan(model, any_isa)
     kernels = [step.kernel for step in plan.layout.steps]
     groups = [one.grouping and one.grouping.size for one in kernels if isinstance(one, MatMulPlan)]
-    assert groups == [2 if any_isa.dots and 0 not in weights.shape else None]
+    ends_of_bytes = [(-128, 127), (0, 255)]
+    fits = weights.size and any(low <= weights.min() and weights.max() <= high for low, high in ends_of_bytes)
+    bytes_ = dtype != "i2" and fits
+    largest = max((one.group for one in any_isa.dots), default=None)
+    assert groups == [None if 0 in weights.shape else largest if bytes_ else largest and 2]
     values = whole_numbers(ends.min, ends.max, (rows, depth), dtype)
     for offset in (ends.min, ends.max) if dtype != "i2" else (0,):
         inputs = [values] if dtype == "i2" else [values, np.full((1, 1), offset, dtype)]
