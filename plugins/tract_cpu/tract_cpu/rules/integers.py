@@ -99,7 +99,8 @@ def quantized_conv(model: TypedModel, node: TypedNode, op: Conv) -> ModelPatch |
     factor = _spread(x_scale * kernel_scale / y_scale, along).astype(np.float64)
     if sums is None or not np.isfinite(factor).all():
         return None
-    parameters = (factor, _spread(np.zeros((), factor.dtype), along), _spread(y_zero, along))
+    steps = y_zero.astype(op.q_output.storage.numpy)
+    parameters = (factor, _spread(np.zeros((), factor.dtype), along), _spread(steps, along))
     patch.shunt(OutletId(node.id), _requantized(patch, node.name, sums, parameters))
     return patch
 
