@@ -81,7 +81,8 @@ def conv_of_integers(model: TypedModel, node: TypedNode, op: Conv) -> ModelPatch
 @rewrites(Conv)
 def quantized_conv(model: TypedModel, node: TypedNode, op: Conv) -> ModelPatch | None:
     """Conv(q_output) whose parameters are known -> Requantize(Conv of integers)"""
-    if op.q_output not in NARROW or model.outlet_fact(node.inputs[0]).datum_type not in NARROW:
+    to = op.q_output
+    if to is None or to not in NARROW or model.outlet_fact(node.inputs[0]).datum_type not in NARROW:
         return None
     zero = number(model, node.inputs[3])
     arrays = [known(model, node.inputs[slot]) for slot in (1, 2, 4, 5, 6, 7, 8)]
@@ -99,7 +100,7 @@ def quantized_conv(model: TypedModel, node: TypedNode, op: Conv) -> ModelPatch |
     factor = _spread(x_scale * kernel_scale / y_scale, along).astype(np.float64)
     if sums is None or not np.isfinite(factor).all():
         return None
-    steps = y_zero.astype(op.q_output.storage.numpy)
+    steps = y_zero.astype(to.storage.numpy)
     parameters = (factor, _spread(np.zeros((), factor.dtype), along), _spread(steps, along))
     patch.shunt(OutletId(node.id), _requantized(patch, node.name, sums, parameters))
     return patch
