@@ -12,6 +12,8 @@ from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.kernel import Kernel, KernelPlan
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.kernels.winograd import WinogradPlan
+from tract_cpu.language.function import POINTER, Function
+from tract_cpu.language.types import F32, INDEX
 from tract_cpu.lower.program import NativeStep
 from tract_cpu.lower.select import lower
 from tract_cpu.native.library import module_text
@@ -99,3 +101,24 @@ def test_products_for_neon_are_vectors_that_are_multiplied_and_added_at_once(neo
     floats = [one for plans in neon.values() for one in plans if isinstance(one, kind) and "f32" in one.text()]
     text = written(max(floats, key=sums_of), NEON)
     assert len(re.findall(r"^\s+fmla\s+v\d+\.4s", text, re.MULTILINE)) >= 16
+
+
+@pytest.mark.parametrize("name", ["avx2", "avx512"])
+def test_vectors_that_there_is_no_register_for_begin_where_a_line_does(name) -> None:
+    isa = next(one for one in ISAS if one.name == name)
+    lanes, count = isa.lanes(F32.bits), isa.registers + 4
+
+    def emit(module: object) -> None:
+        f = Function(module, "sums", isa, [POINTER, INDEX])
+        data = f.buffer(0, F32)
+        sums = [f.variable(data.vector(number * lanes, lanes)) for number in range(count)]
+        with f.loop("round", f.argument(1)) as place:
+            for total in sums:
+                total.value = data[place].splat(lanes).times_plus(total.value, total.value)
+        for number, total in enumerate(sums):
+            data.put(number * lanes, total.value)
+        f.finish()
+
+    text = assembly(module_text(emit), isa)
+    spilled = set(re.findall(r"(vmov\w+)\s+%[yz]mm\d+, \d*\(%r[sb]p\)", text))
+    assert spilled == {"vmovaps"}

@@ -39,6 +39,7 @@ class Function:
         kind = ir.FunctionType(ir_type(returns) if returns else ir.VoidType(), types)
         self.function: Any = ir.Function(module, kind, name)
         self.function.attributes.add("nounwind")
+        self.function.attributes.alignstack = isa.vector_bytes  # vectors without a register lie in one line each
         self.name = name
         self.isa = isa
         self.module = module
