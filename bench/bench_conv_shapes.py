@@ -11,14 +11,13 @@ from __future__ import annotations
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import onnxruntime
 from bench_convs import Net
+from stopwatch import seconds
 from tract_cpu.ceilings import Meter
 from tract_cpu.isa import chosen
 
@@ -101,22 +100,13 @@ def measure(name: str, meter: Meter) -> None:
     times, operations, bytes_ = list[float](), list[float](), list[float]()
     for _ in range(ROUNDS):
         peak, read = meter.flops("f32", 1), meter.bytes_read(NEAR, 1)
-        times.append(seconds(lambda: state.run([image])))
+        times.append(seconds(lambda: state.run([image]), SECONDS))
         operations.append(2 * work / times[-1] / peak)
         bytes_.append(4 * moved / times[-1] / read)
     time = statistics.median(times)
     of_peak, of_cache = statistics.median(operations), statistics.median(bytes_)
     done = f"{2 * work / time / 1e9:7.1f} GFLOP/s {of_peak:5.0%} {4 * moved / time / 1e9:6.1f} GB/s {of_cache:5.0%}"
     print(f"{name:22} {time * 1e6:9.1f} us {done} {error:9.1e}", flush=True)
-
-
-def seconds(call: Callable[[], object]) -> float:
-    """The time of one call, in a round of several."""
-    count, begin = 0, perf_counter()
-    while (passed := perf_counter() - begin) < SECONDS:
-        call()
-        count += 1
-    return passed / count
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
+from stopwatch import seconds
 from tract_cpu.ceilings import Meter
 from tract_cpu.isa import chosen
 
@@ -308,7 +309,7 @@ def measure(name: str) -> float:
     ours, theirs = (lambda: state.run([image])), (lambda: session.run(None, {"x": image}))
     found, wanted = np.asarray(ours()[0]), theirs()[0]
     error, scale = float(np.abs(found - wanted).max()), float(np.abs(wanted).max())
-    pairs = [(seconds(ours), seconds(theirs)) for _ in range(ROUNDS)]
+    pairs = [(seconds(ours, SECONDS), seconds(theirs, SECONDS)) for _ in range(ROUNDS)]
     own, ratio = statistics.median(one for one, _ in pairs), statistics.median(b / a for a, b in pairs)
     hosted = sorted({op for one in runnable.explain().placements if one.how == "numpy" for op in one.ops})
     print(
@@ -343,7 +344,7 @@ def measure_layer(channels: int, size: int) -> float:
     ]
     calls = [partial(state.run, [image]) for state in states]
     errors = [float(np.abs(np.asarray(call()[0]) - x).max() / np.abs(x).max()) for call in calls]
-    rounds = [[seconds(call) for call in calls] for _ in range(ROUNDS)]
+    rounds = [[seconds(call, SECONDS) for call in calls] for _ in range(ROUNDS)]
     peak = Meter(chosen(""), 0.05).ceilings(1).operations_per_s / 1e9
     own = statistics.median(one for one, _ in rounds) / BEHIND
     ratio = statistics.median(direct / one for one, direct in rounds)
@@ -372,15 +373,6 @@ def loaded(content: bytes) -> Any:
         path = Path(folder) / "net.onnx"
         path.write_bytes(content)
         return tract.onnx().load(str(path)).into_model()
-
-
-def seconds(call: Callable[[], object]) -> float:
-    """The time of one call, in a round of several."""
-    count, begin = 0, perf_counter()
-    while (passed := perf_counter() - begin) < SECONDS:
-        call()
-        count += 1
-    return passed / count
 
 
 def main() -> None:

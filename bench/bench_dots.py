@@ -12,11 +12,11 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from time import perf_counter
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from stopwatch import seconds
 from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
 
@@ -92,15 +92,6 @@ def fact_of(x: Array) -> Any:
     return parse_typed_fact(",".join([*map(str, x.shape), DatumType.from_numpy(x.dtype).short]))
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """The time of one call, in a round of several."""
-    count, begin = 0, perf_counter()
-    while (passed := perf_counter() - begin) < SECONDS:
-        call()
-        count += 1
-    return passed / count
-
-
 def measure(what: str, make: Callable[..., tuple[CpuPlan, Array, Array]], shape: Any, operations: float) -> None:
     """A line for each pair of types."""
     plain, x, _ = make(shape, np.float32, np.float32)
@@ -111,7 +102,7 @@ def measure(what: str, make: Callable[..., tuple[CpuPlan, Array, Array]], shape:
         found = np.asarray(own.run([narrow])[0]).astype("f8")
         error = np.abs(found - wanted).max() / np.abs(wanted).max()
         calls = partial(own.run, [narrow]), partial(state.run, [x])
-        rounds = [(seconds(calls[0]), seconds(calls[1])) for _ in range(ROUNDS)]
+        rounds = [(seconds(calls[0], SECONDS), seconds(calls[1], SECONDS)) for _ in range(ROUNDS)]
         speed = statistics.median(operations / one for one, _ in rounds) / 1e9
         ratio = statistics.median(other / one for one, other in rounds)
         shown = "x".join(map(str, shape))

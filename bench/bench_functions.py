@@ -12,10 +12,10 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
+from stopwatch import seconds
 from tract_cpu.isa import chosen
 from tract_cpu.kernels.expressions import ELEMENTS
 
@@ -73,15 +73,6 @@ def compiled(op: Any, operands: list[Any], out: Any, native: Elements) -> Callab
     return native.function(lambda *x: emit(op, *x), operands, out, native.isa.lanes(out.itemsize * 8))
 
 
-def seconds(call: Callable[[], Any]) -> float:
-    """Of one call, in a row of calls that is long enough."""
-    calls, begin = 0, perf_counter()
-    while perf_counter() - begin < SECONDS:
-        call()
-        calls += 1
-    return (perf_counter() - begin) / calls
-
-
 def main() -> None:
     native = Elements(chosen(next((one for one in sys.argv[1:] if not one.isdigit()), "")))
     count = next((int(one) for one in sys.argv[1:] if one.isdigit()), 1 << 14)
@@ -93,7 +84,7 @@ def main() -> None:
             narrow = [one.astype(dtype) for one in operands]
             out = np.empty_like(narrow[0])
             calls = [compiled(op, narrow, out, native), lambda x=narrow, y=out, f=of_numpy: f(*x, out=y)]
-            rounds = [[count / seconds(call) / 1e9 for call in calls] for _ in range(ROUNDS)]
+            rounds = [[count / seconds(call, SECONDS) / 1e9 for call in calls] for _ in range(ROUNDS)]
             ours, theirs = (statistics.median(column) for column in zip(*rounds, strict=True))
             ratio = statistics.median(one / other for one, other in rounds)
             line += f"  {ours:7.3f} {theirs:7.3f} {ratio:6.2f}"

@@ -12,13 +12,13 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 from onnx import helper
+from stopwatch import seconds
 
 import tract_core as tract
 
@@ -95,15 +95,6 @@ def theirs(path: Path, x: np.ndarray[Any, Any], threads: int) -> Callable[[], An
     return lambda: session.run(None, {"x": x})
 
 
-def round_of(call: Callable[[], Any]) -> float:
-    """Seconds per call, over one round."""
-    count, begin = 0, perf_counter()
-    while (taken := perf_counter() - begin) < SECONDS:
-        call()
-        count += 1
-    return taken / count
-
-
 def main() -> None:
     threads = int(sys.argv[2]) if sys.argv[1:2] == ["--threads"] else 1
     print(f"{'':50}{'us':>9}{'ratio':>8}")
@@ -116,7 +107,7 @@ def main() -> None:
             mine, other = ours(path, x, threads), theirs(path, x, threads)
             for found, wanted in zip(mine(), other(), strict=True):
                 np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-3, atol=1e-4)
-            rounds = [(round_of(mine), round_of(other)) for _ in range(ROUNDS)]
+            rounds = [(seconds(mine, SECONDS), seconds(other, SECONDS)) for _ in range(ROUNDS)]
             median = statistics.median(one for one, _ in rounds)
             ratio = statistics.median(their / one for one, their in rounds)
             print(f"{name:50}{median * 1e6:9.1f}{ratio:8.2f}", flush=True)

@@ -21,10 +21,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
+from stopwatch import seconds
 
 ROUNDS = 25
 SECONDS = 0.02
@@ -75,15 +75,6 @@ def in_a_circle(run: Callable[[list[np.ndarray]], Any], pulses: np.ndarray) -> T
     return lambda: run(inputs[next(turn) % len(inputs)])
 
 
-def round_of(call: Turn) -> float:
-    """Seconds per call, over one round."""
-    count, begin = 0, perf_counter()
-    while (taken := perf_counter() - begin) < SECONDS:
-        call()
-        count += 1
-    return taken / count
-
-
 def peer(model: str, data: str, pulse: str) -> None:
     """In a process of its own: the wheel, which first tells what comes out, then the time of a round for each line."""
     import tract
@@ -95,7 +86,7 @@ def peer(model: str, data: str, pulse: str) -> None:
     call = in_a_circle(state.run, pulses)
     print("ready", flush=True)
     for _ in sys.stdin:
-        print(json.dumps(round_of(call)), flush=True)
+        print(json.dumps(seconds(call, SECONDS)), flush=True)
 
 
 @contextmanager
@@ -146,7 +137,10 @@ def measure(number: int, name: str, path: Path, data: Path, pulse: int) -> None:
     with peer_rounds(path, data, pulse) as theirs:
         if theirs is not None:
             np.testing.assert_allclose(found, np.load(f"{data}.peer.npy"), rtol=1e-3, atol=1e-4)
-        rounds = [(round_of(ours), theirs and theirs(), round_of(slowly), round_of(once)) for _ in range(ROUNDS)]
+        rounds = [
+            (seconds(ours, SECONDS), theirs and theirs(), seconds(slowly, SECONDS), seconds(once, SECONDS))
+            for _ in range(ROUNDS)
+        ]
     median = statistics.median(row[0] for row in rounds) * 1e6
     ratio = statistics.median(row[1] / row[0] if row[1] else np.nan for row in rounds)
     reference_ratio = statistics.median(row[3] / row[2] for row in rounds)

@@ -10,13 +10,13 @@ import statistics
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 from onnx import helper
+from stopwatch import seconds
 
 import tract_core as tract
 
@@ -101,15 +101,6 @@ def theirs(path: Path, x: np.ndarray[Any, Any]) -> Callable[[], Any]:
     return lambda: session.run(None, {"x": x})
 
 
-def round_of(call: Callable[[], Any]) -> float:
-    """Seconds per call, over one round."""
-    count, begin = 0, perf_counter()
-    while (taken := perf_counter() - begin) < SECONDS:
-        call()
-        count += 1
-    return taken / count
-
-
 def main() -> None:
     print(f"{'':55}{'us':>9}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +110,7 @@ def main() -> None:
             x = np.random.default_rng(0).standard_normal(case[1]).astype(np.float32)
             mine, other = ours(path, x), theirs(path, x)
             np.testing.assert_allclose(np.asarray(mine()[0]), other()[0], rtol=1e-3, atol=1e-4)
-            rounds = [(round_of(mine), round_of(other)) for _ in range(ROUNDS)]
+            rounds = [(seconds(mine, SECONDS), seconds(other, SECONDS)) for _ in range(ROUNDS)]
             median = statistics.median(one for one, _ in rounds)
             ratio = statistics.median(their / one for one, their in rounds)
             print(f"{name:55}{median * 1e6:9.1f}{ratio:8.2f}", flush=True)

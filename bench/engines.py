@@ -80,7 +80,7 @@ def load_onnxruntime(model: Path, inputs: Arrays, outputs: list[str], wish: Wish
 
 def _only_f32(wish: Wish) -> None:
     if wish.precision != "f32":
-        raise NotImplementedError(f"it is not asked for {wish.precision} here")
+        raise NotImplementedError(f"it is compared in f32 only, and not in {wish.precision}")
 
 
 def load_openvino(model: Path, inputs: Arrays, outputs: list[str], wish: Wish) -> Loaded:

@@ -216,11 +216,24 @@ def _moved(op: TypedOp, inputs: Sequence[TypedFact], source: DatumType, to: Datu
     return x.with_type(moved)
 
 
+def in_steps(x: Array, scale: Array) -> Array:
+    """X / scale, not rounded yet: in f32 (in f64 for i32 and f64). The scale stretches to the shape of x."""
+    compute = np.float64 if x.dtype.itemsize == 8 or x.dtype.kind == "i" else np.float32
+    return x.astype(compute) / scale.astype(compute)
+
+
+def dequantized(x: Array, scale: Array, zero: Array, to: DatumType) -> Array:
+    """(x - zero) * scale in the type ``to``, computed in f32 (in f64 for f64). Both stretch to the shape of x."""
+    exact = np.int64 if x.dtype.kind in "iu" or DatumType.from_numpy(x.dtype).is_integer() else np.float32
+    compute = np.float64 if DatumType.F64 in (to, DatumType.from_numpy(scale.dtype)) else np.float32
+    centred = x.astype(exact) - zero.astype(exact)
+    return (centred.astype(compute) * scale.astype(compute)).astype(to.numpy)
+
+
 @ROWS.row(REFERENCE, QuantizeLinear)
 def quantize(op: QuantizeLinear, x: Array, scale: Array, zero: Array) -> Array:
     """round(x / scale) + zero_point, the quotient taken in f32 (in f64 for i32 and f64)"""
-    compute = np.float64 if x.dtype.itemsize == 8 or x.dtype.kind == "i" else np.float32
-    quotient = x.astype(compute) / op.spread(scale.astype(compute), x)
+    quotient = in_steps(x, op.spread(scale, x))
     if op.to.is_integer():
         return round_into(quotient, op.spread(zero.astype(np.int64), x), op.to)
     if op.saturate:
@@ -231,10 +244,7 @@ def quantize(op: QuantizeLinear, x: Array, scale: Array, zero: Array) -> Array:
 @ROWS.row(REFERENCE, DequantizeLinear)
 def dequantize(op: DequantizeLinear, x: Array, scale: Array, zero: Array) -> Array:
     """(x - zero_point) * scale, in f32 (in f64 for f64)"""
-    exact = np.int64 if x.dtype.kind in "iu" or DatumType.from_numpy(x.dtype).is_integer() else np.float32
-    compute = np.float64 if DatumType.F64 in (op.to, DatumType.from_numpy(scale.dtype)) else np.float32
-    centred = x.astype(exact) - op.spread(zero.astype(exact), x)
-    return (centred.astype(compute) * op.spread(scale.astype(compute), x)).astype(op.to.numpy)
+    return dequantized(x, op.spread(scale, x), op.spread(zero, x), op.to)
 
 
 @ROWS.row(REFERENCE, Scale)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
 
+from tract_core.errors import TractError
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Mul
@@ -83,6 +84,24 @@ def with_deadline(model: TypedModel, seconds: float) -> TypedModel:
 def numbers(*shape: int) -> np.ndarray:
     """Random numbers, always the same for a shape."""
     return np.random.default_rng(len(shape)).standard_normal(shape).astype("f4")
+
+
+def outcome(
+    run: Callable[[], Sequence[np.ndarray]], error: type[TractError] = TractError
+) -> Sequence[np.ndarray] | str:
+    """What a run gives, or how it says no."""
+    try:
+        return run()
+    except error as refusal:
+        return str(refusal)
+
+
+def same_outcome(found: Sequence[np.ndarray] | str, wanted: Sequence[np.ndarray] | str) -> None:
+    """Check that both are the same outputs, or the same message."""
+    if isinstance(found, str) or isinstance(wanted, str):
+        assert found == wanted
+    else:
+        same(found, wanted)
 
 
 def same(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> None:

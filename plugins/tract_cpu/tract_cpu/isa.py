@@ -85,6 +85,33 @@ _VNNI: Final = (
 )
 _BF16: Final = Dot("x86.avx512bf16.dpbf16ps.512", 2, "bf16", "bf16", "f32")
 
+_AVX512: Final = Isa(
+    "avx512",
+    "x86_64",
+    "x86-64-v4",
+    "",
+    _V4,
+    64,
+    32,
+    masks_bits=8,
+    fma=True,
+    half=True,
+    rounds=True,
+    scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
+    dots=(Dot("x86.avx512.pmaddw.d.512", 2, "i16", "i16", "i32", adds=False),),
+    pause=_X86_PAUSE,
+)
+_AVX512_VNNI: Final = replace(
+    _AVX512, name="avx512vnni", features=_VNNI_FEATURES, needs=(*_V4, "avx512vnni"), dots=_VNNI
+)
+_AVX512_BF16: Final = replace(
+    _AVX512_VNNI,
+    name="avx512bf16",
+    features=f"{_VNNI_FEATURES},+avx512bf16",
+    needs=(*_AVX512_VNNI.needs, "avx512bf16"),
+    dots=(*_VNNI, _BF16),
+)
+
 ISAS: Final = (
     Isa(
         "sse2",
@@ -118,54 +145,9 @@ ISAS: Final = (
         dots=(Dot("x86.avx2.pmadd.wd", 2, "i16", "i16", "i32", adds=False),),
         pause=_X86_PAUSE,
     ),
-    Isa(
-        "avx512",
-        "x86_64",
-        "x86-64-v4",
-        "",
-        _V4,
-        64,
-        32,
-        masks_bits=8,
-        fma=True,
-        half=True,
-        rounds=True,
-        scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
-        dots=(Dot("x86.avx512.pmaddw.d.512", 2, "i16", "i16", "i32", adds=False),),
-        pause=_X86_PAUSE,
-    ),
-    Isa(
-        "avx512vnni",
-        "x86_64",
-        "x86-64-v4",
-        _VNNI_FEATURES,
-        (*_V4, "avx512vnni"),
-        64,
-        32,
-        masks_bits=8,
-        fma=True,
-        half=True,
-        rounds=True,
-        scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
-        dots=_VNNI,
-        pause=_X86_PAUSE,
-    ),
-    Isa(
-        "avx512bf16",
-        "x86_64",
-        "x86-64-v4",
-        f"{_VNNI_FEATURES},+avx512bf16",
-        (*_V4, "avx512vnni", "avx512bf16"),
-        64,
-        32,
-        masks_bits=8,
-        fma=True,
-        half=True,
-        rounds=True,
-        scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
-        dots=(*_VNNI, _BF16),
-        pause=_X86_PAUSE,
-    ),
+    _AVX512,
+    _AVX512_VNNI,
+    _AVX512_BF16,
     Isa(
         "neon",
         "aarch64",

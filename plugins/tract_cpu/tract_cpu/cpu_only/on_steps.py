@@ -15,6 +15,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops import binary
 from tract_core.ops.expect import arity, broadcast_shapes, same_rank
+from tract_core.ops.quantize import dequantized, in_steps
 from tract_core.ops.rounding import round_into
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
@@ -102,16 +103,13 @@ def requantize(op: Requantize, x: Array, factor: Array, offset: Array, zero: Arr
 @ROWS.row(REFERENCE, Quantize)
 def quantize(op: Quantize, x: Array, scale: Array, zero: Array) -> Array:
     """round(x / scale) + zero, the quotient taken in f32 (in f64 for integers and f64)"""
-    compute = np.float64 if x.dtype.itemsize == 8 or x.dtype.kind == "i" else np.float32
-    return round_into(x.astype(compute) / scale.astype(compute), zero.astype(np.int64), op.to)
+    return round_into(in_steps(x, scale), zero.astype(np.int64), op.to)
 
 
 @ROWS.row(REFERENCE, Dequantize)
 def dequantize(op: OnSteps, x: Array, scale: Array, zero: Array) -> Array:
     """(x - zero) * scale, in f32 (in f64 for f64)"""
-    compute = np.float64 if DatumType.F64 in (op.to, DatumType.from_numpy(scale.dtype)) else np.float32
-    centred = x.astype(np.int64) - zero.astype(np.int64)
-    return (centred.astype(compute) * scale.astype(compute)).astype(op.to.numpy)
+    return dequantized(x, scale, zero, op.to)
 
 
 @ROWS.row(REFERENCE, OfDequantized)

@@ -26,6 +26,7 @@ from math import prod
 from typing import Final
 
 from tract_core.frozen import frozen
+from tract_cpu.caches import LINE
 from tract_cpu.kernels.conv import Target
 from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
@@ -35,9 +36,6 @@ from tract_cpu.language.values import Value
 
 WINDOW: Final = 3
 """Positions of a window, along axes that are transformed."""
-
-LINE: Final = 64
-"""Bytes that memory gives at a time."""
 
 PAIRS: Final[dict[int, tuple[float, ...]]] = {1: (), 2: (1.0,), 4: (0.5**0.5, 2**0.5)}
 """The points at which values are taken, but for 0, those of opposite sign, and infinity, by outputs of a tile.

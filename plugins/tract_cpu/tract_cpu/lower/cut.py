@@ -13,8 +13,16 @@ from tract_cpu.kernels.matmul import SMALL_TILES, Tile
 ENOUGH_TASKS: Final = 16
 """Into so many tasks a product is cut, where it has as many tiles: so that threads get about as much each."""
 
+SMALL_PIECES: Final = (6, 3, 1)
+"""How many positions at a time compute what is left over, where it is not known how many that are."""
+
 _TILES: Final = 8
 """How many tiles a task has whose size only a run tells."""
+
+
+def evenly(count: int, most: int) -> int:
+    """How many each part has at most, where ``count``, not 0, is cut into as few as can be of at most ``most``."""
+    return -(-count // -(-count // most))
 
 
 @frozen

@@ -10,6 +10,7 @@ from typing import Final
 from tract_core.dims import Dim, ceil_div, less_or_equal, product
 from tract_core.frozen import frozen
 from tract_cpu.kernels.conv import ConvPlan
+from tract_cpu.lower.cut import SMALL_PIECES, evenly
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import Site
 from tract_cpu.lower.program import Argument, NativeStep
@@ -25,9 +26,6 @@ _LONG: Final = 1 << 10
 
 NEAR: Final = 1 << 18
 """Bytes that stay in the second cache while other data goes through it."""
-
-SMALL_TILES: Final = (6, 3, 1)
-"""How many columns the tiles have that compute what whole tiles leave over of rows whose length is not known."""
 
 
 @frozen
@@ -220,7 +218,7 @@ class _Rows:
 def _rest(width: Dim, columns: int) -> tuple[int, ...]:
     """Columns of the tiles that compute what whole tiles leave over: code for each is a part of the kernel."""
     if not isinstance(width, int):
-        return tuple(one for one in SMALL_TILES if one < columns)
+        return tuple(one for one in SMALL_PIECES if one < columns)
     return (width % columns,) if width % columns else ()
 
 
@@ -250,7 +248,7 @@ def _filling(width: Dim, columns: int) -> int:
     """About as many columns, so that a row is made of whole tiles."""
     if not isinstance(width, int) or width < 1:
         return columns
-    return -(-width // -(-width // columns))
+    return evenly(width, columns)
 
 
 def _room(registers: int, vectors: int, *, depthwise: bool = False) -> int:

@@ -16,6 +16,7 @@ from tract_core.ops.pool_spec import AxisPlan
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.winograd import PAIRS, WINDOW, WinogradPlan, positions
 from tract_cpu.language.types import F32
+from tract_cpu.lower.cut import SMALL_PIECES, evenly
 from tract_cpu.lower.lowering import Lowering, Site
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.weights import packed
@@ -30,9 +31,6 @@ than to transform the weights for more pieces."""
 
 CHUNK: Final = 2
 """Blocks of input channels whose weights are transformed at once."""
-
-SMALL_TILES: Final = (6, 3, 1)
-"""How many tiles at a time compute what is left over of a piece, where that is not known."""
 
 TRANSFORM: Final = 8
 """What it takes to transform a value of a block of channels, there or back, and to bring it where it belongs.
@@ -142,9 +140,9 @@ def _cut(isa: Isa, inputs: int, blocks: int, values: int, tiles: Dim) -> _Cut:
     columns = (isa.registers - 1) // vectors - 1  # beside the sums, registers hold the vectors and one factor
     most = _most_tiles(isa, inputs, values)
     if not isinstance(tiles, int) or not tiles:
-        return _Cut(most, columns, tuple(one for one in SMALL_TILES if one < columns), vectors)
-    each = _even(tiles, most)
-    columns = _even(each, columns)
+        return _Cut(most, columns, tuple(one for one in SMALL_PIECES if one < columns), vectors)
+    each = evenly(tiles, most)
+    columns = evenly(each, columns)
     piece = min(-(-each // columns) * columns, tiles)
     over = {piece % columns, tiles % piece % columns} - {0}
     return _Cut(piece, columns, tuple(sorted(over, reverse=True)), vectors)
@@ -154,11 +152,6 @@ def _most_tiles(isa: Isa, inputs: int, values: int) -> int:
     """How many tiles a piece has at most: their values, and sums for a run of output channels, have room."""
     lanes = isa.lanes(F32.bits)
     return max(ROOM // (F32.bytes * values * (-(-inputs // lanes) + 2) * lanes), 1)
-
-
-def _even(count: int, most: int) -> int:
-    """How many each part has of ``count``, which is cut into as few as can be."""
-    return -(-count // -(-count // most))
 
 
 def winograd_step(site: Site, parts: Parts, tile: tuple[int, ...]) -> NativeStep:
