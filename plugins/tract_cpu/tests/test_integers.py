@@ -150,6 +150,20 @@ def test_sums_that_may_not_fit_stay_on_numbers(isa: Isa) -> None:
     assert plan.spawn().run([np.full((1, 66400), 255, "u1")])[0] == round(66400 * 255 * 127 / 2**25)
 
 
+@pytest.mark.parametrize("zero", [0, 3])
+def test_weights_are_copied_only_where_they_are_no_distances_yet(zero: int) -> None:
+    """Weights of -128 .. 127 are 2 bytes each from 3 on; from 0 on they stay where they are."""
+    q, integers = Quantised("5,37,u8"), np.arange(37 * 32).reshape(37, 32).astype("i1")
+    weights = q.numbers(q.const(integers), 0.5, zero)
+    sums = wire_one(q.model, "sums", EinSum(AxesMapping.parse("bk,kn->bn"), F32), q.numbers(q.x, 0.5, 77), weights)
+    q.model.set_outputs([q.steps(sums, 32.0, 90)])
+    values = [outlet.fact.constant for node in native_form(declutter(q.model)).nodes for outlet in node.outputs]
+    (found,) = [one for one in values if one is not None and one.shape == integers.shape]
+    assert np.shares_memory(found, integers) is (zero == 0)
+    assert found.dtype == ("i2" if zero else "i1")
+    np.testing.assert_array_equal(found, integers.astype("i2") - zero)
+
+
 def dynamic(q: Quantised, columns: int) -> OutletId:
     """A product as dynamic quantisation has it: of what is quantised by its own range."""
     model = q.model

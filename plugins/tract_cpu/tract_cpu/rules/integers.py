@@ -11,8 +11,9 @@ what that rounds, which where they are quantised again may be one step, if the n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -41,7 +42,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_core.rules.pattern import alone_by, produced_by
 from tract_cpu.cpu_only.on_steps import Requantize
-from tract_cpu.rules.steps import NARROW, known, narrowed, number, steps_of, weights_of
+from tract_cpu.rules.steps import NARROW, distances, known, narrowed, number, steps_of, weights_of
 from tract_cpu.rules.table import RULES
 
 ROWS = Rows()
@@ -92,7 +93,7 @@ def quantized_conv(model: TypedModel, node: TypedNode, op: Conv) -> ModelPatch |
     kernel, bias, x_scale, kernel_zero, kernel_scale, y_zero, y_scale = found
     place = op.kernel_format.o_axis(kernel.ndim)
     by_channel = [-1 if axis == place else 1 for axis in range(kernel.ndim)]
-    centred = kernel.astype(np.int32) - kernel_zero.astype(np.int32).reshape(by_channel)
+    centred = distances(kernel, kernel_zero.reshape(by_channel) if kernel_zero.ndim else kernel_zero)
     patch, along = ModelPatch(model), _along_channels(model, node, op)
     plain = replace(op, q_output=None)
     data = (patch.tap(node.inputs[0]), int(zero))
@@ -116,7 +117,7 @@ def _conv(
     (x, zero), (centred, bias), layout = data, weights, op.pool.data_format
     others = tuple(axis for axis in range(centred.ndim) if axis != op.kernel_format.o_axis(centred.ndim))
     start = bias - zero * centred.sum(axis=others, dtype=np.int64)
-    if not _fits(start, np.abs(centred).sum(axis=others, dtype=np.int64)):
+    if not _fits(start, centred, lambda sizes: sizes.sum(axis=others)):
         return None
     padding = op.pool.padding
     if zero and any(plan.before != 0 or plan.after != 0 for plan in op.pool.plan(op, patch.fact(x).shape)):
@@ -193,8 +194,8 @@ def product_of_integers(model: TypedModel, node: TypedNode, op: EinSum) -> Model
         term, output = op.axes.inputs[1 - slot], op.axes.outputs[0]
         kept = tuple(axis for axis, name in enumerate(term) if name in output)
         start = -data.zero * _of_weights(weights.integers, term, output)
-        most = _of_weights(np.abs(weights.integers), term, output)
-        if not weights.varies_at_most_along(kept) or not _fits(start, most):
+        fits = _fits(start, weights.integers, partial(_of_weights, term=term, output=output))
+        if not fits or not weights.varies_at_most_along(kept):
             continue
         patch = ModelPatch(model)
         sums = _product(patch, node, slot, data.integers, weights.integers)
@@ -228,7 +229,7 @@ def zero_point_behind_product(model: TypedModel, node: TypedNode, op: EinSum) ->
         if model.outlet_fact(wide.inputs[0]).shape != model.outlet_fact(node.inputs[slot]).shape:
             continue
         patch = ModelPatch(model)
-        sums = _product(patch, node, slot, wide.inputs[0], weights.astype(np.int32))
+        sums = _product(patch, node, slot, wide.inputs[0], weights)
         of_weights = _of_weights(weights, op.axes.inputs[1 - slot], op.axes.outputs[0])
         whole = patch.model.add_const(f"{node.name}.weights", of_weights.astype(np.int32))
         point = _number(patch, f"{node.name}.point", far.inputs[1], of_weights.ndim)
@@ -286,9 +287,13 @@ def _placed(array: Array, names: str, output: str) -> Array:
     return turned.reshape([sizes.get(name, 1) for name in output])
 
 
-def _fits(start: Array, most: Array) -> bool:
-    """Whether sums surely fit an i32. ``start``: what they begin at; ``most``: the sums of the weights' sizes."""
-    return bool((np.abs(start) + _DATA * most <= _LARGEST).all())
+def _fits(start: Array, weights: Array, summed: Callable[[Array], Array]) -> bool:
+    """Whether sums surely fit an i32. ``start``: what each begins at; ``summed``: how the weights are summed."""
+    begin = np.abs(start)
+    largest = 2 ** (8 * weights.itemsize - 1)
+    if int(begin.max(initial=0)) + _DATA * largest * (weights.size // max(start.size, 1)) <= _LARGEST:
+        return True  # whatever they are, they are few
+    return bool((begin + _DATA * summed(np.abs(weights, dtype=np.int64)) <= _LARGEST).all())
 
 
 def _as_numbers(patch: ModelPatch, name: str, sums: OutletId, factor: Array) -> OutletId:

@@ -50,10 +50,20 @@ class Weights:
 
 
 def narrowed(integers: Array) -> Array:
-    """The same integers in the narrowest of i8, i16 and i32."""
+    """The same integers in the narrowest of i8, i16 and i32; the very same array where that is its type."""
+    if integers.dtype == np.int8 or not integers.size:
+        return integers
     low, high = int(integers.min()), int(integers.max())
     kinds = (kind for kind in (np.int8, np.int16) if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
-    return integers.astype(next(kinds, np.int32))
+    return integers.astype(next(kinds, np.int32), copy=False)
+
+
+def distances(integers: Array, zero: Array) -> Array:
+    """How far integers are from their zero point, in the narrowest type; the very same array where that can be."""
+    if not zero.any():
+        return narrowed(integers)
+    wide = np.int16 if integers.itemsize == zero.itemsize == 1 else np.int32
+    return narrowed(np.subtract(integers, zero, dtype=wide, casting="unsafe"))
 
 
 def known(model: TypedModel, outlet: OutletId) -> Array | None:
@@ -97,8 +107,7 @@ def weights_of(model: TypedModel, outlet: OutletId) -> Weights | None:
     x, scale, zero = found
     if not np.isfinite(scale).all():
         return None
-    centred = (x.astype(np.int16) - node.op.spread(zero, x).astype(np.int16)).astype(np.int32)
-    parts = [centred, np.broadcast_to(node.op.spread(scale, x), x.shape)]
+    parts = [distances(x, node.op.spread(zero, x)), np.broadcast_to(node.op.spread(scale, x), x.shape)]
     for change in reversed(changes):
         moved = [evaluate_values(model.registry, change, [Constant(part)]) for part in parts]
         parts = [cast("Constant", one).array for one in moved]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from tract_core.ops.binary import Sub
 from tract_core.ops.conv import Conv, KernelFormat
 from tract_core.ops.einsum import EinSum, matmul_axes, wire_matmul
 from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear, wire_dynamic_quantize
+from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.ops.spatial import kernel_shape, pool_spec
@@ -22,6 +24,8 @@ from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
+
+_BYTES: Final = (DatumType.U8, DatumType.I8)
 
 
 @onnx_op(ROWS, "QuantizeLinear", since=10)
@@ -96,14 +100,25 @@ def conv_integer(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 def centred(wire: Wiring, x: OutletId, zero: OutletId | None) -> OutletId:
-    """An integer tensor less its zero point, in i32."""
-    x = wire.cast(x, DatumType.I32)
+    """An integer tensor less its zero point: in i32, or in a narrower type where that surely holds it."""
+    is_bytes = wire.dtype(x) in _BYTES
     if zero is None:
-        return x
+        return x if is_bytes else wire.cast(x, DatumType.I32)
     if wire.shape(zero).volume == 1:
         zero = wire.number(zero)
     wire.require_shape("zero point", zero, wire.shape(x), stretches=True)
-    return wire.binary(Sub(), x, wire.cast(zero, DatumType.I32))
+    integers, point = wire.constant(x), wire.constant(zero)
+    if is_bytes and point is not None and not point.any():
+        return x
+    if is_bytes and integers is not None and point is not None and point.dtype.itemsize == 1:
+        return wire.const(_narrow(np.subtract(integers, point, dtype=np.int16)))
+    return wire.binary(Sub(), wire.cast(x, DatumType.I32), wire.cast(zero, DatumType.I32))
+
+
+def _narrow(integers: Array) -> Array:
+    """Differences of bytes, in bytes where they fit: weights are to take no more than in the file."""
+    fits = not integers.size or (integers.min() >= -128 and integers.max() <= 127)
+    return integers.astype(np.int8) if fits else integers
 
 
 @onnx_op(ROWS, "QLinearConv", since=10)
