@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,6 +81,40 @@ def test_a_table_that_is_turned_is_gathered_from(isa) -> None:
     model.set_outputs(model.wire_node("rows", Gather(0), [turned, places]))
     x, numbers = np.random.default_rng(0).standard_normal((5, 7)), np.array([6, 0, -1, 3])
     assert same_bits(run(isa, model, x, numbers), x.T[numbers])
+
+
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8", "c16"])
+@pytest.mark.parametrize(
+    ("op", "shape", "places"),
+    [
+        (Gather(0), (9, 5), [[0, 8], [-1, 3]]),
+        (Gather(0), (9, 40, 3), [7]),
+        (Gather(1), (3, 7, 11), [6, 0, -7]),
+        (Gather(1), (3, 7), [2, 3]),
+        (Gather(0), (9, 0), [1, 1]),
+        (Gather(0), (9, 5), []),
+        (GatherNd(0), (4, 5, 3), [[3, 0], [-1, 4], [0, 0]]),
+        (GatherNd(1), (2, 5, 3), [[4], [0]]),
+    ],
+)
+def test_a_table_is_read_where_it_lies(isa: Isa, op: TypedOp, shape: Any, places: Any, kind: str) -> None:
+    """As one of the model that begins anywhere in a file: it is not copied."""
+    content = np.random.default_rng(0).integers(0, 100, shape).astype(kind)
+    memory = np.zeros(content.nbytes + 8, np.uint8)
+    table = memory[1:][: content.nbytes].view(kind).reshape(shape)
+    table[...] = content
+    numbers = np.array(places, np.int64)
+    model = TypedModel()
+    held = model.add_const("table", table)
+    index = model.add_source("places", parse_typed_fact(",".join(map(str, (*numbers.shape, "i64")))))
+    model.set_outputs(model.wire_node("op", op, [held, index]))
+    (wanted,) = TypedSimplePlan(model).run([numbers])
+    assert same_bits(run(isa, model, numbers), wanted)
+    read = [one for one in CpuPlan(model, isa).program.constants if one.size]
+    assert all(np.shares_memory(one, memory) for one in read)
+    if numbers.size and content.size:
+        with pytest.raises(RunError, match="outside"):
+            CpuPlan(model, isa).spawn().run([numbers + 100])
 
 
 def test_one_known_index_is_a_view(isa) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
@@ -15,7 +17,7 @@ from tract_cpu.kernels.runs import Run
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import MOVES, Lowering, Site
 from tract_cpu.lower.program import STATUS, Argument, NativeStep
-from tract_cpu.lower.views import View
+from tract_cpu.lower.views import Kind, Storage, View
 
 ROWS = Rows()
 
@@ -35,6 +37,14 @@ class Indexed:
     step: Dim
     limits: tuple[tuple[Dim, Dim], ...]
     run: Dim | None
+
+    def in_bytes(self, storage: Storage) -> Indexed:
+        """The same for elements that lie where none of their type would: runs of bytes are copied from ``storage``."""
+        size = self.x.element.bytes
+        limits = tuple((places, apart * size) for places, apart in self.limits)
+        run = size if self.run is None else self.run * size
+        x = replace(self.x.as_bytes(), storage=storage)
+        return replace(self, x=x, other=self.other.as_bytes(), limits=limits, run=run)
 
     def reading(self, isa: Isa) -> NativeStep:
         """The call that copies from the places."""
@@ -89,6 +99,21 @@ def with_run(lowering: Lowering, x: View, first: int) -> tuple[View, Dim | None]
     return x, inner[0].size if inner else None
 
 
+def _in_place(site: Site, indexed: Indexed) -> Indexed:
+    """What to do so that a table of the model is read where it lies, as in a mapped file, and needs no copy."""
+    array = site.array(0)
+    if (
+        array is None
+        or array.flags.aligned
+        or not array.flags.c_contiguous
+        or indexed.x.storage.kind is not Kind.CONSTANT
+    ):
+        return indexed
+    memory = site.lowering.constant(array.reshape(-1).view(np.uint8))
+    assert memory is not None  # native code knows bytes
+    return indexed.in_bytes(memory.storage)
+
+
 @ROWS.row(MOVES, Gather)
 def lower_gather(op: Gather, site: Site) -> str | None:
     """A copy for every index; a view where there is one index, which is known, and surely inside."""
@@ -108,7 +133,7 @@ def lower_gather(op: Gather, site: Site) -> str | None:
     places = replace(numbers, shape=shape, strides=(*(0,) * op.axis, *numbers.strides))
     target = replace(result, shape=shape, strides=result.strides[: op.axis + added])
     limits = ((x.shape[op.axis], x.strides[op.axis]),)
-    steps = [Indexed(source, places, target, 0, limits, run).reading(site.isa)]
+    steps = [_in_place(site, Indexed(source, places, target, 0, limits, run)).reading(site.isa)]
     if any(not isinstance(size, int) or size == 0 for size in x.shape[: op.axis]):
         steps.insert(0, _checking(site, x, numbers, limits))
     site.add_all(steps)
@@ -144,5 +169,6 @@ def lower_gather_nd(op: GatherNd, site: Site) -> str | None:
     places = replace(numbers, shape=shape, strides=numbers.strides[:-1])
     target = replace(result, shape=shape, strides=result.strides[: len(shape)])
     limits = tuple((x.shape[axis], x.strides[axis]) for axis in range(batch, batch + depth))
-    site.add_all([Indexed(source, places, target, numbers.strides[-1], limits, run).reading(site.isa)])
+    indexed = Indexed(source, places, target, numbers.strides[-1], limits, run)
+    site.add_all([_in_place(site, indexed).reading(site.isa)])
     return None

@@ -13,7 +13,7 @@ import numpy as np
 from tract_core.dims import Dim, comparison, evaluate, is_one, product
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
-from tract_cpu.language.types import ElementType, bits_of, complex_of, numpy_type, part_of
+from tract_cpu.language.types import U8, ElementType, bits_of, complex_of, numpy_type, part_of
 from tract_cpu.lower.loops import collapsed
 
 
@@ -130,6 +130,12 @@ class View:
     def as_bits(self) -> View:
         """The same elements as integers of their width, which nothing interprets."""
         return replace(self, element=bits_of(self.element))
+
+    def as_bytes(self) -> View:
+        """The first byte of each element."""
+        size = self.element.bytes
+        strides = tuple(stride * size for stride in self.strides)
+        return replace(self, element=U8, strides=strides, offset=self.offset * size)
 
     def as_parts(self) -> View:
         """Complex numbers as pairs of real ones on one more axis."""
