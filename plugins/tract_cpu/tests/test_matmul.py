@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tract_cpu.caches import Caches
-from tract_cpu.isa import ISAS
+from tract_cpu.isa import ISAS, chosen
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
 from tract_cpu.language.types import F32, F64, I32
 from tract_cpu.lower.cut import cut_rows
@@ -143,6 +143,17 @@ def test_rows_are_packed_where_they_displace_each_other(isa, rows, depth, dtype)
         wanted = left.astype("f8") @ right.astype("f8")
         exactness = 2e-3 if dtype == "f16" else 1e-5
         np.testing.assert_allclose(plan.spawn().run([left])[0], wanted, rtol=exactness, atol=exactness * 30)
+
+
+@pytest.mark.parametrize(("rows", "fetches"), [(1, False), (14, False), (15, True), ("M", True)], ids=str)
+def test_weights_are_fetched_ahead_where_a_panel_serves_several_tiles(rows, fetches) -> None:
+    """What is packed in the run is near anyway."""
+    right = np.zeros((5, 70), "f4")
+    for other in (right, "5,70,f32"):
+        plan = CpuPlan(product("mk,kn->mn", f"{rows},5,f32", other, DatumType.F32), chosen(""))
+        kernels = [step.kernel for step in plan.layout.steps]
+        (found,) = [one.fetches for one in kernels if isinstance(one, MatMulPlan)]
+        assert found == (fetches and other is right)
 
 
 def test_tiles_are_as_narrow_as_the_result() -> None:

@@ -88,7 +88,7 @@ class MatMulPlan:
     factors. ``grouping``: how products are summed in groups, as the right matrix is packed then; ``together``: whether
     the neighbours of a left group lie beside each other in memory, as they are multiplied. ``rolled``: whether the
     expression is so long that it is there once, for all rows of a tile in turn. ``masks``: whether whole vectors are
-    written like parts of them, as that costs the same.
+    written like parts of them, as that costs the same. ``fetches``: whether the panel behind is brought near meanwhile.
     """
 
     tile: Tile
@@ -104,6 +104,7 @@ class MatMulPlan:
     together: bool = False
     rolled: bool = False
     masks: bool = False
+    fetches: bool = False
 
     @property
     def name(self) -> str:
@@ -125,7 +126,7 @@ class MatMulPlan:
         types = f"{self.left.name} {self.right.name}"
         groups = f"{self.grouping and self.grouping.text()} {self.together}"
         cut = f"{self.tile} {self.rests} {self.batch} {self.packs} {self.in_lines}"
-        how = f"{groups} {self.rolled} {self.masks} {self.along_columns}"
+        how = f"{groups} {self.rolled} {self.masks} {self.fetches} {self.along_columns}"
         return f"matmul {cut} {how} {types} {self.expression.text()}"
 
     def emit(self, k: Kernel) -> None:
@@ -176,11 +177,20 @@ class _Product:
                 for height, row, number in self._tiles_of(whole, rows):
                     self._pack(at.left.at(row * self._left_row), height, packed.at(number * each))
                 self._packed.value = block
+        share = self._share(rows)
         for height, row, number in self._tiles_of(whole, rows):
+            fetched = None
+            if self.plan.fetches:
+                fetched = _Fetched(at.right.at(self._lines * tile.columns + number * share * self._steps), share)
             if self.plan.packs:
-                self._tile(height, packed.at(number * each), None, at.below(row))
+                self._tile(height, packed.at(number * each), None, at.below(row), fetched)
             else:
-                self._tile(height, at.left.at(row * self._left_row), self._left_row, at.below(row))
+                self._tile(height, at.left.at(row * self._left_row), self._left_row, at.below(row), fetched)
+
+    def _share(self, rows: Value) -> Value:
+        """How much each tile of a block fetches in a step, so that all of them fetch a panel."""
+        tiles = (rows + (self.plan.tile.rows - 1)) // self.plan.tile.rows
+        return (tiles + (self.plan.tile.columns - 1)) // tiles
 
     def _first_row(self, tile: Value) -> Value:
         """Of a tile, by its number: that behind the last row where there are fewer."""
@@ -248,7 +258,7 @@ class _Product:
         places = [k.smaller(step * grouping.size + one, self.depth - 1) for one in range(grouping.size)]
         return grouping.flipped(grouping.joined([k.convert(row[one * self._left_step], GROUPED) for one in places]))
 
-    def _tile(self, height: int, left: Buffer, left_row: Value | None, at: _Place) -> None:
+    def _tile(self, height: int, left: Buffer, left_row: Value | None, at: _Place, fetched: _Fetched | None) -> None:
         """One tile. ``left``: its factors; ``left_row``: how far apart its rows are, ``None`` if packed."""
         k, plan, tile = self.k, self.plan, self.plan.tile
         panel, start = at.right, None
@@ -259,6 +269,8 @@ class _Product:
         rows = [left.at(left_row * one) for one in range(height)] if left_row is not None else []
 
         def add(d: Value, to: int) -> None:
+            if fetched is not None:
+                fetched.memory.prefetch(d * fetched.each)
             places = [d * tile.columns + v * tile.lanes for v in range(tile.vectors)]
             columns = [panel.vector(one, tile.lanes) for one in places]
             if plan.grouping is None:
@@ -361,6 +373,14 @@ def _power_of_two(number: int) -> int:
 
 def _added(a: list[list[Value]], b: list[list[Value]]) -> list[list[Value]]:
     return [[one + other for one, other in zip(row, below, strict=True)] for row, below in zip(a, b, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fetched:
+    """What a tile brings near for the next panel: from a place on, so many elements in each step."""
+
+    memory: Buffer
+    each: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -339,6 +339,7 @@ class _Product:
             together=self._together(left, depth),
             rolled=any(type(step.op) not in CHEAP for step in self.chain.expression.steps),
             masks=self.site.isa.masks_bits <= _ANY_ELEMENT,
+            fetches=self.site.array(self.groups.right) is not None and rows.count != 1,
         )
         count = product([loop.size for loop in loops]) * ceil_div(column.size, tile.columns)
         tiles = tiles_per_task(rows, self._lines(depth.size), count, max(plan.sums.bytes, GROUPED.bytes))
