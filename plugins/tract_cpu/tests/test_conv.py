@@ -78,6 +78,12 @@ SHAPES = [
     Shape(6, 8, (6, 7), (1, 1), group=2, layout=DataFormat.NHWC),
     Shape(48, 96, (40,), (5,), dilations=(2,), padding=Explicit((8,), (0,))),
     Shape(5, 6, (1,), (1,)),
+    Shape(20, 40, (23, 1), (5, 1)),
+    Shape(3, 17, (23, 1), (5, 1), (2, 3)),
+    Shape(17, 17, (23, 1, 1), (4, 1, 1), dilations=(2, 1, 1), group=17),
+    Shape(16, 18, (9, 1), (3, 1), (1, 2), padding=Explicit((1, 1), (1, 1))),
+    Shape(16, 18, (9, 2), (3, 2), padding=Valid()),
+    Shape(19, 33, (23, 1), (5, 1), layout=DataFormat.NHWC),
     Shape(4, 18, (5, 6, 7), (3, 3, 3)),
     Shape(16, 16, (5, 6, 7), (2, 3, 1), (1, 2, 1), padding=Valid()),
     Shape(19, 33, (8, 9), (3, 3), layout=DataFormat.NHWC),
@@ -361,6 +367,17 @@ def test_kernels_have_the_tiles_that_some_row_needs(isa: Isa, shape: str, width:
         over = width % kernel.columns
         assert kernel.rest == ((over,) if over else ())
     same(plan.spawn().run([x])[0], reference(op.op, *(one.astype("f8") for one in (x, weights, bias))), 16 * 9)
+
+
+@pytest.mark.parametrize("ones", [(), (1,), (1, 1)], ids=len)
+def test_axes_of_one_position_behind_the_others_take_nothing_from_tiles(isa: Isa, ones: tuple[int, ...]) -> None:
+    """These are as wide as without them."""
+    op = Shape(16, 64, (60, *ones), (5, *ones), padding=Valid(), batch=1)
+    x, weights, bias = arrays(op, "f4")
+    plan = CpuPlan(wired(op, weights, bias, fact_of(x)), isa)
+    (kernel,) = [step.kernel for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
+    assert (kernel.spatial, kernel.columns > 1) == (1, True)
+    same(plan.spawn().run([x])[0], reference(op.op, *(one.astype("f8") for one in (x, weights, bias))), 16 * 5)
 
 
 @pytest.mark.parametrize("outputs", [6, 9, 10])

@@ -53,9 +53,21 @@ def lower_conv(op: Conv, site: Site) -> str | None:
     axes = tuple(Axis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)
     parts = replace(parts, axes=axes)
     tile = tile_of(site.lowering, site.lowering.model.nodes[site.node.node])
-    step = pipelined(site, direct(site, parts)) if tile is None else winograd_step(site, parts, tile)
+    step = pipelined(site, direct(site, _in_one_row(parts))) if tile is None else winograd_step(site, parts, tile)
     add_steps(site, parts, [step])
     return None
+
+
+def _in_one_row(parts: Parts) -> Parts:
+    """The same without axes of one position behind the others: tiles are made of positions along the last axis."""
+    axes, strides = parts.axes, parts.source.view.strides
+    while len(axes) > 1:
+        last, before = axes[-1], axes[-2]
+        is_one = parts.result.shape[last.place] == last.window == 1 and last.before == 0
+        if not is_one or not isinstance(strides[before.place], int):
+            break
+        axes = axes[:-1]
+    return replace(parts, axes=axes)
 
 
 def lower_pointwise(site: Site, data: OutletId, weights: Array, axis: int) -> str | None:
