@@ -6,8 +6,8 @@ assertions of the scope, conditions of operators, and what one tensor may take.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -76,8 +76,24 @@ class Turn:
         self._conditions.check_after(node.node, symbols)
         self._sizes.check_after(node.node, symbols)
 
-    @contextmanager
-    def going(self) -> Generator[None]:
+    def going(self) -> _Going:
         """Around the nodes: the limits of a run count, and NumPy warns of no overflow."""
-        with np.errstate(all="ignore"), running(self._sizes.allowed, self._seconds):
-            yield
+        return _Going(self._sizes.allowed, self._seconds)
+
+
+class _Going:
+    """A class, as every turn comes here."""
+
+    __slots__ = ("_errors", "_running")
+
+    def __init__(self, tensor_bytes: int, seconds: float) -> None:
+        self._errors = np.errstate(all="ignore")
+        self._running = running(tensor_bytes, seconds)
+
+    def __enter__(self) -> None:
+        self._running.__enter__()
+        self._errors.__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        self._errors.__exit__(*raised)
+        self._running.__exit__(*raised)

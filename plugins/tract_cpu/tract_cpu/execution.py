@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from tract_core.dims import Dim, evaluate
+from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT, aligned
 from tract_cpu.binding import Bound, Layout
@@ -62,7 +63,8 @@ class Execution:
     memory this one goes on with. ``outputs``: those that native code fills and whose sizes are known from this part on,
     by their numbers; ``filled``: their shapes and types. ``shapes``: those of the inputs of the last turn; ``given``:
     the values of symbols that the caller gave with them; ``repeat``: what does a turn with such inputs again.
-    ``never_stops``: whether loops are done before anybody has to look at the clock.
+    ``never_stops``: whether loops are done before anybody has to look at the clock. ``seen``: tensors in its memory, as
+    views that nobody can write to, for those that the host looks at in every turn.
     """
 
     def __init__(
@@ -78,8 +80,7 @@ class Execution:
         """``kernels``: the address of each step's kernel. ``threads``: how many there may be."""
         self.before, self.stage = before, 0 if before is None else before.stage + 1
         bound = layout.bind(symbols, self.stage)
-        self.symbols = dict(symbols)
-        self.steps = len(kernels)
+        self.symbols, self.steps = dict(symbols), len(kernels)
         sizes = {number: tuple(evaluate(dim, symbols) for dim in shape) for number, (shape, _) in outputs.items()}
         self.shapes: list[tuple[int, ...]] | None = None
         self.given: Mapping[str, int] | None = None
@@ -87,6 +88,7 @@ class Execution:
         self.outputs = {number: Output(*one) for number, one in zip(outputs, self.filled, strict=True)}
         self.arena = Arena(bound.slots, layout.arena.stages, before and before.arena)
         self.repeat: Repeat = look_closer
+        self.seen: dict[OutletId, Array] = {}
         self.is_short = int((bound.work * bound.times).sum()) + bound.work_of_loops < WORK_FOR_OTHERS
         self.never_stops = bound.work_of_loops < FULL
         parts = _parts(bound, threads)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Final
 
-from tract_core.data import Constant
+from tract_core.data import Constant, Container
 from tract_core.dims import Dim, evaluate
 from tract_core.errors import TractError
+from tract_core.frozen import frozen
 from tract_core.limits import check_run_time
 from tract_core.model.bodies import own_symbols
 from tract_core.model.const import Const
@@ -22,7 +23,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import STATE, Array
 from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.explain import Explanation, Placement
-from tract_core.runtime.host import Bodies, HostNode, host_nodes
+from tract_core.runtime.host import Bodies, HostNode, HostState, host_nodes
 from tract_core.runtime.observed import ObservedState
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
 from tract_core.runtime.protocol import Observer, Timing
@@ -44,11 +45,33 @@ from tract_cpu.native.origins import own_sources
 from tract_cpu.native.pool import pool
 from tract_cpu.native.repeat import Repeat, code_of_repeat, look_closer, repeat_of
 from tract_cpu.rules.native_form import native_form
-from tract_cpu.state import CpuState, NativeState
+from tract_cpu.state import CpuState, NativeState, Workplace
 from tract_cpu.timing import timings
 
 MOST_IDLE: Final = 4
 """How many executions a plan keeps for states to come."""
+
+
+@frozen
+class HostCall:
+    """What every turn has to know of a host step. ``keeps``: whether the node may hold on to arrays that it is given.
+
+    ``inputs``: as in the step, by outlet; ``results``: outlets, with the numbers of their storages.
+    """
+
+    keeps: bool
+    inputs: tuple[tuple[OutletId, View | None], ...]
+    results: tuple[tuple[OutletId, int], ...]
+
+    @staticmethod
+    def of(step: HostStep, layout: Layout) -> HostCall:
+        """Of a step of the program with this layout."""
+        node = step.node
+        keeps = node.state is not None or any(isinstance(fact.datum_type, Container) for fact in node.facts)
+        outlets = [OutletId(node.node, slot) for slot in range(len(step.results))]
+        numbers = map(layout.number, step.results)
+        inputs = zip(node.inputs, step.inputs, strict=True)
+        return HostCall(keeps, tuple(inputs), tuple(zip(outlets, numbers, strict=True)))
 
 
 class CpuPlan:
@@ -76,6 +99,7 @@ class CpuPlan:
         self._library, self._sources = library_of(isa), own_sources()
         self.kernels = self._library.addresses([code_of(step.kernel, isa) for step in self.layout.steps])
         self.pieces = list(_pieces(self.program))
+        self.calls = {one.node: HostCall.of(step, self.layout) for one, step in self.program.hosted()}
         self.places = [place for place, step in enumerate(self.program.steps) if isinstance(step, NativeStep)]
         """Where native steps are in the program, by their numbers."""
         self.by_number = {node.node: node for node in self.nodes}
@@ -111,7 +135,7 @@ class CpuPlan:
         self.repeat: Repeat = look_closer
         """A turn on a fresh state that is like the last one, by `Repeating`; none where states keep something."""
         self._repeated: tuple[list[tuple[int, ...]] | None, Repeat] = None, look_closer
-        self._idle: list[Execution] = []
+        self._idle, self._idle_workplaces = list[Execution](), list[Workplace]()
 
     def _lowered(self, body: TypedModel) -> Program:
         """The program of a body that is left to the host."""
@@ -136,7 +160,7 @@ class CpuPlan:
 
     def spawn(self) -> CpuState | NativeState:
         """A fresh state."""
-        return NativeState(self) if self.runs_in_one_call else CpuState(self, self.bodies)
+        return NativeState(self) if self.runs_in_one_call else CpuState(self)
 
     def spawn_with(self, plan_of: Callable[[TypedModel], BodyPlan]) -> CpuState:
         """A fresh state, whose operators ask ``plan_of`` who runs their bodies."""
@@ -173,6 +197,8 @@ class CpuPlan:
 
     def inlined_at(self, number: int) -> Inlined | None:
         """The operator of the model in whose body a native step is."""
+        if not self.program.inlined:
+            return None
         place = self.places[number]
         return next((one for one in self.program.inlined if not one.body and one.first <= place <= one.last), None)
 
@@ -200,6 +226,19 @@ class CpuPlan:
             return self._idle.pop()
         except IndexError:
             return None
+
+    def idle_workplace(self) -> Workplace:
+        """A workplace for a fresh state, of one that is gone if possible, without what that kept."""
+        try:
+            return self._idle_workplaces.pop()
+        except IndexError:
+            return Workplace(HostState(self.model, self.bodies))
+
+    def give_back_workplace(self, workplace: Workplace) -> None:
+        """Whoever asks next may have it."""
+        workplace.host.reset()
+        if len(self._idle_workplaces) < MOST_IDLE:
+            self._idle_workplaces.append(workplace)
 
     def call_steps(self, execution: Execution, first: int, last: int) -> None:
         """Run native steps, by their numbers, on what was passed."""

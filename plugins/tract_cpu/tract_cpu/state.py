@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tract_core.data import Container
 from tract_core.dims import evaluate
 from tract_core.errors import GraphError, RunError
 from tract_core.limits import check_run_time
@@ -25,7 +24,7 @@ from tract_cpu.kept import Memory
 from tract_cpu.kernels.control import CONTROL
 from tract_cpu.lower.program import HostStep, NativeStep, ReadStep, Step
 from tract_cpu.lower.reads import Reading, number_name
-from tract_cpu.lower.views import Kind, Storage, View, seen
+from tract_cpu.lower.views import Kind, View, seen
 from tract_cpu.native.executor import NEXT
 from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
@@ -36,8 +35,14 @@ if TYPE_CHECKING:
 
 _ARRAYS: Final[Any] = (np.ndarray, np.generic)
 
-_WRITTEN: Final = {Kind.ARENA, Kind.OUTPUT, Kind.KEPT}
+_WRITTEN: Final = frozenset({Kind.ARENA, Kind.OUTPUT, Kind.KEPT})
 """Where steps write tensors."""
+
+_CHANGING: Final = frozenset({Kind.ARENA, Kind.KEPT})
+"""Memory whose content is another one soon."""
+
+_LASTING: Final = frozenset({Kind.ARENA, Kind.CONSTANT})
+"""Memory that lies at the same place in all turns of an execution."""
 
 
 class NativeState:
@@ -95,7 +100,7 @@ class NativeState:
     def _go_on(self, execution: Execution, inputs: Sequence[Array], outputs: Sequence[Array], refused: int) -> None:
         if self._memory is not None:
             self._look_closer()  # the host may change what is kept
-        state = CpuState(self._plan, self._plan.bodies, self._memory)
+        state = CpuState(self._plan, memory=self._memory)
         state.host.begin(execution.symbols)
         with self._plan.turn.going():
             _Turn(state, execution, inputs, outputs, None).go_on_after(refused, execution.steps)
@@ -135,16 +140,39 @@ def _fitting(plan: CpuPlan, execution: Execution | None, bound: Mapping[str, int
     return plan.new_execution(bound)
 
 
+class Workplace:
+    """What the turns of one state work with, when the host has a part in them.
+
+    ``execution``: for the sizes of the last turn, as far as its inputs told them; ``later``: for what came up in it, by
+    the stages that this ended.
+    """
+
+    __slots__ = ("execution", "host", "later")
+
+    def __init__(self, host: HostState) -> None:
+        self.host = host
+        self.execution: Execution | None = None
+        self.later: dict[int, Execution] = {}
+
+
 class CpuState:
     """The state of a model of which some nodes are left to the host, or at which somebody looks node by node."""
 
-    def __init__(self, plan: CpuPlan, plan_of: Callable[[TypedModel], BodyPlan], memory: Memory | None = None) -> None:
-        """``plan_of``: who runs the bodies of operators left to the host. ``memory``: what native loops keep."""
+    def __init__(
+        self,
+        plan: CpuPlan,
+        plan_of: Callable[[TypedModel], BodyPlan] | None = None,
+        memory: Memory | None = None,
+    ) -> None:
+        """``plan_of``: who runs the bodies of operators left to the host, if not the plan.
+
+        ``memory``: what native loops keep.
+        """
         self.plan = plan
-        self.host = HostState(plan.model, plan_of)
+        self._lends = plan_of is None
+        self._workplace = plan.idle_workplace() if plan_of is None else Workplace(HostState(plan.model, plan_of))
+        self.host = self._workplace.host
         self.memory = memory or plan.new_memory()
-        self._execution: Execution | None = None
-        self._later: dict[int, Execution] = {}
 
     def run(
         self,
@@ -164,11 +192,12 @@ class CpuState:
         plan = self.plan
         whole = symbols is None  # operators give their bodies parts of arrays
         inputs = [one if whole and one.__class__ is np.ndarray else _readable(one) for one in inputs]
-        bound = plan.turn.begin(self.host, inputs, out, symbols)
-        execution = self._execution or plan.idle_execution()
-        if execution is None or execution.symbols != bound:
-            execution = plan.new_execution(bound)
-        self._execution = execution
+        bound = plan.turn.bind(inputs, symbols)
+        place = self._workplace
+        place.execution = execution = _fitting(plan, place.execution or plan.idle_execution(), bound)
+        if out is not None:
+            plan.turn.outputs.check(out, bound)
+        self.host.begin(bound)
         if plan.layout.loops:
             execution.begin_anew()
         if self.memory is not None:
@@ -180,9 +209,10 @@ class CpuState:
 
     def later(self, before: Execution, symbols: Mapping[str, int]) -> Execution:
         """What the run goes on with, as more sizes are known; as in the last turn, where that was of the same ones."""
-        found = self._later.get(before.stage)
+        later = self._workplace.later
+        found = later.get(before.stage)
         if found is None or found.before is not before or found.symbols != symbols:
-            found = self._later[before.stage] = self.plan.new_execution(symbols, before)
+            found = later[before.stage] = self.plan.new_execution(symbols, before)
         found.passed[:-1] = before.passed[:-1]
         if self.plan.layout.loops:
             found.begin_anew()
@@ -205,8 +235,10 @@ class CpuState:
         self.host.thaw(others, self.plan.nodes)
 
     def __del__(self) -> None:
-        if self._execution is not None:
-            self.plan.give_back(self._execution)
+        if self._lends:
+            self.plan.give_back_workplace(self._workplace)
+        elif self._workplace.execution is not None:
+            self.plan.give_back(self._workplace.execution)
 
 
 class _Turn:
@@ -237,9 +269,10 @@ class _Turn:
             **dict(zip(self.plan.model.inputs, inputs, strict=True)),
         }
         """Constants, inputs, and what the host gave, by outlet."""
-        self.arrays: dict[tuple[Kind, int], Array] = {(Kind.INPUT, n): one for n, one in enumerate(inputs)}
+        self.arrays: dict[int, Array] = {}
+        """What was passed, by the numbers of its storages (`Layout.number`)."""
         for number, array in enumerate(inputs):
-            self._pass(Storage(Kind.INPUT, number), array)
+            self._pass(number, array)
         self._make_outputs(out)
 
     def run(self) -> list[Array]:
@@ -369,9 +402,9 @@ class _Turn:
 
     def _make_outputs(self, out: Sequence[Array] | None) -> None:
         """Arrays for the outputs whose sizes are known from now on. ``out``: those of the caller, if he has some."""
+        first = len(self.inputs)
         for number, output in self.execution.outputs.items():
-            self.arrays[Kind.OUTPUT, number] = array = output.array() if out is None else out[number]
-            self._pass(Storage(Kind.OUTPUT, number), array)
+            self._pass(first + number, output.array() if out is None else out[number])
 
     def _read(self, step: ReadStep) -> None:
         """Read sizes and numbers, as the host would before it computes the node."""
@@ -392,28 +425,26 @@ class _Turn:
             self.plan.turn.check_after(node, symbols)
 
     def _host(self, step: HostStep) -> None:
-        node, host = step.node, self.state.host
-        keeps = node.state is not None or any(isinstance(fact.datum_type, Container) for fact in node.facts)
-        inputs = [self._input(outlet, view, keeps=keeps) for outlet, view in zip(node.inputs, step.inputs, strict=True)]
+        node, host, call = step.node, self.state.host, self.plan.calls[step.node.node]
+        inputs = [self._input(outlet, view, keeps=call.keeps) for outlet, view in call.inputs]
         outputs = node.run(host, inputs)
         if node.binds:
             self.plan.turn.check_after(node, host.session.symbols)
-        outlets = self.plan.model.nodes[node.node].outlets()
-        for outlet, storage, array in zip(outlets, step.results, outputs, strict=True):
-            self._hold(outlet, storage, array)
-        for outlet, array in self._show(step).items():
-            self._hold(outlet, step.results[outlet.slot], array)
+        for (outlet, number), array in zip(call.results, outputs, strict=True):
+            self._hold(outlet, number, array)
+        if self.observe is not None:
+            for outlet, array in self._show(step).items():
+                self._hold(outlet, call.results[outlet.slot][1], array)
 
-    def _hold(self, outlet: OutletId, storage: Storage, array: Any) -> None:
+    def _hold(self, outlet: OutletId, number: int, array: Any) -> None:
         """What the host gave is there for those that read it."""
         self.hosted[outlet] = kept = self._kept(array)
-        self.arrays[storage.kind, storage.number] = kept
-        self._pass(storage, kept)
+        self._pass(number, kept)
 
     def _kept(self, array: Any) -> Array:
         """What an operator gave, as native code can read it, and outside of memory whose content changes."""
         found: Any = _readable(array)
-        if found.__class__ is not np.ndarray:
+        if found.__class__ is not np.ndarray or found.flags.owndata:
             return found
         memory = self.state.memory
         changes = self.execution.arena.may_hold(found) or (memory is not None and memory.may_hold(found))
@@ -422,11 +453,21 @@ class _Turn:
     def _input(self, outlet: OutletId, view: View | None, *, keeps: bool) -> Array:
         if outlet in self.hosted:
             return self.hosted[outlet]
-        array = self.array(outlet, view)
-        if not keeps or view is None or view.storage.kind not in {Kind.ARENA, Kind.KEPT}:
+        array = self._seen(outlet, view)
+        if not keeps or view is None or view.storage.kind not in _CHANGING:
             return array
         copy: Array = array.copy()
         return copy
+
+    def _seen(self, outlet: OutletId, view: View | None) -> Array:
+        """A tensor that is read: in memory which is the same in every turn of an execution it is looked up once."""
+        if view is None or view.storage.kind not in _LASTING:
+            return self.array(outlet, view)
+        found = self.execution.seen.get(outlet)
+        if found is None:
+            found = self.execution.seen[outlet] = self.memory(view)
+            found.flags.writeable = False
+        return found
 
     def array(self, outlet: OutletId, view: View | None) -> Array:
         """A tensor, as a view on the memory where it is; one that is only there in blocks of channels is copied."""
@@ -448,16 +489,18 @@ class _Turn:
         elif storage.kind is Kind.CONSTANT:
             memory: Any = self.plan.program.constants[storage.number]
         else:
-            memory = self.arrays[storage.kind, storage.number]
+            memory = self.arrays[self.plan.layout.number(storage)]
         return seen(view, memory, self.symbols, begin)
 
-    def _pass(self, storage: Storage, array: Any) -> None:
+    def _pass(self, number: int, array: Any) -> None:
+        """Have a storage whose addresses are passed be an array, by its number among them."""
+        self.arrays[number] = array
         if array.__class__ is np.ndarray:
-            self.execution.passed[self.plan.layout.number(storage)] = address_of(array)
+            self.execution.passed[number] = address_of(array)
 
     def _output(self, outlet: OutletId, view: View | None) -> Array:
         if view is not None and view.storage.kind is Kind.OUTPUT:
-            return self.arrays[Kind.OUTPUT, view.storage.number]
+            return self.arrays[len(self.inputs) + view.storage.number]
         return self.hosted[outlet] if outlet in self.hosted else self.array(outlet, view)
 
     def _show(self, step: Step) -> Mapping[OutletId, Array]:
@@ -479,6 +522,9 @@ class _Turn:
 def _readable(array: Any) -> Any:
     """An array, or a single number of NumPy, as native code can read it; what only the host can hold, as it is."""
     if not isinstance(array, _ARRAYS):
+        return array
+    flags = array.flags
+    if array.__class__ is np.ndarray and flags.c_contiguous and flags.aligned:
         return array
     found: Array = np.require(array, requirements=["C", "A"])
     return array if found.dtype.kind == "O" else found

@@ -217,6 +217,10 @@ class Program:
     kept: tuple[Kept, ...] = ()
     stages: tuple[Stage, ...] = ()
 
+    def hosted(self) -> Iterator[tuple[HostNode, HostStep]]:
+        """The nodes that are left to the host, with their steps."""
+        yield from ((step.node, step) for step in self.steps if isinstance(step, HostStep))
+
     def stage_at(self, place: int) -> int:
         """The stage of a run in which a step is."""
         return sum(one.place < place for one in self.stages)
