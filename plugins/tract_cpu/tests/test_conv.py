@@ -389,7 +389,8 @@ def test_no_vector_of_a_tile_is_without_channels_where_that_can_be(isa: Isa, out
     plan = CpuPlan(wired(op, weights, bias, fact_of(x)), isa)
     (kernel,) = [step.kernel for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
     assert outputs % kernel.vectors == 0
-    assert kernel.columns * kernel.vectors <= isa.registers - 4
+    factors = kernel.vectors + 1
+    assert kernel.columns * kernel.vectors + factors <= isa.registers
     same(plan.spawn().run([x])[0], reference(op.op, *(one.astype("f8") for one in (x, weights, bias))), 27)
 
 
@@ -399,10 +400,10 @@ def kernels(plan: CpuPlan) -> set[str]:
 
 def test_one_kernel_serves_weights_of_any_size(isa: Isa) -> None:
     """Those that stay in the cache are used for all output channels before the next row, others for all rows before."""
-    model, op = TypedModel(), Shape(256, 256, (8, 8), (3, 3)).op
-    x = model.add_source("x", TypedFact.of(DatumType.F32, (1, 256, 8, 8)))
+    model, op = TypedModel(), Shape(192, 192, (8, 8), (3, 3)).op
+    x = model.add_source("x", TypedFact.of(DatumType.F32, (1, 192, 8, 8)))
     rng = np.random.default_rng(0)
-    for name, inputs, outputs in (("large", 256, 256), ("small", 256, 64), ("last", 64, 256)):
+    for name, inputs, outputs in (("large", 192, 192), ("small", 192, 96), ("last", 96, 192)):
         weights = (rng.standard_normal((outputs, inputs, 3, 3)) / 48).astype("f4")
         w, b = model.add_const(f"{name}.w", weights), model.add_const(f"{name}.b", np.zeros(outputs, "f4"))
         (x,) = model.wire_node(name, op, [x, w, b])
@@ -411,9 +412,9 @@ def test_one_kernel_serves_weights_of_any_size(isa: Isa) -> None:
     near = [step.arguments[3] for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
     assert near[0] == 1
     assert len(kernels(plan)) == 1
-    data = rng.standard_normal((1, 256, 8, 8)).astype("f4")
+    data = rng.standard_normal((1, 192, 8, 8)).astype("f4")
     (wanted,) = ReferenceRuntime().prepare(model).spawn().run([data])
-    same(plan.spawn().run([data])[0], wanted, 256 * 9)
+    same(plan.spawn().run([data])[0], wanted, 192 * 9)
 
 
 def test_the_order_of_operands_that_commute_makes_no_kernel_of_its_own(isa: Isa) -> None:

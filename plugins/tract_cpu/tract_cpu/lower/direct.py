@@ -253,4 +253,4 @@ def _filling(width: Dim, columns: int) -> int:
 
 def _room(registers: int, vectors: int, *, depthwise: bool = False) -> int:
     """How many columns the registers have room for, beside the factors; two for each where data is read in vectors."""
-    return (registers - 4) // (2 if depthwise else vectors)
+    return (registers - 4) // 2 if depthwise else (registers - 1 - vectors) // vectors
