@@ -96,6 +96,20 @@ def test_f64_is_as_near_as_it_says(elements, name, lanes) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_normal_distribution_is_as_near_as_units_of_one(elements, dtype) -> None:
+    """It falls to 0 on the one side, and ends at 1 on the other."""
+    ends = [0.0, -0.0, 5.5, 6.0, 8.5, 9.0, 12.0, 14.5, 40.0, 1e3, 1e15, 1e30, np.inf]
+    x = np.concatenate([np.linspace(-9, 9, 4096 - 64), ends, np.negative(ends), [np.nan]])
+    x = np.resize(x, 4096).astype(dtype)
+    found = elements(erf.normal, x, dtype, elements.isa.lanes(8 * x.itemsize))
+    wanted = np.array([math.erfc(-one / math.sqrt(2)) / 2 for one in x.astype("f8")])
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=np.finfo(dtype).eps)
+    assert np.isnan(found[np.isnan(x)]).all()
+    assert (found[x < -38] == 0).all()
+    assert (found[x > 9] == 1).all()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_nothing_is_called(elements, dtype) -> None:
     """Vectors of whatever cannot be done by instructions would be taken apart, and given to the C library."""
     rows = default_registry()[ELEMENTS]

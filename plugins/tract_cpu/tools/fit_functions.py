@@ -50,6 +50,11 @@ def twice_atanh(s: Any) -> Any:
     return log((1 + s) / (1 - s))
 
 
+def below(x: Any) -> Any:
+    """The share of normally distributed numbers."""
+    return erfc(-x / sqrt(mpf(2))) / 2
+
+
 THIRD = mpf(2) / 3
 LOG_END = (3 - 2 * sqrt(mpf(2))) ** 2 * mpf("1.001")
 QUARTER = (pi / 4) ** 2 * mpf("1.001")
@@ -78,6 +83,10 @@ FITS = (
         lambda x: -log(erfc(x)) / x, lambda x: x * erfc(x), ERF_SPLIT, mpf("4.0"), (F32,)),
     Fit("ERFC", "erfc(x) = exp(-x * ERFC(x)), 1 <= x, up to where erf is 1",
         lambda x: -log(erfc(x)) / x, lambda x: x * erfc(x), ERF_SPLIT, mpf("6.0"), (F64,)),
+    Fit("TAIL", "the share of normally distributed numbers below -x: exp(TAIL(x)), 0 <= x, which falls on and on",
+        lambda x: log(below(-x)), lambda x: below(-x), mpf(0), mpf("5.5"), (("F32", 2.0**-26.9),)),
+    Fit("TAIL", "the share of normally distributed numbers below -x: exp(TAIL(x)), 0 <= x, which falls on and on",
+        lambda x: log(below(-x)), lambda x: below(-x), mpf(0), mpf("8.5"), (("F64", 2.0**-55.9),)),
 )  # fmt: skip
 
 

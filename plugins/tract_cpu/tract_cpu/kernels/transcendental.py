@@ -32,7 +32,7 @@ from tract_core.ops.elementwise import (
 )
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.expressions import elements
-from tract_cpu.kernels.functions.erf import erf
+from tract_cpu.kernels.functions.erf import erf, normal
 from tract_cpu.kernels.functions.exponential import exp, sigmoid, tanh
 from tract_cpu.kernels.functions.hyperbolic import acosh, asinh, atanh, cosh, sinh
 from tract_cpu.kernels.functions.inverse import acos, asin, atan
@@ -79,7 +79,7 @@ def silu(op: Silu, x: Value) -> Value:
 @elements(ROWS, "f", GeluExact)
 def gelu_exact(op: GeluExact, x: Value) -> Value:
     """x/2 * (1 + erf(x / sqrt(2)))"""
-    return x * 0.5 * (1.0 + erf(x / sqrt(2)))
+    return x * normal(x)
 
 
 @elements(ROWS, "f", GeluApproximate)

@@ -1,11 +1,11 @@
-"""The error function."""
+"""The error function, and the normal distribution."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from tract_cpu.kernels.functions.coefficients import ERF, ERFC
-from tract_cpu.kernels.functions.exponential import less_one
+from tract_cpu.kernels.functions.coefficients import ERF, ERFC, TAIL
+from tract_cpu.kernels.functions.exponential import exp_of_negative, less_one
 from tract_cpu.kernels.functions.floats import at_most, magnitude, polynomial, power_of_two, signed_as
 from tract_cpu.language.function import where
 from tract_cpu.language.types import F32, F64
@@ -24,3 +24,9 @@ def erf(x: Value) -> Value:
     p, n = less_one(-(far * polynomial(far, ERFC[x.type])))
     power = power_of_two(n, x.type)
     return signed_as(where(size < 1, near, 1.0 - power.times_plus(p, power)), x)
+
+
+def normal(x: Value) -> Value:
+    """The share of normally distributed numbers that are below x. Within a unit of 1."""
+    tail = exp_of_negative(polynomial(magnitude(x), TAIL[x.type]))
+    return where(x > 0, 1.0 - tail, tail)

@@ -46,10 +46,10 @@ def _reduced(x: Value, count: Value) -> Value:
 
 def exp(x: Value) -> Value:
     """E to the power x. Within 1 unit."""
-    return _exp(at_most(x, _RANGE[x.type][1]))
+    return exp_of_negative(at_most(x, _RANGE[x.type][1]))
 
 
-def _exp(x: Value) -> Value:
+def exp_of_negative(x: Value) -> Value:
     """The same of a number that is not far above 0."""
     x = at_least(x, _RANGE[x.type][0])
     count, n = nearest(x, LOG2_E)
@@ -67,7 +67,7 @@ def half_exp(x: Value) -> Value:
 
 def sigmoid(x: Value) -> Value:
     """1 / (1 + exp(-x)), by the power that is not above 1. Within 2.5 units."""
-    tail = _exp(-magnitude(x))
+    tail = exp_of_negative(-magnitude(x))
     return where(x >= 0, x.like(1), tail) / (1.0 + tail)
 
 
