@@ -15,7 +15,7 @@ from tract_cpu.kernels.expressions import elements
 from tract_cpu.kernels.functions.rounding import whole
 from tract_cpu.language.convert import cut_off
 from tract_cpu.language.function import where
-from tract_cpu.language.types import F32, F64, I8, I32, I64, U8, element_type
+from tract_cpu.language.types import F32, F64, I8, I32, I64, U8, U32, element_type
 from tract_cpu.language.values import Value
 
 ROWS = Rows()
@@ -35,6 +35,8 @@ def quantize(op: QuantizeLinear, x: Value, scale: Value, zero: Value) -> Value:
     convert = x.function.convert
     compute = F64 if x.type.kind != "f" or x.type is F64 else F32
     quotient = convert(x, compute) / convert(scale, compute)
+    if compute is F32 and op.to in _SMALL:
+        return _nearest(where(quotient.differs(quotient), quotient.like(0), quotient), zero, op.to)
     if op.to.is_integer():
         return _steps(quotient, convert(zero, compute if zero.type.bits <= _NARROW else F64), op.to)
     return _within(quotient, -greatest(op.to), greatest(op.to)) if op.saturate else quotient
@@ -44,8 +46,23 @@ def quantize(op: QuantizeLinear, x: Value, scale: Value, zero: Value) -> Value:
 def requantize(op: Requantize, x: Value, factor: Value, offset: Value, zero: Value) -> Value:
     """The nearest integer to x * factor + offset, halves to even, plus zero: in the type of the factor."""
     convert, compute = x.function.convert, factor.type
-    steps = whole(convert(x, compute).times_plus(factor, offset))
-    return cut_off(_within(steps + convert(zero, compute), *limits(op.to)), I32)
+    found = convert(x, compute).times_plus(factor, offset)
+    if compute is F32:
+        return _nearest(found, zero, op.to)
+    return cut_off(_within(whole(found) + convert(zero, compute), *limits(op.to)), I32)
+
+
+def _nearest(x: Value, zero: Value, to: DatumType) -> Value:
+    """The nearest integer to an f32 that is a number, halves to even, plus a zero point, stopped at the ends of a type.
+
+    Next to `_WHOLE`, floats are integers, which their bits count; further away, their bits still are in their order.
+    """
+    low, high = limits(to)
+    far, bits = x.function.convert(zero, I32), (x + _WHOLE).bits(I32)
+    begin = far.like(_BITS_OF_WHOLE) - far
+    found = where(bits < begin + low, begin + low, bits) - begin
+    found = found if low else found.bits(U32)  # which processors cut off in the instruction that narrows
+    return where(found > high, found.like(high), found)
 
 
 def to_steps(x: Value, to: QuantizedType) -> Value:
@@ -105,6 +122,13 @@ def dequantize(op: DequantizeLinear, x: Value, scale: Value, zero: Value) -> Val
     centred = convert(x, exact) - convert(zero, exact)
     return convert(centred, compute) * convert(scale, compute)
 
+
+_WHOLE: Final = 1.5 * 2.0**23
+"""In the middle of the floats that are integers and follow each other."""
+_BITS_OF_WHOLE: Final = 0x4B400000
+
+_SMALL: Final = (DatumType.U8, DatumType.I8, DatumType.U16, DatumType.I16)
+"""Types of integers that are much smaller than that."""
 
 _NARROW: Final = 16
 """Bits of integers whose sums an f32 holds, and an i32 all differences."""
