@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from element_functions import Elements
-from tract_cpu.cpu_only.on_steps import Requantize, requantize
+from tract_cpu.cpu_only.on_steps import Requantize, SumOfSteps, requantize, sum_of_steps
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.quantize import requantize as element_of_sums
+from tract_cpu.kernels.quantize import sum_of_steps as element_of_bytes
 from tract_cpu.plan import CpuPlan
 from tract_cpu.rules.native_form import native_form
 
@@ -22,7 +23,7 @@ from tract_core.model.declutter import declutter
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_core.ops.binary import Add, Mul, Sub
+from tract_core.ops.binary import Add, Binary, Mul, Sub
 from tract_core.ops.cast import Cast
 from tract_core.ops.conv import Conv
 from tract_core.ops.downsample import Downsample
@@ -107,8 +108,20 @@ def test_a_block_with_a_residual_writes_bytes_only(isa: Isa) -> None:
     groups = q.check(y, isa, q.random.integers(0, 255, (1, 33, 9, 8), "u1"))
     assert [one for one in groups if "Requantize" in one] == [
         ("Conv", "Requantize"),
-        ("EinSum", "Requantize", "OfDequantized", "Quantize"),
+        ("EinSum", "Requantize", "SumOfSteps"),
     ]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+@pytest.mark.parametrize("to", [U8, I8])
+@pytest.mark.parametrize("op", [Add(), Sub()], ids=str)
+def test_sums_of_bytes_become_steps_at_once(isa: Isa, op: Binary, to: DatumType, rows: int) -> None:
+    """Of tensors in two kinds of steps, one of which stretches: halves to even, stopped at the ends."""
+    q = Quantised("B,37,u8")
+    row = q.const(q.random.integers(-128, 127, (1, 37), "i1", endpoint=True))
+    numbers = wire_one(q.model, "sum", op, q.numbers(q.x, 0.25, 77), q.numbers(row, 0.5, -3))
+    given = q.random.integers(0, 255, (rows, 37), "u1", endpoint=True)
+    assert q.check(q.steps(numbers, 0.5, 9, to), isa, given) == [("SumOfSteps",)]
 
 
 def test_pools_and_strides_stay_on_bytes(isa: Isa) -> None:
@@ -213,3 +226,13 @@ def test_sums_are_rounded_to_a_neighbour_in_float32(elements: Elements) -> None:
     found = elements(lambda *values: element_of_sums(Requantize(U8), *values), given, "i4")
     exact = np.clip(x * factor.astype("f8") + given[2] + 3, 0, 255)
     assert np.abs(found - exact).max() < 0.5001
+
+
+@pytest.mark.parametrize("to", [U8, I8])
+def test_sums_of_bytes_stop_at_the_ends_however_large_they_are(elements: Elements, to: DatumType) -> None:
+    x, y = (one.ravel() for one in np.meshgrid(np.arange(256, dtype="u1"), np.arange(-128, 128, 16, dtype="i1")))
+    for factors in ((0.5, 0.25, 3.0), (-(2.0**40), 2.0**40, 0.5), (2.0**99, -(2.0**99), -1.0), (2.0**-140, 0.0, -0.5)):
+        first, second, offset = (np.full(x.shape, one, "f4") for one in factors)
+        given = (x, first, y, second, offset, np.full(x.shape, 100, to.numpy))
+        found = elements(lambda *values: element_of_bytes(SumOfSteps(to), *values), given, "i4", 16)
+        np.testing.assert_array_equal(found, sum_of_steps(SumOfSteps(to), *given))

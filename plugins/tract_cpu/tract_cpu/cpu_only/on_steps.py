@@ -93,6 +93,29 @@ class OfDequantized(OnSteps):
         return 2 + 2 * sum(self.dequantized)
 
 
+@frozen
+class SumOfSteps(OnSteps):
+    """round(x * factor + y * other factor + offset) + zero in the integer type ``to``, of 8 bits, as in `Requantize`.
+
+    Inputs: x and y, of 8 bits, each with its factor behind it; the offset; zero in ``to``. Factors and offset are f32,
+    in which is computed, and no product of them is infinite.
+    """
+
+    to: DatumType
+
+    def count(self) -> int:
+        """How many inputs there are."""
+        return 6
+
+
+@ROWS.row(REFERENCE, SumOfSteps)
+def sum_of_steps(op: SumOfSteps, *inputs: Array) -> Array:
+    """In f32"""
+    x, factor, y, other, offset, zero = inputs
+    real = x.astype(np.float32) * factor + (y.astype(np.float32) * other + offset)
+    return round_into(real, zero.astype(np.int64), op.to)
+
+
 @ROWS.row(REFERENCE, Requantize)
 def requantize(op: Requantize, x: Array, factor: Array, offset: Array, zero: Array) -> Array:
     """In the type of the factor"""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Final
 
 from tract_core.frozen import frozen
 from tract_cpu.kernels.dots import GROUPED, Grouping, pairs_for
@@ -23,6 +24,9 @@ from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.function import Variable
 from tract_cpu.language.types import U8, ElementType
 from tract_cpu.language.values import Value
+
+LINE: Final = 64
+"""Bytes of a line of the cache."""
 
 
 @frozen
@@ -39,6 +43,7 @@ class ConvPlan:
     ``along_channels``: of each further operand, whether it has a number for every channel of a block, or one for all;
     ``steps``: of each of them and of the result, the elements from one column to the next, where that is known now.
     ``grouping``: how products are summed in groups of channels, which lie beside each other then.
+    ``moves``: whether windows are more than one element.
     """
 
     spatial: int
@@ -57,6 +62,7 @@ class ConvPlan:
     along_channels: tuple[bool, ...]
     steps: tuple[int | None, ...]
     grouping: Grouping | None = None
+    moves: bool = True
 
     @property
     def name(self) -> str:
@@ -68,7 +74,7 @@ class ConvPlan:
         tile = (self.spatial, self.columns, self.rest, self.vectors, self.lanes)
         read = (self.block, self.channel_step, self.column_step, self.taps)
         types = f"{self.element.name} {self.weights.name} {self.expression.text()}"
-        grouping = self.grouping and self.grouping.text()
+        grouping = (self.grouping and self.grouping.text(), self.moves)
         return f"{self.name} {tile} {read} {types} {self.along_channels} {self.steps} {grouping}"
 
     def emit(self, k: Kernel) -> None:
@@ -218,13 +224,21 @@ class ConvWriter:
 
             def over_channels(at: Buffer) -> None:
                 if plan.block == plan.lanes:  # no processor foresees that the next block lies elsewhere
-                    following = at.at(self.input_block)
-                    for column in range(columns):
-                        following.prefetch(column * plan.column_step)
+                    self._prefetch(at.at(self.input_block), columns)
                 with k.loop("channel", count, step=1 if grouping is None else grouping.size) as channel:
                     add(at.at(channel * self.channel_step))
 
-            self._over_window(start, 0, plan.spatial, over_channels)
+            if plan.moves:
+                self._over_window(start, 0, plan.spatial, over_channels)
+            else:
+                over_channels(start)
+
+    def _prefetch(self, at: Buffer, columns: int) -> None:
+        """Have what some columns read brought near, each line of the cache once or twice."""
+        size = self.plan.element.bytes
+        last = {column * self.plan.column_step * size // LINE: column for column in range(columns)}
+        for column in sorted({0, *last.values()}):
+            at.prefetch(column * self.plan.column_step)
 
     def _each_alone(self, sums: list[Variable], source: Buffer, weights: Buffer) -> None:
         """Sum a vector of channels over a window. What several columns read of a row of it is loaded once.

@@ -10,7 +10,7 @@ from tract_core.ops.binary import Add, Binary, Mul, Sub
 from tract_core.ops.quantize import DequantizeLinear, OffsetI8asU8, OffsetU8asI8, QScale, QuantizeLinear, Scale, Ties
 from tract_core.ops.rounding import greatest, limits
 from tract_core.plugins.tables import Rows
-from tract_cpu.cpu_only.on_steps import Dequantize, OfDequantized, Quantize, Requantize
+from tract_cpu.cpu_only.on_steps import Dequantize, OfDequantized, Quantize, Requantize, SumOfSteps
 from tract_cpu.kernels.expressions import elements
 from tract_cpu.kernels.functions.rounding import whole
 from tract_cpu.language.convert import cut_off
@@ -50,6 +50,14 @@ def requantize(op: Requantize, x: Value, factor: Value, offset: Value, zero: Val
     if compute is F32:
         return _nearest(found, zero, op.to)
     return cut_off(_within(whole(found) + convert(zero, compute), *limits(op.to)), I32)
+
+
+@elements(ROWS, "fiu", SumOfSteps)
+def sum_of_steps(op: SumOfSteps, *inputs: Value) -> Value:
+    """The nearest integer to the sum of both products and the offset, halves to even, plus zero."""
+    x, factor, y, other, offset, zero = inputs
+    wide, more = (one.function.convert(one, F32) for one in (x, y))
+    return _nearest(wide.times_plus(factor, more.times_plus(other, offset)), zero, op.to)
 
 
 def _nearest(x: Value, zero: Value, to: DatumType) -> Value:

@@ -113,6 +113,7 @@ def direct(site: Site, parts: Parts) -> Direct:
         along_channels=tuple(view.strides[-1] != 0 for view in parts.chain.operands),
         steps=(),
         grouping=parts.grouping,
+        moves=_moves(parts),
     )
     return Direct(parts, _on(plan, parts, loops), tuple(loops), parts.axes if _moves(parts) else (), kernel)
 

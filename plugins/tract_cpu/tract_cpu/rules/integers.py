@@ -41,7 +41,7 @@ from tract_core.ops.wiring import wire_one, wire_squeeze, wire_unsqueeze
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_core.rules.pattern import alone_by, produced_by
-from tract_cpu.cpu_only.on_steps import Requantize
+from tract_cpu.cpu_only.on_steps import Requantize, SumOfSteps
 from tract_cpu.rules.steps import NARROW, distances, known, narrowed, number, steps_of, weights_of
 from tract_cpu.rules.table import RULES
 
@@ -49,6 +49,9 @@ ROWS = Rows()
 
 _LARGEST: Final = 2**31 - 1
 """The largest sum that an i32 holds."""
+
+_FAR: Final = 2.0**100
+"""Products of bytes with smaller numbers are finite."""
 
 _DATA: Final = 255
 """No element of narrow data is larger."""
@@ -349,6 +352,30 @@ def _requantized(patch: ModelPatch, name: str, sums: OutletId, parameters: tuple
     return wire_one(patch.model, f"{name}.steps", Requantize(to), sums, *found)
 
 
+@rewrites(QuantizeLinear)
+def sum_of_quantised(model: TypedModel, node: TypedNode, op: QuantizeLinear) -> ModelPatch | None:
+    """QuantizeLinear(dequantised x + dequantised y), or of the difference -> SumOfSteps"""
+    both = produced_by(model, node.inputs[0], Add, Sub)
+    x, y = (steps_of(model, one) for one in both.inputs) if both else (None, None)
+    scale, zero = (number(model, one) for one in node.inputs[1:])
+    if both is None or x is None or y is None or op.to not in NARROW or scale is None or zero is None:
+        return None
+    sign = 1 if isinstance(both.op, Add) else -1
+    factors = [x.scale / float(scale), sign * y.scale / float(scale)] if scale > 0 else [np.nan] * 2
+    offset = -(x.zero * factors[0] + y.zero * factors[1])
+    if scale.dtype != np.float32 or not all(abs(one) < _FAR for one in factors):
+        return None
+    patch, ones = ModelPatch(model), [1] * model.outlet_fact(node.inputs[0]).rank
+    first, second, shift = (
+        patch.model.add_const(f"{node.name}.{label}", np.full(ones, value, np.float32))
+        for label, value in (("factor", factors[0]), ("other", factors[1]), ("offset", offset))
+    )
+    point = patch.model.add_const(f"{node.name}.zero", zero.reshape(ones))
+    inputs = [patch.tap(x.integers), first, patch.tap(y.integers), second, shift, point]
+    patch.shunt(OutletId(node.id), wire_one(patch.model, f"{node.name}.steps", SumOfSteps(op.to), *inputs))
+    return patch
+
+
 for rule in (
     conv_of_integers,
     quantized_conv,
@@ -357,5 +384,6 @@ for rule in (
     product_of_integers,
     zero_point_behind_product,
     requantized_sums,
+    sum_of_quantised,
 ):
     ROWS.add(RULES, rule.name, rule)
