@@ -16,6 +16,7 @@ from tract_cpu.native.executor import FRAME, FULL, LINE
 from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
 from tract_cpu.outputs import Output
+from tract_cpu.sharing import Sharing
 
 WORK_FOR_THREADS: Final = 1 << 20
 """How much work others have to take off a run so that they are woken: that takes as long as so many products."""
@@ -64,8 +65,11 @@ class Execution:
     by their numbers; ``filled``: their shapes and types. ``shapes``: those of the inputs of the last turn; ``given``:
     the values of symbols that the caller gave with them; ``repeat``: what does a turn with such inputs again.
     ``never_stops``: whether loops are done before anybody has to look at the clock. ``seen``: tensors in its memory, as
-    views that nobody can write to, for those that the host looks at in every turn.
+    views that nobody can write to, for those that the host looks at in every turn. ``sharing``: what says whether runs
+    are shared with other threads; without it they are, where there is work for these.
     """
+
+    sharing: Sharing | None = None
 
     def __init__(
         self,

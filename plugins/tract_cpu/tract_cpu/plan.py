@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
+from time import perf_counter_ns
 from typing import Any, Final
 
 from tract_core.data import Constant, Container
@@ -45,11 +46,15 @@ from tract_cpu.native.origins import own_sources
 from tract_cpu.native.pool import pool
 from tract_cpu.native.repeat import Repeat, code_of_repeat, look_closer, repeat_of
 from tract_cpu.rules.native_form import native_form
+from tract_cpu.sharing import ALWAYS, Sharing
 from tract_cpu.state import CpuState, NativeState, Workplace
 from tract_cpu.timing import timings
 
 MOST_IDLE: Final = 4
 """How many executions a plan keeps for states to come."""
+
+MOST_SIZES: Final = 64
+"""Of how many sizes a plan remembers how runs with them are best done."""
 
 
 @frozen
@@ -92,8 +97,7 @@ class CpuPlan:
         self.nodes = host_nodes(model)
         self.turn = Turn(model, self.nodes)
         self.program: Program = lower(model, self.nodes, isa, known, threads=threads, winograd=winograd)
-        self.views = self.program.views
-        self.layout = Layout(self.program, len(model.inputs))
+        self.views, self.layout = self.program.views, Layout(self.program, len(model.inputs))
         self._known = known
         self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads, self._known_in(body), winograd=winograd))
         self._library, self._sources = library_of(isa), own_sources()
@@ -135,6 +139,7 @@ class CpuPlan:
         self.repeat: Repeat = look_closer
         """A turn on a fresh state that is like the last one, by `Repeating`; none where states keep something."""
         self._repeated: tuple[list[tuple[int, ...]] | None, Repeat] = None, look_closer
+        self._sharing = dict[tuple[tuple[str, int], ...], Sharing]()
         self._idle, self._idle_workplaces = list[Execution](), list[Workplace]()
 
     def _lowered(self, body: TypedModel) -> Program:
@@ -218,7 +223,16 @@ class CpuPlan:
                     turn.check(symbols)
                 except TractError as error:
                     raise error.at(place) from error.__cause__
-        return Execution(self.layout, self.kernels, self.filled[stage], symbols, self.threads, before=before)
+        found = Execution(self.layout, self.kernels, self.filled[stage], symbols, self.threads, before=before)
+        if found.threads > 1 and found.never_stops:
+            found.sharing = self._sharing_with(symbols)
+        return found
+
+    def _sharing_with(self, symbols: Mapping[str, int]) -> Sharing:
+        """What says whether runs with these sizes are shared, whoever does them."""
+        if len(self._sharing) >= MOST_SIZES:
+            self._sharing.clear()
+        return self._sharing.setdefault(tuple(symbols.items()), Sharing())
 
     def idle_execution(self) -> Execution | None:
         """Memory and tables that nobody uses now, for the sizes that they say; if there are any."""
@@ -256,8 +270,15 @@ class CpuPlan:
 
     def call_all(self, execution: Execution, arrays: Sequence[Array]) -> None:
         """Run all steps. ``arrays``: inputs and outputs, in order."""
-        steps = (execution.frame, 0, execution.steps)
-        pool().run(execution.threads, self.call, steps, tuple(map(id, arrays)), self._help)
+        steps, passed = (execution.frame, 0, execution.steps), tuple(map(id, arrays))
+        sharing = execution.sharing
+        if sharing is None:
+            pool().run(execution.threads, self.call, steps, passed, self._help)
+            return
+        threads = execution.threads if sharing.begin() else 1
+        begin = perf_counter_ns()
+        pool().run(threads, self.call, steps, passed, self._help)
+        sharing.took(perf_counter_ns() - begin)
 
     def expect(
         self,
@@ -279,6 +300,7 @@ class CpuPlan:
             "run": self._steps_at,
             "team": 0 if execution.threads == 1 else pool().address,
             "helpers": execution.threads - 1,
+            "sharing": address_of(ALWAYS) if execution.sharing is None else execution.sharing.address,
             "frame": execution.frame,
             "steps": execution.steps,
             "status": execution.status,
@@ -289,7 +311,8 @@ class CpuPlan:
         }
         inputs = zip(self.input_types, shapes, strict=True)
         arrays = [*inputs, *((dtype, shape) for shape, dtype in execution.filled)]
-        execution.repeat = repeat_of(self._repeat_at, numbers, arrays, (execution.memory, self.program.constants, kept))
+        held = (execution.memory, execution.sharing, self.program.constants, kept)
+        execution.repeat = repeat_of(self._repeat_at, numbers, arrays, held)
 
     def give_back(self, execution: Execution) -> None:
         """Whoever asks next for the same sizes may have it; the plan itself keeps one for turns on fresh states."""

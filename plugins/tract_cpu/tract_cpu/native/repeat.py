@@ -39,6 +39,7 @@ from tract_cpu.native.objects import (
     definition,
     function_of,
 )
+from tract_cpu.sharing import LEFT, SHARES
 
 Repeat = Callable[..., list[Array] | None]
 """Takes what a caller gave as inputs, and as arrays to fill, if he gave any.
@@ -52,14 +53,15 @@ def look_closer(inputs: Any, out: Any = None) -> None:
 
 
 _TABLE: Final = (
-    *("names", "busy", "run", "frame", "steps", "team", "helpers", "status"),
+    *("names", "busy", "run", "frame", "steps", "team", "helpers", "sharing", "status"),
     *("passed", "lets_go", "inputs", "outputs", "rows"),
 )
 """What a function has of its own, an array of integers.
 
 Addresses of what it uses of Python; whether it is under way; the executor, its frame, and how many steps there are; the
-team of those that help, and how many do; where kernels refuse; where addresses of arrays are passed; whether other
-threads may run Python meanwhile; how many inputs and outputs there are; and rows, one for each of these.
+team of those that help, how many do, and where it says whether they do (`tract_cpu.sharing`); where kernels refuse;
+where addresses of arrays are passed; whether other threads may run Python meanwhile; how many inputs and outputs there
+are; and rows, one for each of these.
 """
 
 _ROW, _ARRAY = 5, 4
@@ -133,7 +135,7 @@ class _Turn:
         self._own = own
         names = f.at(own["names"])
         self.names = {name: names[place] for place, name in enumerate(NAMES)}
-        self._rows, self._passed = f.at(own["rows"]), f.at(own["passed"])
+        self._rows, self._passed, self._sharing = (f.at(own[name]) for name in ("rows", "passed", "sharing"))
 
     def call(self, name: str, *values: Value) -> Value:
         """What a function of Python gives."""
@@ -144,7 +146,12 @@ class _Turn:
         f, own, fits = self._f, self._own, self._f.variable(self._f.index(0))
         with f.when(own["busy"].equals(0)):
             fits.value = self._are_like(inputs, f.index(0), own["inputs"], WHOLE)
-        with f.loop("helper", f.select(fits.value.differs(0), own["helpers"], f.index(0))) as number:
+        with f.when(fits.value.differs(0)):
+            left = self._sharing[LEFT]
+            self._sharing[LEFT] = left - 1
+            fits.value = f.convert(left > 1, INDEX)  # else both ways are tried where the turn is looked at closer
+        helped = fits.value.differs(0) & self._shares()
+        with f.loop("helper", f.select(helped, own["helpers"], f.index(0))) as number:
             awake = f.at(own["team"]).at(FIRST_HELPER + number * LINE)
             fits.value = fits.value & awake.read_shared()  # who sleeps is woken where the turn is looked at closer
         with f.when(fits.value.differs(0) & filled.differs(self.names["None"])):
@@ -154,6 +161,10 @@ class _Turn:
                 with f.loop("other", place) as other:
                     fits.value = fits.value & f.convert(self._are_apart(self._row(place), self._row(other)), INDEX)
         return fits.value.differs(0)
+
+    def _shares(self) -> Value:
+        """Whether others help."""
+        return self._sharing[SHARES].differs(0)
 
     def _row(self, place: Value) -> Buffer:
         return self._rows.at(place * _ROW)
@@ -240,7 +251,8 @@ class _Turn:
         thread, found = f.variable(f.index(0)), f.variable(made)
         with f.when(lets_go):
             thread.value = self.call("PyEval_SaveThread")
-        f.call_at(own["run"], [own["frame"], f.index(0), own["steps"], own["team"]])
+        team = f.select(self._shares(), own["team"], f.index(0))
+        f.call_at(own["run"], [own["frame"], f.index(0), own["steps"], team])
         with f.when(lets_go):
             self.call("PyEval_RestoreThread", thread.value)
         with f.when(status[0].differs(0)):
