@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tract_cpu.isa import Isa
+from tract_cpu.kernels.attention import AttentionPlan
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.plan import CpuPlan
@@ -221,19 +222,58 @@ def test_convolutions_of_bf16_are_summed_in_f32(any_isa, channels, options) -> N
     assert np.all(np.abs(found - wanted) <= bound * 2.0**-18 + np.abs(wanted) * 2.0**-7)
 
 
-@pytest.mark.parametrize(("queries", "keys"), [(1, 5), (17, 33)])
-def test_attention_in_bf16_is_near_float64(isa, queries, keys) -> None:
-    q, k, v = bf16((2, queries, 8), 0), bf16((2, keys, 8), 1), bf16((2, keys, 9), 2)
+def attention(queries: int, keys: int, depth: int, width: int) -> TypedModel:
+    """Of two heads, in bf16. The queries of a head are read in several tasks where there are more than 16."""
     model = TypedModel()
-    facts = (f"2,{queries},8,bf16", f"2,{keys},8,bf16", f"2,{keys},9,bf16")
+    facts = (f"2,{queries},{depth},bf16", f"2,{keys},{depth},bf16", f"2,{keys},{width},bf16")
     given = [model.add_source(name, parse_typed_fact(fact)) for name, fact in zip("qkv", facts, strict=True)]
     scores = EinSum(AxesMapping.parse("bqd,bkd->bqk"), DatumType.F32)
     (x,) = model.wire_node("shares", Softmax((2,)), model.wire_node("scores", scores, given[:2]))
     mixed = EinSum(AxesMapping.parse("bqk,bkw->bqw"), DatumType.F32)
     model.set_outputs(model.wire_node("mixed", mixed, [x, given[2]]))
-    plan = CpuPlan(model, isa)
+    return model
+
+
+ATTENTIONS = [(1, 5, 8, 9), (17, 33, 8, 9), (40, 2, 6, 17), (16, 0, 4, 3), (33, 1, 7, 5), (20, 64, 2, 33)]
+
+
+@pytest.mark.parametrize("sizes", ATTENTIONS, ids=str)
+def test_attention_in_bf16_is_near_float64(isa, sizes) -> None:
+    queries, keys, depth, width = sizes
+    q, k, v = bf16((2, queries, depth), 0), bf16((2, keys, depth), 1), bf16((2, keys, width), 2)
+    plan = CpuPlan(attention(*sizes), isa)
     assert all(one.how != "numpy" for one in plan.explain().placements)
+    kernels = [step.kernel for step in plan.layout.steps if isinstance(step.kernel, AttentionPlan)]
+    grouped = any(one.sums == "f32" for one in isa.dots) and depth % 2 == 0
+    assert [one.grouping is not None for one in kernels] == [grouped] * (queries > 1 and keys != 1)
     (found,) = plan.spawn().run([q, k, v])
     powers = np.exp(np.einsum("bqd,bkd->bqk", *(one.astype("f8") for one in (q, k))))
-    wanted = np.einsum("bqk,bkw->bqw", powers / powers.sum(axis=2, keepdims=True), v.astype("f8"))
+    shares = powers / np.where(keys, powers.sum(axis=2, keepdims=True), 1)
+    wanted = np.einsum("bqk,bkw->bqw", shares, v.astype("f8"))
     np.testing.assert_allclose(found.astype("f8"), wanted, rtol=0.03, atol=0.03)
+
+
+def test_attention_in_bf16_reads_every_value(isa) -> None:
+    """What is no number at the last key, whose group has no second one, is in every row, and in its column alone."""
+    q, k, v = bf16((2, 18, 4), 0), bf16((2, 3, 4), 1), np.ones((2, 3, 5), ml_dtypes.bfloat16)
+    v[1, 2, 4] = np.nan
+    (found,) = CpuPlan(attention(18, 3, 4, 5), isa).spawn().run([q, k, v])
+    is_nan = np.isnan(found.astype("f8"))
+    assert is_nan[1, :, 4].all()
+    assert is_nan.sum() == 18
+    np.testing.assert_array_equal(found[0].astype("f8"), 1.0)
+
+
+@pytest.mark.parametrize(("depth", "packs"), [(64, False), (65, True), (4096, True)], ids=str)
+def test_rows_of_bf16_are_read_where_they_are_if_they_are_whole_groups(any_isa, depth, packs) -> None:
+    """Rows of 4096 displace each other from the cache."""
+    weights = bf16((depth, 33), 1)
+    plan = CpuPlan(model_of("mk,kn->mn", f"29,{depth},bf16", weights, DatumType.F32), any_isa)
+    (kernel,) = (step.kernel for step in plan.layout.steps if isinstance(step.kernel, MatMulPlan))
+    if kernel.grouping is not None:
+        assert kernel.packs == packs
+    a = bf16((29, depth), 0)
+    wide = [one.astype("f8") for one in (a, weights)]
+    wanted, bound = wide[0] @ wide[1], np.abs(wide[0]) @ np.abs(wide[1])
+    found = plan.spawn().run([a])[0].astype("f8")
+    assert np.all(np.abs(found - wanted) <= bound * 2.0**-18 + np.abs(wanted) * 2.0**-8)

@@ -4,6 +4,10 @@ A task takes as many queries as a vector has lanes. It turns them, so that their
 computes their scores with all keys, in memory of its own: a vector per key. So softmax goes from vector to vector, and
 nothing is summed across lanes; keys and values are read where they are, number by number, whatever their strides.
 Sums go from begin to end, and do not depend on how work is shared.
+
+Where an instruction sums the products of neighbours, as those of bf16, these are groups: neighbours along queries and
+keys in the first product. In the second one they are powers of neighbouring keys, rounded to the type of the values,
+whose rows are put together in groups once for all queries that read them.
 """
 
 from __future__ import annotations
@@ -13,12 +17,13 @@ from dataclasses import dataclass, replace
 
 from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
+from tract_cpu.kernels.dots import GROUPED, Grouping, as_integers
 from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.matmul import SMALL_TILES, Sums, Tile, tile_for
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.function import where
-from tract_cpu.language.types import ElementType
+from tract_cpu.language.types import ElementType, bits_of
 from tract_cpu.language.values import Value
 
 
@@ -34,6 +39,7 @@ class AttentionPlan:
 
     ``along``: of each further operand, whether it moves along the queries (else, one element is for all of them).
     ``powers``: of a score and the largest one. ``result``: the type of what is written. ``batch``: loops around.
+    ``grouping``: how products are summed in groups.
     """
 
     tile: Tile
@@ -43,6 +49,7 @@ class AttentionPlan:
     powers: Expression
     result: ElementType
     batch: int
+    grouping: Grouping | None = None
 
     @property
     def name(self) -> str:
@@ -56,7 +63,9 @@ class AttentionPlan:
 
     def text(self) -> str:
         """All that it says."""
-        types = f"{self.tile} {self.element.name} {self.result.name} {self.batch}"
+        types = (
+            f"{self.tile} {self.element.name} {self.result.name} {self.batch} {self.grouping and self.grouping.text()}"
+        )
         return f"attention {types} {self.scores.text()} {self.along} {self.powers.text()}"
 
     def emit(self, k: Kernel) -> None:
@@ -111,7 +120,9 @@ class _Attention:
         scratch, lanes = k.scratch(plan.sums), plan.tile.lanes
         self._turned = scratch
         self._scores = scratch.at(self.depth * lanes)
-        self._mixed = self._scores.at(self.keys * lanes)
+        self._mixed = self._scores.at(self.keys * lanes).of(plan.result)
+        self._grouped = self._scores.at((self.keys + self.width) * lanes).of(GROUPED)
+        self._read = k.variable(k.index(-1))
 
     def task(self, task: Value) -> None:
         """The queries of one vector."""
@@ -121,12 +132,52 @@ class _Attention:
         place = self._of_batch(task // blocks)
         left = self.queries - first
         self._turn(place.queries, first, left)
-        self._products((self.keys, self.depth), place.keys, self._turned, self._scores)
+        self._products((self.keys, self._steps(self.depth)), self._along(place.keys), self._turned, self._scores)
         total = self._shares(place, first, k.mask(left, lanes))
         share = where(total.equals(0), total, total.like(1) / total)  # it is 0 where there are no keys
         values = replace(place.values, row=place.values.step, step=place.values.row)
-        self._products((self.width, self.keys), values, self._scores, self._mixed, lambda mixed: mixed * share)
+        if self.plan.grouping is not None:
+            with k.when(self._read.value.differs(task // blocks)):
+                self._group_values(place.values, self.plan.grouping)
+                self._read.value = task // blocks
+            self._group_powers(self.plan.grouping)
+            values = _Rows(self._grouped, k.index(1), self.width)
+        sizes = (self.width, self._steps(self.keys))
+        self._products(sizes, values, self._scores, self._mixed, lambda mixed: mixed * share)
         self._write(place.result, first, k.smaller(left, lanes))
+
+    def _steps(self, count: Value) -> Value:
+        """In how many steps so many products are summed."""
+        grouping = self.plan.grouping
+        return count if grouping is None else (count + (grouping.size - 1)) // grouping.size
+
+    def _along(self, rows: _Rows) -> _Rows:
+        """Rows whose numbers are read step by step."""
+        grouping = self.plan.grouping
+        return rows if grouping is None else replace(rows, step=rows.step * grouping.size)
+
+    def _group_values(self, values: _Rows, grouping: Grouping) -> None:
+        """grouped[step, number] = those of the values of some neighbouring keys, zeros behind the last one."""
+        k, lanes = self.k, self.plan.tile.lanes
+        with k.loop("group", self._steps(self.keys)) as step, k.loop("number", self.width, step=lanes) as number:
+            mask, found = k.mask(self.width - number, lanes), list[Value]()
+            for one in range(grouping.size):
+                key = step * grouping.size + one
+                row = as_integers(values.at(key))
+                there = k.select(key < self.keys, mask, mask.like(0)) if one else mask
+                found.append(k.convert(row.vector(number, lanes, there), GROUPED))
+            self._grouped.put(step * self.width + number, grouping.joined(found), mask)
+
+    def _group_powers(self, grouping: Grouping) -> None:
+        """The powers of neighbouring keys in groups, in their place."""
+        k, lanes, powers = self.k, self.plan.tile.lanes, as_integers(self._scores.of(grouping.left))
+        with k.loop("pair", self._steps(self.keys)) as step:
+            found = list[Value]()
+            for one in range(grouping.size):
+                key = step * grouping.size + one
+                power = powers.vector(k.smaller(key, self.keys - 1) * lanes, lanes)
+                found.append(k.convert(k.select(key < self.keys, power, power.like(0)), GROUPED))
+            self._scores.of(GROUPED).put(step * lanes, grouping.joined(found))
 
     def _of_batch(self, number: Value) -> _Place:
         place = self._place
@@ -143,11 +194,15 @@ class _Attention:
 
     def _turn(self, queries: _Rows, first: Value, left: Value) -> None:
         """turned[step, lane] = query[lane, step]; lanes beyond the last query have its numbers."""
-        k, lanes = self.k, self.plan.tile.lanes
+        k, lanes, grouping = self.k, self.plan.tile.lanes, self.plan.grouping
         rows = [queries.at(first + k.smaller(k.index(lane), left - 1)) for lane in range(lanes)]
-        with k.loop("turn", self.depth) as step:
+        with k.loop("turn", self._steps(self.depth)) as step:
             for lane, row in enumerate(rows):
-                self._turned[step * lanes + lane] = k.convert(row[step * queries.step], self.plan.sums)
+                place = step * lanes + lane
+                if grouping is None:
+                    self._turned[place] = k.convert(row[step * queries.step], self.plan.sums)
+                else:
+                    self._turned.of(GROUPED)[place] = row.together(step * self._along(queries).step, GROUPED)
 
     def _products(
         self,
@@ -163,22 +218,29 @@ class _Attention:
         """
         count, depth = sizes
         k, tile = self.k, self.plan.tile
+        lines = columns if self.plan.grouping is None else columns.of(GROUPED)
         done: Value = k.index(0)
         for height in (tile.rows, *(tile.rows // 2,) * (tile.rows > 2 * SMALL_TILES[0]), *SMALL_TILES):
             limit = count - (count - done) % height
             with k.loop(f"rows{height}", limit, done, height) as row:
                 places = [rows.at(row + one) for one in range(height)]
-                sums = Sums(k, tile, self.plan.sums, height)
+                sums = Sums(k, tile, self.plan.sums, height, grouping=self.plan.grouping)
 
                 def add(d: Value, to: int, places: Sequence[Buffer] = places, sums: Sums = sums) -> None:
-                    column = columns.vector(d * tile.lanes, tile.lanes)
+                    column = lines.vector(d * tile.lanes, tile.lanes)
                     for one, place in enumerate(places):
-                        factor = k.convert(place.splat(d * rows.step, tile.lanes), self.plan.sums)
-                        sums.add(to, one, factor, [column])
+                        sums.add(to, one, self._factor(place, d * rows.step), [column])
 
                 for one, (total,) in enumerate(sums.along(depth, add)):
                     target.put((row + one) * tile.lanes, then(total))
             done = limit
+
+    def _factor(self, row: Buffer, place: Value) -> Value:
+        """A number of a row, or a group of them, in every lane."""
+        lanes = self.plan.tile.lanes
+        if self.plan.grouping is None:
+            return self.k.convert(row.splat(place, lanes), self.plan.sums)
+        return row.together(place, GROUPED).splat(lanes)
 
     def _shares(self, place: _Place, first: Value, mask: Value) -> Value:
         """Turn products into powers of scores. Returns their sums."""
@@ -194,17 +256,20 @@ class _Attention:
             score = plan.scores.compute(operands)
             self._scores.put(key * lanes, score)
             largest.value = where(score > largest.value, score, largest.value)
+        powers = self._scores if plan.grouping is None else self._scores.of(plan.grouping.left)
         total = k.variable(k.constant(0, plan.sums, lanes))
         with k.loop("power", self.keys) as key:
             power = plan.powers.compute([self._scores.vector(key * lanes, lanes), largest.value])
-            self._scores.put(key * lanes, power)
+            power = rounded(power, powers.element)
+            powers.put(key * lanes, power)
             total.value = total.value + power
         return total.value
 
     def _write(self, result: _Rows, first: Value, count: Value) -> None:
         """result[lane, step] = mixed[step, lane]"""
-        k, lanes = self.k, self.plan.tile.lanes
+        k, lanes, bits = self.k, self.plan.tile.lanes, bits_of(self.plan.result)
+        mixed = self._mixed.of(bits)
         with k.loop("lane", count) as lane:
-            row = result.at(first + lane)
+            row = result.at(first + lane).of(bits)
             with k.loop("step", self.width) as step:
-                row[step * result.step] = self._mixed[step * lanes + lane]
+                row[step * result.step] = mixed[step * lanes + lane]

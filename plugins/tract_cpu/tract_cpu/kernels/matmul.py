@@ -223,18 +223,18 @@ class _Product:
         """packed[step, row] = left[row, step], of the rows of a tile; behind the last one anything fills a vector."""
         k, lanes, pitch, grouping = self.k, self.plan.tile.lanes, self.plan.tile.pitch, self.plan.grouping
         rows = [left.at(self._left_row * one) for one in range(height)]
+        whole = self._steps if grouping is None else self.depth // grouping.size
         done: Value = k.index(0)
-        if self.plan.in_lines and grouping is None:
+        if self.plan.in_lines and (grouping is None or self.plan.together):
             width = min(SQUARE, lanes)
-            done = self._steps - self._steps % width
+            done = whole - whole % width
             with k.loop("pack.lines", done, step=width) as step:
                 for first in range(0, height, lanes):
                     part = [rows[min(first + one, height - 1)] for one in range(lanes)]
-                    pieces = [[one.vector(step, width) for one in part[place::width]] for place in range(width)]
-                    lines = turned_squares(k, [k.convert(k.joined(one), self.plan.sums) for one in pieces], width)
+                    pieces = [[self._factors(one, step, width) for one in part[place::width]] for place in range(width)]
+                    lines = turned_squares(k, [k.joined(one) for one in pieces], width)
                     for place, line in enumerate(lines):
                         packed.put((step + place) * pitch + first, line)
-        whole = self._steps if grouping is None else self.depth // grouping.size
         with k.loop("pack.step", whole, done) as step:
             for one, row in enumerate(rows):
                 packed[step * pitch + one] = self._factor(row, step)
@@ -248,9 +248,14 @@ class _Product:
         grouping = self.plan.grouping
         if grouping is None:
             return self.k.convert(row[step * self._left_step], self.plan.sums)
-        if not self.plan.together:
-            return self._group(row, step, grouping)
-        return grouping.flipped(row.together(step * grouping.size, GROUPED))
+        return self._factors(row, step) if self.plan.together else self._group(row, step, grouping)
+
+    def _factors(self, row: Buffer, step: Value, lanes: int = 0) -> Value:
+        """The same of some steps, whose numbers lie beside each other."""
+        grouping = self.plan.grouping
+        if grouping is None:
+            return self.k.convert(row.vector(step, lanes), self.plan.sums)
+        return grouping.flipped(row.together(step * grouping.size, GROUPED, lanes))
 
     def _group(self, row: Buffer, step: Value, grouping: Grouping) -> Value:
         """A group whose neighbours are read one by one. What it has beyond the last one, the panel has as zeros."""

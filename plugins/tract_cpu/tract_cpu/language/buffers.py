@@ -40,10 +40,11 @@ class Buffer:
             found = self._masked("load", mangled(nothing), kind, [address, self._alignment, mask.ir, nothing.ir])
         return from_memory(Value(self.function, found, stored, lanes), self.element)
 
-    def together(self, place: Value | int, type_: ElementType) -> Value:
-        """Elements from a place on, as many as an integer of a type has room for, as that integer."""
-        found = self.function.builder.load(self.address(place), align=self.element.alignment, typ=ir_type(type_))
-        return Value(self.function, found, type_)
+    def together(self, place: Value | int, type_: ElementType, lanes: int = 0) -> Value:
+        """Elements from a place on, as many as an integer of a type has room for, as that integer; or as a vector."""
+        kind = ir_type(type_, lanes)
+        found = self.function.builder.load(self.address(place), align=self.element.alignment, typ=kind)
+        return Value(self.function, found, type_, lanes)
 
     def splat(self, place: Value | int, lanes: int) -> Value:
         """The element there in every lane of a vector."""

@@ -20,10 +20,11 @@ from tract_core.ops.elementwise import Exp
 from tract_core.ops.softmax import Softmax
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.attention import AttentionPlan, attention_tile
+from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.expressions import ELEMENTS, Apply, Expression, element_of
-from tract_cpu.kernels.matmul import Tile
 from tract_cpu.kernels.query import QueryPlan
 from tract_cpu.language.types import ElementType
+from tract_cpu.lower.dots import Factor, grouping_for
 from tract_cpu.lower.fusion import Chain
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import Lowering, Site
@@ -228,7 +229,7 @@ def lower_attention(found: Attention, site: Site) -> None:
     loops = _loops(names, sizes, at, [*repeated, *(None for _ in tensors[3:])], terms)
     around = product([loop.size for loop in loops])
     placed = _Placed(found, sizes, [view.address for view in tensors], at, loops, result.element)
-    step = placed.many(attention_tile(lowering.isa, placed.element)) if found.query else placed.few(lowering.isa)
+    step = placed.many(lowering.isa) if found.query else placed.few(lowering.isa)
     depth, width = (sizes[name] if name else 1 for name in (found.depth, found.width))
     work = around * sizes.get(found.query, 1) * sizes[found.key] * (depth + width)
     *before, last = ([outlet.node] if one else [] for outlet, one in zip(found.factors, repeated, strict=True))
@@ -291,12 +292,13 @@ class _Placed:
         """The type of the factors."""
         return self.found.chain.expression.inputs[0]
 
-    def many(self, tile: Tile) -> NativeStep:
+    def many(self, isa: Isa) -> NativeStep:
         """A call for all queries, whose tasks are vectors of them."""
-        found, at = self.found, self.at
+        found, at, tile = self.found, self.at, attention_tile(isa, self.element)
         along = tuple(one.get(found.query, 0) != 0 for one in at[3:-1])
         expression, count = found.chain.expression, len(self.loops)
-        plan = AttentionPlan(tile, self.element, expression, along, found.powers, self.result, count)
+        grouping = self._grouping(isa)
+        plan = AttentionPlan(tile, self.element, expression, along, found.powers, self.result, count, grouping)
         queries, keys = self.sizes[found.query], self.sizes[found.key]
         depth, width = (self.sizes[name] if name else 1 for name in (found.depth, found.width))
         rows = ((found.query, found.depth), (found.key, found.depth), (found.key, found.width))
@@ -307,7 +309,19 @@ class _Placed:
             arguments += [address, strides.get(found.key, 0)]
         arguments += [self.addresses[-1], at[-1][found.query], at[-1].get(found.width or "", 0), *self._around()]
         scratch = tile.lanes * (depth + keys + width) * plan.sums.bytes
+        if grouping is not None:
+            scratch = scratch + ceil_div(keys, grouping.size) * width * GROUPED.bytes
         return NativeStep(plan, tuple(arguments), ceil_div(queries, tile.lanes), (), (), scratch)
+
+    def _grouping(self, isa: Isa) -> Grouping | None:
+        """How products are summed in groups: where queries and keys are whole groups, and numbers lie side by side."""
+        found, factor = self.found, Factor(self.element, None)
+        steps = zip(self.at, (found.depth, found.depth, found.width), strict=False)
+        beside = all(axis is not None and strides.get(axis) == 1 for strides, axis in steps)
+        grouping = grouping_for(isa, factor, factor, self.element.computed) if self.element.kind == "f" else None
+        depth = self.sizes[found.depth] if found.depth else 1
+        whole = grouping is not None and isinstance(depth, int) and depth % grouping.size == 0
+        return grouping if beside and whole else None
 
     def few(self, isa: Isa) -> NativeStep:
         """A call for queries one by one."""

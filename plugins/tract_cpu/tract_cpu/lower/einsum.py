@@ -373,7 +373,9 @@ class _Product:
         ``rows``: how its rows are cut.
         """
         if self.grouping is not None:
-            return True
+            whole = isinstance(depth.size, int) and not depth.size % self.grouping.size and not self.grouping.flips
+            in_place = reads_in_place(rows.tile.rows, row.strides[0], depth.strides[0], left.element.bytes)
+            return not (whole and in_place and self._together(left, depth))
         if isinstance(column.size, int) and column.size <= rows.tile.columns:
             return False
         plain = left.element == left.element.computed == self.chain.expression.inputs[0]
