@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tract_core.data import DType
+import numpy as np
+
+from tract_core.data import Constant, DType
 from tract_core.dims import Dim, same_dim
 from tract_core.errors import FactError
 from tract_core.model.conditions import may_be_of_shape, may_fit_into
@@ -19,6 +21,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, RmAxis, full_reshape, moves_for
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
+from tract_core.plugins.keys import Array
 
 
 def wire_one(model: TypedModel, name: str, op: TypedOp, *inputs: OutletId) -> OutletId:
@@ -60,9 +63,18 @@ def wire_cast(model: TypedModel, name: str, x: OutletId, to: DType) -> OutletId:
 
 def wire_rank(model: TypedModel, name: str, x: OutletId, rank: int) -> OutletId:
     """``x`` with axes of size 1 added in front until it has ``rank`` axes."""
-    for count in range(rank - model.outlet_fact(x).rank):
+    missing, held = rank - model.outlet_fact(x).rank, _held(model, x)
+    if held is not None and missing > 0:
+        return model.add_const(f"{name}.rank{missing - 1}", np.expand_dims(held, tuple(range(missing))))
+    for count in range(missing):
         x = wire_one(model, f"{name}.rank{count}", AddAxis(0), x)
     return x
+
+
+def _held(model: TypedModel, x: OutletId) -> Array | None:
+    """The elements of a known tensor: the axes of weights are arranged right away, by a view."""
+    fact = model.outlet_fact(x)
+    return fact.value.array if isinstance(fact.value, Constant) and fact.value.datum_type == fact.datum_type else None
 
 
 def wire_ranks(model: TypedModel, name: str, inputs: Sequence[OutletId]) -> list[OutletId]:
@@ -83,7 +95,9 @@ def wire_transpose(model: TypedModel, name: str, x: OutletId, permutation: Seque
     """
     if len(permutation) != model.outlet_fact(x).rank:
         raise FactError(f"{list(permutation)} is not a permutation of the axes of {model.outlet_fact(x)}")
-    moves = moves_for(permutation)
+    moves, held = moves_for(permutation), _held(model, x)
+    if held is not None and moves:
+        return model.add_const(name, held.transpose(permutation))
     for count, move in enumerate(moves):
         x = wire_one(model, name if count == len(moves) - 1 else f"{name}.move{count}", move, x)
     return x
@@ -97,6 +111,9 @@ def wire_reshape(model: TypedModel, name: str, x: OutletId, shape: Sequence[Dim]
 
 def wire_squeeze(model: TypedModel, name: str, x: OutletId, axes: Sequence[int]) -> OutletId:
     """``x`` with axes of size 1 (not negative, in any order) removed."""
+    held = _held(model, x)
+    if held is not None and axes and all(held.shape[axis : axis + 1] == (1,) for axis in axes):
+        return model.add_const(name, held.squeeze(tuple(axes)))
     for count, axis in enumerate(sorted(axes, reverse=True)):
         x = wire_one(model, name if count == len(axes) - 1 else f"{name}.rm{axis}", RmAxis(axis), x)
     return x
@@ -104,6 +121,9 @@ def wire_squeeze(model: TypedModel, name: str, x: OutletId, axes: Sequence[int])
 
 def wire_unsqueeze(model: TypedModel, name: str, x: OutletId, axes: Sequence[int]) -> OutletId:
     """``x`` with axes of size 1 added so that they stand at ``axes`` of the result."""
+    held = _held(model, x)
+    if held is not None and axes and max(axes) < held.ndim + len(axes):
+        return model.add_const(name, np.expand_dims(held, tuple(axes)))
     for count, axis in enumerate(sorted(axes)):
         x = wire_one(model, name if count == len(axes) - 1 else f"{name}.add{axis}", AddAxis(axis), x)
     return x

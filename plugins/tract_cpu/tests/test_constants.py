@@ -80,6 +80,6 @@ def test_an_error_in_the_threads_that_arrange_constants_is_told(monkeypatch: pyt
     def full(*_: object) -> np.ndarray:
         raise MemoryError("no room for weights")
 
-    monkeypatch.setattr("tract_cpu.lower.einsum._panels", full)
+    monkeypatch.setattr("tract_cpu.lower.einsum.in_panels", full)
     with pytest.raises(MemoryError, match="no room for weights"):
         CpuPlan(model(np.ones((40, 64), "f4"), np.ones((1, 64), "f4")), chosen(""))

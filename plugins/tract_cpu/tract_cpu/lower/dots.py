@@ -10,8 +10,9 @@ import numpy as np
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
+from tract_cpu.aligned import lasting
 from tract_cpu.isa import Dot, Isa
-from tract_cpu.kernels.dots import Grouping
+from tract_cpu.kernels.dots import Grouping, stored
 from tract_cpu.language.types import BF16, ElementType, numpy_type, other_sign
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.ranges import Range, of_type, range_of
@@ -64,19 +65,43 @@ def _groupings(dots: Sequence[Dot]) -> Iterator[Grouping]:
         yield from (replace(one, flips=True) for one in both if one.left.kind != "f")
 
 
-def grouped(matrices: Array, grouping: Grouping) -> Array:
-    """Matrices [count, depth, columns] as [count, lines, columns]: groups along the depth, each a number of 32 bits.
+def in_panels(matrices: Array, width: int, grouping: Grouping | None) -> Array:
+    """Matrices [count, depth, columns] as panels [count, panels, lines, width], zeros where columns are missing.
 
-    Behind the last row there are zeros. What sums start at is a line before them, where that is not zero.
+    With ``grouping``, each number is a group of neighbours along the depth, behind whose end there are zeros, in 32
+    bits. What sums start at is a line before them, where that is not zero.
     """
-    size, (count, depth, columns) = grouping.size, matrices.shape
-    even = np.pad(of_narrow(matrices, grouping.right), ((0, 0), (0, -depth % size), (0, 0)))
-    groups = even.reshape(count, even.shape[1] // size, size, columns).transpose(0, 1, 3, 2)
-    found: Array = np.ascontiguousarray(groups).view(np.int32)[..., 0]
-    if not grouping.flips:
-        return found
-    start = matrices.sum(axis=1, dtype=np.int64, keepdims=True) * grouping.half
-    return np.concatenate([start.astype(np.int32), found], axis=1)
+    count, depth, columns = matrices.shape
+    runs = -(-columns // width)
+    if grouping is None:
+        packed = lasting((count, runs, depth, width), matrices.dtype)
+        _lay(packed, matrices)
+        return packed
+    size, first = grouping.size, int(grouping.flips)
+    packed = lasting((count, runs, first + -(-depth // size), width), np.int32)
+    elements = as_stored(matrices, grouping.right)
+    groups = packed.view(numpy_type(stored(grouping.right))).reshape(*packed.shape, size)[:, :, first:]
+    for place in range(size):
+        _lay(groups[..., place], elements[:, place::size])
+    if grouping.flips:
+        start = matrices.sum(axis=1, dtype=np.int64, keepdims=True) * grouping.half
+        _lay(packed, start.astype(np.int32))
+    return packed
+
+
+def _lay(packed: Array, matrices: Array) -> None:
+    """Matrices [count, lines, columns] into the first lines of panels."""
+    (count, lines, columns), width = matrices.shape, packed.shape[3]
+    whole, rest = divmod(columns, width)
+    cut = matrices[:, :, : whole * width].reshape(count, lines, whole, width)
+    packed[:, :whole, :lines] = cut.transpose(0, 2, 1, 3)
+    if rest:
+        packed[:, whole, :lines, :rest] = matrices[:, :, whole * width :]
+
+
+def as_stored(array: Array, element: ElementType) -> Array:
+    """The same numbers; of bf16, the bits."""
+    return array.view(np.uint16) if element is BF16 else array
 
 
 def of_narrow(array: Array, element: ElementType) -> Array:

@@ -17,7 +17,6 @@ from tract_core.ops.binary import Mul
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.aligned import lasting
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.expressions import Apply, Expression, element_of
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
@@ -26,7 +25,7 @@ from tract_cpu.language.types import ElementType
 from tract_cpu.lower.attention import attention_behind, lower_attention, waits
 from tract_cpu.lower.conv import lower_pointwise
 from tract_cpu.lower.cut import RowCut, cut_rows, reads_in_place, tiles_per_task
-from tract_cpu.lower.dots import factor_of, grouped, grouping_for
+from tract_cpu.lower.dots import factor_of, grouping_for, in_panels
 from tract_cpu.lower.fusion import Chain, chain_after, extended
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, Site
@@ -394,7 +393,7 @@ class _Product:
             view = self.site.lowering.made(
                 (count, ceil_div(column.size, tile.columns), lines, tile.columns),
                 element,
-                lambda array: _panels(array if grouping is None else grouped(array, grouping), tile.columns),
+                lambda array: in_panels(array, tile.columns, grouping),
                 matrices,
             )
             return _Panels(view.address, each, element)
@@ -440,15 +439,3 @@ class _Product:
             if not repeats:
                 step = step * loop.size
         return found[::-1]
-
-
-def _panels(matrices: Array, width: int) -> Array:
-    """Matrices [count, depth, columns] as panels [count, panels, depth, width], zeros where columns are missing."""
-    count, depth, columns = matrices.shape
-    whole, rest = divmod(columns, width)
-    packed = lasting((count, whole + bool(rest), depth, width), matrices.dtype)
-    cut = matrices[:, :, : whole * width].reshape(count, depth, whole, width)
-    packed[:, :whole] = cut.transpose(0, 2, 1, 3)
-    if rest:
-        packed[:, whole, :, :rest] = matrices[:, :, whole * width :]
-    return packed
