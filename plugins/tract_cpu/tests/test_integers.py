@@ -28,9 +28,11 @@ from tract_core.ops.cast import Cast
 from tract_core.ops.conv import Conv
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.einsum import EinSum
+from tract_core.ops.if_then_else_wiring import wire_if
 from tract_core.ops.pool import MaxPool
 from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec
 from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear, wire_dynamic_quantize
+from tract_core.ops.submodel import SubmodelOp
 from tract_core.ops.wiring import wire_binary, wire_one
 from tract_core.runtime.plan import TypedSimplePlan
 
@@ -200,6 +202,39 @@ def test_the_zero_point_of_a_run_is_taken_off_behind_the_product(isa: Isa) -> No
     assert ("EinSum", "Sub", "Cast", "Mul", "Add") in [one.ops for one in plan.explain().placements]
     reduced = [one.ops for one in plan.explain().placements if "Reduce" in one.ops]
     assert [one.count("Reduce") for one in reduced] == [2]  # the least and the greatest are found together
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_products_in_bodies_are_of_integers_too(isa: Isa, depth: int) -> None:
+    """Here in the branches of a choice, in a model or two; the one around them has no tensor of bytes itself."""
+
+    def branch(zero: int) -> TypedModel:
+        q = Quantised("3,37,f32")
+        sums = EinSum(AxesMapping.parse("bk,kn->bn"), F32)
+        x = q.numbers(q.steps(q.x, 0.5, zero), 0.5, zero)
+        y = q.steps(wire_one(q.model, "sums", sums, x, q.weights(37, 21, axis=1)), 32.0, 90)
+        q.model.set_outputs([q.numbers(y, 32.0, 90)])
+        return q.model
+
+    model = TypedModel()
+    c, x = (
+        model.add_source(name, parse_typed_fact(fact, model.symbols))
+        for name, fact in (("c", "bool"), ("x", "3,37,f32"))
+    )
+    model.set_outputs(wire_if(model, "choice", c, (branch(77), [x]), (branch(130), [x])))
+    for _ in range(depth):
+        outer = TypedModel()
+        inputs = [outer.add_source(name, model.outlet_fact(one)) for name, one in zip("cx", model.inputs, strict=True)]
+        outer.set_outputs(outer.wire_node("inner", SubmodelOp(model), inputs))
+        model = outer
+    plan = CpuPlan(model, isa)
+    given = np.random.default_rng(1).integers(-100, 100, (3, 37)).astype("f4")
+    for condition in (True, False):
+        arrays = [np.array(condition), given]
+        (found,), (wanted,) = plan.spawn().run(arrays), TypedSimplePlan(model).spawn().run(arrays)
+        np.testing.assert_array_equal(found, wanted)
+    groups = [one.ops for one in plan.explain().placements]
+    assert sum("EinSum" in one and "Requantize" in one for one in groups) == 2
 
 
 def test_a_model_without_quantised_tensors_is_left_as_it_is() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from tract_core.data import DatumType
+from tract_core.model.bodies import OpWithBodies, bodies_of, map_bodies
 from tract_core.model.declutter import rewrite_by
-from tract_core.model.rewriter import Rewriter
-from tract_core.model.typed import TypedModel
+from tract_core.model.patch import ModelPatch
+from tract_core.model.rewriter import ANY_OP, Rewriter, RuleSet, rewrites
+from tract_core.model.typed import TypedModel, TypedNode
 from tract_cpu.rules.table import RULES
 
 _BYTES: Final = (DatumType.U8, DatumType.I8)
@@ -15,12 +17,31 @@ _BYTES: Final = (DatumType.U8, DatumType.I8)
 
 def native_form(model: TypedModel) -> TypedModel:
     """The model in that form: the very same one where it has no tensor of bytes, as all rules are about these."""
-    if not any(outlet.fact.datum_type in _BYTES for node in model.nodes for outlet in node.outputs):
+    if not _has_bytes(model):
         return model
     from tract_cpu.rules.elements import ON_ELEMENTS  # most models do without
 
     copy = model.clone()
     changed = rewrite_by(RULES, copy).changed
     changed = Rewriter(ON_ELEMENTS).rewrite(copy).changed or changed
+    changed = Rewriter(_IN_BODIES).rewrite(copy).changed or changed
     copy.compact()
     return copy if changed else model
+
+
+def _has_bytes(model: TypedModel) -> bool:
+    """Whether a tensor in it, or in one of its bodies, is of bytes."""
+    if any(outlet.fact.datum_type in _BYTES for node in model.nodes for outlet in node.outputs):
+        return True
+    inside = (body for node in model.nodes if isinstance(node.op, OpWithBodies) for body in bodies_of(node.op))
+    return any(map(_has_bytes, inside))
+
+
+@rewrites(ANY_OP)
+def native_bodies(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
+    """Scan, IfThenElse ... -> the same with their bodies in native form"""
+    found = map_bodies(op, native_form) if isinstance(op, OpWithBodies) else op
+    return None if found is op else ModelPatch.replace_op(model, node, found)
+
+
+_IN_BODIES: Final = RuleSet([native_bodies])
