@@ -91,6 +91,18 @@ def test_stft(onesided, window):
         gives(wanted, "STFT", inputs, fixed=constants, onesided=onesided, symbolic=False)
 
 
+@pytest.mark.parametrize("onesided", [0, 1])
+def test_a_real_signal_may_come_without_an_axis_for_its_parts(onesided):
+    """ONNX Runtime takes it so, and exporters write it."""
+    signal = f32(2, 21)
+    frames = np.stack([signal[:, start : start + 6].astype(np.float64) for start in range(0, 16, 4)], axis=1)
+    wanted = [pairs((np.fft.rfft if onesided else np.fft.fft)(frames, axis=-1))]
+    inputs = [signal, np.array(4, np.int64), np.ones(6, np.float32)]
+    for fixed in ((1, 2), ()):
+        gives(wanted, "STFT", inputs, fixed=fixed, onesided=onesided, symbolic=False)
+    is_refused(FactError, r"wants a signal of shape \[batch, length, 1 or 2\]", "STFT", [f32(21), inputs[1]])
+
+
 def test_a_piece_as_long_as_the_signal():
     x = f32(2, 10, 1)
     wanted = pairs(np.fft.rfft(numbers(x), axis=1))[:, None]

@@ -139,6 +139,8 @@ def _real_inverse(wire: Wiring, x: OutletId, axis: int, length: OutletId | None)
 def stft(node: OnnxNode, wire: Wiring) -> OutletId:
     """The transforms of pieces of a signal: [batch, pieces, frequencies, 2]"""
     signal, window = wire.input(0), wire.optional(2)
+    if wire.rank(signal) == 2:  # as files have it that ONNX Runtime takes: real numbers
+        signal = wire.unsqueeze(signal, [2])
     if wire.rank(signal) != 3:
         raise FactError(f"STFT wants a signal of shape [batch, length, 1 or 2], found {wire.fact(signal)}")
     onesided = node.flag("onesided", True)
