@@ -6,8 +6,9 @@ Elements that share a byte stand in it the first in the lowest bits, as ONNX has
 from __future__ import annotations
 
 import math
+import mmap as mapped
 from collections.abc import Iterable
-from mmap import mmap
+from mmap import PAGESIZE, mmap
 from typing import Any, Final
 
 import numpy as np
@@ -91,3 +92,20 @@ def pack(kind: DatumType, elements: Array) -> Array:
     padded = np.zeros((-(-codes.size // per_byte), per_byte), np.uint8)
     padded.reshape(-1)[: codes.size] = codes
     return np.bitwise_or.reduce(padded << np.arange(0, 8, bits, dtype=np.uint8), axis=1, dtype=np.uint8)
+
+
+def let_go(array: Array) -> None:
+    """Tell the system that the elements of an array in a mapped file need not stay in memory, as there is a copy.
+
+    They are read from the file again where somebody asks for them after all.
+    """
+    whole: Any = array
+    while whole is not None and not isinstance(whole, mmap):
+        whole = whole.obj if isinstance(whole, memoryview) else getattr(whole, "base", None)
+    if whole is None or not hasattr(mapped, "MADV_DONTNEED") or not memoryview(whole).readonly:
+        return
+    begin = np.frombuffer(whole, np.uint8).__array_interface__["data"][0]
+    first, last = (one - begin for one in np.lib.array_utils.byte_bounds(array))
+    first, last = -(-first // PAGESIZE) * PAGESIZE, last // PAGESIZE * PAGESIZE
+    if last > first:
+        whole.madvise(mapped.MADV_DONTNEED, first, last - first)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from tract_core.data import Constant, DatumType, DType
+from tract_core.data.stored import let_go
 from tract_core.errors import TractError, TransformError
 from tract_core.frozen import frozen
 from tract_core.model.const import Const
@@ -231,4 +232,6 @@ class _Translation:
 
 def _constant_as(value: Constant, kind: DatumType) -> Constant:
     with np.errstate(over="ignore"):
-        return Constant(value.array.astype(kind.numpy))
+        converted = Constant(value.array.astype(kind.numpy))
+    let_go(value.array)
+    return converted

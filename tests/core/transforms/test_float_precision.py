@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -305,3 +307,24 @@ def test_types_in_lists_and_dictionaries_of_an_operator() -> None:
     model.set_outputs(model.wire_node("y", Holds([DatumType.F32, DatumType.I64], {"a": DatumType.F32}), [x]))
     op = FloatPrecision("f32", "f16").apply(model).node_by_name("y").op
     assert op == Holds([DatumType.F16, DatumType.I64], {"a": DatumType.F16})
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system does not say what is in memory")
+def test_pages_of_a_file_do_not_stay_in_memory_once_its_weights_are_converted(tmp_path: Path) -> None:
+    file, content = tmp_path / "weights", np.arange(1 << 18, dtype="f4")
+    file.write_bytes(bytes(101) + content.tobytes())
+    with file.open("rb") as opened:
+        mapped = mmap(opened.fileno(), 0, access=ACCESS_READ)
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact(f"{content.size},f32"))
+    weights = np.frombuffer(mapped, np.float32, offset=101)
+    model.set_outputs(model.wire_node("sum", Add(), [x, model.add_const("w", weights)]))
+    assert weights.sum() > 0  # all of it was read
+    converted = FloatPrecision("f32", "bf16").apply(model)
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    assert any(line.endswith(str(file)) for line in lines)
+    resident = next(int(line.split()[1]) << 10 for line in lines if line.startswith("Rss:"))
+    assert resident < weights.nbytes / 4
+    (held,) = [node.op.value for node in converted.nodes if isinstance(node.op, Const)]
+    np.testing.assert_array_equal(held.array, content.astype(ml_dtypes.bfloat16))
+    np.testing.assert_array_equal(weights, content)  # it is read from the file again

@@ -7,13 +7,12 @@ once they were packed.
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
+from tract_core.data.stored import let_go
 from tract_core.plugins.keys import Array
 from tract_cpu.lower.program import Step, ViewStep, touched
 from tract_cpu.lower.views import Kind
@@ -53,20 +52,3 @@ class Makers:
         if self._threads is not None:
             self._threads.shutdown()
         return arrays
-
-
-def let_go(array: Array) -> None:
-    """Tell the system that the elements of an array in a mapped file need not stay in memory, as there is a copy.
-
-    They are read from the file again where somebody asks for them after all.
-    """
-    whole: Any = array
-    while whole is not None and not isinstance(whole, mmap.mmap):
-        whole = whole.obj if isinstance(whole, memoryview) else getattr(whole, "base", None)
-    if whole is None or not hasattr(mmap, "MADV_DONTNEED") or not memoryview(whole).readonly:
-        return
-    begin = np.frombuffer(whole, np.uint8).__array_interface__["data"][0]
-    first, last = (one - begin for one in np.lib.array_utils.byte_bounds(array))
-    first, last = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE, last // mmap.PAGESIZE * mmap.PAGESIZE
-    if last > first:
-        whole.madvise(mmap.MADV_DONTNEED, first, last - first)
