@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast, overload
+from typing import Any, overload
 
 from tract_core.api.calls import Calls, named_inputs
 from tract_core.api.display import describe_model, html_of, rich_of
@@ -27,7 +27,7 @@ class Runnable(TypedInterface):
     __slots__ = {
         "_calls": "",
         "_model": "",
-        "_repeats": "",
+        "_repeating": "",
         "plan": "What the runtime made of the model: `tract_core.runtime.protocol`.",
         "runtime": "The `Runtime` that prepared the model.",
     }
@@ -38,7 +38,7 @@ class Runnable(TypedInterface):
         self.plan = plan
         self.runtime = runtime
         self._calls = Calls(model, plan, runtime)
-        self._repeats = isinstance(plan, Repeating)
+        self._repeating = plan if isinstance(plan, Repeating) else None
 
     @property
     def typed(self) -> TypedModel:
@@ -65,8 +65,8 @@ class Runnable(TypedInterface):
 
         Raises InputError when the arrays do not fit, RunError when a node fails.
         """
-        if self._repeats:
-            found = self._calls.repeat(cast("Repeating", self.plan), inputs, out)
+        if self._repeating is not None:
+            found = self._calls.repeat(self._repeating, inputs, out)
             if found is not None:
                 return found
         try:

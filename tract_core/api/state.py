@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from tract_core.api.calls import Calls, named_inputs
 from tract_core.api.interface import TypedInterface
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class State(TypedInterface):
     """What the nodes of a `Runnable` keep from one call of `run` to the next. Used by one thread at a time."""
 
-    __slots__ = ("_calls", "_inner", "_known", "_progress", "_repeats", "_runnable")
+    __slots__ = ("_calls", "_inner", "_known", "_progress", "_repeating", "_runnable")
 
     def __init__(
         self, runnable: Runnable, calls: Calls, inner: PlanState, known: Mapping[str, int] | None = None, come: int = 0
@@ -40,7 +40,7 @@ class State(TypedInterface):
         self._runnable = runnable
         self._calls = calls
         self._inner = inner
-        self._repeats = isinstance(inner, Repeating)
+        self._repeating = inner if isinstance(inner, Repeating) else None
 
     @property
     def typed(self) -> TypedModel:
@@ -55,8 +55,8 @@ class State(TypedInterface):
     ) -> list[Array]: ...
     def run(self, inputs: Sequence[Any] | Mapping[str, Any], out: Any = None) -> list[Any]:
         """The next turn. Inputs, outputs and ``out`` are those of `Runnable.run`."""
-        if self._repeats and self._known is None:
-            found = self._calls.repeat(cast("Repeating", self._inner), inputs, out)
+        if self._repeating is not None and self._known is None:
+            found = self._calls.repeat(self._repeating, inputs, out)
         else:
             found = None
         if found is None:
