@@ -67,27 +67,33 @@ def highest(type_: ElementType) -> float:
 
 
 def _extreme(worst: Callable[[ElementType], float], *, largest: bool) -> Reduction:
-    """An extreme is kept, and of floats, whether any was not a number: comparing says nothing of those."""
+    """An extreme is kept, and of floats, one that is no number, if there was any: comparing says nothing of those.
+
+    It is a number itself, as processors have few registers for masks.
+    """
 
     def start(f: Function, type_: ElementType, lanes: int) -> Kept:
         best = f.constant(worst(type_), type_, lanes)
-        return (best, f.constant(0, BOOL, lanes)) if type_.kind == "f" else (best,)
+        return (best, f.constant(0, type_, lanes)) if type_.kind == "f" else (best,)
 
     def better(best: Value, x: Value) -> Value:
         if x.type is BOOL:
             return best | x if largest else best & x
         return where(x > best if largest else x < best, x, best)
 
+    def no_number(before: Value, x: Value) -> Value:
+        return where(x.differs(x), x, before)
+
     def merge(a: Kept, b: Kept) -> Kept:
-        return (better(a[0], b[0]), *(one | other for one, other in zip(a[1:], b[1:], strict=True)))
+        return (better(a[0], b[0]), *map(no_number, a[1:], b[1:]))
 
     def add(kept: Kept, x: Value, position: Value) -> Kept:
-        return (better(kept[0], x), *(one | x.differs(x) for one in kept[1:]))
+        return (better(kept[0], x), *(no_number(one, x) for one in kept[1:]))
 
     def finish(kept: Kept, count: Value) -> Value:
         found = kept[0]
         for none in kept[1:]:
-            found = where(none, found.like(float("nan")), found)
+            found = where(none.differs(none), found.like(float("nan")), found)
         return found
 
     return Reduction(start, add, merge, finish)
