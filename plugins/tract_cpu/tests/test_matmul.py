@@ -8,7 +8,7 @@ from tract_cpu.caches import Caches
 from tract_cpu.isa import ISAS, chosen
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
 from tract_cpu.language.types import F32, F64, I32
-from tract_cpu.lower.cut import cut_rows
+from tract_cpu.lower.cut import PIECE, cut_rows, piece_of
 from tract_cpu.plan import CpuPlan
 
 from tract_core.data import DatumType
@@ -154,6 +154,41 @@ def test_weights_are_fetched_ahead_where_a_panel_serves_several_tiles(rows, fetc
         kernels = [step.kernel for step in plan.layout.steps]
         (found,) = [one.fetches for one in kernels if isinstance(one, MatMulPlan)]
         assert found == (fetches and other is right)
+
+
+@pytest.mark.parametrize(("depth", "columns"), [(1536, 33), (1541, 70), (3000, 31)])
+@pytest.mark.parametrize(("mapping", "dtype"), [("mk,kn->mn", "f32"), ("km,kn->mn", "f32"), ("mk,kn->mn", "f64")])
+def test_a_long_inner_axis_is_summed_in_pieces(isa, mapping, dtype, depth, columns) -> None:
+    """What follows the sum is computed once, when all is summed; infinities and what is no number come through."""
+    kind, generator = DatumType[dtype.upper()], np.random.default_rng(depth)
+    right = generator.standard_normal((depth, columns)).astype(kind.numpy)
+    shape = {"m": "M", "k": str(depth)}
+    model = product(mapping, ",".join([*(shape[name] for name in mapping[:2]), dtype]), right, kind)
+    more = model.add_source("d", parse_typed_fact(f"M,{columns},{dtype}", model.symbols))
+    model.set_outputs(model.wire_node("e", Add(), [*model.outputs, more]))
+    plan = CpuPlan(model, isa)
+    (kernel,) = (step.kernel for step in plan.layout.steps)
+    assert isinstance(kernel, MatMulPlan)
+    assert kernel.pieces == (columns > kernel.tile.columns)
+    for count in (0, 1, 27, 100):
+        left = generator.standard_normal((count, depth)).astype(kind.numpy)
+        added = generator.standard_normal((count, columns)).astype(kind.numpy)
+        left[:1, depth // 2], left[1:2, 0], added[2:3, 0] = np.inf, np.nan, -np.inf
+        (found,) = plan.spawn().run([left if mapping[0] == "m" else left.T.copy(), added])
+        with np.errstate(all="ignore"):
+            wanted = left.astype("f8") @ right.astype("f8") + added
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-3 if dtype == "f32" else 1e-10)
+
+
+def test_the_inner_axis_is_cut_where_rows_do_not_stay_near() -> None:
+    few, many, unknown = (cut_rows(Tile(14, 2, 16), rows) for rows in (14, 100_000, symbol("M")))
+    assert [piece_of(many, depth, 2, 4) for depth in (PIECE, 2 * PIECE - 1, 2 * PIECE, 4 * PIECE - 1)] == [
+        None, None, PIECE, 1024,
+    ]  # fmt: skip
+    assert piece_of(unknown, 4 * PIECE, 2, 4) == PIECE
+    assert (
+        piece_of(few, 4 * PIECE, 2, 4) is piece_of(many, 4 * PIECE, 1, 4) is piece_of(many, symbol("K"), 2, 4) is None
+    )
 
 
 def test_tiles_are_as_narrow_as_the_result() -> None:

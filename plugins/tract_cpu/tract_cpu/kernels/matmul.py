@@ -3,7 +3,8 @@
 The right matrix is packed into panels of as many columns as a tile has, a panel after the other, and in each the rows
 from top to bottom; the columns that the last one lacks are zeros. The left matrix is read where it is; or blocks of its
 rows are packed into scratch memory first, tile by tile, where its rows would displace each other from the cache. Sums
-go along the inner axis from begin to end, so that they do not depend on how work is shared.
+go along the inner axis from begin to end, so that they do not depend on how work is shared. Where that axis is long, it
+is cut into pieces, which all tasks sum one after the other: between them, sums lie in the result.
 
 Small integers and bf16 are multiplied in groups, where an instruction does so: some neighbours along the inner axis are
 one number of 32 bits, in the panels and in the packed blocks, and all rows are packed. A panel begins with what sums
@@ -12,12 +13,14 @@ start at, where that is not zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
+from tract_cpu.caches import LINE
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.dots import GROUPED, Grouping, as_integers
 from tract_cpu.kernels.expressions import Expression, rounded
@@ -37,7 +40,10 @@ SUMS_IN_FLIGHT: Final = 8
 """How many additions a processor has under way at once, about: two units, and four cycles for each."""
 
 SQUARE: Final = 4
-"""Squares of so many numbers on each side are turned around together as blocks of the left matrix are packed."""
+"""Squares of so many groups on each side are turned around together as blocks of the left matrix are packed."""
+
+Factors = Callable[[Value | int, Value], Value]
+"""The left factors of a tile, by row and step."""
 
 
 @frozen
@@ -89,6 +95,7 @@ class MatMulPlan:
     the neighbours of a left group lie beside each other in memory, as they are multiplied. ``rolled``: whether the
     expression is so long that it is there once, for all rows of a tile in turn. ``masks``: whether whole vectors are
     written like parts of them, as that costs the same. ``fetches``: whether the panel behind is brought near meanwhile.
+    ``pieces``: whether the inner axis is cut into pieces.
     """
 
     tile: Tile
@@ -105,11 +112,17 @@ class MatMulPlan:
     rolled: bool = False
     masks: bool = False
     fetches: bool = False
+    pieces: bool = False
 
     @property
     def name(self) -> str:
         """What profiles call it."""
         return "matmul"
+
+    @property
+    def turns(self) -> bool:
+        """Whether what is packed of the left matrix lies so that the factors of one step are neighbours."""
+        return self.grouping is not None or not self.in_lines
 
     @property
     def sums(self) -> ElementType:
@@ -126,7 +139,7 @@ class MatMulPlan:
         types = f"{self.left.name} {self.right.name}"
         groups = f"{self.grouping and self.grouping.text()} {self.together}"
         cut = f"{self.tile} {self.rests} {self.batch} {self.packs} {self.in_lines}"
-        how = f"{groups} {self.rolled} {self.masks} {self.fetches} {self.along_columns}"
+        how = f"{groups} {self.rolled} {self.masks} {self.fetches} {self.pieces} {self.along_columns}"
         return f"matmul {cut} {how} {types} {self.expression.text()}"
 
     def emit(self, k: Kernel) -> None:
@@ -135,7 +148,7 @@ class MatMulPlan:
         Task by task: a block of rows, and a panel of columns, of a pair.
         """
         product = _Product(self, k)
-        with k.loop("task", k.end, k.begin) as task:
+        with product.each_piece(), k.loop("task", k.end, k.begin) as task:
             product.task(task)
 
 
@@ -147,6 +160,8 @@ class _Product:
         self.rows, self.columns, self.depth = k.size(), k.size(), k.size()
         # How many rows whole tiles compute, and how many tiles of rows a task has.
         self._whole, self._tiles = k.size(), k.size()
+        self._piece = k.size() if plan.pieces else self.depth
+        self._done = k.index(0)
         grouping = plan.grouping
         self._steps = self.depth if grouping is None else (self.depth + (grouping.size - 1)) // grouping.size
         self._lines = self._steps + 1 if grouping is not None and grouping.flips else self._steps
@@ -162,6 +177,17 @@ class _Product:
         self._blocks = (count + (self._tiles - 1)) // self._tiles
         self._panels = (self.columns + (plan.tile.columns - 1)) // plan.tile.columns
 
+    @contextmanager
+    def each_piece(self) -> Generator[None]:
+        """What follows is done for each piece of the inner axis in turn."""
+        if not self.plan.pieces:
+            yield
+            return
+        with self.k.loop("piece", self.depth, step=self._piece) as self._done:
+            self._steps = self.k.smaller(self._piece, self.depth - self._done)
+            self._packed.value = self.k.index(-1)
+            yield
+
     def task(self, task: Value) -> None:
         """One block of rows and one panel of columns, of one pair of matrices."""
         k, tile = self.k, self.plan.tile
@@ -169,9 +195,13 @@ class _Product:
         number = block % self._blocks * self._tiles
         begin, end = self._first_row(number), self._first_row(number + self._tiles)
         at = self._of_pair(block // self._blocks).at(begin, self._left_row, first, first * self._lines)
+        if self.plan.pieces:
+            left = at.left.at(self._done * self._left_step)
+            at = replace(at, left=left, right=at.right.at(self._done * tile.columns))
         rows, whole = end - begin, k.smaller(end, self._whole) - begin
         whole = k.select(whole > 0, whole, 0)
-        packed, each = k.scratch(self.plan.sums if self.plan.grouping is None else GROUPED), self._steps * tile.pitch
+        packed = k.scratch(self.plan.sums if self.plan.grouping is None else GROUPED)
+        each = self._steps * tile.pitch if self.plan.turns else self._apart() * tile.rows
         if self.plan.packs:
             with k.when(self._packed.value.differs(block)):
                 for height, row, number in self._tiles_of(whole, rows):
@@ -182,10 +212,25 @@ class _Product:
             fetched = None
             if self.plan.fetches:
                 fetched = _Fetched(at.right.at(self._lines * tile.columns + number * share * self._steps), share)
-            if self.plan.packs:
-                self._tile(height, packed.at(number * each), None, at.below(row), fetched)
-            else:
-                self._tile(height, at.left.at(row * self._left_row), self._left_row, at.below(row), fetched)
+            left = self._packed_factors(packed.at(number * each)) if self.plan.packs else self._factors(at, row)
+            self._tile(height, left, at.below(row), fetched)
+
+    def _apart(self) -> Value:
+        """How far apart packed rows are that are not turned: an odd number of lines, which all meet in other sets."""
+        line = LINE // self.plan.sums.bytes
+        return ((self._steps + (line - 1)) // line | 1) * line
+
+    def _packed_factors(self, packed: Buffer) -> Factors:
+        """Those of a packed tile."""
+        if self.plan.turns:
+            return lambda row, step: packed[step * self.plan.tile.pitch + row]
+        apart = self._apart()
+        return lambda row, step: packed.at(apart * row)[step]
+
+    def _factors(self, at: _Place, first: Value) -> Factors:
+        """Those of a tile where they are, from a row on."""
+        left = at.left.at(first * self._left_row)
+        return lambda row, step: self._factor(left.at(self._left_row * row), step)
 
     def _share(self, rows: Value) -> Value:
         """How much each tile of a block fetches in a step, so that all of them fetch a panel."""
@@ -220,18 +265,24 @@ class _Product:
         return _Place(zero, zero, places[0], places[1], tuple(places[2:-1]), places[-1])
 
     def _pack(self, left: Buffer, height: int, packed: Buffer) -> None:
-        """packed[step, row] = left[row, step], of the rows of a tile; behind the last one anything fills a vector."""
+        """packed[step, row] = left[row, step], of the rows of a tile; behind the last one anything fills a vector.
+
+        Rows that lie along the memory stay rows: packed[row, step].
+        """
         k, lanes, pitch, grouping = self.k, self.plan.tile.lanes, self.plan.tile.pitch, self.plan.grouping
         rows = [left.at(self._left_row * one) for one in range(height)]
+        if not self.plan.turns:
+            self._copy(rows, packed)
+            return
         whole = self._steps if grouping is None else self.depth // grouping.size
         done: Value = k.index(0)
-        if self.plan.in_lines and (grouping is None or self.plan.together):
+        if self.plan.together:
             width = min(SQUARE, lanes)
             done = whole - whole % width
             with k.loop("pack.lines", done, step=width) as step:
                 for first in range(0, height, lanes):
                     part = [rows[min(first + one, height - 1)] for one in range(lanes)]
-                    pieces = [[self._factors(one, step, width) for one in part[place::width]] for place in range(width)]
+                    pieces = [[self._groups(one, step, width) for one in part[place::width]] for place in range(width)]
                     lines = turned_squares(k, [k.joined(one) for one in pieces], width)
                     for place, line in enumerate(lines):
                         packed.put((step + place) * pitch + first, line)
@@ -243,18 +294,28 @@ class _Product:
                 for one, row in enumerate(rows):
                     packed[step * pitch + one] = self._group(row, step, grouping)
 
+    def _copy(self, rows: Sequence[Buffer], packed: Buffer) -> None:
+        """packed[row, step] = rows[row, step]"""
+        k, lanes, apart = self.k, self.plan.tile.lanes, self._apart()
+        done: Value = k.index(0)
+        for width in (lanes, 0):
+            end = self._steps - self._steps % max(width, 1)
+            with k.loop("pack.row", end, done, max(width, 1)) as step:
+                for one, row in enumerate(rows):
+                    packed.put(apart * one + step, k.convert(row.vector(step, width), self.plan.sums))
+            done = end
+
     def _factor(self, row: Buffer, step: Value) -> Value:
         """The number of a row of the left matrix, or the whole group of them, that is multiplied in a step along it."""
         grouping = self.plan.grouping
         if grouping is None:
             return self.k.convert(row[step * self._left_step], self.plan.sums)
-        return self._factors(row, step) if self.plan.together else self._group(row, step, grouping)
+        return self._groups(row, step) if self.plan.together else self._group(row, step, grouping)
 
-    def _factors(self, row: Buffer, step: Value, lanes: int = 0) -> Value:
-        """The same of some steps, whose numbers lie beside each other."""
+    def _groups(self, row: Buffer, step: Value, lanes: int = 0) -> Value:
+        """The groups of some steps, whose numbers lie beside each other."""
         grouping = self.plan.grouping
-        if grouping is None:
-            return self.k.convert(row.vector(step, lanes), self.plan.sums)
+        assert grouping is not None  # nothing else is together
         return grouping.flipped(row.together(step * grouping.size, GROUPED, lanes))
 
     def _group(self, row: Buffer, step: Value, grouping: Grouping) -> Value:
@@ -263,15 +324,18 @@ class _Product:
         places = [k.smaller(step * grouping.size + one, self.depth - 1) for one in range(grouping.size)]
         return grouping.flipped(grouping.joined([k.convert(row[one * self._left_step], GROUPED) for one in places]))
 
-    def _tile(self, height: int, left: Buffer, left_row: Value | None, at: _Place, fetched: _Fetched | None) -> None:
-        """One tile. ``left``: its factors; ``left_row``: how far apart its rows are, ``None`` if packed."""
+    def _tile(self, height: int, left: Factors, at: _Place, fetched: _Fetched | None) -> None:
+        """One tile."""
         k, plan, tile = self.k, self.plan, self.plan.tile
+        if plan.pieces:
+            for row in self._rows_of(height, at):
+                for v in range(tile.vectors):
+                    row.prefetch(v * tile.lanes)
         panel, start = at.right, None
         if plan.grouping is not None and plan.grouping.flips:
             start = [panel.vector(v * tile.lanes, tile.lanes) for v in range(tile.vectors)]
             panel = panel.at(tile.columns)
         sums = Sums(k, tile, plan.sums, height, grouping=plan.grouping, start=start)
-        rows = [left.at(left_row * one) for one in range(height)] if left_row is not None else []
 
         def add(d: Value, to: int) -> None:
             if fetched is not None:
@@ -281,10 +345,37 @@ class _Product:
             if plan.grouping is None:
                 columns = [k.convert(one, plan.sums) for one in columns]
             for one in range(height):
-                factor = self._factor(rows[one], d) if rows else left[d * tile.pitch + one]
-                sums.add(to, one, factor.splat(tile.lanes), columns)
+                sums.add(to, one, left(one, d).splat(tile.lanes), columns)
 
         totals = sums.along(self._steps, add)
+        if not plan.pieces:
+            self._end(totals, at)
+            return
+        totals = _added(self._begun(height, at), totals)
+        with k.either(self._done + self._steps < self.depth) as (more, last):
+            with more:
+                for row, line in zip(self._rows_of(height, at), totals, strict=True):
+                    for v, total in enumerate(line):
+                        row.put(v * tile.lanes, total, k.mask(self.columns - at.column - v * tile.lanes, tile.lanes))
+            with last:
+                self._end(totals, at)
+
+    def _rows_of(self, height: int, at: _Place) -> list[Buffer]:
+        """Where the rows of a tile begin in the result."""
+        return [at.result.at((at.row + one) * self._result_row + at.column) for one in range(height)]
+
+    def _begun(self, height: int, at: _Place) -> list[list[Value]]:
+        """The sums of all pieces before, by rows and vectors."""
+        k, lanes = self.k, self.plan.tile.lanes
+        left = k.select(self._done > 0, self.columns - at.column, 0)
+        masks = [k.mask(left - v * lanes, lanes) for v in range(self.plan.tile.vectors)]
+        return [
+            [row.vector(v * lanes, lanes, mask) for v, mask in enumerate(masks)] for row in self._rows_of(height, at)
+        ]
+
+    def _end(self, totals: list[list[Value]], at: _Place) -> None:
+        """Write what becomes of the sums of a tile."""
+        k, tile, plan = self.k, self.plan.tile, self.plan
         if plan.masks:
             self._write(totals, at, masked=True)
             return

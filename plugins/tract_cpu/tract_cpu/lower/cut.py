@@ -25,6 +25,10 @@ def evenly(count: int, most: int) -> int:
     return -(-count // -(-count // most))
 
 
+PIECE: Final = 768
+"""How much of a long inner axis is summed at once, at least."""
+
+
 @frozen
 class RowCut:
     """``rests``: heights of the tiles behind whole ones. ``whole``: rows of whole tiles; ``count``: of all tiles."""
@@ -54,6 +58,18 @@ def tiles_per_task(cut: RowCut, depth: Dim, panels: Dim, size: int) -> int:
         blocks = max(-(-cut.count // most), min(-(-ENOUGH_TASKS // max(panels, 1)), cut.count), 1)
         most = -(-cut.count // blocks)
     return max(most, 1)
+
+
+def piece_of(cut: RowCut, depth: Dim, panels: Dim, size: int) -> int | None:
+    """How much of the inner axis is summed at once, where so all rows stay in the second level of the cache.
+
+    ``None`` where it is not cut: where they stay there anyway, or serve one panel only. ``size``: of a number.
+    """
+    if not isinstance(depth, int) or depth < 2 * PIECE or cut.count == 1 or panels == 1:
+        return None
+    if isinstance(cut.count, int) and cut.count * cut.tile.rows * depth * size <= caches().second // 2:
+        return None
+    return -(-depth // (depth // PIECE))
 
 
 def reads_in_place(height: int, row: Dim, step: Dim, size: int) -> bool:

@@ -17,6 +17,7 @@ from tract_core.ops.binary import Mul
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
+from tract_cpu.caches import LINE
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.expressions import Apply, Expression, element_of
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
@@ -24,7 +25,7 @@ from tract_cpu.kernels.pack import PackPlan
 from tract_cpu.language.types import ElementType
 from tract_cpu.lower.attention import attention_behind, lower_attention, waits
 from tract_cpu.lower.conv import lower_pointwise
-from tract_cpu.lower.cut import RowCut, cut_rows, reads_in_place, tiles_per_task
+from tract_cpu.lower.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task
 from tract_cpu.lower.dots import factor_of, grouping_for, in_panels
 from tract_cpu.lower.fusion import Chain, chain_after, extended
 from tract_cpu.lower.loops import Loop, collapsed
@@ -323,7 +324,8 @@ class _Product:
         if any(stride not in {0, 1} for stride in column.strides[2:-1]):
             return "an operand behind the product does not lie along the columns"
         panels = self._panels(tile, right, column, depth, pair[0] if pair else Loop(1, (0,)))
-        rows = cut_rows(tile, row.size)
+        rows, count = cut_rows(tile, row.size), ceil_div(column.size, tile.columns)
+        piece = piece_of(rows, depth.size, count, left.element.bytes) if self._sums_as_results() else None
         plan = MatMulPlan(
             rows.tile,
             rows.rests,
@@ -339,15 +341,18 @@ class _Product:
             rolled=any(type(step.op) not in CHEAP for step in self.chain.expression.steps),
             masks=self.site.isa.masks_bits <= _ANY_ELEMENT,
             fetches=self.site.array(self.groups.right) is not None and rows.count != 1,
+            pieces=piece is not None,
         )
-        count = product([loop.size for loop in loops]) * ceil_div(column.size, tile.columns)
-        tiles = tiles_per_task(rows, self._lines(depth.size), count, max(plan.sums.bytes, GROUPED.bytes))
+        count = product([loop.size for loop in loops]) * count
+        lines, size = self._lines(piece or depth.size), max(plan.sums.bytes, GROUPED.bytes)
+        tiles = tiles_per_task(rows, lines, count, size)
         arguments: list[Argument] = [
             row.size,
             column.size,
             depth.size,
             rows.whole,
             tiles,
+            *([] if piece is None else [piece]),
             left.address,
             row.strides[0],
             depth.strides[0],
@@ -360,11 +365,16 @@ class _Product:
             arguments += [loop.size, loop.strides[0], at, *loop.strides[2:]]
         tasks = count * ceil_div(rows.count, tiles)
         work = product([loop.size for loop in (*loops, row, column, depth)])
-        size = max(plan.sums.bytes, GROUPED.bytes)
-        packed = (tiles + len(rows.rests)) * rows.tile.pitch * self._lines(depth.size) * size
+        height, length = (rows.tile.pitch, lines) if plan.turns else (rows.tile.rows, lines + 2 * LINE // size)
+        packed = (tiles + len(rows.rests)) * height * length * size
         scratch = packed if plan.packs else 0
         self.site.add(NativeStep(plan, tuple(arguments), tasks, self.chain.nodes, (result.storage,), scratch, work))
         return None
+
+    def _sums_as_results(self) -> bool:
+        """Whether sums that are not done yet can lie in the result."""
+        expression = self.chain.expression
+        return self.grouping is None and expression.result == expression.inputs[0] == expression.inputs[0].computed
 
     def _packs(self, rows: RowCut, left: View, row: Loop, depth: Loop, column: Loop) -> bool:
         """Whether blocks of the left matrix are packed: where they are read more than once, and not as well in place.
