@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from llvmlite import ir as _ir  # pyright: ignore[reportMissingTypeStubs] # it has none
 
 ir: Any = _ir
 """What modules are written with: Python and no more."""
+
+AS_WRITTEN: Final = "addresses as written"
+"""The name of a module for which LLVM shall not look for cheaper ways to the addresses in its loops."""
 
 
 @cache

@@ -83,6 +83,7 @@ class ConvPlan:
         Task by task: one row of the output, for the channels of a tile. An argument says for how many tiles of channels
         that is done before the next row.
         """
+        k.keep_addresses()
         ConvWriter(self, k).tasks()
 
 

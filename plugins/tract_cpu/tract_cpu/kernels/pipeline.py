@@ -40,6 +40,7 @@ class PipelinePlan:
 
     def emit(self, k: Kernel) -> None:
         """Task by task, a strip of rows of one result."""
+        k.keep_addresses()
         pipeline = _Pipeline(self, k)
         with k.loop("task", k.end, k.begin) as task:
             pipeline.strip(task)

@@ -118,6 +118,7 @@ class WinogradPlan:
 
         Task by task: a piece of the tiles, for a run of output channels.
         """
+        k.keep_addresses()
         winograd = _Winograd(self, k)
         with k.loop("task", k.end, k.begin) as task:
             winograd.task(task)

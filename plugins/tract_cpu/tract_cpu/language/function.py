@@ -20,7 +20,7 @@ from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.convert import converted
 from tract_cpu.language.types import BOOL, I32, INDEX, ElementType, element_named, ir_constant, ir_neighbours, ir_type
 from tract_cpu.language.values import Value, mangled, matched
-from tract_cpu.llvm import ir
+from tract_cpu.llvm import AS_WRITTEN, ir
 
 POINTER: Final = ir.PointerType()
 
@@ -47,6 +47,14 @@ class Function:
         self._variables = self.builder.append_basic_block("body")
         self.builder.position_at_end(self._variables)
         self._arguments = list(zip(self.function.args, arguments, strict=True))
+
+    def keep_addresses(self) -> None:
+        """Have the addresses in loops computed as they are written.
+
+        To look for cheaper ways takes LLVM as long as all the rest where loops read many places; a kernel that found
+        them itself says so.
+        """
+        self.module.name = AS_WRITTEN
 
     def argument(self, place: int) -> Value:
         """The number that was passed there."""

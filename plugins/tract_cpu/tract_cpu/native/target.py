@@ -1,19 +1,43 @@
 """LLVM for one instruction set: modules become object code, and object code is linked where we cannot do that.
 
-This loads LLVM, so it is imported when something is compiled.
+This loads LLVM, so it is imported when something is compiled, and by processes that do nothing else: it imports no more
+than it needs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from itertools import count
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from tract_cpu.isa import Isa
-from tract_cpu.llvm import binding
+from tract_cpu.llvm import AS_WRITTEN, binding
 from tract_cpu.native.linker import Linked
 
+if TYPE_CHECKING:
+    from tract_cpu.isa import Isa
+
 llvm: Any = binding()
+
+
+class Processor(Protocol):
+    """What LLVM has to know of an instruction set."""
+
+    @property
+    def architecture(self) -> str:
+        """Which instructions there are at all."""
+        ...
+
+    @property
+    def processor(self) -> str:
+        """As LLVM calls it."""
+        ...
+
+    @property
+    def features(self) -> str:
+        """What it can do besides, as LLVM wants it."""
+        ...
+
 
 _TRIPLES: Final = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
 
@@ -26,7 +50,7 @@ ones they save what is computed again for every row, which counts where rows are
 
 
 @cache
-def machine(isa: Isa) -> Any:
+def machine(isa: Processor) -> Any:
     """What writes code for an instruction set, in the object format of this system where it is native."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
@@ -38,7 +62,7 @@ def machine(isa: Isa) -> Any:
     )
 
 
-def optimised(text: str, isa: Isa) -> Any:
+def optimised(text: str, isa: Processor) -> Any:
     """A module of LLVM from its text, as the optimiser leaves it. Kernels say themselves what is a vector."""
     module = llvm.parse_assembly(text)
     module.verify()
@@ -59,14 +83,25 @@ def _few_passes() -> Any:
     return passes
 
 
-def object_code(text: str, isa: Isa) -> bytes:
+def object_code(text: str, isa: Processor) -> bytes:
     """The object file of a module."""
-    return bytes(machine(isa).emit_object(optimised(text, isa)))
+    return bytes(_written(text, isa, machine(isa).emit_object))
 
 
-def assembly(text: str, isa: Isa) -> str:
+def assembly(text: str, isa: Processor) -> str:
     """What the processor is told, to be read."""
-    return str(machine(isa).emit_assembly(optimised(text, isa)))
+    return str(_written(text, isa, machine(isa).emit_assembly))
+
+
+def _written(text: str, isa: Processor, write: Callable[[Any], Any]) -> Any:
+    module = optimised(text, isa)
+    if f'"{AS_WRITTEN}"' not in text.partition("\n")[0]:
+        return write(module)
+    llvm.set_option("tract", "-disable-lsr=true")  # an option of LLVM as a whole
+    try:
+        return write(module)
+    finally:
+        llvm.set_option("tract", "-disable-lsr=false")
 
 
 def linked(name: str, code: bytes, isa: Isa) -> Linked:
