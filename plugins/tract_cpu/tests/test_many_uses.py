@@ -84,21 +84,21 @@ FORK_WHILE_COMPILING = """
 warnings.simplefilter("ignore")
 plan = prepared()
 from tract_cpu.native import library
-compile, began = library.object_code, threading.Event()
+write, began = library.module_text, threading.Event()
 
 def slowly(*arguments):
     began.set()
     time.sleep(0.5)
-    return compile(*arguments)
+    return write(*arguments)
 
-library.object_code = slowly
+library.module_text = slowly
 other = threading.Thread(target=prepared, args=(Exp,))
 other.start()
 began.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(30)
-    library.object_code = compile
+    library.module_text = write
     os._exit(0 if is_right(prepared(Exp), 20, np.exp) and is_right(plan, 90) else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 other.join()
@@ -163,7 +163,7 @@ assert is_right(prepared(), 70)
 
 COMPILES_NOTHING = """
 from tract_cpu.native import library
-library.object_code = None
+library.module_text = None
 """
 
 

@@ -39,7 +39,14 @@ from tract_cpu.kernels.code import code_of
 from tract_cpu.lower.program import HostStep, Inlined, NativeStep, Program, ReadStep, Step
 from tract_cpu.lower.select import lower
 from tract_cpu.lower.views import Kind, Storage, View
-from tract_cpu.native.executor import MOST_ARRAYS, STOPPED, address_of_executor, executor, helper
+from tract_cpu.native.executor import (
+    MOST_ARRAYS,
+    STOPPED,
+    code_of_executor,
+    code_of_helper,
+    executor,
+    helper,
+)
 from tract_cpu.native.library import library_of
 from tract_cpu.native.objects import address_of, are_known
 from tract_cpu.native.origins import own_sources
@@ -101,7 +108,6 @@ class CpuPlan:
         self._known = known
         self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads, self._known_in(body), winograd=winograd))
         self._library, self._sources = library_of(isa), own_sources()
-        self.kernels = self._library.addresses([code_of(step.kernel, isa) for step in self.layout.steps])
         self.pieces = list(_pieces(self.program))
         self.calls = {one.node: HostCall.of(step, self.layout) for one, step in self.program.hosted()}
         self.places = [place for place, step in enumerate(self.program.steps) if isinstance(step, NativeStep)]
@@ -111,6 +117,9 @@ class CpuPlan:
         self.arrays = len(model.inputs) + len(model.outputs)
         native = all(isinstance(piece, range) for piece in self.pieces) and self.arrays <= MOST_ARRAYS
         self.runs_in_one_call = native and model.limits.run_deadline_s == inf and not self.lent
+        lasts = not (self.program.kept and self.may_refuse)  # else what was kept would be changed twice
+        self._repeats = self.runs_in_one_call and lasts and are_known()
+        self.kernels = self._compiled()
         self.call = executor(self._library, self._sources, self.arrays if self.runs_in_one_call else 0)
         self._steps = executor(self._library, self._sources, 0)
         self._help = helper(self._library, self._sources)
@@ -132,15 +141,24 @@ class CpuPlan:
             if not one.body
             for body, runs in one.bodies
         ]
-        lasts = not (self.program.kept and self.may_refuse)  # else what was kept would be changed twice
-        self._repeats = self.runs_in_one_call and lasts and are_known()
-        self._steps_at = address_of_executor(self._library, self._sources, 0)
+        self._steps_at = self._library.address(code_of_executor(isa, self._sources, 0))
         self._repeat_at = self._library.address(code_of_repeat(isa, self._sources)) if self._repeats else 0
         self.repeat: Repeat = look_closer
         """A turn on a fresh state that is like the last one, by `Repeating`; none where states keep something."""
         self._repeated: tuple[list[tuple[int, ...]] | None, Repeat] = None, look_closer
         self._sharing = dict[tuple[tuple[str, int], ...], Sharing]()
         self._idle, self._idle_workplaces = list[Execution](), list[Workplace]()
+
+    def _compiled(self) -> list[int]:
+        """The addresses of the kernels. What else native code is needed is compiled along with them."""
+        isa, sources = self.isa, self._sources
+        kernels = [code_of(step.kernel, isa) for step in self.layout.steps]
+        others = [code_of_helper(isa, sources), code_of_executor(isa, sources, 0)]
+        if self.runs_in_one_call:
+            others.append(code_of_executor(isa, sources, self.arrays))
+        if self._repeats:
+            others.append(code_of_repeat(isa, sources))
+        return self._library.addresses([*kernels, *others])[: len(kernels)]
 
     def _lowered(self, body: TypedModel) -> Program:
         """The program of a body that is left to the host."""

@@ -283,25 +283,27 @@ def write_helper(module: Any, name: str, isa: Isa) -> None:
     f.finish()
 
 
-def address_of_executor(library: Library, sources: str, arrays: int) -> int:
-    """Where the executor is that takes so many arrays."""
+def code_of_executor(isa: Isa, sources: str, arrays: int) -> Code:
+    """The executor that takes so many arrays."""
     name = f"run_{arrays}"
-    key = key_of(f"executor {arrays} {DATA}", library.isa, sources)
-    return library.address(Code(key, name, lambda module: write_executor(module, name, library.isa, arrays)))
+    key = key_of(f"executor {arrays} {DATA}", isa, sources)
+    return Code(key, name, lambda module: write_executor(module, name, isa, arrays))
+
+
+def code_of_helper(isa: Isa, sources: str) -> Code:
+    """What a thread calls that helps."""
+    return Code(key_of("helper", isa, sources), "help", lambda module: write_helper(module, "help", isa))
 
 
 @cache
 def executor(library: Library, sources: str, arrays: int) -> Callable[..., None]:
     """The executor that takes so many arrays, which can be called from Python. It gives up the interpreter's lock."""
     kind: Any = CFUNCTYPE(None, c_void_p, c_int64, c_int64, c_void_p, *[c_void_p] * arrays)
-    return kind(address_of_executor(library, sources, arrays))
+    return kind(library.address(code_of_executor(library.isa, sources, arrays)))
 
 
 @cache
 def helper(library: Library, sources: str) -> Callable[[int, int], None]:
     """What a thread calls to help a team, by the address of its memory, under its own number. It gives up the lock."""
-    code = Code(
-        key_of("helper", library.isa, sources), "help", lambda module: write_helper(module, "help", library.isa)
-    )
     kind: Any = CFUNCTYPE(None, c_void_p, c_int64)
-    return kind(library.address(code))
+    return kind(library.address(code_of_helper(library.isa, sources)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from threading import RLock
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
 from tract_cpu.llvm import ir
 from tract_cpu.native.cache import Cache, Key, cache_here
+from tract_cpu.native.compilers import compiler
 from tract_cpu.native.linker import CannotLink, Linked, linked
 
 _LOCK: Final = RLock()
@@ -49,7 +49,7 @@ class Library:
         return self.addresses([code])[0]
 
     def addresses(self, codes: Sequence[Code]) -> list[int]:
-        """The addresses of functions. While LLVM compiles one, the next one is written."""
+        """The addresses of functions. While some are compiled, the next one is written."""
         missing = [one for one in codes if one.key not in self._loaded]
         if missing:
             with _LOCK:
@@ -57,25 +57,16 @@ class Library:
         return [self._loaded[one.key].address for one in codes]
 
     def _load(self, codes: Mapping[Key, Code]) -> None:
-        with ThreadPoolExecutor(1, "tract-cpu-llvm") as compiler:  # LLVM leaves the interpreter's lock to others
-            kept = {key: self._cache.get(key) for key in codes}
-            compiled = {
-                key: compiler.submit(object_code, module_text(codes[key].emit), self.isa)
-                for key, found in kept.items()
-                if found is None
-            }
-            for key, future in compiled.items():
-                kept[key] = future.result()
-                self._cache.put(key, future.result())
+        kept = {key: self._cache.get(key) for key in codes}
+        missing = [key for key, found in kept.items() if found is None]
+        if missing:
+            with compiler(len(missing), self.isa) as compiles:
+                made = {key: compiles.start(module_text(codes[key].emit)) for key in missing}
+                for key, code in made.items():
+                    kept[key] = code.result()
+                    self._cache.put(key, code.result())
         objects = [(codes[key].name, code) for key, code in kept.items() if code is not None]
         self._loaded |= zip(codes, link(objects, self.isa), strict=True)
-
-
-def object_code(text: str, isa: Isa) -> bytes:
-    """The object file of a module. LLVM is only loaded when something is compiled."""
-    from tract_cpu.native import target
-
-    return target.object_code(text, isa)
 
 
 def link(objects: Sequence[tuple[str, bytes]], isa: Isa) -> list[Linked]:
