@@ -10,8 +10,9 @@ import ast
 import pkgutil
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
+
+from tract_core.importing import imported
 
 
 def public_names(module: str, of: str | None = None) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
@@ -30,7 +31,7 @@ def public_names(module: str, of: str | None = None) -> tuple[list[str], Callabl
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        found = import_module(f"{home}.{name}") if home == package else getattr(import_module(home), name)
+        found = imported(f"{home}.{name}") if home == package else getattr(imported(home), name)
         setattr(sys.modules[module], name, found)
         return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 from tract_core.errors import PluginError, TractError
 from tract_core.frozen import frozen
+from tract_core.importing import imported
 
 CORE: Final = "tract-core"
 """The distribution that the core is."""
@@ -200,7 +200,7 @@ def load_object(reference: str) -> Any:
     module_name, colon, attribute = reference.partition(":")
     if not (module_name and colon and attribute):
         raise PluginError(f"{reference!r} leads nowhere, wanted a text like 'module:attribute'")
-    found: Any = importlib.import_module(module_name)
+    found: Any = imported(module_name)
     for part in attribute.split("."):
         try:
             found = getattr(found, part)

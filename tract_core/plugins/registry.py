@@ -7,7 +7,6 @@ in `discovery`, what their hooks may return in `offers`.
 
 from __future__ import annotations
 
-import importlib
 import os
 import threading
 import warnings
@@ -20,6 +19,7 @@ from typing import Any, Final, TypeVar, cast
 import pluggy
 
 from tract_core.errors import LimitExceeded, PluginError, RegistrationError, TractError
+from tract_core.importing import imported
 from tract_core.plugins import builtin, hookspecs
 from tract_core.plugins.claims import Brought, Offers, take_offers, take_rows
 from tract_core.plugins.descriptor import (
@@ -487,7 +487,7 @@ def _kind(hook: str) -> str:
 
 
 def _load_rows(module: str) -> Rows:
-    rows = getattr(importlib.import_module(module), "ROWS", None)
+    rows = getattr(imported(module), "ROWS", None)
     if not isinstance(rows, Rows):
         found = f"module {module!r} has no 'ROWS'" if rows is None else f"{module}.ROWS is a {type(rows).__name__}"
         raise RegistrationError(
