@@ -17,10 +17,10 @@ from tract_cpu.isa import Isa, chosen
 from tract_cpu.language.function import POINTER, Function
 from tract_cpu.language.types import F32, INDEX
 from tract_cpu.native import compilers, target
-from tract_cpu.native.compilers import FEW, compiler, is_python, object_code
+from tract_cpu.native.compilers import FEW_MORE, compiler, is_python, object_code
 from tract_cpu.native.library import module_text
 
-MANY = FEW + 3
+MANY = FEW_MORE + 3
 
 needs_scripts = pytest.mark.skipif(sys.platform == "win32", reason="programs are scripts here")
 
@@ -79,8 +79,8 @@ def test_many_kernels_are_compiled_by_other_processes_to_the_same_code(here: lis
 
 
 def test_few_kernels_are_compiled_here(here: list[str]) -> None:
-    assert compiled(texts()[:FEW]) == [target.object_code(one, chosen("")) for one in texts()[:FEW]]
-    assert here == texts()[:FEW]
+    assert compiled(texts()[:FEW_MORE]) == [target.object_code(one, chosen("")) for one in texts()[:FEW_MORE]]
+    assert here == texts()[:FEW_MORE]
 
 
 def test_where_there_is_one_core_all_are_compiled_here(here: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

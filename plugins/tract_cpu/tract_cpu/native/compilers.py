@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from tract_cpu.isa import Isa
 
 FEW: Final = 4
-"""Up to so many kernels are compiled here."""
+"""Up to so many kernels are compiled here where LLVM is not loaded yet."""
+
+FEW_MORE: Final = 12
+"""The same where it is."""
 
 EACH: Final = 4
 """So many kernels, at least, are worth a process."""
@@ -41,6 +44,7 @@ MOST: Final = 4
 PATIENCE: Final = 20.0
 """Seconds after which a process that has not answered at all is given up."""
 
+_TARGET: Final = "tract_cpu.native.target"
 _COMMAND: Final = "import sys; sys.path += sys.argv[1:3]; from tract_cpu.native.child import main; main()"
 _PLACES: Final = [str(Path(__file__).parents[2]), str(Path(llvmlite.__file__).parents[1])]
 """The folders from which this package and llvmlite were imported."""
@@ -65,8 +69,8 @@ class Compiler(Protocol):
 def compiler(count: int, isa: Isa) -> Generator[Compiler]:
     """Who compiles so many kernels."""
     cores = cores_here()
-    many = min(cores, MOST, count // EACH + 1) if count > FEW and cores > 1 else 0
-    processes = _started(many, isa)
+    few = FEW_MORE if _TARGET in sys.modules else FEW
+    processes = _started(min(cores, MOST, count // EACH + 1) if count > few and cores > 1 else 0, isa)
     found: Compiler = _Others(processes, isa) if processes else _Here(isa)
     try:
         yield found
