@@ -251,11 +251,12 @@ class _Rewriting:
 
     def _visit(self, node_id: int) -> PatchResult | None:
         model, node = self.model, self.model.nodes[node_id]
-        if not _is_read(model, node):
+        op = node.op
+        rules = self.rules.for_type(type(op))
+        if not rules or not _is_read(model, node):
             return None
         self.report.visits[node.name] += 1
-        op = node.op
-        for rule in self.rules.for_type(type(op)):
+        for rule in rules:
             try:
                 try:
                     found = rule.function(model, node, op)
