@@ -69,7 +69,7 @@ def highest(type_: ElementType) -> float:
 def _extreme(worst: Callable[[ElementType], float], *, largest: bool) -> Reduction:
     """An extreme is kept, and of floats, one that is no number, if there was any: comparing says nothing of those.
 
-    It is a number itself, as processors have few registers for masks.
+    That one is kept rather than a mask, as processors have few registers for masks.
     """
 
     def start(f: Function, type_: ElementType, lanes: int) -> Kept:
