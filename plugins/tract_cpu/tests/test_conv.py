@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from tract_cpu.caches import Caches
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.conv import ConvPlan
+from tract_cpu.lower import direct
 from tract_cpu.plan import CpuPlan
 
 from tract_core.data import DatumType
@@ -392,6 +394,21 @@ def test_no_vector_of_a_tile_is_without_channels_where_that_can_be(isa: Isa, out
     factors = kernel.vectors + 1
     assert kernel.columns * kernel.vectors + factors <= isa.registers
     same(plan.spawn().run([x])[0], reference(op.op, *(one.astype("f8") for one in (x, weights, bias))), 27)
+
+
+@pytest.mark.parametrize("kept", [1, 2, 4])
+def test_weights_of_a_tile_stay_in_the_second_cache(isa: Isa, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it keeps those of fewer vectors than tiles have else."""
+    lanes = isa.lanes(32)
+    op = Shape(16, 4 * lanes, (7, 7), (3, 3), strides=(2, 2), batch=1)
+    x, weights, bias = arrays(op, "f4")
+    size = 16 * 9 * lanes * 4
+    monkeypatch.setattr(direct, "caches", lambda: Caches(1 << 10, kept * size * 4 // 3 + 4))
+    plan = CpuPlan(wired(op, weights, bias, fact_of(x)), isa)
+    (kernel,) = [step.kernel for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
+    assert kernel.vectors <= kept
+    assert kept == 1 or kernel.vectors > 1
+    same(plan.spawn().run([x])[0], reference(op.op, *(one.astype("f8") for one in (x, weights, bias))), 16 * 9)
 
 
 def kernels(plan: CpuPlan) -> set[str]:

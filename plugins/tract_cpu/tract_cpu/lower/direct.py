@@ -9,6 +9,7 @@ from typing import Final
 
 from tract_core.dims import Dim, ceil_div, less_or_equal, product
 from tract_core.frozen import frozen
+from tract_cpu.caches import caches
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.lower.cut import SMALL_PIECES, evenly
 from tract_cpu.lower.loops import Loop, collapsed
@@ -20,6 +21,9 @@ from tract_cpu.lower.windows import Axis, Parts, first
 
 _LOAD: Final = 0.15
 """What a load costs while others are under way, in multiply-adds of vectors."""
+
+_LOAD_FAR: Final = 1.5
+"""The same for what the second cache does not keep."""
 
 _LONG: Final = 1 << 10
 """Positions along an axis whose length is not known now."""
@@ -91,7 +95,8 @@ def direct(site: Site, parts: Parts) -> Direct:
     groups = 1 if parts.depthwise else parts.groups
     loops, blocks = _loops(parts), form.blocks // groups
     pieces = _pieces(loops[0], weights.inputs * source.element.bytes) if len(loops) == 1 and not _moves(parts) else []
-    tile = _Rows(loops, blocks, groups, pieces).tile(site.isa.registers, depthwise=parts.depthwise)
+    block = form.block * product(weights.view.shape[1:]) * weights.view.element.bytes
+    tile = _Rows(loops, blocks, groups, pieces, block).tile(site.isa.registers, depthwise=parts.depthwise)
     if pieces:
         loops = _cut(loops[0], tile.pieces)
     width = tile.vectors * form.block
@@ -185,12 +190,14 @@ class _Rows:
     """The rows that a convolution computes. ``blocks``: of output channels of each of the ``groups``.
 
     ``pieces``: into how many pieces of one length its only row may be cut; none where there are more, or as it is.
+    ``weights``: bytes of those of one block of output channels.
     """
 
     loops: Sequence[Loop]
     blocks: int
     groups: int
     pieces: Sequence[int]
+    weights: Dim
 
     def tile(self, registers: int, *, depthwise: bool) -> _Tile:
         """As many sums as registers hold, in columns that fill the row, where all tiles together cost the least."""
@@ -205,6 +212,7 @@ class _Rows:
     def _cost(self, tile: _Tile) -> float:
         """What all rows cost for one input channel, in multiply-adds of vectors; loads are hidden for the most.
 
+        Each tile reads all weights of its channels, which had best stay in the second cache from one tile to the next.
         Vectors that are no channels cost as much as others. Each thread had best have as many tasks: here, of one, of
         two and of four.
         """
@@ -213,7 +221,9 @@ class _Rows:
         tiles = [tile.columns] * whole + [rest] * (rest > 0)
         tasks = -(-self.blocks // tile.vectors) * self.groups * prod(outer) * tile.pieces
         even = sum(-(-tasks // threads) * threads for threads in (1, 2, 4))
-        return even * sum(one * tile.vectors + _LOAD * (one + tile.vectors) + 1 for one in tiles)
+        stays = less_or_equal(self.weights * tile.vectors, caches().second // 4 * 3) is not False
+        load = _LOAD if stays else _LOAD_FAR
+        return even * sum(one * tile.vectors + _LOAD * one + load * tile.vectors + 1 for one in tiles)
 
 
 def _rest(width: Dim, columns: int) -> tuple[int, ...]:
