@@ -59,9 +59,13 @@ def lower_conv(op: Conv, site: Site) -> str | None:
 
 
 def _in_one_row(parts: Parts) -> Parts:
-    """The same without axes of one position behind the others: tiles are made of positions along the last axis."""
+    """The same without axes of one position behind the others: tiles are made of positions along the last axis.
+
+    Where windows are one position, all axes become one anyway, and others may be computed row by row with these.
+    """
     axes, strides = parts.axes, parts.source.view.strides
-    while len(axes) > 1:
+    moves = any(one.window != 1 for one in axes)
+    while moves and len(axes) > 1:
         last, before = axes[-1], axes[-2]
         is_one = parts.result.shape[last.place] == last.window == 1 and last.before == 0
         if not is_one or not isinstance(strides[before.place], int):
