@@ -17,7 +17,7 @@ from tract_cpu.kernels.quantize import sum_of_steps as element_of_bytes
 from tract_cpu.plan import CpuPlan
 from tract_cpu.rules.native_form import native_form
 
-from tract_core.data import DatumType
+from tract_core.data import Constant, DatumType
 from tract_core.model.axes import AxesMapping
 from tract_core.model.declutter import declutter
 from tract_core.model.fact_text import parse_typed_fact
@@ -31,7 +31,7 @@ from tract_core.ops.einsum import EinSum
 from tract_core.ops.if_then_else_wiring import wire_if
 from tract_core.ops.pool import MaxPool
 from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec
-from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear, wire_dynamic_quantize
+from tract_core.ops.quantize import DequantizeLinear, LookupTable, QuantizeLinear, wire_dynamic_quantize
 from tract_core.ops.submodel import SubmodelOp
 from tract_core.ops.wiring import wire_binary, wire_one
 from tract_core.runtime.plan import TypedSimplePlan
@@ -124,6 +124,17 @@ def test_sums_of_bytes_become_steps_at_once(isa: Isa, op: Binary, to: DatumType,
     numbers = wire_one(q.model, "sum", op, q.numbers(q.x, 0.25, 77), q.numbers(row, 0.5, -3))
     given = q.random.integers(0, 255, (rows, 37), "u1", endpoint=True)
     assert q.check(q.steps(numbers, 0.5, 9, to), isa, given) == [("SumOfSteps",)]
+
+
+def test_tables_of_bytes_are_read_between_convolutions_as_they_lie(isa: Isa) -> None:
+    """In blocks, with the border that the next one wants, whose zeros are no entries of the table."""
+    q = Quantised("2,5,9,8,u8")
+    table = Constant(q.random.integers(0, 255, 256, "u1", endpoint=True))
+    x = q.steps(q.conv(q.numbers(q.x, 0.25, 3), (5, 19)), 16.0, 100)
+    x = wire_one(q.model, "table", LookupTable(table), x)
+    y = q.steps(q.conv(q.numbers(x, 0.25, 0), (19, 7)), 16.0, 100)
+    groups = q.check(y, isa, q.random.integers(0, 255, (2, 5, 9, 8), "u1"))
+    assert sorted(groups) == [("Conv", "Requantize"), ("Conv", "Requantize"), ("LookupTable",), ("Pad",)]
 
 
 def test_pools_and_strides_stay_on_bytes(isa: Isa) -> None:

@@ -114,6 +114,23 @@ def test_every_byte_is_looked_up_in_a_table(isa, kind, entries) -> None:
         np.testing.assert_array_equal(found, entries[given], strict=True)
 
 
+@pytest.mark.parametrize("shape", [(3, 5, 70), (2, 9000, 3), (1, 4, 1), (2, 0, 3)])
+def test_turned_bytes_are_looked_up_where_they_lie(isa, shape) -> None:
+    model, entries = TypedModel(), BYTES[::-1] ^ 0x5A
+    x = model.add_source("x", parse_typed_fact("A,B,C,u8", model.symbols))
+    tables = [
+        wire_one(model, f"table {axis}", LookupTable(Constant(entries)), found)
+        for axis, found in enumerate(
+            [x, wire_one(model, "outer", MoveAxis(0, 1), x), wire_one(model, "inner", MoveAxis(1, 2), x)]
+        )
+    ]
+    model.set_outputs(tables)
+    given = np.random.default_rng(0).integers(0, 255, shape, "u1", endpoint=True)
+    wanted = [entries[one] for one in (given, given.transpose(1, 0, 2), given.transpose(0, 2, 1))]
+    for found, other in zip(CpuPlan(model, isa).spawn().run([given]), wanted, strict=True):
+        np.testing.assert_array_equal(found, other)
+
+
 def in_blocks(fact: str, axis: int, kind: str) -> TypedModel:
     """From a turned tensor in blocks of three to floats, times others, and back; gives the floats too."""
     sizes, to, model = fact.split(","), DatumType.parse(kind), TypedModel()

@@ -45,7 +45,7 @@ class Isa:
     ``rounds``: whether one rounds floats to integers; ``scales``: the intrinsics of LLVM that multiply a register of
     f32, and one of f64, by powers of two, empty for none. ``dots``: the instructions that sum products of neighbours in
     whole registers, the best ones first. ``pause``: the intrinsic, with its arguments, that tells the processor that a
-    thread waits for another.
+    thread waits for another. ``picks``: the one that picks lanes of 16 bits from two registers, empty for none.
     """
 
     name: str
@@ -62,6 +62,7 @@ class Isa:
     scales: tuple[str, ...]
     dots: tuple[Dot, ...]
     pause: tuple[Any, ...]
+    picks: str = ""
 
     def lanes(self, bits: int) -> int:
         """How many elements of so many bits fit one register."""
@@ -100,6 +101,7 @@ _AVX512: Final = Isa(
     scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
     dots=(Dot("x86.avx512.pmaddw.d.512", 2, "i16", "i16", "i32", adds=False),),
     pause=_X86_PAUSE,
+    picks="x86.avx512.vpermi2var.hi.512",
 )
 _AVX512_VNNI: Final = replace(
     _AVX512, name="avx512vnni", features=_VNNI_FEATURES, needs=(*_V4, "avx512vnni"), dots=_VNNI

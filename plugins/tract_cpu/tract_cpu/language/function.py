@@ -177,6 +177,12 @@ class Function:
         found = Value(self, self.builder.call(callee, factors), sums.type, sums.lanes)
         return found if dot.adds else found + sums
 
+    def picked(self, first: Value, second: Value, places: Value) -> Value:
+        """The lanes of two registers at such places, those of ``second`` counted on; only the lowest bits count."""
+        arguments = [first.ir, places.ir, second.ir]
+        callee = self.declared(f"llvm.{self.isa.picks}", first.ir.type, [one.type for one in arguments])
+        return Value(self, self.builder.call(callee, arguments), first.type, first.lanes)
+
     def declared(self, name: str, result: Any, arguments: Sequence[Any]) -> Any:
         """An intrinsic of LLVM, by its whole name, with the types of its result and of its arguments."""
         found = self.module.globals.get(name)

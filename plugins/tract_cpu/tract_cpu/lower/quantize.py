@@ -6,16 +6,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tract_core.dims import Dim
+from tract_core.dims import Dim, ceil_div, product
 from tract_core.ops.quantize import DequantizeLinear, LookupTable, QuantizeLinear
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.expressions import Apply, Expression
+from tract_cpu.kernels.map import CHUNK
 from tract_cpu.kernels.quantize import dequantize, quantize
+from tract_cpu.kernels.table import TablePlan, can_pick
+from tract_cpu.language.types import I8, U8
+from tract_cpu.lower.blocked import only_blocked
 from tract_cpu.lower.fusion import Chain, extended
 from tract_cpu.lower.gather import Indexed
+from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.map import map_step
+from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.views import View
+from tract_cpu.lower.wholes import new_blocked
 
 ROWS = Rows()
 
@@ -79,14 +86,37 @@ def _split(view: View, axis: int, length: Dim, apart: int) -> View:
 
 @ROWS.row(MOVES, LookupTable)
 def lower_table(op: LookupTable, site: Site) -> str | None:
-    """A copy for every byte. A negative one counts from the end of the table, where the byte with the same bits is."""
-    (x,) = site.known_inputs()
-    table = site.lowering.constant(op.table.array)
+    """Bytes are picked from registers where there is an instruction for it, else one by one.
+
+    A negative byte counts from the end of the table, where the byte with the same bits is.
+    """
+    lowering, table = site.lowering, site.lowering.constant(op.table.array)
     assert table is not None  # the result has its type
-    result = site.lowering.new(site.outlet)
+    if table.element in (U8, I8) and can_pick(site.isa):
+        blocked = only_blocked(lowering, site.node.inputs[0])
+        if blocked is not None:
+            x, result = blocked.view, new_blocked(lowering, site.outlet, blocked.form)
+        else:
+            (x,), result = site.known_inputs(), lowering.new(site.outlet)
+        site.add_all([_by_table(x, result, table)])
+        return None
+    (x,) = site.known_inputs()
     entries = View(table.storage, table.element, x.shape, (0,) * len(x.shape))
-    site.add_all([Indexed(entries, x, result, 0, ((len(op.table.array), 1),), None).reading(site.isa)])
+    limits = ((len(op.table.array), 1),)
+    site.add_all([Indexed(entries, x, lowering.new(site.outlet), 0, limits, None).reading(site.isa)])
     return None
+
+
+def _by_table(x: View, result: View, table: View) -> NativeStep:
+    """The call that picks bytes."""
+    loops = collapsed(result.shape, [x.strides, result.strides])
+    if not loops or loops[-1].strides != (1, 1):
+        loops.append(Loop(1, (1, 1)))
+    arguments: list[Argument] = [*(loop.size for loop in loops), table.address, x.address, result.address]
+    arguments += [stride for loop in loops for stride in loop.strides]
+    tasks: Dim = loops[0].size if len(loops) > 1 else ceil_div(loops[0].size, CHUNK)
+    work = product(result.shape)
+    return NativeStep(TablePlan(len(loops)), tuple(arguments), tasks, (), (result.storage,), work=work)
 
 
 def _along(view: View, axis: int, shape: tuple[Dim, ...]) -> View:
