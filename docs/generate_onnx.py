@@ -174,8 +174,8 @@ def _shipped() -> Iterator[str]:
     yield "## Trained files\n"
     wheels = tomllib.loads((ROOT / "tests" / "shipped" / "wheels.toml").read_text())["wheels"]
     yield from _wrapped(
-        f"""`make test-shipped` takes the 46 ONNX files of {len(wheels)} packages from the index as they are, and runs
-        at two sizes, as the file has it and simplified, against ONNX Runtime. All load, and 38 agree within 1e-4 of the
+        f"""`make test-shipped` takes the 76 ONNX files of {len(wheels)} packages from the index as they are, and runs
+        at two sizes, as the file has it and simplified, against ONNX Runtime. All load, and 66 agree within 1e-4 of the
         largest magnitude of an output. Where they do not, every node is asked alone, on the tensors that ONNX Runtime
         computed in front of it, and float64 decides: the reference evaluator of the `onnx` package, or, for
         `DynamicQuantizeLSTM`, its definition, step by step from the states that each engine found itself.
@@ -189,6 +189,11 @@ SHIPPED: Final = (
         "`ppocrv5_det`, `ch_PP-OCRv4_det`, `hey_marvin_v0.1`",
         "up to 2e-1 at the outputs",
         "ours: ONNX Runtime's `Sigmoid` is wrong near 0; here at most 1e-5 from float64",
+    ),
+    (
+        "`whisper80`, `whisper128`",
+        "up to 1e-3 at the outputs",
+        "ours: ONNX Runtime's `STFT` is not exact enough for the logarithm behind it; here at most 3e-6 from float64",
     ),
     (
         "`embedder.int8`, batch 1",
