@@ -129,8 +129,9 @@ def test_lines_that_are_far_apart_may_displace_each_other() -> None:
 @pytest.mark.parametrize("rows", [2, 13, 29, 197, "M"], ids=str)
 @pytest.mark.parametrize("depth", [33, 1024], ids=str)
 @pytest.mark.parametrize("dtype", ["f32", "f16"])
-def test_rows_are_packed_where_they_displace_each_other(isa, rows, depth, dtype) -> None:
+def test_rows_are_packed_where_they_displace_each_other(isa, rows, depth, dtype, monkeypatch) -> None:
     """As many rows as tiles of any height; depths that are whole vectors, and that are not."""
+    monkeypatch.setattr("tract_cpu.lower.cut.caches", lambda: Caches(32 << 10, 1 << 20))
     kind = DatumType[dtype.upper()]
     generator = np.random.default_rng(depth)
     right = generator.standard_normal((depth, 70)).astype(kind.numpy)
