@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from test_threads import model, rows
 from tract_cpu.isa import chosen
+from tract_cpu.native.sharing import FIRST, LEFT, TRIES, Sharing
 from tract_cpu.plan import CpuPlan
-from tract_cpu.sharing import FIRST, LEFT, TRIES, Sharing
 
 
 def runs(sharing: Sharing, alone: int, shared: int, count: int) -> list[bool]:

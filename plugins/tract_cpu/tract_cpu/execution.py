@@ -15,8 +15,8 @@ from tract_cpu.binding import Bound, Layout
 from tract_cpu.native.executor import FRAME, FULL, LINE
 from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
+from tract_cpu.native.sharing import Sharing
 from tract_cpu.outputs import Output
-from tract_cpu.sharing import Sharing
 
 WORK_FOR_THREADS: Final = 1 << 20
 """How much work others have to take off a run so that they are woken: that takes as long as so many products."""

@@ -52,8 +52,8 @@ from tract_cpu.native.objects import address_of, are_known
 from tract_cpu.native.origins import own_sources
 from tract_cpu.native.pool import pool
 from tract_cpu.native.repeat import Repeat, code_of_repeat, look_closer, repeat_of
+from tract_cpu.native.sharing import ALWAYS, Sharing
 from tract_cpu.rules.native_form import native_form
-from tract_cpu.sharing import ALWAYS, Sharing
 from tract_cpu.state import CpuState, NativeState, Workplace
 from tract_cpu.timing import timings
 

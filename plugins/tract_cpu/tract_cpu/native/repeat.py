@@ -39,7 +39,7 @@ from tract_cpu.native.objects import (
     definition,
     function_of,
 )
-from tract_cpu.sharing import LEFT, SHARES
+from tract_cpu.native.sharing import LEFT, SHARES
 
 Repeat = Callable[..., list[Array] | None]
 """Takes what a caller gave as inputs, and as arrays to fill, if he gave any.
@@ -59,7 +59,7 @@ _TABLE: Final = (
 """What a function has of its own, an array of integers.
 
 Addresses of what it uses of Python; whether it is under way; the executor, its frame, and how many steps there are; the
-team of those that help, how many do, and where it says whether they do (`tract_cpu.sharing`); where kernels refuse;
+team of those that help, how many do, and where it says whether they do (`native/sharing.py`); where kernels refuse;
 where addresses of arrays are passed; whether other threads may run Python meanwhile; how many inputs and outputs there
 are; and rows, one for each of these.
 """
