@@ -206,7 +206,7 @@ def _process(command: Sequence[str]) -> Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # so that all it may start ends with it
+        process_group=0,  # so that all it may start ends with it
         creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # there are windows on Windows
     )
 
