@@ -217,7 +217,7 @@ def _moved(op: TypedOp, inputs: Sequence[TypedFact], source: DatumType, to: Datu
 
 
 def in_steps(x: Array, scale: Array) -> Array:
-    """X / scale, not rounded yet: in f32 (in f64 for i32 and f64). The scale stretches to the shape of x."""
+    """The quotient x / scale, not rounded: in f32 (in f64 for i32 and f64). The scale stretches to the shape of x."""
     compute = np.float64 if x.dtype.itemsize == 8 or x.dtype.kind == "i" else np.float32
     return x.astype(compute) / scale.astype(compute)
 
