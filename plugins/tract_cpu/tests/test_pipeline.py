@@ -113,6 +113,21 @@ def test_windows_over_windows(isa: Isa, size: tuple[int, int]) -> None:
 
 
 @pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("size", [(1, 1), (2, 5), (9, 17)], ids=str)
+@pytest.mark.parametrize("stride", [1, 2])
+def test_expanded_behind_another_one(isa: Isa, size: tuple[int, int], stride: int) -> None:
+    """Several rows of what is expanded are computed at once: it reads each from where that lies."""
+    net = Net(image(1, 3, *size))
+    net.conv(20, 3)
+    net.conv(50)
+    net.conv(50, 3, stride, group=50)
+    net.conv(21)
+    net.conv(40)
+    net.conv(40, 5, group=40)
+    net.check(isa)
+
+
+@pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("before", [(0, 0), (2, 0), (3, 3)])
 def test_any_padding(isa: Isa, before: tuple[int, int]) -> None:
     padding = Explicit(before, (1, 3) if any(before) else (0, 0))

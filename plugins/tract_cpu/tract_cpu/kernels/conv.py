@@ -229,7 +229,7 @@ class ConvWriter:
                 with k.loop("channel", count, step=1 if grouping is None else grouping.size) as channel:
                     add(at.at(channel * self.channel_step))
 
-            if plan.moves:
+            if plan.moves or self._above is not None:  # which rows of a ring are read is said there
                 self._over_window(start, 0, plan.spatial, over_channels)
             else:
                 over_channels(start)
