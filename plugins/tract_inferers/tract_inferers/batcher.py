@@ -1,0 +1,265 @@
+"""Observations become batches, and batches responses: `Batcher` for what is pushed, `infer_many` for whole arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Generic, Self, TypeVar, cast
+
+import numpy as np
+
+from tract_core.errors import InputError, TractError
+from tract_inferers.compatible import check_compatible, interface_of
+from tract_inferers.inferer import Inferer, Remembering
+from tract_inferers.observations import check_names, checked_id, checked_ids, columns, element
+from tract_inferers.responses import Array, Responses, State
+from tract_inferers.scratch import CAPACITY, ScratchPad, ScratchPadView
+from tract_inferers.slots import Slots, as_slots, position
+
+InfererT = TypeVar("InfererT", bound=Inferer)
+
+_MISSING: Final = object()
+
+
+class Batcher:
+    """Observations that wait for a run, one row each, in memory that is used again for the next batch.
+
+    It belongs to the interface of the inferer that it was made for: every `execute` takes one with the same inputs and
+    outputs. ``size``: rows that there is room for at first; it grows. ``brain``: what noise is told, see
+    `ScratchPadView`. ``refuse_nan``: whether observations with not-a-number are refused.
+    """
+
+    def __init__(self, inferer: Inferer, size: int = CAPACITY, *, brain: int = 0, refuse_nan: bool = False) -> None:
+        self._raw = interface_of(inferer)
+        self._inputs = [(slot, _place_of(slot.name, self._raw[0])) for slot in as_slots(inferer.input_shapes())]
+        self._pad = ScratchPad(*self._raw, capacity=size)
+        self._agents: set[int] = set()
+        self._brain = brain
+        self.refuse_nan = refuse_nan
+
+    @classmethod
+    def new_sized(cls, inferer: Inferer, size: int) -> Self:
+        """With room for ``size`` rows."""
+        return cls(inferer, size)
+
+    def push(self, agent: int, observation: State) -> None:
+        """Add the observation of an agent, an array by the name of each input.
+
+        Raises InputError, and adds nothing, for names that are unknown or missing, for arrays that do not fit, and for
+        an agent that has a row already.
+        """
+        values: list[tuple[int, Array]] = []
+        try:
+            for slot, place in self._inputs:
+                value = observation.get(slot.name, _MISSING)
+                if self.refuse_nan or not (
+                    value.__class__ is np.ndarray and value.dtype is slot.dtype and value.shape == slot.shape
+                ):
+                    if value is _MISSING:
+                        break
+                    value = element(value, slot, refuse_nan=self.refuse_nan)
+                values.append((place, cast("Array", value)))
+            if len(observation) != len(self._inputs) or len(values) != len(self._inputs):
+                check_names(observation, [slot for slot, _ in self._inputs])
+            if agent.__class__ is not int or agent < 0 or agent >> 64:
+                agent = checked_id(agent)
+        except (TractError, AttributeError, TypeError) as error:
+            raise self._refused(agent, observation, error) from None
+        if agent in self._agents:
+            raise InputError("it has a row in this batch already", where=f"agent {agent}", hint="execute() first")
+        row = self._pad.next(agent)
+        for place, value in values:
+            self._pad.inputs[place][row] = value
+        self._agents.add(agent)
+
+    def _refused(self, agent: Any, observation: Any, error: Exception) -> TractError:
+        if isinstance(error, TractError):
+            return error.at(f"agent {agent!r:.20}")
+        check_names(observation, [slot for slot, _ in self._inputs])
+        raise error
+
+    def extend(self, observations: Iterable[tuple[int, State]] | Mapping[int, State]) -> None:
+        """Push several, by agent. Raises as `push` does, and adds none of them then."""
+        given = cast("Any", observations.items() if isinstance(observations, Mapping) else observations)
+        before = len(self._pad)
+        try:
+            for agent, observation in given:
+                self.push(agent, observation)
+        except BaseException:
+            self._agents.difference_update(self._pad.ids[before:])
+            del self._pad.ids[before:]
+            raise
+
+    def push_many(self, ids: Any, observations: Mapping[str, Any]) -> None:
+        """Add whole arrays: an array by the name of each input, with the agents along axis 0.
+
+        Raises InputError as `push` does, and adds nothing then.
+        """
+        found = checked_ids(ids)
+        there = self._agents.intersection(found)
+        if there:
+            agent = f"agent {min(there)}"
+            raise InputError("it has a row in this batch already", where=agent, hint="execute() first")
+        slots = [slot for slot, _ in self._inputs]
+        arrays = columns(observations, slots, len(found), refuse_nan=self.refuse_nan)
+        first = len(self._pad)
+        self._pad.reserve(first + len(found))
+        for (_, place), array in zip(self._inputs, arrays, strict=True):
+            self._pad.inputs[place][first : first + len(found)] = array
+        self._pad.ids += found
+        self._agents.update(found)
+
+    def execute(self, inferer: Inferer) -> Responses:
+        """Run all rows, and forget them. When this raises, the batch and its agents are as they were.
+
+        Raises IncompatibleInferer for an inferer with other inputs or outputs than the one that this was made for.
+        """
+        check_compatible(self._raw, interface_of(inferer))
+        whole = self._pad.chunk(0, len(self._pad), self._brain)
+        run_rows(inferer, whole)
+        self.clear()
+        return responses_of(inferer, whole)
+
+    def drop(self, agent: int) -> bool:
+        """Take the row of an agent out, if it has one: whether it had."""
+        if agent not in self._agents:
+            return False
+        ids, arrays = self._pad.ids, self._pad.inputs
+        row, last = ids.index(agent), len(ids) - 1
+        for array in arrays:
+            array[row:last] = array[row + 1 : last + 1].copy()
+        del ids[row]
+        self._agents.remove(agent)
+        return True
+
+    def pending(self) -> dict[int, dict[str, Array]]:
+        """The observations that wait, by agent."""
+        arrays = [(slot.name, self._pad.inputs[place]) for slot, place in self._inputs]
+        return {
+            agent: {name: array[row, ...].copy() for name, array in arrays} for row, agent in enumerate(self._pad.ids)
+        }
+
+    def clear(self) -> None:
+        """Forget the rows that wait. The memory stays."""
+        self._pad.clear()
+        self._agents.clear()
+
+    def is_empty(self) -> bool:
+        """Whether no row waits."""
+        return not self._pad.ids
+
+    def __len__(self) -> int:
+        return len(self._pad)
+
+    def __contains__(self, agent: object) -> bool:
+        return agent in self._agents
+
+
+class Batched(Generic[InfererT]):
+    """An inferer and its batcher."""
+
+    def __init__(self, inferer: InfererT, batcher: Batcher | None = None) -> None:
+        self.inferer = inferer
+        self.batcher = batcher or Batcher(inferer)
+
+    @classmethod
+    def wrap(cls, inferer: InfererT) -> Self:
+        """With a batcher of its own."""
+        return cls(inferer)
+
+    def push(self, agent: int, observation: State) -> None:
+        """As `Batcher.push`."""
+        self.batcher.push(agent, observation)
+
+    def extend(self, observations: Iterable[tuple[int, State]] | Mapping[int, State]) -> None:
+        """As `Batcher.extend`."""
+        self.batcher.extend(observations)
+
+    def push_many(self, ids: Any, observations: Mapping[str, Any]) -> None:
+        """As `Batcher.push_many`."""
+        self.batcher.push_many(ids, observations)
+
+    def execute(self) -> Responses:
+        """Run all rows, and forget them, as `Batcher.execute`."""
+        return self.batcher.execute(self.inferer)
+
+    def is_empty(self) -> bool:
+        """Whether no row waits."""
+        return self.batcher.is_empty()
+
+    def __len__(self) -> int:
+        return len(self.batcher)
+
+    def into_parts(self) -> tuple[InfererT, Batcher]:
+        """The inferer, and the batcher."""
+        return self.inferer, self.batcher
+
+
+def infer_many(inferer: Inferer, ids: Any, observations: Mapping[str, Any], *, refuse_nan: bool = False) -> Responses:
+    """Run whole arrays, as `InfererExt.infer_many` says."""
+    raw = inferer.raw_input_shapes(), inferer.raw_output_shapes()
+    given = inferer.input_shapes()
+    found = checked_ids(ids)
+    arrays = columns(observations, given, len(found), refuse_nan=refuse_nan)
+    if len(given) != len(raw[0]):
+        by_name = {slot.name: array for slot, array in zip(given, arrays, strict=True)}
+        arrays = [by_name.get(slot.name, _MISSING) for slot in raw[0]]
+        filled = zip(arrays, raw[0], strict=True)
+        arrays = [slot.zeros(len(found)) if array is _MISSING else array for array, slot in filled]
+    whole = ScratchPadView(raw, found, cast("Any", arrays), [slot.empty(len(found)) for slot in raw[1]])
+    run_rows(inferer, whole)
+    return responses_of(inferer, whole)
+
+
+def infer_batch(inferer: Inferer, batch: Mapping[int, State]) -> Responses:
+    """Run one observation per agent, as `InfererExt.infer_batch` says."""
+    batcher = Batcher(inferer, len(batch))
+    batcher.extend(batch)
+    return batcher.execute(inferer)
+
+
+def run_rows(inferer: Inferer, whole: ScratchPadView) -> None:
+    """Run rows in as many calls as the inferer asks for. When this raises, agents remember what they did before."""
+    rows = len(whole)
+    if not rows:
+        return
+    size = _size_of_call(inferer, rows)
+    if size == rows:
+        inferer.infer_raw(whole)
+        return
+    undo = inferer.remember(whole.ids) if isinstance(inferer, Remembering) else _nothing
+    first = 0
+    try:
+        while first < rows:
+            size = _size_of_call(inferer, rows - first)
+            inferer.infer_raw(whole.rows(first, size))
+            first += size
+    except BaseException:
+        undo()
+        raise
+
+
+def responses_of(inferer: Inferer, whole: ScratchPadView) -> Responses:
+    """The responses of rows that have run: the outputs that a caller gets."""
+    raw, shown = whole.slots[1], as_slots(inferer.output_shapes())
+    if len(shown) == len(raw):
+        return Responses(whole.ids, {slot.name: array for slot, array in zip(raw, whole.outputs, strict=True)})
+    return Responses(whole.ids, {slot.name: whole.outputs[_place_of(slot.name, raw)] for slot in shown})
+
+
+def _size_of_call(inferer: Inferer, rows: int) -> int:
+    size = inferer.select_batch_size(rows)
+    if size < 1:
+        raise InputError(f"select_batch_size({rows}) of {type(inferer).__name__} is {size}, wanted 1 or more")
+    return min(size, rows)
+
+
+def _place_of(name: str, raw: Slots) -> int:
+    found = position(raw, name)
+    if found is None:
+        there = ", ".join(repr(slot.name) for slot in raw)
+        raise InputError(f"the inferer shows {name!r}, which is not among those of its model: {there}")
+    return found
+
+
+def _nothing() -> None:
+    """What there is to bring back of an inferer that remembers nothing."""

@@ -1,0 +1,154 @@
+"""What callers give, as arrays that fit the inputs of a policy: nothing is converted that they did not ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+
+import numpy as np
+
+from tract_core.api.arrays import normalised
+from tract_core.api.tensor import Tensor
+from tract_core.errors import InputError, meant
+from tract_inferers.errors import names
+from tract_inferers.responses import Array
+from tract_inferers.slots import Slot, Slots
+
+LARGEST: Final = 2**64 - 1
+"""The largest number of an agent."""
+
+
+def checked_ids(ids: Any) -> list[int]:
+    """The agents of a batch, as Python's integers. Raises InputError for what is none, and for one that comes twice."""
+    array: Array = np.asarray(ids) if isinstance(ids, np.ndarray) else np.asarray(_listed(ids))
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+        raise InputError(f"agents are a sequence of integers, got {_described(ids)}")
+    found: list[int] = array.tolist()
+    if len(set(found)) != len(found):
+        raise InputError(f"agent {_twice(found)} is there twice", where="ids", hint="run one after the other")
+    if found and min(found) < 0:
+        raise InputError(f"there is an agent {min(found)}; agents go from 0 to 2**64 - 1", where="ids")
+    return found
+
+
+def checked_id(agent: Any) -> int:
+    """The number of one agent. Raises InputError for what is none."""
+    if isinstance(agent, (int, np.integer)) and not isinstance(agent, bool) and 0 <= agent <= LARGEST:
+        return int(cast("int", agent))
+    raise InputError(f"an agent is an integer from 0 to 2**64 - 1, got {agent!r:.60}")
+
+
+def columns(observations: Any, slots: Slots, rows: int, *, refuse_nan: bool) -> list[Array]:
+    """One array per input, of shape ``(rows, *shape)``, contiguous; those of the caller where they are that.
+
+    Raises InputError for names that are unknown or missing, and for arrays that do not fit.
+    """
+    check_names(observations, slots)
+    return [column(observations[slot.name], slot, rows, refuse_nan=refuse_nan) for slot in slots]
+
+
+def column(value: Any, slot: Slot, rows: int, *, refuse_nan: bool) -> Array:
+    """The values of one input for all agents, as in `columns`."""
+    array = cast("Array", value) if value.__class__ is np.ndarray else _array(value, slot)
+    if array.dtype != slot.dtype or array.shape != (rows, *slot.shape):
+        array = _fitted(array, slot, (rows, *slot.shape))
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = normalised(array, _place(slot))
+    if refuse_nan and _has_nan(array):
+        row = int(np.argwhere(np.isnan(array))[0][0])
+        raise InputError(f"row {row} has an element that is not a number", where=_place(slot))
+    return array
+
+
+def element(value: Any, slot: Slot, *, refuse_nan: bool) -> Array:
+    """The value of one input for one agent, of shape ``shape``. Raises InputError where it does not fit.
+
+    All its elements in one axis are taken too, and a plain number where there is one element.
+    """
+    array = cast("Array", value) if value.__class__ is np.ndarray else _array(value, slot)
+    if array.dtype != slot.dtype or array.shape != slot.shape:
+        array = _fitted(array, slot, slot.shape)
+    if refuse_nan and _has_nan(array):
+        raise InputError("an element is not a number", where=_place(slot))
+    return array
+
+
+def check_names(observation: Any, slots: Slots) -> None:
+    """Raises InputError where the names are not those of the inputs, each once."""
+    if not isinstance(observation, Mapping):
+        found = type(observation).__name__
+        raise InputError(f"an observation is a dictionary from names to arrays, got {found}", hint=_there(slots))
+    given = cast("Mapping[Any, Any]", observation)
+    wanted = [slot.name for slot in slots]
+    unknown = [name for name in given if name not in wanted]
+    if unknown:
+        near = meant(unknown[0], wanted) if isinstance(unknown[0], str) else []
+        hint = f"did you mean {near[0]!r}?" if near else None
+        raise InputError(f"there is no input {unknown[0]!r}; inputs: {names(wanted)}", hint=hint)
+    missing = [name for name in wanted if name not in given]
+    if missing:
+        raise InputError(f"input {missing[0]!r} is missing; inputs: {names(wanted)}", hint=_there(slots))
+
+
+def _there(slots: Slots) -> str:
+    return f"give {{{', '.join(f'{slot.name!r}: array({list(slot.shape)}, {slot.dtype.name})' for slot in slots)}}}"
+
+
+def _listed(ids: Any) -> Sequence[Any]:
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise InputError(f"agents are a sequence of integers, got {_described(ids)}")
+    return list(cast("Iterable[Any]", ids))
+
+
+def _described(value: Any) -> str:
+    shape: Any = getattr(value, "shape", None)
+    return f"{type(value).__name__}{f' of shape {shape} and type {value.dtype}' if shape is not None else ''}"
+
+
+def _twice(ids: list[int]) -> int:
+    seen: set[int] = set()
+    return next(one for one in ids if one in seen or seen.add(one))
+
+
+def _array(value: Any, slot: Slot) -> Array:
+    """Whatever is no array of NumPy, as one. Numbers of Python, also in lists, take the type of the input."""
+    if isinstance(value, np.ndarray):
+        return np.asarray(cast("Array", value))
+    if isinstance(value, Tensor):
+        return value.view()
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    typed = hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+    try:
+        array = np.asarray(value)
+        if typed or array.dtype == slot.dtype:
+            return array
+        plain = array.astype(slot.dtype) if np.can_cast(array.dtype, slot.dtype, "same_kind") else None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"cannot be read as an array: {error}", where=_place(slot)) from None
+    kinds = (array.dtype.kind, slot.dtype.kind)
+    if plain is None and kinds in {("i", "u"), ("i", "V"), ("f", "V"), ("i", "f")}:
+        plain = array.astype(slot.dtype)
+    if plain is None or (kinds[0] in "iu" and not np.array_equal(plain.astype(array.dtype), array)):
+        raise InputError(f"{value!r:.60} is no {slot.dtype.name}", where=_place(slot))
+    return plain
+
+
+def _fitted(array: Array, slot: Slot, shape: tuple[int, ...]) -> Array:
+    """The array in the shape that is wanted, if it has the elements for it, and the type."""
+    if array.dtype.newbyteorder("=") != slot.dtype:
+        hint = f"convert it yourself: .astype({slot.dtype.name!r})"
+        raise InputError(f"is {array.dtype.name}, the policy wants {slot.dtype.name}", where=_place(slot), hint=hint)
+    flat = (*shape[: len(shape) - len(slot.shape)], slot.count)
+    if array.shape not in (shape, flat) and not (array.ndim == 0 and flat == (1,)):
+        found = f"has shape {list(array.shape)}, wanted {list(shape)}"
+        raise InputError(found, where=_place(slot))
+    return array.astype(slot.dtype).reshape(shape) if not array.dtype.isnative else array.reshape(shape)
+
+
+def _has_nan(array: Array) -> bool:
+    return array.dtype.kind not in "iub" and bool(np.isnan(array).any())
+
+
+def _place(slot: Slot) -> str:
+    return f"input {slot.name!r}"
