@@ -196,8 +196,8 @@ class Batched(Generic[InfererT]):
 
 def infer_many(inferer: Inferer, ids: Any, observations: Mapping[str, Any], *, refuse_nan: bool = False) -> Responses:
     """Run whole arrays, as `InfererExt.infer_many` says."""
-    raw = inferer.raw_input_shapes(), inferer.raw_output_shapes()
-    given = inferer.input_shapes()
+    raw = interface_of(inferer)
+    given = as_slots(inferer.input_shapes())
     found = checked_ids(ids)
     arrays = columns(observations, given, len(found), refuse_nan=refuse_nan)
     if len(given) != len(raw[0]):
@@ -240,10 +240,10 @@ def run_rows(inferer: Inferer, whole: ScratchPadView) -> None:
 
 def responses_of(inferer: Inferer, whole: ScratchPadView) -> Responses:
     """The responses of rows that have run: the outputs that a caller gets."""
-    raw, shown = whole.slots[1], as_slots(inferer.output_shapes())
-    if len(shown) == len(raw):
-        return Responses(whole.ids, {slot.name: array for slot, array in zip(raw, whole.outputs, strict=True)})
-    return Responses(whole.ids, {slot.name: whole.outputs[_place_of(slot.name, raw)] for slot in shown})
+    raw = [slot.name for slot in whole.slots[1]]
+    arrays = dict(zip(raw, whole.outputs))  # noqa: B905 - they are as many, and every call comes here
+    shown = inferer.output_shapes()
+    return Responses(whole.ids, arrays if len(shown) == len(raw) else {name: arrays[name] for name, _ in shown})
 
 
 def _size_of_call(inferer: Inferer, rows: int) -> int:

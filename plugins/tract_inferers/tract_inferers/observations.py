@@ -17,6 +17,8 @@ from tract_inferers.slots import Slot, Slots
 LARGEST: Final = 2**64 - 1
 """The largest number of an agent."""
 
+_MISSING: Final = object()
+
 
 def checked_ids(ids: Any) -> list[int]:
     """The agents of a batch, as Python's integers. Raises InputError for what is none, and for one that comes twice."""
@@ -38,26 +40,34 @@ def checked_id(agent: Any) -> int:
     raise InputError(f"an agent is an integer from 0 to 2**64 - 1, got {agent!r:.60}")
 
 
-def columns(observations: Any, slots: Slots, rows: int, *, refuse_nan: bool) -> list[Array]:
+def columns(observations: Mapping[str, Any], slots: Slots, rows: int, *, refuse_nan: bool) -> list[Array]:
     """One array per input, of shape ``(rows, *shape)``, contiguous; those of the caller where they are that.
 
     Raises InputError for names that are unknown or missing, and for arrays that do not fit.
     """
-    check_names(observations, slots)
-    return [column(observations[slot.name], slot, rows, refuse_nan=refuse_nan) for slot in slots]
+    if observations.__class__ is not dict or len(observations) != len(slots):
+        check_names(observations, slots)
+    arrays: list[Array] = []
+    for slot in slots:
+        value = observations.get(slot.name, _MISSING)
+        if value.__class__ is not np.ndarray or value.dtype is not slot.dtype or value.shape != (rows, *slot.shape):
+            if value is _MISSING:
+                check_names(observations, slots)
+            value = _column(value, slot, (rows, *slot.shape))
+        flags = value.flags
+        if not (flags.c_contiguous and flags.aligned):
+            value = normalised(value, _place(slot))
+        if refuse_nan and _has_nan(value):
+            row = int(np.argwhere(np.isnan(value))[0][0])
+            raise InputError(f"row {row} has an element that is not a number", where=_place(slot))
+        arrays.append(value)
+    return arrays
 
 
-def column(value: Any, slot: Slot, rows: int, *, refuse_nan: bool) -> Array:
-    """The values of one input for all agents, as in `columns`."""
-    array = cast("Array", value) if value.__class__ is np.ndarray else _array(value, slot)
-    if array.dtype != slot.dtype or array.shape != (rows, *slot.shape):
-        array = _fitted(array, slot, (rows, *slot.shape))
-    if not (array.flags.c_contiguous and array.flags.aligned):
-        array = normalised(array, _place(slot))
-    if refuse_nan and _has_nan(array):
-        row = int(np.argwhere(np.isnan(array))[0][0])
-        raise InputError(f"row {row} has an element that is not a number", where=_place(slot))
-    return array
+def _column(value: Any, slot: Slot, shape: tuple[int, ...]) -> Array:
+    """The values of one input for all agents. Raises InputError where they do not fit."""
+    array = _array(value, slot)
+    return array if array.dtype == slot.dtype and array.shape == shape else _fitted(array, slot, shape)
 
 
 def element(value: Any, slot: Slot, *, refuse_nan: bool) -> Array:
@@ -65,9 +75,7 @@ def element(value: Any, slot: Slot, *, refuse_nan: bool) -> Array:
 
     All its elements in one axis are taken too, and a plain number where there is one element.
     """
-    array = cast("Array", value) if value.__class__ is np.ndarray else _array(value, slot)
-    if array.dtype != slot.dtype or array.shape != slot.shape:
-        array = _fitted(array, slot, slot.shape)
+    array = _column(value, slot, slot.shape)
     if refuse_nan and _has_nan(array):
         raise InputError("an element is not a number", where=_place(slot))
     return array

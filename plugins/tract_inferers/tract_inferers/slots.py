@@ -51,9 +51,12 @@ class Slot:
 Slots: TypeAlias = Sequence[Slot]
 
 
-def as_slots(shapes: Iterable[Any]) -> tuple[Slot, ...]:
+def as_slots(shapes: Sequence[Any]) -> Slots:
     """What an inferer says of its inputs or outputs, as slots; a plain pair of name and shape is one of f32."""
-    return tuple(one if isinstance(one, Slot) else _of_pair(one) for one in shapes)
+    for one in shapes:
+        if one.__class__ is not Slot:
+            return tuple(one if isinstance(one, Slot) else _of_pair(one) for one in shapes)
+    return shapes
 
 
 def _of_pair(pair: Any) -> Slot:
