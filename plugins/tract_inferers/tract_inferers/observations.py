@@ -22,7 +22,7 @@ _MISSING: Final = object()
 
 def checked_ids(ids: Any) -> list[int]:
     """The agents of a batch, as Python's integers. Raises InputError for what is none, and for one that comes twice."""
-    array: Array = np.asarray(ids) if isinstance(ids, np.ndarray) else np.asarray(_listed(ids))
+    array: Array = np.asarray(cast("Any", ids) if isinstance(ids, np.ndarray) else _listed(ids))
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         raise InputError(f"agents are a sequence of integers, got {_described(ids)}")
     found: list[int] = array.tolist()
