@@ -14,5 +14,8 @@ from tract_inferers.responses import State as State
 from tract_inferers.scratch import ScratchPad as ScratchPad
 from tract_inferers.scratch import ScratchPadView as ScratchPadView
 from tract_inferers.slots import Slot as Slot
+from tract_inferers.snapshot import AgentSnapshot as AgentSnapshot
+from tract_inferers.stateful import BaseWrapper as BaseWrapper
+from tract_inferers.stateful import StatefulInferer as StatefulInferer
 from tract_inferers.wrapper import InfererWrapper as InfererWrapper
 from tract_inferers.wrapper import InfererWrapperExt as InfererWrapperExt
