@@ -72,10 +72,14 @@ class Batcher:
         self._agents.add(agent)
 
     def _refused(self, agent: Any, observation: Any, error: Exception) -> TractError:
-        if isinstance(error, TractError):
-            return error.at(f"agent {agent!r:.20}")
-        check_names(observation, [slot for slot, _ in self._inputs])
-        raise error
+        """The error for an observation, with its agent; whatever is no dictionary failed in other ways."""
+        try:
+            check_names(observation, [slot for slot, _ in self._inputs])
+        except TractError as problem:
+            error = problem
+        if not isinstance(error, TractError):
+            raise error
+        return error.at(f"agent {agent!r:.20}")
 
     def extend(self, observations: Iterable[tuple[int, State]] | Mapping[int, State]) -> None:
         """Push several, by agent. Raises as `push` does, and adds none of them then."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 import numpy as np
@@ -22,15 +22,27 @@ _MISSING: Final = object()
 
 def checked_ids(ids: Any) -> list[int]:
     """The agents of a batch, as Python's integers. Raises InputError for what is none, and for one that comes twice."""
-    array: Array = np.asarray(cast("Any", ids) if isinstance(ids, np.ndarray) else _listed(ids))
-    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
-        raise InputError(f"agents are a sequence of integers, got {_described(ids)}")
-    found: list[int] = array.tolist()
+    found = _listed(ids)
     if len(set(found)) != len(found):
         raise InputError(f"agent {_twice(found)} is there twice", where="ids", hint="run one after the other")
-    if found and min(found) < 0:
-        raise InputError(f"there is an agent {min(found)}; agents go from 0 to 2**64 - 1", where="ids")
+    if found and (min(found) < 0 or max(found) > LARGEST):
+        outside = next(one for one in found if not 0 <= one <= LARGEST)
+        raise InputError(f"there is an agent {outside}; agents go from 0 to 2**64 - 1", where="ids")
     return found
+
+
+def _listed(ids: Any) -> list[int]:
+    if isinstance(ids, np.ndarray):
+        array = cast("Array", ids)
+        if array.ndim == 1 and (array.dtype.kind in "iu" or not array.size):
+            return array.tolist()
+    elif isinstance(ids, Iterable) and not isinstance(ids, (str, bytes)):
+        found = list(cast("Iterable[Any]", ids))
+        if set(map(type, found)) <= {int}:
+            return found
+        if all(isinstance(one, (int, np.integer)) and not isinstance(one, bool) for one in found):
+            return [int(one) for one in found]
+    raise InputError(f"agents are a sequence of integers, got {_described(ids)}", where="ids")
 
 
 def checked_id(agent: Any) -> int:
@@ -100,12 +112,6 @@ def check_names(observation: Any, slots: Slots) -> None:
 
 def _there(slots: Slots) -> str:
     return f"give {{{', '.join(f'{slot.name!r}: array({list(slot.shape)}, {slot.dtype.name})' for slot in slots)}}}"
-
-
-def _listed(ids: Any) -> Sequence[Any]:
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
-        raise InputError(f"agents are a sequence of integers, got {_described(ids)}")
-    return list(cast("Iterable[Any]", ids))
 
 
 def _described(value: Any) -> str:
