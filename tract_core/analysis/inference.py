@@ -16,7 +16,7 @@ from tract_core.dims import SymbolScope
 from tract_core.errors import InputError, MissingOperator
 from tract_core.frozen import frozen
 from tract_core.model.fact import InferenceFact
-from tract_core.model.graph import Graph, Node, OutletId
+from tract_core.model.graph import Graph, Node, Outlet, OutletId
 from tract_core.model.op import Op
 from tract_core.model.typed import TypedModel
 
@@ -170,6 +170,22 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
 
         analyse(self)
         return self
+
+    def with_input_facts(self, facts: Mapping[OutletId, InferenceFact]) -> InferenceModel:
+        """The same model with other facts for some of its inputs; neither knows what becomes of the other.
+
+        Nodes are shared. What the file says of its tensors is set aside in silence where it contradicts the facts.
+        """
+        other = InferenceModel(self.symbols.copy(), self._registry)
+        other.nodes, other._ids, other.limits = list(self.nodes), self._ids, self.limits
+        for outlet, fact in facts.items():
+            node = self.nodes[outlet.node]
+            outlets = [Outlet(fact, node.outputs[0].successors)]
+            other.nodes[node.id] = Node(node.id, node.name, node.op, list(node.inputs), outlets)
+        other.inputs, other.outputs = list(self.inputs), list(self.outputs)
+        other.outlet_labels, other.properties = dict(self.outlet_labels), dict(self.properties)
+        other._claims, other.has_warned = dict(self._claims), True
+        return other
 
     def into_typed(self) -> TypedModel:
         """The model in core operators. Raises ModelError, listing every node that cannot be wired and why."""

@@ -8,6 +8,7 @@ from tract_inferers.errors import OrphanedData as OrphanedData
 from tract_inferers.errors import UnknownBrain as UnknownBrain
 from tract_inferers.ext import InfererExt as InfererExt
 from tract_inferers.inferer import Inferer as Inferer
+from tract_inferers.inferers.dynamic import DynamicInferer as DynamicInferer
 from tract_inferers.responses import Response as Response
 from tract_inferers.responses import Responses as Responses
 from tract_inferers.responses import State as State

@@ -1,0 +1,1 @@
+"""Models whose inputs and outputs have an axis of agents."""

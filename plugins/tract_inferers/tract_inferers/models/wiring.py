@@ -1,0 +1,80 @@
+"""Models wired anew, with the agents of each input and each output along axis 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tract_core.dims import symbol
+from tract_core.errors import Unsupported
+from tract_core.model.const import Const
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.source import TypedSource
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.ops.axis import MoveAxis
+
+
+def in_front(model: TypedModel, axes: Sequence[int], name: str) -> TypedModel:
+    """The model, whose inputs have the agents along ``axes``, with those of inputs and outputs along axis 0.
+
+    ``name``: the symbol that stands for their number. Raises Unsupported for an output without one axis of agents.
+    """
+    places = [_output_axis(model, outlet, name) for outlet in model.outputs]
+    if not any(axes) and not any(places):
+        return model
+    target = model.empty_like()
+    target.symbols, target.conditions = model.symbols.copy(), model.conditions.copy()
+    wired: dict[OutletId, OutletId] = {}
+    for outlet, axis in zip(model.inputs, axes, strict=True):
+        wired[outlet] = _source(target, model, outlet, axis)
+    for node_id in model.eval_order():
+        node = model.nodes[node_id]
+        if not isinstance(node.op, TypedSource):
+            wired.update(zip(node.outlets(), _wire(target, node, wired), strict=True))
+    outputs = [_moved(target, wired[outlet], axis) for outlet, axis in zip(model.outputs, places, strict=True)]
+    target.set_outputs(outputs)
+    _name_outputs(target, model)
+    target.properties.update(model.properties)
+    return target
+
+
+def _source(target: TypedModel, model: TypedModel, outlet: OutletId, axis: int) -> OutletId:
+    fact, name = model.outlet_fact(outlet), model.outlet_name(outlet)
+    shape = list(fact.shape)
+    shape.insert(0, shape.pop(axis))
+    source = target.add_source(name, TypedFact.of(fact.datum_type, shape))
+    if not axis:
+        return source
+    (moved,) = target.wire_node(f"{name}.agents", MoveAxis(0, axis), [source])
+    return moved
+
+
+def _wire(target: TypedModel, node: TypedNode, wired: Mapping[OutletId, OutletId]) -> Sequence[OutletId]:
+    if isinstance(node.op, Const):
+        return [target.add_const(node.name, node.op.value)]
+    return target.wire_node(node.name, node.op, [wired[outlet] for outlet in node.inputs])
+
+
+def _moved(target: TypedModel, outlet: OutletId, axis: int) -> OutletId:
+    if not axis:
+        return outlet
+    (moved,) = target.wire_node(f"{target.outlet_name(outlet)}.agents", MoveAxis(axis, 0), [outlet])
+    return moved
+
+
+def _name_outputs(target: TypedModel, model: TypedModel) -> None:
+    """Let outputs have the names that they had. Those that are inputs, or another output, keep theirs."""
+    for new, old in zip(target.outputs, model.outputs, strict=True):
+        name = model.outlet_name(old)
+        if target.outlet_name(new) != name and new not in target.inputs:
+            target.set_label(new, name)
+
+
+def _output_axis(model: TypedModel, outlet: OutletId, name: str) -> int:
+    fact = model.outlet_fact(outlet)
+    found = [axis for axis, size in enumerate(fact.shape) if size == symbol(name)]
+    if len(found) == 1 and len([size for size in fact.shape if not isinstance(size, int)]) == 1:
+        return found[0]
+    where = f"output {model.outlet_name(outlet)!r}"
+    hint = "export it with one row for each agent, or leave it out: set_output_names(...)"
+    raise Unsupported(f"{fact} does not have the size {name}, that of the agents, once", where=where, hint=hint)
