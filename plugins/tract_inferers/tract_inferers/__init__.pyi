@@ -12,6 +12,9 @@ from tract_inferers.inferers.dynamic import DynamicInferer as DynamicInferer
 from tract_inferers.responses import Response as Response
 from tract_inferers.responses import Responses as Responses
 from tract_inferers.responses import State as State
+from tract_inferers.runtime.brain import BrainId as BrainId
+from tract_inferers.runtime.brain import BrainStats as BrainStats
+from tract_inferers.runtime.runtime import Runtime as Runtime
 from tract_inferers.scratch import ScratchPad as ScratchPad
 from tract_inferers.scratch import ScratchPadView as ScratchPadView
 from tract_inferers.slots import Slot as Slot
