@@ -83,6 +83,7 @@ index: $(VENV)/.test ## write down which rows our modules have, and the table of
 
 bench: $(VENV)/.test .venv-peers/.installed ## measure networks and streams beside other engines, and write docs/performance.md
 	$(BIN)/python bench/bench_pulse.py
+	$(BIN)/python bench/bench_inferers.py
 	$(BIN)/python bench/peers.py --write $(ARGS)
 
 bench-short: $(VENV)/.test ## run the networks of `make bench` at small sizes, for their results alone

@@ -20,6 +20,9 @@ NARROW = (" bf16", " int8")
 STREAMS = "streams"
 """The folder, beside the other measurements, of those of pulses."""
 
+INFERERS = "inferers"
+"""The folder, likewise, of those of policies for many agents."""
+
 CACHES = 32 << 20
 """Bytes of weights that stay in the caches from one run to the next."""
 
@@ -86,8 +89,8 @@ def write(path: Path, measured: Path, workloads: list[str], machine: dict[str, s
     dates = sorted({one["date"] for one in files.values()})
     parts = [INTRODUCTION, _machine(machine, kept, dates)]
     parts += [_times(threads, kept[threads]) for threads in counts]
-    parts += [_narrow(kept), _bounds(kept.get(1, {})), _streams(measured / STREAMS), _scaling(kept), _costs(kept)]
-    parts += [_hosted(kept), _missing(kept)]
+    parts += [_narrow(kept), _bounds(kept.get(1, {})), _streams(measured / STREAMS), _agents(measured / INFERERS)]
+    parts += [_scaling(kept), _costs(kept), _hosted(kept), _missing(kept)]
     path.write_text("\n".join(part for part in parts if part), encoding="utf-8")
 
 
@@ -206,6 +209,32 @@ def _streams(folder: Path) -> str:
         *(_row(one["name"], [f"{one['microseconds']:.3g}", f"{one['ratio']:.2f}"]) for one in files),
     ]
     return "\n".join([*lines, ""]) if files else ""
+
+
+def _agents(folder: Path) -> str:
+    """A policy for many agents, as `bench_inferers.py` found it."""
+    found = [one for file in sorted(folder.glob("*.json")) for one in json.loads(file.read_text(encoding="utf-8"))]
+    columns: dict[str, Callable[[Found], str]] = {
+        "bare run, µs": lambda one: f"{one['bare']:.3g}",
+        "whole arrays add, µs": lambda one: f"{one['arrays add']:.2g}",
+        "dictionaries add, µs per agent": lambda one: f"{one['dictionaries add per agent']:.2g}",
+        "onnxruntime / arrays": lambda one: f"{one['onnxruntime / arrays']:.2f}",
+        "onnxruntime, stacked / dictionaries": lambda one: f"{one['stacked / dictionaries']:.2f}",
+        "onnxruntime, per agent / arrays": lambda one: f"{one['per agent / arrays']:.1f}",
+        "onnxruntime, per agent / dictionaries": lambda one: f"{one['per agent / dictionaries']:.1f}",
+    }
+    lines = [
+        "## Policies for many agents",
+        "",
+        "A policy of 64-256-256-8 through `tract-inferers`, on one thread: what a step of all agents takes as bare",
+        "`Runnable.run` on rows that lie side by side, and what the two ways to ask add to it. Then ONNX Runtime: with",
+        "the same rows; with rows that are stacked by hand from one observation per agent; and called once per agent.",
+        "",
+        f"| agents | {' | '.join(columns)} |",
+        f"|---|{'---|' * len(columns)}",
+        *(_row(str(one["agents"]), [text(one) for text in columns.values()]) for one in found),
+    ]
+    return "\n".join([*lines, ""]) if found else ""
 
 
 def _scaling(kept: dict[int, dict[str, Found]]) -> str:
