@@ -10,8 +10,8 @@ import numpy as np
 from tract_core.errors import InputError, TractError
 from tract_inferers.compatible import check_compatible, interface_of
 from tract_inferers.inferer import Inferer, Remembering
-from tract_inferers.observations import check_names, checked_id, checked_ids, columns, element
-from tract_inferers.responses import Array, Responses, State
+from tract_inferers.observations import check_names, checked_id, checked_ids, columns, element, rows_of
+from tract_inferers.responses import Array, Response, Responses, State
 from tract_inferers.scratch import CAPACITY, ScratchPad, ScratchPadView
 from tract_inferers.slots import Slots, as_slots, position
 
@@ -65,7 +65,7 @@ class Batcher:
         except (TractError, AttributeError, TypeError) as error:
             raise self._refused(agent, observation, error) from None
         if agent in self._agents:
-            raise InputError("it has a row in this batch already", where=f"agent {agent}", hint="execute() first")
+            raise _has_a_row(agent)
         row = self._pad.next(agent)
         for place, value in values:
             self._pad.inputs[place][row] = value
@@ -84,33 +84,34 @@ class Batcher:
     def extend(self, observations: Iterable[tuple[int, State]] | Mapping[int, State]) -> None:
         """Push several, by agent. Raises as `push` does, and adds none of them then."""
         given = cast("Any", observations.items() if isinstance(observations, Mapping) else observations)
-        before = len(self._pad)
-        try:
-            for agent, observation in given:
-                self.push(agent, observation)
-        except BaseException:
-            self._agents.difference_update(self._pad.ids[before:])
-            del self._pad.ids[before:]
-            raise
+        pairs: list[tuple[int, State]] = list(given)
+        ids = self._checked([agent for agent, _ in pairs])
+        slots = [slot for slot, _ in self._inputs]
+        self._append(ids, rows_of(ids, [one for _, one in pairs], slots, refuse_nan=self.refuse_nan))
 
     def push_many(self, ids: Any, observations: Mapping[str, Any]) -> None:
         """Add whole arrays: an array by the name of each input, with the agents along axis 0.
 
         Raises InputError as `push` does, and adds nothing then.
         """
+        found = self._checked(ids)
+        slots = [slot for slot, _ in self._inputs]
+        self._append(found, columns(observations, slots, len(found), refuse_nan=self.refuse_nan))
+
+    def _checked(self, ids: Any) -> list[int]:
         found = checked_ids(ids)
         there = self._agents.intersection(found)
         if there:
-            agent = f"agent {min(there)}"
-            raise InputError("it has a row in this batch already", where=agent, hint="execute() first")
-        slots = [slot for slot, _ in self._inputs]
-        arrays = columns(observations, slots, len(found), refuse_nan=self.refuse_nan)
+            raise _has_a_row(min(there))
+        return found
+
+    def _append(self, ids: list[int], arrays: list[Array]) -> None:
         first = len(self._pad)
-        self._pad.reserve(first + len(found))
+        self._pad.reserve(first + len(ids))
         for (_, place), array in zip(self._inputs, arrays, strict=True):
-            self._pad.inputs[place][first : first + len(found)] = array
-        self._pad.ids += found
-        self._agents.update(found)
+            self._pad.inputs[place][first : first + len(ids)] = array
+        self._pad.ids += ids
+        self._agents.update(ids)
 
     def execute(self, inferer: Inferer) -> Responses:
         """Run all rows, and forget them. When this raises, the batch and its agents are as they were.
@@ -200,25 +201,35 @@ class Batched(Generic[InfererT]):
 
 def infer_many(inferer: Inferer, ids: Any, observations: Mapping[str, Any], *, refuse_nan: bool = False) -> Responses:
     """Run whole arrays, as `InfererExt.infer_many` says."""
-    raw = interface_of(inferer)
-    given = as_slots(inferer.input_shapes())
-    found = checked_ids(ids)
-    arrays = columns(observations, given, len(found), refuse_nan=refuse_nan)
-    if len(given) != len(raw[0]):
+    given, found = as_slots(inferer.input_shapes()), checked_ids(ids)
+    return _run(inferer, found, given, columns(observations, given, len(found), refuse_nan=refuse_nan))
+
+
+def infer_batch(inferer: Inferer, batch: Mapping[int, State], *, refuse_nan: bool = False) -> Responses:
+    """Run one observation per agent, as `InfererExt.infer_batch` says."""
+    given, found = as_slots(inferer.input_shapes()), checked_ids(list(batch))
+    return _run(inferer, found, given, rows_of(found, list(batch.values()), given, refuse_nan=refuse_nan))
+
+
+def infer_single(inferer: Inferer, agent: int, observation: State) -> Response:
+    """Run one observation, as `InfererExt.infer_single` says."""
+    given, found = as_slots(inferer.input_shapes()), checked_id(agent)
+    check_names(observation, given)
+    values = [(element(observation[slot.name], slot, refuse_nan=False), slot.shape) for slot in given]
+    arrays = [np.ascontiguousarray(value).reshape(1, *shape) for value, shape in values]
+    responses = _run(inferer, [found], given, arrays)
+    return {name: array[0, ...] for name, array in responses.arrays.items()}
+
+
+def _run(inferer: Inferer, ids: list[int], given: Slots, arrays: list[Array]) -> Responses:
+    """Run arrays of the inputs that a caller gives."""
+    inputs, outputs = interface_of(inferer)
+    if len(given) != len(inputs):
         by_name = {slot.name: array for slot, array in zip(given, arrays, strict=True)}
-        arrays = [by_name.get(slot.name, _MISSING) for slot in raw[0]]
-        filled = zip(arrays, raw[0], strict=True)
-        arrays = [slot.zeros(len(found)) if array is _MISSING else array for array, slot in filled]
-    whole = ScratchPadView(raw, found, cast("Any", arrays), [slot.empty(len(found)) for slot in raw[1]])
+        arrays = [by_name[slot.name] if slot.name in by_name else slot.zeros(len(ids)) for slot in inputs]
+    whole = ScratchPadView((inputs, outputs), ids, arrays, [slot.empty(len(ids)) for slot in outputs])
     run_rows(inferer, whole)
     return responses_of(inferer, whole)
-
-
-def infer_batch(inferer: Inferer, batch: Mapping[int, State]) -> Responses:
-    """Run one observation per agent, as `InfererExt.infer_batch` says."""
-    batcher = Batcher(inferer, len(batch))
-    batcher.extend(batch)
-    return batcher.execute(inferer)
 
 
 def run_rows(inferer: Inferer, whole: ScratchPadView) -> None:
@@ -263,6 +274,10 @@ def _place_of(name: str, raw: Slots) -> int:
         there = ", ".join(repr(slot.name) for slot in raw)
         raise InputError(f"the inferer shows {name!r}, which is not among those of its model: {there}")
     return found
+
+
+def _has_a_row(agent: int) -> InputError:
+    return InputError("it has a row in this batch already", where=f"agent {agent}", hint="execute() first")
 
 
 def _nothing() -> None:

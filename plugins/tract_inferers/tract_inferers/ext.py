@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from tract_inferers.batcher import Batched, infer_batch, infer_many
+from tract_inferers.batcher import Batched, infer_batch, infer_many, infer_single
 from tract_inferers.inferer import Inferer
 from tract_inferers.responses import Response, Responses, State
 
@@ -44,13 +44,13 @@ class InfererExt(Inferer, Protocol):
         """
         return infer_many(self, ids, observations, refuse_nan=refuse_nan)
 
-    def infer_batch(self, batch: Mapping[int, State]) -> Responses:
+    def infer_batch(self, batch: Mapping[int, State], *, refuse_nan: bool = False) -> Responses:
         """Run one observation per agent, by agent. Raises as `infer_many` does."""
-        return infer_batch(self, batch)
+        return infer_batch(self, batch, refuse_nan=refuse_nan)
 
     def infer_single(self, input: State, *, agent: int = 0) -> Response:  # noqa: A002 - as in `begin_agent`
         """Run one observation, of the agent 0 where no other is named. Raises as `infer_many` does."""
-        return infer_batch(self, {agent: input})[agent]
+        return infer_single(self, agent, input)
 
     def infer(self, observations: Mapping[int, State]) -> Responses:
         """The old name of `infer_batch`."""

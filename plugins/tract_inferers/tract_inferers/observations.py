@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
@@ -22,7 +22,13 @@ _MISSING: Final = object()
 
 def checked_ids(ids: Any) -> list[int]:
     """The agents of a batch, as Python's integers. Raises InputError for what is none, and for one that comes twice."""
-    found = _listed(ids)
+    if ids.__class__ is np.ndarray and ids.ndim == 1 and ids.dtype.kind in "iu" and len(ids):
+        increasing = np.count_nonzero(ids[1:] > ids[:-1]) == len(ids) - 1
+        found: list[int] = ids.tolist()
+        if increasing and found[0] >= 0:
+            return found
+    else:
+        found = _listed(ids)
     if len(set(found)) != len(found):
         raise InputError(f"agent {_twice(found)} is there twice", where="ids", hint="run one after the other")
     if found and (min(found) < 0 or max(found) > LARGEST):
@@ -80,6 +86,44 @@ def _column(value: Any, slot: Slot, shape: tuple[int, ...]) -> Array:
     """The values of one input for all agents. Raises InputError where they do not fit."""
     array = _array(value, slot)
     return array if array.dtype == slot.dtype and array.shape == shape else _fitted(array, slot, shape)
+
+
+def rows_of(agents: list[int], observations: Sequence[Any], slots: Slots, *, refuse_nan: bool) -> list[Array]:
+    """One array per input, of shape ``(agents, *shape)``, with the observations of one agent after the other.
+
+    Raises InputError, with the agent, for an observation that does not fit.
+    """
+    try:
+        arrays = [_stacked([one[slot.name] for one in observations], slot) for slot in slots]
+        # Each has all names, so that it has no others where all together have as many as that.
+        is_right = sum(map(len, observations)) == len(slots) * len(observations)
+    except (LookupError, TypeError):
+        arrays, is_right = [], False
+    if is_right and not any(array is None or (refuse_nan and _has_nan(array)) for array in arrays):
+        return cast("list[Array]", arrays)  # where not, the way below says what is wrong, and with whom
+    filled = [slot.empty(len(agents)) for slot in slots]
+    for row, (agent, one) in enumerate(zip(agents, observations, strict=True)):
+        try:
+            check_names(one, slots)
+            for array, slot in zip(filled, slots, strict=True):
+                array[row] = element(one[slot.name], slot, refuse_nan=refuse_nan)
+        except InputError as error:
+            raise error.at(f"agent {agent}") from None
+    return filled
+
+
+def _stacked(values: list[Any], slot: Slot) -> Array | None:
+    """The values of one input, one after the other; ``None`` where they have to be looked at one by one."""
+    if not slot.shape or set(map(type, values)) != {np.ndarray}:
+        return None
+    array = slot.empty(len(values))
+    try:
+        if set(map(len, values)) != {slot.shape[0]}:  # the rest of the shapes is compared by NumPy
+            return None
+        np.concatenate(values, out=array.reshape(-1, *slot.shape[1:]), casting="no")
+    except (TypeError, ValueError):
+        return None
+    return array
 
 
 def element(value: Any, slot: Slot, *, refuse_nan: bool) -> Array:

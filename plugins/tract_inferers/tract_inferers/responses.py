@@ -54,8 +54,8 @@ class Responses(Mapping[int, Response]):
         columns = [array if array.ndim > 1 else _elements(array) for array in self.arrays.values()]
         if len(names) == 1:
             (name,) = names
-            return ({name: row} for row in columns[0])
-        return (dict(zip(names, rows, strict=True)) for rows in zip(*columns, strict=True))
+            return iter([{name: row} for row in columns[0]])
+        return iter([dict(zip(names, rows, strict=True)) for rows in zip(*columns, strict=True)])
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name}: {array.shape}" for name, array in self.arrays.items())
