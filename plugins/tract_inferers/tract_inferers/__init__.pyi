@@ -2,13 +2,19 @@
 
 from tract_inferers.batcher import Batched as Batched
 from tract_inferers.batcher import Batcher as Batcher
+from tract_inferers.builder import InfererBuilder as InfererBuilder
+from tract_inferers.builder import InfererProvider as InfererProvider
 from tract_inferers.errors import BrainsFailed as BrainsFailed
 from tract_inferers.errors import IncompatibleInferer as IncompatibleInferer
 from tract_inferers.errors import OrphanedData as OrphanedData
 from tract_inferers.errors import UnknownBrain as UnknownBrain
 from tract_inferers.ext import InfererExt as InfererExt
 from tract_inferers.inferer import Inferer as Inferer
+from tract_inferers.inferers.basic import BasicInferer as BasicInferer
 from tract_inferers.inferers.dynamic import DynamicInferer as DynamicInferer
+from tract_inferers.inferers.fixed import FixedBatchInferer as FixedBatchInferer
+from tract_inferers.inferers.memoizing import MemoizingDynamicInferer as MemoizingDynamicInferer
+from tract_inferers.models.api import ModelApi as ModelApi
 from tract_inferers.responses import Response as Response
 from tract_inferers.responses import Responses as Responses
 from tract_inferers.responses import State as State

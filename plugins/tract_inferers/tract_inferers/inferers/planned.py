@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+
 from tract_core.api.model import Model
 from tract_core.api.runnable import Runnable
 from tract_core.api.runtime import Runtime, runtime_for_name
@@ -11,6 +16,8 @@ from tract_inferers.ext import InfererExt
 from tract_inferers.slots import Slot, Slots
 from tract_inferers.stateful import StatefulInferer
 from tract_inferers.wrapper import InfererWrapper
+
+ROWS_HINT: Final = "ask select_batch_size(), as infer_batch() and Batcher do"
 
 
 class Planned(InfererExt):
@@ -40,6 +47,17 @@ def runtime_of(runtime: str | Runtime) -> Runtime:
     if isinstance(runtime, str):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
         return runtime_for_name(runtime)
     raise InputError(f"a runtime goes by its name, or is a Runtime; got {type(runtime).__name__}")
+
+
+def checked_sizes(sizes: Iterable[Any]) -> list[int]:
+    """Numbers of agents. Raises InputError for what is no integer from 1."""
+    if isinstance(sizes, (str, bytes)) or not isinstance(sizes, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+        raise InputError(f"sizes are a list of integers, got {sizes!r:.60}")
+    found = list(sizes)
+    for size in found:
+        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
+            raise InputError(f"{size!r:.60} is no number of agents, wanted an integer from 1")
+    return [int(size) for size in found]
 
 
 def planned(model: TypedModel, runtime: Runtime) -> Runnable:

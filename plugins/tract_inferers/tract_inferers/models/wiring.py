@@ -9,9 +9,12 @@ from tract_core.errors import Unsupported
 from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.axis import MoveAxis
+from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_inferers.models.follow import LOST, followed
 
 
 def in_front(model: TypedModel, axes: Sequence[int], name: str) -> TypedModel:
@@ -30,12 +33,55 @@ def in_front(model: TypedModel, axes: Sequence[int], name: str) -> TypedModel:
     for node_id in model.eval_order():
         node = model.nodes[node_id]
         if not isinstance(node.op, TypedSource):
-            wired.update(zip(node.outlets(), _wire(target, node, wired), strict=True))
+            wired.update(zip(node.outlets(), _wire(target, node, node.op, wired), strict=True))
     outputs = [_moved(target, wired[outlet], axis) for outlet, axis in zip(model.outputs, places, strict=True)]
     target.set_outputs(outputs)
     _name_outputs(target, model)
     target.properties.update(model.properties)
     return target
+
+
+def with_symbol(model: TypedModel, axes: Sequence[int], name: str) -> TypedModel:
+    """The model for one agent, whose inputs have it along ``axes``, with the symbol ``name`` there in the place of 1.
+
+    Raises Unsupported, with the node, where it cannot be told where the agents stand.
+    """
+    target = model.empty_like()
+    target.symbols = model.symbols.copy()
+    target.symbols.add(name)
+    target.conditions = model.conditions.copy()
+    trail = followed(model, axes, None)
+    wired: dict[OutletId, OutletId] = {}
+    for outlet, axis in zip(model.inputs, axes, strict=True):
+        wired[outlet] = target.add_source(model.outlet_name(outlet), _with_size(model, outlet, axis, name))
+    for node_id in model.eval_order():
+        node = model.nodes[node_id]
+        if isinstance(node.op, TypedSource):
+            continue
+        found = [trail.axes[outlet] for outlet in node.outlets()]
+        op = _stretched(node.op, found[0], name)
+        wired.update(zip(node.outlets(), _wire(target, node, op, wired), strict=True))
+        for outlet, axis in zip(node.outlets(), found, strict=True):
+            if axis == LOST or (axis is not None and target.outlet_fact(wired[outlet]).shape[axis] != symbol(name)):
+                problem = "is for one agent: behind it, it cannot be told where several would stand"
+                hint = "BasicInferer takes it; or export it with an axis of agents"
+                raise Unsupported(problem, where=f"node {node.name!r} ({node.op.name})", hint=hint)
+    target.set_outputs(wired[outlet] for outlet in model.outputs)
+    _name_outputs(target, model)
+    target.properties.update(model.properties)
+    return target
+
+
+def _with_size(model: TypedModel, outlet: OutletId, axis: int, name: str) -> TypedFact:
+    fact = model.outlet_fact(outlet)
+    return fact.with_shape([*fact.shape[:axis], symbol(name), *fact.shape[axis + 1 :]])
+
+
+def _stretched(op: TypedOp, axis: int | None, name: str) -> TypedOp:
+    """The operator for several agents, where it names the size of their axis."""
+    if isinstance(op, MultiBroadcastTo) and axis is not None and axis != LOST:
+        return MultiBroadcastTo((*op.shape[:axis], symbol(name), *op.shape[axis + 1 :]))
+    return op
 
 
 def _source(target: TypedModel, model: TypedModel, outlet: OutletId, axis: int) -> OutletId:
@@ -49,10 +95,10 @@ def _source(target: TypedModel, model: TypedModel, outlet: OutletId, axis: int) 
     return moved
 
 
-def _wire(target: TypedModel, node: TypedNode, wired: Mapping[OutletId, OutletId]) -> Sequence[OutletId]:
-    if isinstance(node.op, Const):
-        return [target.add_const(node.name, node.op.value)]
-    return target.wire_node(node.name, node.op, [wired[outlet] for outlet in node.inputs])
+def _wire(target: TypedModel, node: TypedNode, op: TypedOp, wired: Mapping[OutletId, OutletId]) -> Sequence[OutletId]:
+    if isinstance(op, Const):
+        return [target.add_const(node.name, op.value)]
+    return target.wire_node(node.name, op, [wired[outlet] for outlet in node.inputs])
 
 
 def _moved(target: TypedModel, outlet: OutletId, axis: int) -> OutletId:

@@ -1,0 +1,124 @@
+"""What one agent gets must not depend on the others: proved by the table of axes, or tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tract_core.api.model import Model
+from tract_core.api.runnable import Runnable
+from tract_core.api.runtime import runtime_for_name
+from tract_core.errors import TractError, Unsupported
+from tract_core.model.source import TypedSource
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_inferers.models.follow import followed
+from tract_inferers.models.policy import Policy
+from tract_inferers.slots import Slot
+
+Array = np.ndarray[Any, Any]
+
+ROWS: Final = 3
+"""Agents that are tried together."""
+
+
+def check_rows(policy: Policy, single: TypedModel | None) -> None:
+    """Raises Unsupported where agents that run together do not get what each gets alone, and names the node.
+
+    ``single``: the model for one agent where it was written for one, and its 1 became a symbol.
+
+    Where all nodes hand the axis of agents on, as the table of axes says, nothing more is to be asked, unless the
+    model was written for one agent: what wiring decided by a size of 1 it may decide otherwise by a symbol. Where a
+    node does not, the table leaves open whether the agents meet, as in a sum over them, or only stand elsewhere for a
+    while, as in a reshape. So three of them are tried, together and alone, with random observations, as NumPy computes
+    it. Where these cannot be computed, as those of a model with noise of its own, a symbol of the file is believed, and
+    a 1 that became one is not.
+    """
+    _check_sizes(policy)
+    trail = followed(policy.typed, [0] * len(policy.inputs), policy.symbol)
+    if trail.lost is None and single is None:
+        return
+    if not all(node.op.pure or isinstance(node.op, TypedSource) for node in policy.typed.live_nodes()):
+        if trail.lost is not None and single is not None:
+            raise _refused("it has noise of its own, so that was not tried", trail.lost)
+        return
+    problem = ""
+    for integers in (2, 1):
+        given = [_random(slot, integers) for slot in policy.inputs]
+        try:
+            alone = _alone(policy, single, given)
+        except TractError as error:
+            problem = error.problem
+            continue
+        _compare(policy, given, alone, trail.lost)
+        return
+    if single is not None:
+        raise _refused(f"that cannot be tried with random observations: {problem}", trail.lost)
+
+
+def _check_sizes(policy: Policy) -> None:
+    """Raises Unsupported where the model takes one agent only."""
+    for condition, origin in policy.typed.conditions:
+        problem = condition.broken({policy.symbol: 2}) if condition.symbols == frozenset([policy.symbol]) else None
+        if problem is not None:
+            raise Unsupported(f"does not take two agents: {problem}", where=origin, hint=_ONE_BY_ONE)
+
+
+def _compare(policy: Policy, given: Sequence[Array], alone: Sequence[Array], lost: TypedNode | None) -> None:
+    try:
+        together = [tensor.to_numpy() for tensor in _runnable(policy.typed).run(list(given))]
+    except TractError as error:
+        raise Unsupported(
+            f"does not take {ROWS} agents: {error.problem}", where=error.where, hint=_ONE_BY_ONE
+        ) from None
+    for slot, one, other in zip(policy.outputs, together, alone, strict=True):
+        if not _near(one, other):
+            raise _refused(f"output {slot.name!r} of an agent is another one when others are there", lost)
+
+
+def _refused(problem: str, lost: TypedNode | None) -> Unsupported:
+    where = "model" if lost is None else f"node {lost.name!r} ({lost.op.name})"
+    computes = "" if lost is None else "computes along the axis of agents, which may meet there; "
+    return Unsupported(f"{computes}{problem}", where=where, hint=_ONE_BY_ONE)
+
+
+def _random(slot: Slot, integers: int) -> Array:
+    """Observations of some agents: normal, or integers below ``integers`` for what is no float."""
+    random = np.random.default_rng(0)
+    shape = (ROWS, *slot.shape)
+    if slot.dtype.kind in "biu":
+        return random.integers(0, integers, shape).astype(slot.dtype)
+    return random.standard_normal(shape).astype(slot.dtype)
+
+
+def _alone(policy: Policy, single: TypedModel | None, given: Sequence[Array]) -> list[Array]:
+    """The outputs of agents that run one after the other, with them along axis 0."""
+    model = policy.typed.substitute({policy.symbol: 1}) if single is None else single
+    shapes = [model.outlet_fact(outlet).shape.concrete for outlet in model.inputs]
+    runnable = _runnable(model)
+    rows: list[list[Array]] = []
+    for row in range(ROWS):
+        inputs = [array[row].reshape(shape) for array, shape in zip(given, shapes, strict=True)]
+        rows.append([tensor.to_numpy() for tensor in runnable.run(inputs)])
+    return [
+        np.stack([array.reshape(slot.shape) for array in column])
+        for slot, column in zip(policy.outputs, zip(*rows, strict=True), strict=True)
+    ]
+
+
+def _runnable(model: TypedModel) -> Runnable:
+    return runtime_for_name("reference", model.registry).prepare(Model(model.clone()))
+
+
+def _near(one: Array, other: Array) -> bool:
+    """Whether they agree but for rounding."""
+    if one.dtype.kind in "biu":
+        return bool(np.array_equal(one, other))
+    tolerance = float(np.sqrt(np.finfo(one.dtype).eps)) if one.dtype.kind == "f" else 1e-2
+    finite = np.abs(other[np.isfinite(other)])
+    scale = float(finite.max()) if finite.size else 1.0
+    return bool(np.allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
+
+
+_ONE_BY_ONE: Final = "BasicInferer runs agents one by one, whatever the model is; or export it with an axis of agents"
