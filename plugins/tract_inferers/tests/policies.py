@@ -35,3 +35,34 @@ class Affine(InfererExt):
 
     def end_agent(self, id: int) -> None:  # noqa: A002 - the name in the interface
         self.told.append(("end", id))
+
+
+class Recurrent(InfererExt):
+    """``h' = h / 2 + obs[:2] + eps``, ``act = eps + h``, in f32.
+
+    ``size``: the most rows in one call. ``fail_after``: calls that succeed before the others fail.
+    """
+
+    def __init__(self, *, size: int = 2**62) -> None:
+        self.size = size
+        self.fail_after: int | None = None
+
+    def select_batch_size(self, max_count: int) -> int:
+        return min(max_count, self.size)
+
+    def infer_raw(self, pad: ScratchPadView) -> None:
+        assert 1 <= len(pad) <= self.size
+        obs, h, eps = pad.inputs
+        pad.outputs[0][...] = h / 2 + obs[:, :2] + eps
+        pad.outputs[1][...] = eps + h
+        if self.fail_after is not None:
+            if self.fail_after == 0:
+                pad.outputs[0][...] = np.nan
+                raise RuntimeError("it fails")
+            self.fail_after -= 1
+
+    def raw_input_shapes(self) -> Sequence[Slot]:
+        return [Slot("obs", (3,)), Slot("h", (2,)), Slot("eps", (2,))]
+
+    def raw_output_shapes(self) -> Sequence[Slot]:
+        return [Slot("h", (2,)), Slot("act", (2,))]

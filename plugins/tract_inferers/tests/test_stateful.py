@@ -17,7 +17,7 @@ def observations(rows: int) -> dict[str, np.ndarray]:
 
 def test_a_stack_with_nothing_but_its_bottom_is_the_policy() -> None:
     policy = Affine(2.0)
-    stateful = StatefulInferer.new(BaseWrapper(), policy)
+    stateful = StatefulInferer(BaseWrapper(), policy)
     assert stateful.input_shapes() == policy.input_shapes()
     assert stateful.raw_output_shapes() == policy.raw_output_shapes()
     assert stateful.infer_many([5, 6, 7], observations(3)).arrays["act"].tolist() == [0.0, 2.0, 4.0]

@@ -14,7 +14,16 @@ from tract_inferers.inferers.basic import BasicInferer as BasicInferer
 from tract_inferers.inferers.dynamic import DynamicInferer as DynamicInferer
 from tract_inferers.inferers.fixed import FixedBatchInferer as FixedBatchInferer
 from tract_inferers.inferers.memoizing import MemoizingDynamicInferer as MemoizingDynamicInferer
+from tract_inferers.memory.pairs import RecurrentInfo as RecurrentInfo
+from tract_inferers.memory.tracker import RecurrentTracker as RecurrentTracker
+from tract_inferers.memory.tracker import RecurrentTrackerWrapper as RecurrentTrackerWrapper
 from tract_inferers.models.api import ModelApi as ModelApi
+from tract_inferers.noise.epsilon import EpsilonInjector as EpsilonInjector
+from tract_inferers.noise.epsilon import EpsilonInjectorWrapper as EpsilonInjectorWrapper
+from tract_inferers.noise.generators import ConstantGenerator as ConstantGenerator
+from tract_inferers.noise.generators import HighQualityNoiseGenerator as HighQualityNoiseGenerator
+from tract_inferers.noise.generators import LowQualityNoiseGenerator as LowQualityNoiseGenerator
+from tract_inferers.noise.generators import NoiseGenerator as NoiseGenerator
 from tract_inferers.responses import Response as Response
 from tract_inferers.responses import Responses as Responses
 from tract_inferers.responses import State as State

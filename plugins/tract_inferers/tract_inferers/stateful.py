@@ -72,11 +72,6 @@ class StatefulInferer(InfererExt):
         self._inputs = as_slots(stack.input_shapes(inferer))
         self._outputs = as_slots(stack.output_shapes(inferer))
 
-    @classmethod
-    def new(cls, stack: InfererWrapper, inferer: Inferer) -> StatefulInferer:
-        """``stack`` around ``inferer``."""
-        return StatefulInferer(stack, inferer)
-
     @property
     def inferer(self) -> Inferer:
         """The policy in the middle."""

@@ -1,0 +1,1 @@
+"""Noise for policies that are told how to be random."""

@@ -1,0 +1,168 @@
+"""Where noise is from: generators that are asked for the noise of a batch."""
+
+from __future__ import annotations
+
+import secrets
+from threading import Lock
+from typing import Any, Final, Protocol, Self, cast
+
+import numpy as np
+
+from tract_core.errors import InputError
+from tract_core.frozen import frozen
+from tract_inferers.noise.normals import normals
+from tract_inferers.noise.philox import keys_of_rounds
+
+Array = np.ndarray[Any, Any]
+Numbers = np.ndarray[Any, np.dtype[np.uint64]]
+
+_FLOATS: Final = frozenset({"float16", "bfloat16", "float32", "float64"})
+
+
+class NoiseGenerator(Protocol):
+    """What fills an input of a policy. Many threads may use one."""
+
+    def generate(self, out: Array, *, ids: Numbers, steps: Numbers, brain: int) -> None:
+        """Fill ``out``, of shape ``(rows, *shape)``, contiguous, of the element type of the input.
+
+        ``ids``: the agent of each row, ``steps``: how many steps of it there were before, both of shape (rows,).
+        ``brain``: the number of the brain in its runtime, and 0 elsewhere. Raises InputError for element types that it
+        has no noise for. There may be no rows: so it is asked once when it is put in front of a policy.
+        """
+        ...
+
+
+class HighQualityNoiseGenerator:
+    """Standard normal noise that depends on the seed, the brain, the agent and the number of its step alone.
+
+    So it is the same whoever shares the batch, whatever the order of rows, the number of calls and of threads.
+
+    The words are those of Philox4x64-10 with the key ``(seed, brain)`` and the counter ``(block, step, agent, 0)``,
+    blocks counting from 1: for each agent and step, what ``numpy.random.Philox(key=[seed, brain], counter=[0, step,
+    agent, 0]).random_raw`` gives. Each two become two normals, see `normals`. ``seed``: from 0 to 2**64 - 1; where it
+    is None, it is one that nobody knows before, and that `seed` tells.
+
+    The same on every machine up to the last digits of f64, which logarithm, sine and cosine of a NumPy may differ in.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = _checked_seed(secrets.randbits(64) if seed is None else seed)
+        self._keys: dict[int, Numbers] = {}
+        self._ahead: dict[tuple[object, ...], _Ahead] = {}
+
+    def generate(self, out: Array, *, ids: Numbers, steps: Numbers, brain: int) -> None:
+        """See `NoiseGenerator`. Raises InputError for types other than f16, bf16, f32 and f64."""
+        _check_float(out.dtype)
+        if not out.size:
+            return
+        place = brain, out.shape, out.dtype
+        ahead = self._ahead.get(place)
+        turn = None if ahead is None else ahead.turn_of(ids, steps)
+        if ahead is None or turn is None:
+            ahead, turn = self._computed(place, ids, steps, 1), 0
+        elif turn == len(ahead.values):
+            ahead, turn = self._computed(place, ids, steps, _turns_after(turn, out)), 0
+        out[...] = ahead.values[turn]
+
+    def _computed(self, place: tuple[int, tuple[int, ...], Any], ids: Numbers, steps: Numbers, turns: int) -> _Ahead:
+        """The noise of so many steps of these agents, kept for those that are asked for next."""
+        brain, shape, dtype = place
+        keys = self._keys.get(brain)
+        if keys is None:
+            keys = self._keys.setdefault(brain, keys_of_rounds(self.seed, brain))
+        later = (steps + np.arange(turns, dtype=np.uint64)[:, None]).ravel()
+        values = np.empty((turns, *shape), dtype)
+        normals(values.reshape(len(later), -1), keys, np.tile(ids, turns), later)
+        if len(self._ahead) >= _KEPT:
+            self._ahead.clear()
+        made = self._ahead[place] = _Ahead(ids, steps, values)
+        return made
+
+
+@frozen
+class _Ahead:
+    """Noise of agents for some steps, computed in one go: for few agents, a go takes as long for one step as for many.
+
+    ``ids``, ``steps``: those of the first step, shape (rows,). ``values``: shape (turns, rows, *shape).
+    """
+
+    ids: Numbers
+    steps: Numbers
+    values: Array
+
+    def turn_of(self, ids: Numbers, steps: Numbers) -> int | None:
+        """Which of ``values`` this step is, or the one right behind them; None where it is another."""
+        turn = (int(steps[0]) - int(self.steps[0])) % 2**64
+        if turn > len(self.values) or not (ids is self.ids or np.array_equal(ids, self.ids)):
+            return None
+        return turn if np.array_equal(steps - self.steps, np.full(len(steps), turn, np.uint64)) else None
+
+
+_KEPT: Final = 16
+"""Kinds of batches, by brain, rows, shape and type, whose noise is computed ahead."""
+
+_MOST_AHEAD: Final = 4096
+"""Elements that are computed ahead, at the most."""
+
+
+def _turns_after(turns: int, out: Array) -> int:
+    """How many steps to compute when so many were used: twice as many, so that little is wasted on who changes."""
+    return max(1, min(2 * turns, _MOST_AHEAD // out.size))
+
+
+class LowQualityNoiseGenerator:
+    """Standard normal noise from one stream for all, NumPy's SFC64: cheap, and different with every order of calls.
+
+    ``seed``: 0 or more; where it is None, it is one that nobody knows before, and that `seed` tells.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = _checked_seed(secrets.randbits(64) if seed is None else seed)
+        self._stream = np.random.Generator(np.random.SFC64(self.seed))
+        self._lock = Lock()
+
+    def generate(self, out: Array, *, ids: Numbers, steps: Numbers, brain: int) -> None:
+        """See `NoiseGenerator`. Raises InputError for types other than f16, bf16, f32 and f64."""
+        _check_float(out.dtype)
+        with self._lock:
+            if out.dtype.name in {"float32", "float64"}:
+                self._stream.standard_normal(dtype=out.dtype.type, out=out)
+            else:
+                out[...] = self._stream.standard_normal(out.shape, np.float32)
+
+
+class ConstantGenerator:
+    """The same value everywhere, for any element type that it fits."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    @classmethod
+    def for_value(cls, value: float) -> Self:
+        """``value`` everywhere."""
+        return cls(value)
+
+    @classmethod
+    def ones(cls) -> Self:
+        """1 everywhere."""
+        return cls(1.0)
+
+    @classmethod
+    def zeros(cls) -> Self:
+        """0 everywhere."""
+        return cls(0.0)
+
+    def generate(self, out: Array, *, ids: Numbers, steps: Numbers, brain: int) -> None:
+        """See `NoiseGenerator`."""
+        out[...] = self.value
+
+
+def _check_float(dtype: np.dtype[Any]) -> None:
+    if dtype.name not in _FLOATS:
+        raise InputError(f"has the type {dtype.name}; normal noise is f16, bf16, f32 or f64")
+
+
+def _checked_seed(seed: Any) -> int:
+    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= seed < 2**64:
+        return int(cast("int", seed))
+    raise InputError(f"a seed is an integer from 0 to 2**64 - 1, got {seed!r:.60}")
