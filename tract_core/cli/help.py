@@ -15,24 +15,23 @@ if TYPE_CHECKING:
 def _subcommands(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from tract_core.cli.completion import starting
 
-    root = ctx.find_root()
-    return starting(incomplete, _names(root))
+    return starting(incomplete, _names(ctx.find_root()))
 
 
-def _names(root: click.Context) -> list[str]:
-    return root.command.list_commands(root) if isinstance(root.command, click.Group) else []
+def _names(ctx: click.Context) -> list[str]:
+    return ctx.command.list_commands(ctx) if isinstance(ctx.command, click.Group) else []
 
 
 @click.command(short_help="This help, or that of a subcommand.")
-@click.argument("subcommand", required=False, shell_complete=_subcommands)
+@click.argument("subcommand", nargs=-1, shell_complete=_subcommands)
 @click.pass_context
-def command(ctx: click.Context, subcommand: str | None) -> None:
+def command(ctx: click.Context, subcommand: tuple[str, ...]) -> None:
     """Show how to write a command line, or the flags of SUBCOMMAND."""
-    root = ctx.find_root()
-    if subcommand is None:
-        click.echo(root.get_help())
-        return
-    found = root.command.get_command(root, subcommand) if isinstance(root.command, click.Group) else None
-    if found is None:
-        raise click.UsageError(no_such_command(subcommand, _names(root)), root)
-    click.echo(found.get_help(click.Context(found, info_name=subcommand, parent=root)))
+    of = root = ctx.find_root()
+    for word in subcommand:
+        group = of.command
+        found = group.get_command(of, word) if isinstance(group, click.Group) else None
+        if found is None:
+            raise click.UsageError(no_such_command(word, _names(of)), root)
+        of = click.Context(found, info_name=word, parent=of)
+    click.echo(of.get_help())

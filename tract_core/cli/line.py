@@ -93,8 +93,8 @@ class Splitter:
             return Line([flag for flag in line.flags if flag not in HELP], line.model, [name, "--help"])
         if self.ctx.resilient_parsing:
             return line  # in completion, subcommands know the global flags themselves
-        command, own = self._command(name), self._own(name)
-        anywhere = self.globals if isinstance(command, ModelCommand) else _manners(self.globals)
+        own = self._own(name)
+        anywhere = self.globals if isinstance(self._command(name), ModelCommand) else _manners(self.globals)
         if not named:
             own = {name: option for name, option in own.items() if name not in anywhere or name in HELP}
         flags, kept = list(line.flags), [name]
@@ -105,6 +105,9 @@ class Splitter:
                 break
             if not _is_flag(word):
                 kept.append(word)
+                if isinstance(group := self._command(name), click.Group):
+                    name = f"{name} {self._known(word, group)}"
+                    own = self._own(name)
             elif (taken := self._take(own, word, words)) is not None:
                 kept += taken
             elif (taken := self._take(anywhere, word, words)) is not None:
@@ -181,7 +184,12 @@ class Splitter:
         return _by_name(found.get_params(click.Context(found, help_option_names=sorted(HELP))))
 
     def _command(self, name: str) -> click.Command | None:
-        return self.commands.get_command(self.ctx, name)
+        """The subcommand of a name; of a group, as ``group subcommand``."""
+        first, *others = name.split(" ")
+        found = self.commands.get_command(self.ctx, first)
+        for part in others:
+            found = found.get_command(self.ctx, part) if isinstance(found, click.Group) else None
+        return found
 
     def _model_commands(self) -> list[str]:
         return [name for name in self.commands.list_commands(self.ctx) if isinstance(self._command(name), ModelCommand)]
@@ -204,8 +212,9 @@ class Splitter:
         line = line_with([], None, command, *words)
         raise click.UsageError(f"{command} works on a model: write '{line}'", self.ctx)
 
-    def _known(self, word: str) -> str:
-        names = self.commands.list_commands(self.ctx)
+    def _known(self, word: str, group: click.Group | None = None) -> str:
+        """A word that is a subcommand: of the frame, or of a group of them. Raises UsageError."""
+        names = (group or self.commands).list_commands(self.ctx)
         if word not in names and not self.ctx.resilient_parsing:
             raise click.UsageError(no_such_command(word, names), self.ctx)
         return word
@@ -222,7 +231,8 @@ class Splitter:
 def no_such_command(word: str, names: list[str]) -> str:
     """What to say of a subcommand that does not exist."""
     near = meant(word, names)
-    return f"no subcommand {word!r}" + (f", did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}")
+    there = f"; there are {', '.join(names)}" if names else ""
+    return f"no subcommand {word!r}" + (f", did you mean {near[0]!r}?" if near else there)
 
 
 def _is_flag(word: str) -> bool:

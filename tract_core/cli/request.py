@@ -119,12 +119,15 @@ class Request(GlobalFlags):
     @contextmanager
     def progress(self, doing: str) -> Generator[None]:
         """Show on standard error that something takes long."""
-        with self._progress.running(f"{doing} {self.model}"):
+        with self._progress.running(self._of_model(doing)):
             yield
 
     def say(self, doing: str) -> None:
         """What is being done now, for whoever waits."""
-        self._progress.say(f"{doing} {self.model}")
+        self._progress.say(self._of_model(doing))
+
+    def _of_model(self, doing: str) -> str:
+        return f"{doing} {self.model}" if self.model else doing
 
     @contextmanager
     def time_limit(self) -> Generator[None]:
