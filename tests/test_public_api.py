@@ -134,7 +134,7 @@ MODEL_PAGE = {
     "TypedSimpleState",
 }
 
-OF_FORMATS = {"onnx", "Onnx", "nnef", "Nnef"}
+OF_FORMATS = {"onnx", "Onnx", "nnef", "Nnef", "crvo"}
 """What the installed formats add."""
 
 both = pytest.mark.parametrize("package", [tract_core, tract], ids=["tract_core", "tract"])

@@ -54,7 +54,7 @@ def test_values(model: Path) -> None:
     assert offers(model, "run", "-r", "ref") == ["reference"]
     assert offers("help", "do") == ["doctor"]
     assert offers(model, "-t", "f32") == ["f32_to_f16"]
-    assert offers("-f", "") == ["nnef", "onnx"]
+    assert offers("-f", "") == ["crvo", "nnef", "onnx"]
     assert offers(model, "compare", "--with", "") == ["onnxruntime"]
     assert offers(model, "compare", "--against", "d") == ["default"]
     assert offers(model, "run", "--approx", "s") == ["super"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from tract_core.plugins import default_registry
@@ -20,9 +20,7 @@ def handle_named(name: str) -> Callable[..., Any]:
         if form.handle and name in (form.name, _class_name(form.handle)):
             return default_registry().load("tract_formats", form.name, "handle")
     if name in default_registry().formats() or name in RESERVED["format"]:
-        from tract_core.api.loading import Loader
-
-        return partial(Loader, name)
+        return _loader(name)
     raise AttributeError(f"module 'tract_core' has no attribute {name!r}")
 
 
@@ -30,6 +28,14 @@ def handle_names() -> list[str]:
     """The names of the installed formats, and of their classes."""
     formats = default_registry().formats().values()
     return [*(form.name for form in formats), *(_class_name(form.handle) for form in formats if form.handle)]
+
+
+@cache
+def _loader(format_name: str) -> Callable[[], Any]:
+    """What makes the loader of a format that brings no class: the same object each time."""
+    from tract_core.api.loading import Loader
+
+    return partial(Loader, format_name)
 
 
 def _class_name(handle: str) -> str:

@@ -53,16 +53,17 @@ class Format:
     ``loader`` is ``"module:Class"``; the class needs no arguments and has ``load(path)``, which returns an
     `InferenceModel` or a `TypedModel`. It is imported when a model of the format is first loaded. It may have
     ``examine(path)``, which returns a `tract_core.analysis.findings.Examination`, for ``tract MODEL doctor``, and
-    ``load_bytes(content)``. A class that takes ``limits``, a `tract_core.limits.LoadLimits`, is given what ``--limit``
-    says.
+    ``load_bytes(content)`` and ``examine_bytes(content)``. A class that takes ``limits``, a
+    `tract_core.limits.LoadLimits`, is given what ``--limit`` says.
 
     ``flags``: what the class takes as keywords, and what each is for: ``{"ignore_value_info": "Do not ..."}`` of the
     format ``onnx`` is the flag ``--onnx-ignore-value-info``, and an `Option` says the type of a value.
 
     ``writer``: likewise a class with ``write(model, path)``, which writes a `TypedModel` whole, or raises and leaves
     what was there, as `tract_core.saving.whole_file` does. It may have ``text(model)``, for what is written to standard
-    output. ``writer_flags``: its keywords, flags of the commands that write; ``settings``: those of its keywords that
-    are global flags, as they hold for whatever writes the format on the way.
+    output, and ``to_bytes(model)``, the content of a file. ``writer_flags``: its keywords, flags of the commands that
+    write; ``settings``: those of its keywords that are global flags, as they hold for whatever writes the format on the
+    way.
 
     ``exports``: what ``dump`` can write, by the end of the flag: with ``{"": ..., "tar": ...}`` the format ``nnef`` has
     the flags ``--nnef FILE`` and ``--nnef-tar FILE``.

@@ -15,7 +15,7 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "gpu": ("tract-cuda", "tract-metal"),
         "gpu-or-cpu": ("tract-cuda", "tract-metal"),
     },
-    "format": {"onnx": ("tract-onnx",), "nnef": ("tract-nnef",)},
+    "format": {"onnx": ("tract-onnx",), "nnef": ("tract-nnef",), "crvo": ("tract-inferers",)},
     "transform": {
         "pulse": ("tract-pulse",),
         "patch": ("tract-nnef",),
@@ -30,7 +30,13 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
 }
 """The names that are reserved for distributions of this project, by kind; any of the distributions may bring it."""
 
-ENDINGS: Final = {".onnx": "tract-onnx", ".nnef": "tract-nnef", ".tgz": "tract-nnef", ".tar": "tract-nnef"}
+ENDINGS: Final = {
+    ".onnx": "tract-onnx",
+    ".nnef": "tract-nnef",
+    ".tgz": "tract-nnef",
+    ".tar": "tract-nnef",
+    ".crvo": "tract-inferers",
+}
 """The distributions that files are meant for, by the end of their names."""
 
 WRITER: Final = "tract-nnef"

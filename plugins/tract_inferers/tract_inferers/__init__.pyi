@@ -1,5 +1,7 @@
 """The public names, and where they are from."""
 
+from tract_inferers.assets.asset import AssetData as AssetData
+from tract_inferers.assets.header import AssetKind as AssetKind
 from tract_inferers.batcher import Batched as Batched
 from tract_inferers.batcher import Batcher as Batcher
 from tract_inferers.builder import InfererBuilder as InfererBuilder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -90,18 +91,25 @@ class Onnx:
 
     def examine(self, path: str | os.PathLike[str]) -> Examination:
         """Everything that is wrong with a file, and the model in it as far as it can be read."""
+        path = Path(path)
+        return self._examined(lambda: map_path(path, self._limits), ExternalFiles(path, self._limits), path.name)
+
+    def examine_bytes(self, content: bytes) -> Examination:
+        """Everything that is wrong with the content of a file, and the model in it as far as it can be read."""
+        return self._examined(lambda: content, ExternalFiles(None, self._limits))
+
+    def _examined(self, read: Callable[[], Buffer], files: ExternalFiles, name: str = "") -> Examination:
         from tract_core.analysis.findings import Examination
         from tract_onnx.examine import defaults, description, undefined_attributes
 
         problems: list[TractError] = []
         try:
             with spending(self._limits):
-                buffer = map_path(Path(path), self._limits)
-                skeleton, proto = _parsed(buffer, self._limits, Path(path).name)
+                buffer = read()
+                skeleton, proto = _parsed(buffer, self._limits, name)
         except TractError as error:
             return Examination(None, (error,))
         model: InferenceModel | None = None
-        files = ExternalFiles(Path(path), self._limits)
         try:
             with spending(self._limits):
                 model = self._model(proto, TensorReader(buffer, skeleton, files, self._limits), problems)

@@ -61,8 +61,8 @@ class NnefWriter:
         return print_document(self.document(model).document, extended=self._how.extended)
 
     def to_bytes(self, model: TypedModel) -> bytes:
-        """A compressed archive in memory. Raises Unsupported."""
-        return tar_gz_bytes(self.files(model))
+        """An archive in memory: a compressed one, unless ``container`` is ``tar``. Raises Unsupported."""
+        return self.to_tar(model) if self._container == "tar" else tar_gz_bytes(self.files(model))
 
     def to_tar(self, model: TypedModel) -> bytes:
         """An archive in memory that is not compressed. Raises Unsupported."""
