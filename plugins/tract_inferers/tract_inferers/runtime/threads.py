@@ -15,12 +15,13 @@ def assigned(expected: Iterable[tuple[T, float]], budget: float, threads: int) -
     """What each thread is to run, one after the other, in at most ``budget`` seconds.
 
     ``expected``: who wants to run, and the seconds that it should take, in the order in which they are asked. The first
-    one always runs; each other one is given to the thread with least to do, where that has time left and it fits.
+    one always runs; each other one is given to the thread with least to do, where that has time left and it fits. Those
+    that should take no time, as nothing is known of them, are spread evenly.
     """
     lines: list[list[T]] = [[] for _ in range(threads)]
     loads = [0.0] * threads
     for one, seconds in expected:
-        thread = loads.index(min(loads))
+        thread = min(range(threads), key=lambda one: (loads[one], len(lines[one])))
         if not lines[0] or (loads[thread] < budget and loads[thread] + seconds <= budget):
             lines[thread].append(one)
             loads[thread] += seconds
