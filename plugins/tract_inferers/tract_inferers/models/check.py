@@ -19,7 +19,7 @@ from tract_inferers.slots import Slot
 
 Array = np.ndarray[Any, Any]
 
-ROWS: Final = 3
+ROWS: Final = 4
 """Agents that are tried together."""
 
 
@@ -28,20 +28,21 @@ def check_rows(policy: Policy, single: TypedModel | None) -> None:
 
     ``single``: the model for one agent where it was written for one, and its 1 became a symbol.
 
-    Where all nodes hand the axis of agents on, as the table of axes says, nothing more is to be asked, unless the
-    model was written for one agent: what wiring decided by a size of 1 it may decide otherwise by a symbol. Where a
-    node does not, the table leaves open whether the agents meet, as in a sum over them, or only stand elsewhere for a
-    while, as in a reshape. So three of them are tried, together and alone, with random observations, as NumPy computes
-    it. Where these cannot be computed, as those of a model with noise of its own, a symbol of the file is believed, and
-    a 1 that became one is not.
+    Where they meet for certain, the model is refused. Where all nodes hand the axis of agents on, as the table of axes
+    says, nothing more is to be asked, unless the model was written for one agent: what wiring decided by a size of 1 it
+    may decide otherwise by a symbol. Where a node does not, the table leaves open whether the agents meet, or only
+    stand elsewhere for a while, as in a reshape. So four of them are tried, together and alone, with random
+    observations, as NumPy computes it. Where these cannot be computed, as those of a model with noise of its own, a
+    symbol of the file is believed, and a 1 that became one is not.
     """
-    _check_sizes(policy)
     trail = followed(policy.typed, [0] * len(policy.inputs), policy.symbol)
+    if trail.mixed is not None:
+        raise _refused("so what one of them gets depends on the others", trail.mixed)
     if trail.lost is None and single is None:
         return
     if not all(node.op.pure or isinstance(node.op, TypedSource) for node in policy.typed.live_nodes()):
         if trail.lost is not None and single is not None:
-            raise _refused("it has noise of its own, so that was not tried", trail.lost)
+            raise _refused("and the model has noise of its own, so whether they meet cannot be tried", trail.lost)
         return
     problem = ""
     for integers in (2, 1):
@@ -54,13 +55,13 @@ def check_rows(policy: Policy, single: TypedModel | None) -> None:
         _compare(policy, given, alone, trail.lost)
         return
     if single is not None:
-        raise _refused(f"that cannot be tried with random observations: {problem}", trail.lost)
+        raise _refused(f"random observations, to try whether agents meet, are refused: {problem}", trail.lost)
 
 
-def _check_sizes(policy: Policy) -> None:
-    """Raises Unsupported where the model takes one agent only."""
-    for condition, origin in policy.typed.conditions:
-        problem = condition.broken({policy.symbol: 2}) if condition.symbols == frozenset([policy.symbol]) else None
+def check_sizes(model: TypedModel, name: str) -> None:
+    """Raises Unsupported where a model, in which the symbol ``name`` is the number of agents, takes one only."""
+    for condition, origin in model.conditions:
+        problem = condition.broken({name: 2}) if condition.symbols == frozenset([name]) else None
         if problem is not None:
             raise Unsupported(f"does not take two agents: {problem}", where=origin, hint=_ONE_BY_ONE)
 
@@ -74,13 +75,16 @@ def _compare(policy: Policy, given: Sequence[Array], alone: Sequence[Array], los
         ) from None
     for slot, one, other in zip(policy.outputs, together, alone, strict=True):
         if not _near(one, other):
-            raise _refused(f"output {slot.name!r} of an agent is another one when others are there", lost)
+            raise _refused(f"output {slot.name!r} of one agent is another one when others are there", lost)
 
 
 def _refused(problem: str, lost: TypedNode | None) -> Unsupported:
-    where = "model" if lost is None else f"node {lost.name!r} ({lost.op.name})"
-    computes = "" if lost is None else "computes along the axis of agents, which may meet there; "
-    return Unsupported(f"{computes}{problem}", where=where, hint=_ONE_BY_ONE)
+    if lost is None:
+        return Unsupported(problem, where="model", hint=_ONE_BY_ONE)
+    does = (
+        "computes along the axis of agents" if lost.inputs else "is a number that depends on how many agents there are"
+    )
+    return Unsupported(f"{does}, {problem}", where=f"node {lost.name!r} ({lost.op.name})", hint=_ONE_BY_ONE)
 
 
 def _random(slot: Slot, integers: int) -> Array:

@@ -14,10 +14,28 @@ from tract_core.model.questions import node_axes
 from tract_core.model.source import TypedSource
 from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.ops.axis import AxisOp
 from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_core.ops.cumsum import Running
+from tract_core.ops.einsum import EinSum
+from tract_core.ops.if_then_else import IfThenElse
+from tract_core.ops.norm import RmsNorm
+from tract_core.ops.reduce import Reduce
+from tract_core.ops.scan import Scan
+from tract_core.ops.softmax import SoftmaxOp
+from tract_core.ops.topk import Topk
 
 LOST: Final = -1
 """The axis of a tensor in which the agents may stand anywhere, and may have met."""
+
+COUNTED: Final = -2
+"""The axis of a tensor that depends on how many agents there are, and not on what they observe."""
+
+_MIXES: Final = (EinSum, Reduce, RmsNorm, Running, Scan, SoftmaxOp, Topk)
+"""Operators through which the axis of agents goes, or they meet: in a sum, or by their order."""
+
+_NAMES_SIZES: Final = (AxisOp, MultiBroadcastTo, Scan)
+"""Operators that name the number of agents as a size only, and not as a number to compute with."""
 
 Axes = Mapping[OutletId, int | None]
 """The axis of the agents in each tensor; ``None`` for what is the same whoever they are."""
@@ -25,10 +43,15 @@ Axes = Mapping[OutletId, int | None]
 
 @frozen
 class Trail:
-    """Where the agents stand. ``lost``: the first node behind which nothing is known of that, if there is one."""
+    """Where the agents stand.
+
+    ``lost``: the first node behind which nothing is known of that, if there is one. ``mixed``: the first one in which
+    they meet for certain.
+    """
 
     axes: Axes
     lost: TypedNode | None
+    mixed: TypedNode | None
 
 
 def followed(model: TypedModel, inputs: Sequence[int], name: str | None) -> Trail:
@@ -37,30 +60,43 @@ def followed(model: TypedModel, inputs: Sequence[int], name: str | None) -> Trai
     ``name``: the symbol that is their number; ``None`` in a model for one agent.
 
     An axis that goes on from the input to the output of a node is one along which each position is computed from the
-    same position. One that does not, says nothing more: the node may add up along it, or sort, or only take it apart.
+    same position. One that does not, says nothing more: the node may add up along it, or sort, or only take it apart,
+    as a reshape does. For some operators there is only the first.
     """
     axes: dict[OutletId, int | None] = dict(zip(model.inputs, inputs, strict=True))
     lost: TypedNode | None = None
+    mixed: TypedNode | None = None
     for node_id in model.eval_order([*model.inputs, *model.outputs]):
         node = model.nodes[node_id]
         if isinstance(node.op, TypedSource):
             continue
-        found = behind(model, node, [axes[outlet] for outlet in node.inputs], name)
-        if lost is None and LOST in found:
-            lost = node
+        before = [axes[outlet] for outlet in node.inputs]
+        found = behind(model, node, before, name)
+        if LOST in found or COUNTED in found:
+            lost = lost or node
+            mixed = mixed or (node if _mixes(node.op, before) else None)
         axes.update(zip(node.outlets(), found, strict=True))
-    return Trail(axes, lost)
+    return Trail(axes, lost, mixed)
+
+
+def _mixes(op: TypedOp, before: Sequence[int | None]) -> bool:
+    """Whether agents meet in an operator, given that their axis does not go through it."""
+    if isinstance(op, IfThenElse):
+        return before[0] not in (None, COUNTED)  # one condition for all
+    return isinstance(op, _MIXES) and LOST not in before and COUNTED not in before
 
 
 def behind(model: TypedModel, node: TypedNode, before: Sequence[int | None], name: str | None) -> list[int | None]:
     """The axis of the agents in each output of a node, from those in its inputs. See `followed`."""
-    if LOST in before:
-        return [LOST] * len(node.outputs)
+    if LOST in before or COUNTED in before:
+        counted = all(axis in (None, COUNTED) for axis in before)
+        return [COUNTED if counted else LOST] * len(node.outputs)
     tracked = [slot for slot, axis in enumerate(before) if axis is not None]
     if not tracked:
         return [_made(node.op, outlet.fact, name) for outlet in node.outputs]
     mapping = node_axes(model, node)
-    if mapping is None:
+    counts = name is not None and not isinstance(node.op, _NAMES_SIZES) and name in symbols_in(node.op)
+    if mapping is None or counts:
         return [LOST] * len(node.outputs)
     letters = {mapping.inputs[slot][before[slot] or 0] for slot in tracked}
     letter = min(letters)
@@ -85,4 +121,4 @@ def _made(op: TypedOp, fact: TypedFact, name: str | None) -> int | None:
         return None
     same = isinstance(op, MultiBroadcastTo) or not op.pure
     grown = [axis for axis, size in enumerate(fact.shape) if name in symbols_of(size)]
-    return grown[0] if same and len(grown) == 1 and fact.shape[grown[0]] == symbol(name) else LOST
+    return grown[0] if same and len(grown) == 1 and fact.shape[grown[0]] == symbol(name) else COUNTED

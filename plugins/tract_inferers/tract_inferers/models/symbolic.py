@@ -10,12 +10,12 @@ from tract_core.analysis.inference import InferenceModel as CoreInferenceModel
 from tract_core.api.inference_model import InferenceModel
 from tract_core.api.model import Model
 from tract_core.dims import symbol
-from tract_core.errors import InputError, TractError
+from tract_core.errors import InputError, TractError, Unsupported
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_inferers.models.axes import places, ways
-from tract_inferers.models.check import check_rows
+from tract_inferers.models.check import check_rows, check_sizes
 from tract_inferers.models.policy import Policy
 from tract_inferers.models.wiring import in_front, with_symbol
 
@@ -68,6 +68,14 @@ def _variants(
 
 def both(model: AnyModel) -> tuple[CoreInferenceModel | None, TypedModel]:
     """The model as its file has it, if that is known, and typed, in normal form. Raises InputError for no model."""
+    untyped, typed = _both(model)
+    if "pulse.streaming_symbol" in typed.properties:
+        problem = "it takes a signal in pulses, and remembers one signal; a policy forgets each call"
+        raise Unsupported(problem, where="model", hint="make the policy of the model as it was before it was pulsed")
+    return untyped, typed
+
+
+def _both(model: AnyModel) -> tuple[CoreInferenceModel | None, TypedModel]:
     if isinstance(model, InferenceModel):
         untyped = cast("CoreInferenceModel", model.graph)
         return untyped, untyped.with_input_facts({}).into_typed().declutter()
@@ -91,6 +99,7 @@ def _from_file(untyped: CoreInferenceModel, single: TypedModel, axes: Sequence[i
 
 
 def _policy(model: TypedModel, axes: Sequence[int], name: str, single: TypedModel | None) -> Policy:
+    check_sizes(model, name)
     policy = Policy.around(in_front(model, axes, name).declutter(), name)
     check_rows(policy, single)
     return policy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tract_core.dims import symbol
+from tract_core.dims import is_symbolic, symbol
 from tract_core.errors import Unsupported
 from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
@@ -14,7 +14,7 @@ from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.broadcast import MultiBroadcastTo
-from tract_inferers.models.follow import LOST, followed
+from tract_inferers.models.follow import LOST, Trail, followed
 
 
 def in_front(model: TypedModel, axes: Sequence[int], name: str) -> TypedModel:
@@ -22,8 +22,9 @@ def in_front(model: TypedModel, axes: Sequence[int], name: str) -> TypedModel:
 
     ``name``: the symbol that stands for their number. Raises Unsupported for an output without one axis of agents.
     """
-    places = [_output_axis(model, outlet, name) for outlet in model.outputs]
-    if not any(axes) and not any(places):
+    trail = followed(model, axes, name)
+    places = [_output_axis(model, outlet, trail, name) for outlet in model.outputs]
+    if places.count(0) == len(places) and not any(axes):
         return model
     target = model.empty_like()
     target.symbols, target.conditions = model.symbols.copy(), model.conditions.copy()
@@ -34,7 +35,7 @@ def in_front(model: TypedModel, axes: Sequence[int], name: str) -> TypedModel:
         node = model.nodes[node_id]
         if not isinstance(node.op, TypedSource):
             wired.update(zip(node.outlets(), _wire(target, node, node.op, wired), strict=True))
-    outputs = [_moved(target, wired[outlet], axis) for outlet, axis in zip(model.outputs, places, strict=True)]
+    outputs = [_moved(target, wired[outlet], axis, name) for outlet, axis in zip(model.outputs, places, strict=True)]
     target.set_outputs(outputs)
     _name_outputs(target, model)
     target.properties.update(model.properties)
@@ -101,10 +102,13 @@ def _wire(target: TypedModel, node: TypedNode, op: TypedOp, wired: Mapping[Outle
     return target.wire_node(node.name, op, [wired[outlet] for outlet in node.inputs])
 
 
-def _moved(target: TypedModel, outlet: OutletId, axis: int) -> OutletId:
-    if not axis:
+def _moved(target: TypedModel, outlet: OutletId, axis: int | None, name: str) -> OutletId:
+    """The output with the agents along axis 0: moved there, or, where it is the same for all, given to each."""
+    if axis == 0:
         return outlet
-    (moved,) = target.wire_node(f"{target.outlet_name(outlet)}.agents", MoveAxis(axis, 0), [outlet])
+    shape = target.outlet_fact(outlet).shape
+    op = MultiBroadcastTo((symbol(name), *shape[1:])) if axis is None else MoveAxis(axis, 0)
+    (moved,) = target.wire_node(f"{target.outlet_name(outlet)}.agents", op, [outlet])
     return moved
 
 
@@ -116,11 +120,14 @@ def _name_outputs(target: TypedModel, model: TypedModel) -> None:
             target.set_label(new, name)
 
 
-def _output_axis(model: TypedModel, outlet: OutletId, name: str) -> int:
+def _output_axis(model: TypedModel, outlet: OutletId, trail: Trail, name: str) -> int | None:
+    """Where an output has the agents; ``None`` where it is the same for all, with a size of 1 in their place."""
     fact = model.outlet_fact(outlet)
     found = [axis for axis, size in enumerate(fact.shape) if size == symbol(name)]
-    if len(found) == 1 and len([size for size in fact.shape if not isinstance(size, int)]) == 1:
+    if len(found) == 1 and sum(map(is_symbolic, fact.shape)) == 1:
         return found[0]
+    if trail.axes[outlet] is None and fact.shape[:1] == (1,):
+        return None
     where = f"output {model.outlet_name(outlet)!r}"
     hint = "export it with one row for each agent, or leave it out: set_output_names(...)"
     raise Unsupported(f"{fact} does not have the size {name}, that of the agents, once", where=where, hint=hint)
