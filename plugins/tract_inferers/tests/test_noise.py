@@ -57,7 +57,8 @@ def normals_of_words(words: list[int]) -> list[float]:
 @given(U64, U64, st.lists(st.tuples(U64, U64, U64), min_size=1, max_size=40))
 def test_words_are_those_of_numpy(seed: int, brain: int, counters: list[tuple[int, int, int]]) -> None:
     block, step, agent = np.array(counters, np.uint64).T
-    even, odd = scramble(np.stack([block, agent]), np.stack([step, 0 * step]), keys_of_rounds(seed, brain))
+    pair = (np.concatenate(halves) for halves in ((block, agent), (step, 0 * step)))
+    even, odd = (words.reshape(2, -1) for words in scramble(*pair, keys_of_rounds(seed, brain)))
     found = np.stack([even[0], odd[0], even[1], odd[1]], axis=1).tolist()
     key = np.array([seed, brain], np.uint64)
     for counter, words in zip(counters, found, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,18 @@ class AgentSnapshot:
 
     ``agents``: their numbers. ``arrays``: by name, what each remembers, with the agents along axis 0: for a memory the
     name is that of the input, for noise ``"noise:KEY"``, the number of steps. ``unknown``: by name, the agents that
-    nothing is known of there, as those that have ended; their rows are zeros.
+    nothing is known of there, as those that have ended; their rows are zeros. ``is_all``: whether all others are
+    forgotten when it is restored, see `as_all`.
     """
 
     agents: tuple[int, ...]
     arrays: dict[str, Array]
     unknown: dict[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
+    is_all: bool = False
+
+    def as_all(self) -> AgentSnapshot:
+        """The same, but when it is restored, whoever is not in it is forgotten, as is right for a replay."""
+        return replace(self, is_all=True)
 
     def with_agents(self, agents: Sequence[int] | Mapping[int, int]) -> AgentSnapshot:
         """The same of other agents.
@@ -45,7 +51,7 @@ class AgentSnapshot:
             raise InputError(f"wanted {len(self.agents)} different agents, got {list(given)}", where="snapshot")
         new = dict(zip(self.agents, given, strict=True))
         unknown = {name: frozenset(map(new.__getitem__, them)) for name, them in self.unknown.items()}
-        return AgentSnapshot(given, self.arrays, unknown)
+        return replace(self, agents=given, unknown=unknown)
 
     def of_agents(self, agents: Iterable[int]) -> AgentSnapshot:
         """Some of the agents, in this order. Raises InputError for one that is not there."""
@@ -56,12 +62,14 @@ class AgentSnapshot:
             raise InputError(f"agent {strangers[0]} is not in it", where="snapshot")
         rows = [place[agent] for agent in given]
         unknown = {name: found for name, them in self.unknown.items() if (found := them & set(given))}
-        return AgentSnapshot(given, {name: array[rows] for name, array in self.arrays.items()}, unknown)
+        arrays = {name: array[rows] for name, array in self.arrays.items()}
+        return replace(self, agents=given, arrays=arrays, unknown=unknown)
 
     def without(self, names: Iterable[str]) -> AgentSnapshot:
         """The same, without what is known under these names."""
         left = {name: array for name, array in self.arrays.items() if name not in names}
-        return AgentSnapshot(self.agents, left, {name: them for name, them in self.unknown.items() if name in left})
+        unknown = {name: them for name, them in self.unknown.items() if name in left}
+        return replace(self, arrays=left, unknown=unknown)
 
     def joined(self, other: AgentSnapshot) -> AgentSnapshot:
         """What both know, of the agents of both, under different names."""
@@ -80,4 +88,5 @@ class AgentSnapshot:
         arrays = {name: np.zeros((len(agents), *array.shape[1:]), array.dtype) for name, array in self.arrays.items()}
         for name, array in arrays.items():
             array[rows] = self.arrays[name]
-        return AgentSnapshot(agents, arrays, {name: self.unknown.get(name, frozenset()) | more for name in arrays})
+        unknown = {name: them for name in arrays if (them := self.unknown.get(name, frozenset()) | more)}
+        return AgentSnapshot(agents, arrays, unknown)

@@ -9,9 +9,8 @@ import numpy as np
 
 from tract_core.errors import InputError
 from tract_core.frozen import frozen
-from tract_inferers.errors import names
 from tract_inferers.observations import checked_ids
-from tract_inferers.slots import Slot, listed
+from tract_inferers.slots import Slot
 from tract_inferers.snapshot import AgentSnapshot
 
 Array = np.ndarray[Any, Any]
@@ -151,17 +150,17 @@ class AgentTable:
         for slot in self.slots:
             array = snapshot.arrays.get(slot.name)
             if array is None:
-                problem = f"it holds nothing of {slot.name!r}; it holds {names(list(snapshot.arrays))}"
-                raise InputError(problem, where="snapshot", hint="restore it where the same memories and noises are")
-            if array.shape != (len(agents), *slot.shape) or array.dtype != slot.dtype:
-                there = listed([Slot(slot.name, array.shape[1:], array.dtype)])
-                problem = f"it holds {there}, for {len(array)} agents; wanted {slot}, for {len(agents)} agents"
-                raise InputError(problem, where="snapshot")
+                hint = "restore it where the same memories and noises are"
+                raise InputError(f"it holds nothing of {slot.name!r}", where="snapshot", hint=hint)
+            wanted = (len(agents), *slot.shape)
+            if array.shape != wanted or array.dtype != slot.dtype:
+                found = f"{slot.name!r} is {array.dtype.name} of shape {list(array.shape)}"
+                raise InputError(f"{found}, wanted {slot.dtype.name} of shape {list(wanted)}", where="snapshot")
 
     def restore(self, snapshot: AgentSnapshot) -> None:
         """Make the agents of a snapshot, which `check` has found right, what they were."""
         gone = frozenset[int]().union(*(snapshot.unknown.get(slot.name, ()) for slot in self.slots))
-        self.end(gone)
+        self.end(self.agents() if snapshot.is_all else gone)
         places = [place for place, agent in enumerate(snapshot.agents) if agent not in gone]
         self.begin(snapshot.agents[place] for place in places)
         rows = [self._rows[snapshot.agents[place]] for place in places]

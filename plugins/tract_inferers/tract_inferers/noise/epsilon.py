@@ -78,6 +78,8 @@ class EpsilonInjectorWrapper(TableLayer):
         self.inner.begin_agent(inferer, id)
         with self._lock:
             self._ended.pop(id, None)
+            if id not in self._table:
+                self._table.begin([id])
 
     def end_agent(self, inferer: Inferer, id: int) -> None:  # noqa: A002 - as in `begin_agent`
         """The layer below is told; steps are remembered for a while."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import cache
 from threading import Lock
 from typing import Any, Final, Protocol, Self, cast
 
@@ -40,7 +41,8 @@ class HighQualityNoiseGenerator:
     The words are those of Philox4x64-10 with the key ``(seed, brain)`` and the counter ``(block, step, agent, 0)``,
     blocks counting from 1: for each agent and step, what ``numpy.random.Philox(key=[seed, brain], counter=[0, step,
     agent, 0]).random_raw`` gives. Each two become two normals, see `normals`. ``seed``: from 0 to 2**64 - 1; where it
-    is None, it is one that nobody knows before, and that `seed` tells.
+    is None, it is one that nobody knows before, and that `seed` tells. Two inputs whose generators have one seed get
+    the same noise.
 
     The same on every machine up to the last digits of f64, which logarithm, sine and cosine of a NumPy may differ in.
     """
@@ -93,9 +95,9 @@ class _Ahead:
     def turn_of(self, ids: Numbers, steps: Numbers) -> int | None:
         """Which of ``values`` this step is, or the one right behind them; None where it is another."""
         turn = (int(steps[0]) - int(self.steps[0])) % 2**64
-        if turn > len(self.values) or not (ids is self.ids or np.array_equal(ids, self.ids)):
+        if turn > len(self.values) or not (ids is self.ids or (ids == self.ids).all()):
             return None
-        return turn if np.array_equal(steps - self.steps, np.full(len(steps), turn, np.uint64)) else None
+        return turn if len(ids) == 1 or (steps - self.steps == turn).all() else None
 
 
 _KEPT: Final = 16
@@ -125,7 +127,7 @@ class LowQualityNoiseGenerator:
         """See `NoiseGenerator`. Raises InputError for types other than f16, bf16, f32 and f64."""
         _check_float(out.dtype)
         with self._lock:
-            if out.dtype.name in {"float32", "float64"}:
+            if out.dtype.itemsize > 2:
                 self._stream.standard_normal(dtype=out.dtype.type, out=out)
             else:
                 out[...] = self._stream.standard_normal(out.shape, np.float32)
@@ -157,6 +159,7 @@ class ConstantGenerator:
         out[...] = self.value
 
 
+@cache  # the name of a type takes a microsecond
 def _check_float(dtype: np.dtype[Any]) -> None:
     if dtype.name not in _FLOATS:
         raise InputError(f"has the type {dtype.name}; normal noise is f16, bf16, f32 or f64")

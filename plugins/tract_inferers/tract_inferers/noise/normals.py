@@ -6,13 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tract_inferers.noise.philox import scramble
+from tract_inferers.noise.philox import BLOCKS, scramble
 
 Array = np.ndarray[Any, Any]
 Numbers = np.ndarray[Any, np.dtype[np.uint64]]
-
-_BLOCKS: Final = 1024
-"""Blocks of four words at a time: what is computed with them stays in the second cache."""
 
 _UNIT: Final = 2.0**-53
 
@@ -28,17 +25,16 @@ def normals(out: Array, keys: Numbers, ids: Numbers, steps: Numbers) -> None:
     rows, count = out.shape
     blocks = -(-count // 4)
     found = np.empty((rows * blocks, 4))
-    for first in range(0, rows * blocks, _BLOCKS):
-        row, block = np.divmod(np.arange(first, min(first + _BLOCKS, rows * blocks)), blocks)
-        even, odd = (np.empty((2, len(row)), np.uint64) for _ in range(2))
-        even[0], even[1] = block + 1, ids[row]
-        odd[0], odd[1] = steps[row], 0
-        _box_muller(*scramble(even, odd, keys), found[first : first + _BLOCKS])
+    for first in range(0, rows * blocks, BLOCKS):
+        row, block = np.divmod(np.arange(first, min(first + BLOCKS, rows * blocks)), blocks)
+        even = np.concatenate([block.astype(np.uint64) + np.uint64(1), ids[row]])
+        odd = np.concatenate([steps[row], np.zeros(len(row), np.uint64)])
+        _box_muller(*scramble(even, odd, keys), found[first : first + BLOCKS])
     out[...] = found.reshape(rows, 4 * blocks)[:, :count]
 
 
 def _box_muller(even: Numbers, odd: Numbers, out: Array) -> None:
-    """From words 0 and 2, and words 1 and 3, both of shape (2, n), four normals each: shape (n, 4)."""
+    """From words 0 and 2, and words 1 and 3, both of shape (2 n,), four normals each: shape (n, 4)."""
     radius = ((even >> np.uint64(11)) + np.uint64(1)).astype(np.float64)
     radius *= _UNIT
     np.log(radius, out=radius)
@@ -46,5 +42,7 @@ def _box_muller(even: Numbers, odd: Numbers, out: Array) -> None:
     np.sqrt(radius, out=radius)
     angle = (odd >> np.uint64(11)).astype(np.float64)
     angle *= 2 * np.pi * _UNIT
-    np.multiply(radius, np.cos(angle), out=out.reshape(-1, 2, 2)[:, :, 0].T)
-    np.multiply(radius, np.sin(angle), out=out.reshape(-1, 2, 2)[:, :, 1].T)
+    half = len(out)
+    for place, part in enumerate((np.cos, np.sin)):
+        found = part(angle) * radius
+        out[:, place], out[:, place + 2] = found[:half], found[half:]
