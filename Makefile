@@ -11,9 +11,10 @@ MANIFESTS := pyproject.toml $(wildcard plugins/*/pyproject.toml)
 JOBS ?= auto
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 0
+SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-streaming test test-interchange test-networks test-shipped test-long test-hostile check format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup demo demo-streaming test test-interchange test-networks test-shipped test-long test-hostile test-soak check format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -59,6 +60,9 @@ test-long: $(VENV)/.test ## run the properties of random models ten times as lon
 
 test-hostile: $(VENV)/.test ## run the tests on hostile files and values, each held to 1 GiB of memory and 10 s
 	$(BIN)/python -m pytest -m hostile --durations=5 $(ARGS)
+
+test-soak: $(VENV)/.test ## use a runtime of many policies from four threads for SOAK_SECONDS seconds
+	SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest plugins/tract_inferers/tests/test_soak.py $(ARGS)
 
 check: $(VENV)/.check $(VENV)/.test ## format, lint, strict types, import contract
 	$(BIN)/ruff format --check

@@ -240,6 +240,17 @@ def test_a_brain_that_is_removed_while_others_wait_for_it_is_unknown_to_them(thr
     assert runtime.brains() == []
 
 
+def test_a_brain_that_is_removed_after_it_was_found_is_unknown() -> None:
+    runtime = Runtime()
+    brain = runtime.add_inferer(Echo())
+    found = runtime._brain(brain)
+    runtime.remove_inferer(brain)
+    with pytest.raises(UnknownBrain, match="there is no brain 0 any longer"), found:
+        pass
+    runtime.push(runtime.add_inferer(Echo()), 1, serial(2))
+    assert told(runtime.run()) == {1: {1: 2}}
+
+
 def names() -> list[str]:
     return [one.name for one in threading.enumerate() if one.name.startswith("brains")]
 
