@@ -168,3 +168,27 @@ def picked_by_row(batch: Size) -> bytes:
 
 def branch(name: str, *nodes: Any) -> Any:
     return helper.make_graph(list(nodes), name, [], [tensor(nodes[-1].output[0], [None, None])])
+
+
+def begins_at_zero(batch: Size) -> bytes:
+    """From ``obs`` [batch, 4, 8] to ``action`` [batch, 6], by an LSTM over axis 1 with constant states at first."""
+    nodes = [
+        node("Transpose", ["obs"], ["x"], perm=[1, 0, 2]),
+        node("LSTM", ["x", "w", "r", "b", "", "zeros", "zeros"], ["_", "last", "__"], hidden_size=6),
+        node("Squeeze", ["last", "first"], ["action"]),
+    ]
+    constants = {"w": weights(1, 24, 8), "r": weights(1, 24, 6), "b": weights(1, 48), "first": np.array([0])}
+    io = [tensor("obs", [batch, 4, 8])], [tensor("action", [batch, 6])]
+    return onnx_file(nodes, *io, {**constants, "zeros": np.zeros((1, 1, 6), np.float32)})
+
+
+def split_in_heads() -> bytes:
+    """From ``obs`` [1, 3, 6] to ``action`` [1, 3, 2, 3], with sizes of one agent in a reshape, and it in the middle."""
+    nodes = [
+        node("Transpose", ["obs"], ["x"], perm=[1, 0, 2]),
+        node("Reshape", ["x", "sizes"], ["heads"]),
+        node("Transpose", ["heads"], ["turned"], perm=[2, 1, 3, 0, 4]),
+        node("Squeeze", ["turned", "last"], ["action"]),
+    ]
+    constants = {"sizes": np.array([1, 3, 1, 2, 3]), "last": np.array([3])}
+    return onnx_file(nodes, [tensor("obs", [1, 3, 6])], [tensor("action", [1, 3, 2, 3])], constants)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx_policies import (
+    begins_at_zero,
     between,
     branch,
     convolution,
@@ -16,6 +17,7 @@ from onnx_policies import (
     normed,
     onnx_file,
     picked_by_row,
+    split_in_heads,
     tensor,
     two_grus,
     with_constants,
@@ -51,6 +53,12 @@ RIGHT: dict[str, tuple[bytes, dict[str, int]]] = {
     "normed, one agent": (normed(1), {}),
     "embedded": (embedded("batch"), {}),
     "embedded, one agent": (embedded(1), {}),
+    "begins at zero, one agent": (begins_at_zero(1), {}),
+    "split in heads, one agent": (split_in_heads(), {}),
+    "handed through": (
+        onnx_file([node("Identity", ["h"], ["h_out"])], [tensor("h", [1, "N", 4])], [tensor("h_out", [1, "N", 4])]),
+        HIDDEN,
+    ),
     "same for all": (with_constants("batch"), {}),
     "same for all, one agent": (with_constants(1), {}),
     "picked by row": (picked_by_row("N"), {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tract_core.dims import symbol, symbols_of
+from tract_core.dims import product, symbol, symbols_of
 from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -14,7 +14,7 @@ from tract_core.model.questions import node_axes
 from tract_core.model.source import TypedSource
 from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.axis import AxisOp
+from tract_core.ops.axis import AxisOp, Reshape
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cumsum import Running
 from tract_core.ops.einsum import EinSum
@@ -54,7 +54,7 @@ class Trail:
     mixed: TypedNode | None
 
 
-def followed(model: TypedModel, inputs: Sequence[int], name: str | None) -> Trail:
+def followed(model: TypedModel, inputs: Sequence[int | None], name: str | None) -> Trail:
     """Where the agents stand in each tensor, if they stand along the axes ``inputs`` of the inputs.
 
     ``name``: the symbol that is their number; ``None`` in a model for one agent.
@@ -94,6 +94,8 @@ def behind(model: TypedModel, node: TypedNode, before: Sequence[int | None], nam
     tracked = [slot for slot, axis in enumerate(before) if axis is not None]
     if not tracked:
         return [_made(node.op, outlet.fact, name) for outlet in node.outputs]
+    if isinstance(node.op, Reshape) and node.op.at <= (axis := before[0] or 0) < node.op.at + len(node.op.before):
+        return [kept_by(node.op, axis)]
     mapping = node_axes(model, node)
     counts = name is not None and not isinstance(node.op, _NAMES_SIZES) and name in symbols_in(node.op)
     if mapping is None or counts:
@@ -108,6 +110,20 @@ def behind(model: TypedModel, node: TypedNode, before: Sequence[int | None], nam
     if len(letters) > 1 or whole or any(mapping.inputs[slot].count(letter) != 1 for slot in tracked):
         return [LOST] * len(node.outputs)
     return [term.index(letter) if term.count(letter) == 1 else LOST for term in mapping.outputs]
+
+
+def kept_by(op: Reshape, axis: int) -> int:
+    """Where an axis among those that are arranged anew stands behind it; `LOST` where it becomes part of another one.
+
+    It stays an axis where as many elements lie in one step along it as before, and it has as many steps. One of size 1
+    can be any axis of size 1.
+    """
+    place = axis - op.at
+    size, before = op.before[place], product(op.before[:place])
+    alike = [at for at, other in enumerate(op.after) if other == size]
+    same = [at for at in alike if product(op.after[:at]) == before]
+    found = same or (alike if size == 1 else [])
+    return op.at + found[0] if found else LOST
 
 
 def _has(term: str, letter: str, fact: TypedFact) -> bool:

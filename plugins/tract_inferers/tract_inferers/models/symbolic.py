@@ -16,8 +16,9 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_inferers.models.axes import places, ways
 from tract_inferers.models.check import check_rows, check_sizes
+from tract_inferers.models.lifted import with_symbol
 from tract_inferers.models.policy import Policy
-from tract_inferers.models.wiring import in_front, with_symbol
+from tract_inferers.models.wiring import in_front
 
 AnyModel: TypeAlias = InferenceModel | Model | TypedModel
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tract_core.dims import is_symbolic, symbol
 from tract_core.errors import Unsupported
@@ -11,10 +11,10 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.source import TypedSource
-from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.broadcast import MultiBroadcastTo
-from tract_inferers.models.follow import LOST, Trail, followed
+from tract_inferers.models.follow import Trail, followed
 
 
 def in_front(model: TypedModel, axes: Sequence[int], name: str) -> TypedModel:
@@ -34,55 +34,13 @@ def in_front(model: TypedModel, axes: Sequence[int], name: str) -> TypedModel:
     for node_id in model.eval_order():
         node = model.nodes[node_id]
         if not isinstance(node.op, TypedSource):
-            wired.update(zip(node.outlets(), _wire(target, node, node.op, wired), strict=True))
+            inputs = [wired[one] for one in node.inputs]
+            wired.update(zip(node.outlets(), wire_again(target, node.name, node.op, inputs), strict=True))
     outputs = [_moved(target, wired[outlet], axis, name) for outlet, axis in zip(model.outputs, places, strict=True)]
     target.set_outputs(outputs)
-    _name_outputs(target, model)
+    name_outputs(target, model)
     target.properties.update(model.properties)
     return target
-
-
-def with_symbol(model: TypedModel, axes: Sequence[int], name: str) -> TypedModel:
-    """The model for one agent, whose inputs have it along ``axes``, with the symbol ``name`` there in the place of 1.
-
-    Raises Unsupported, with the node, where it cannot be told where the agents stand.
-    """
-    target = model.empty_like()
-    target.symbols = model.symbols.copy()
-    target.symbols.add(name)
-    target.conditions = model.conditions.copy()
-    trail = followed(model, axes, None)
-    wired: dict[OutletId, OutletId] = {}
-    for outlet, axis in zip(model.inputs, axes, strict=True):
-        wired[outlet] = target.add_source(model.outlet_name(outlet), _with_size(model, outlet, axis, name))
-    for node_id in model.eval_order():
-        node = model.nodes[node_id]
-        if isinstance(node.op, TypedSource):
-            continue
-        found = [trail.axes[outlet] for outlet in node.outlets()]
-        op = _stretched(node.op, found[0], name)
-        wired.update(zip(node.outlets(), _wire(target, node, op, wired), strict=True))
-        for outlet, axis in zip(node.outlets(), found, strict=True):
-            if axis == LOST or (axis is not None and target.outlet_fact(wired[outlet]).shape[axis] != symbol(name)):
-                problem = "is for one agent: behind it, it cannot be told where several would stand"
-                hint = "BasicInferer takes it; or export it with an axis of agents"
-                raise Unsupported(problem, where=f"node {node.name!r} ({node.op.name})", hint=hint)
-    target.set_outputs(wired[outlet] for outlet in model.outputs)
-    _name_outputs(target, model)
-    target.properties.update(model.properties)
-    return target
-
-
-def _with_size(model: TypedModel, outlet: OutletId, axis: int, name: str) -> TypedFact:
-    fact = model.outlet_fact(outlet)
-    return fact.with_shape([*fact.shape[:axis], symbol(name), *fact.shape[axis + 1 :]])
-
-
-def _stretched(op: TypedOp, axis: int | None, name: str) -> TypedOp:
-    """The operator for several agents, where it names the size of their axis."""
-    if isinstance(op, MultiBroadcastTo) and axis is not None and axis != LOST:
-        return MultiBroadcastTo((*op.shape[:axis], symbol(name), *op.shape[axis + 1 :]))
-    return op
 
 
 def _source(target: TypedModel, model: TypedModel, outlet: OutletId, axis: int) -> OutletId:
@@ -96,10 +54,9 @@ def _source(target: TypedModel, model: TypedModel, outlet: OutletId, axis: int) 
     return moved
 
 
-def _wire(target: TypedModel, node: TypedNode, op: TypedOp, wired: Mapping[OutletId, OutletId]) -> Sequence[OutletId]:
-    if isinstance(op, Const):
-        return [target.add_const(node.name, op.value)]
-    return target.wire_node(node.name, op, [wired[outlet] for outlet in node.inputs])
+def wire_again(target: TypedModel, name: str, op: TypedOp, inputs: Sequence[OutletId]) -> Sequence[OutletId]:
+    """Add a node as another model has it, or a constant."""
+    return [target.add_const(name, op.value)] if isinstance(op, Const) else target.wire_node(name, op, inputs)
 
 
 def _moved(target: TypedModel, outlet: OutletId, axis: int | None, name: str) -> OutletId:
@@ -112,7 +69,7 @@ def _moved(target: TypedModel, outlet: OutletId, axis: int | None, name: str) ->
     return moved
 
 
-def _name_outputs(target: TypedModel, model: TypedModel) -> None:
+def name_outputs(target: TypedModel, model: TypedModel) -> None:
     """Let outputs have the names that they had. Those that are inputs, or another output, keep theirs."""
     for new, old in zip(target.outputs, model.outputs, strict=True):
         name = model.outlet_name(old)
