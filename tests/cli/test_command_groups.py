@@ -67,6 +67,8 @@ def test_flags_are_those_of_the_inner_subcommand(tract: Call, line: str, said: s
         ("pets feed cat --qqq", "'tract pets feed --help' those of a subcommand"),
         ("pets --double feed cat", "there is no flag --double"),
         ("pets feed cat --steps", "--steps is a flag of 'run', not of 'pets feed'"),
+        ("pets feed cat -r reference", "-r is about MODEL, and pets feed works on none"),
+        ("plugins -r reference", "-r is about MODEL, and plugins works on none"),
         ("pets feed", "Missing argument 'NAME'"),
         ("pets feed cat --set", "--set wants a value"),
         ("help pets groom", "no subcommand 'groom'; there are feed"),

@@ -26,9 +26,17 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_before_the_model() -> None:
-    assert offers("") == ["list-ops", "list-runtimes", "list-transforms", "plugins", "help", "hwbench", "FILES"]
+    core = ["list-ops", "list-runtimes", "list-transforms", "plugins", "help"]
+    assert offers("") == [*core, "hwbench", "inferers", "FILES"]
     assert offers("list-o") == ["list-ops", "FILES"]
     assert "--runtime" in offers("--")
+
+
+def test_in_a_group() -> None:
+    assert offers("inferers", "be") == ["benchmark"]
+    assert offers("inferers", "api", "--j") == ["--json"]
+    assert offers("inferers", "run", "--runtime", "ref") == ["reference"]
+    assert offers("inferers", "api", "") == ["FILES"]
 
 
 def test_after_the_model(model: Path) -> None:

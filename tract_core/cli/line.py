@@ -161,6 +161,8 @@ class Splitter:
             if place != command:
                 problem = f"{name} is a flag of {place!r}, not of {command or DEFAULT!r}"
             raise click.UsageError(f"{problem}, as in '{line_with(flags, None, place, name)}'", self.ctx)
+        if name in self.globals:
+            raise click.UsageError(f"{name} is about MODEL, and {command} works on none", self.ctx)
         own = self._own(command or DEFAULT)
         near = meant(name, [*own, *self.globals])
         if f"-{name}" in self._long_names:

@@ -96,6 +96,7 @@ def tract_runtimes() -> Mapping[str, str | RuntimeOffer]:  # pyright: ignore[rep
 def tract_commands() -> Mapping[str, str]:  # pyright: ignore[reportReturnType]: a specification has no body
     """Subcommands of ``tract`` by name: ``{"hello": "my_plugin.cli:hello"}``, each a `click.Command`.
 
-    Names must be unique over all plugins. Asked whenever ``tract`` starts; the code is imported when the command is
-    used.
+    One that works on MODEL is a `tract_core.cli.command.ModelCommand`. A `click.Group` is several that take no MODEL:
+    ``tract pets feed``. Names must be unique over all plugins. Asked whenever ``tract`` starts; the code is imported
+    when the command is used.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tract_core.plugins.descriptor import Format
 from tract_core.plugins.hookspecs import hookimpl
@@ -20,3 +20,9 @@ def tract_formats() -> Sequence[Format]:
     summary = "policies as one file: an ONNX or NNEF model behind a header of 8 bytes"
     loader, writer = "tract_inferers.assets.format:Crvo", "tract_inferers.assets.format:CrvoWriter"
     return [Format("crvo", (".crvo",), loader, summary, writer=writer)]
+
+
+@hookimpl
+def tract_commands() -> Mapping[str, str]:
+    """Subcommands of ``tract``."""
+    return {"inferers": "tract_inferers.cli.group:command"}

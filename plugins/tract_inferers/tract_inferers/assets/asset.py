@@ -19,7 +19,7 @@ from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 from tract_core.lookalikes import HEAD
 from tract_core.safe_files import map_path
 from tract_core.saving import whole_file
-from tract_inferers.assets.convert import check_batch_size, model_for, nnef_bytes
+from tract_inferers.assets.convert import nnef_of
 from tract_inferers.assets.header import SIZE, AssetKind, header_of, kind_in
 from tract_inferers.assets.reading import Reader, content_of, name_of
 from tract_inferers.builder import InfererBuilder
@@ -27,7 +27,6 @@ from tract_inferers.inferers.basic import BasicInferer
 from tract_inferers.inferers.dynamic import DynamicInferer
 from tract_inferers.inferers.fixed import FixedBatchInferer
 from tract_inferers.inferers.memoizing import MemoizingDynamicInferer
-from tract_inferers.models.symbolic import policy_of
 
 T = TypeVar("T")
 
@@ -135,9 +134,7 @@ class AssetData:
         """
         if self.kind is AssetKind.NNEF:
             raise InputError("it is NNEF already", where=self.name, hint="only ONNX assets are turned into NNEF")
-        if batch_size is not None:
-            check_batch_size(batch_size)
-        content = self._made(lambda model: nnef_bytes(model_for(policy_of(model), batch_size)))
+        content = self._made(lambda model: nnef_of(model, batch_size))
         return AssetData(AssetKind.NNEF, content, self.name, self.limits)
 
     def _made(self, make: Callable[[InferenceModel | Model], T]) -> T:

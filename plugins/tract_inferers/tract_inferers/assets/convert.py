@@ -11,22 +11,26 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.missing import not_installed
 from tract_inferers.assets.header import AssetKind
 from tract_inferers.models.policy import Policy
+from tract_inferers.models.symbolic import AnyModel, policy_of
 
 AGENTS: Final = "N"
 """What the number of agents is called in an archive."""
 
 
-def check_batch_size(size: Any) -> None:
-    """Raises InputError for what is no number of agents."""
-    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-        raise InputError(f"a batch size is an integer from 1 on, got {size!r:.60}")
+def nnef_of(model: AnyModel, batch_size: int | None = None) -> bytes:
+    """The archive of a policy, for so many agents; for any number of them, which it calls N, where that is ``None``.
+
+    Raises InputError for a size that is none, Unsupported for a model that is no policy or that NNEF cannot say.
+    """
+    if batch_size is not None and (not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+        raise InputError(f"a batch size is an integer from 1 on, got {batch_size!r:.60}")
+    policy = policy_of(model)
+    return nnef_bytes(_for_any(policy) if batch_size is None else policy.for_rows(batch_size))
 
 
-def model_for(policy: Policy, batch_size: int | None) -> TypedModel:
-    """The model of a policy for so many agents; for any number, which is called N, where that is ``None``."""
-    if batch_size is not None:
-        return policy.for_rows(batch_size)
-    if policy.symbol == AGENTS or AGENTS in policy.typed.symbols:
+def _for_any(policy: Policy) -> TypedModel:
+    """The model of a policy, where the number of agents is called N, unless it has another size of that name."""
+    if AGENTS in policy.typed.symbols:
         return policy.typed
     model = policy.typed.substitute({policy.symbol: symbol(AGENTS)})
     model.symbols.add(AGENTS)
