@@ -342,3 +342,18 @@ def test_whether_a_condition_holds_is_a_size(relation) -> None:
     holds = Condition(scope.parse("A"), relation, scope.parse("B")).holds()
     for a, b in product(range(4), repeat=2):
         assert evaluate(holds, {"A": a, "B": b}) == int(Condition(a, relation, b).answer() is True)
+
+
+@pytest.mark.parametrize("values", [{"B": "A"}, {"A": "B"}, {"B": "A", "A": "B"}, {"C": "A", "A": "C"}, {"A": "A+1"}])
+def test_a_size_may_get_the_name_of_the_one_that_it_must_equal(values: dict[str, str]) -> None:
+    """What stood for the other one is not defined by itself then, alone or in a circle."""
+    model = TypedModel()
+    facts = {"a": "2,A,f32", "b": "B,2,f32", "c": "C,3,f32"}
+    a, b, c = (model.add_source(name, parse_typed_fact(fact, model.symbols)) for name, fact in facts.items())
+    (first,) = model.wire_node("first", MATMUL, [a, b])
+    (second,) = model.wire_node("second", EinSum(AxesMapping.parse("km,kn->mn"), DatumType.F32), [b, c])
+    model.set_outputs([first, second])
+    assert len(model.conditions) == 2
+    renamed = SetSymbols(values).apply(model)
+    for name in "ABC":
+        assert renamed.conditions.settle(symbol(name) + 1) is not None

@@ -383,8 +383,9 @@ class Conditions:
             if replaced.answer() is not True:
                 other._origins[replaced] = origin
                 other._names |= replaced.symbols
-        kept = {name: dim for name, dim in self._values.items() if name not in values}
-        other._values = {name: substitute(dim, values) for name, dim in kept.items()}
+        for name, dim in self._values.items():
+            if name not in values:
+                other.define(name, substitute(dim, values))  # nothing is defined by itself
         return other
 
     def about(self, names: frozenset[str]) -> Conditions:
