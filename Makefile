@@ -14,7 +14,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-streaming test test-interchange test-networks test-shipped test-long test-hostile test-soak check format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup demo demo-streaming agents test test-interchange test-networks test-shipped test-long test-hostile test-soak check format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -41,6 +41,9 @@ demo: $(VENV)/.demo ## classify held-out handwritten digits with a trained ONNX 
 
 demo-streaming: $(VENV)/.ours ## take the noise out of a sound, chunk by chunk
 	$(BIN)/python examples/streaming/demo.py
+
+agents: $(VENV)/.ours ## watch hundreds of agents with three policies, under a budget of time
+	$(BIN)/python examples/agents/demo.py $(ARGS)
 
 test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependency
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
