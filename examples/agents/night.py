@@ -56,9 +56,8 @@ class Brood:
 
     def keep(self, which: Flags) -> None:
         """Only these stay."""
-        self.ids, self.ages, self.lamps, self.actions = (
-            one[which] for one in (self.ids, self.ages, self.lamps, self.actions)
-        )
+        self.ids, self.ages, self.lamps = self.ids[which], self.ages[which], self.lamps[which]
+        self.actions = self.actions[which]
         self.moths.place, self.moths.course = self.moths.place[which], self.moths.course[which]
 
     def add(self, ids: list[int], random: np.random.Generator) -> None:

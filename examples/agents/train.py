@@ -51,7 +51,7 @@ def trial(
     lamps, flock = Lamps(moths, random), Moths((moths,), random)
     flock.place, flock.course = (np.repeat(one[None], policies, axis=0) for one in (flock.place, flock.course))
     memory = np.zeros((policies, moths, course.hidden), np.float32)
-    distance, light = np.zeros((2, policies), np.float32)
+    distance, light = np.zeros(policies, np.float32), np.zeros(policies, np.float32)
     for step in range(steps):
         noise = random.standard_normal((moths, ACTIONS), np.float32)
         actions, kept = decide(by_name, flock.observe(lamps.place, lamps.lit), memory, noise)
@@ -62,7 +62,8 @@ def trial(
             found = flock.distance(lamps.place)
             distance += np.minimum(found, 1.5).mean(-1)
             light += (found < NEAR).mean(-1)
-    return distance / (steps - PERIOD), light / (steps - PERIOD)
+    counted = np.float32(steps - PERIOD)
+    return distance / counted, light / counted
 
 
 def train(course: Course, mean: Array, random: np.random.Generator) -> Array:

@@ -81,7 +81,7 @@ class Moths:
 
     def step(self, actions: Array) -> None:
         """Fly on. ``actions``: (..., 2), from -1 to 1."""
-        self.course = np.float32(DRAG) * self.course + np.float32(PUSH) * actions
+        self.course = (DRAG * self.course + PUSH * actions).astype(np.float32)
         place = self.place + self.course
         self.course[np.abs(place) > SIZE] = 0
         self.place = np.clip(place, -SIZE, SIZE)
