@@ -103,6 +103,7 @@ fuzz: $(VENV)/.test ## feed damaged files to the readers for FUZZ_SECONDS second
 	$(BIN)/python fuzz/fuzz_onnx.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	$(BIN)/python fuzz/fuzz_nnef_archive.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	$(BIN)/python fuzz/fuzz_nnef_text.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+	$(BIN)/python fuzz/fuzz_crvo.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -90,6 +90,7 @@ _KNOWN: Final[Sequence[tuple[Callable[[bytes], bool], str, str]]] = (
     (_begins(b"ORTM", at=4), "a model in the ORT format", "take the ONNX file that it was made from"),
     (_begins(b"ftrt", b"ptrt"), "a TensorRT engine", "take the ONNX file that it was built from"),
     (_begins(b"GGUF"), "a GGUF file", _EXPORT_WEIGHTS),
+    (_begins(b"CRVO"), "a policy as an asset", "name it as *.crvo, which tract-inferers reads"),
     (_matches(rb'.{6}\0\0\s*\{\s*"'), "a safetensors file", _EXPORT_WEIGHTS),
     (_begins(b"\x93NUMPY"), "an array of NumPy", "give the path of the model"),
     (_begins(b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF"), "an image or a sound", "give the path of the model"),

@@ -62,6 +62,7 @@ FILES = {
     "HDF5 file": b"\x89HDF\r\n\x1a\n" + bytes(100),
     "ORT format": b"\x28\0\0\0ORTM" + bytes(100),
     "GGUF file": b"GGUF\x03\0\0\0",
+    "policy as an asset": b"CRVO\0\0\0\x01" + bytes(20),
     "safetensors file": len(SAFETENSORS).to_bytes(8, "little") + SAFETENSORS + bytes(4),
     "array of NumPy": saved(),
     "image": b"\x89PNG\r\n\x1a\n" + bytes(20),

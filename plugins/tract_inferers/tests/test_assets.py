@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from tract_inferers import AssetData, AssetKind, InfererExt
+from tract_inferers.assets.format import CrvoWriter
 
 import tract_core as tract
 from tract_core.cli.frame import app
-from tract_core.errors import CorruptModel, InputError, LimitExceeded, MissingFile, ModelError, Unsupported
+from tract_core.errors import CorruptModel, InputError, LimitExceeded, MissingFile, ModelError, PluginError, Unsupported
 from tract_core.limits import LoadLimits
+from tract_core.model.typed import TypedModel
+from tract_core.testing.toys import toy_registry
 
 KINDS = {AssetKind.ONNX: models.onnx_policy(), AssetKind.NNEF: models.old_archive()}
 OBSERVATIONS = np.array([[1, -1], [0.5, 2], [0, 0]], np.float32)
@@ -355,3 +358,10 @@ def test_what_cannot_be_converted() -> None:
     for make in (AssetData.to_nnef, AssetData.load_basic, AssetData.load_dynamic):
         with pytest.raises(Unsupported, match=r"^asset: .*input 'obs': 4,2,f32 has no axis of agents"):
             make(for_four)
+
+
+def test_without_the_format_nnef_nothing_is_written(tmp_path: Path) -> None:
+    model = TypedModel(registry=toy_registry("toys"))
+    with pytest.raises(PluginError, match=r"format 'nnef' is not installed.*\n  hint: pip install tract-nnef"):
+        CrvoWriter().write(model, tmp_path / "policy.crvo")
+    assert not list(tmp_path.iterdir())
