@@ -29,8 +29,8 @@ from tract_core.errors import InputError, RunError, TractError
 SECONDS = float(os.environ.get("SOAK_SECONDS", "3"))
 ROUND = 0.25
 CALLERS, AGENTS, BRAINS = 4, 8, 6
-GROWTH = 4_000
-"""Blocks of memory that a runtime may have more at the end: the times of its last runs are kept, and no more."""
+GROWTH = 1_000
+"""Blocks of memory that there may be more at the end: the times of the last runs of its brains are kept."""
 
 EXPECTED: Final = re.compile(r"has a row in this batch already|waits for this call")
 """What callers are refused now and then."""
@@ -84,6 +84,8 @@ class Soak:
         draw = random.Random(seed)
         while len(self.runtime.brains()) < BRAINS:
             self.runtime.add_inferer(StatefulInferer(Counted(), self.policy(draw)))
+        for brain in self.runtime.brains()[BRAINS:]:
+            self.runtime.remove_inferer(brain)
         callers = [Caller(self, number, random.Random(f"{seed} {number}")) for number in range(CALLERS)]
         threads = [threading.Thread(target=caller.guarded, daemon=True) for caller in callers]
         for thread in threads:

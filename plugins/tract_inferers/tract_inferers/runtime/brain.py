@@ -60,18 +60,18 @@ class Brain:
         self.timing = Timing()
         self.is_running = self.is_removed = False
         self._single = Batcher(inferer, 1, brain=number, refuse_nan=refuse_nan)
-        self._lock = BrainLock(f"brain {number}", locks)
+        self.lock = BrainLock(f"brain {number}", locks)
         self._runs = self._rows = self._errors = 0
 
     def __enter__(self) -> Self:
-        self._lock.__enter__()
+        self.lock.__enter__()
         if self.is_removed:
-            self._lock.__exit__()
+            self.lock.__exit__()
             raise UnknownBrain(f"there is no brain {self.number} any longer")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lock.__exit__()
+        self.lock.__exit__()
 
     def run(self, clock: Clock, until: float | None = None) -> Responses | None:
         """Run the rows that wait, and forget them: the responses.
@@ -82,7 +82,7 @@ class Brain:
         """
         if self.is_running or self.batcher.is_empty():
             return None
-        with self._lock:
+        with self.lock:
             rows = len(self.batcher)  # none where the brain was removed meanwhile
             if not rows or not (until is None or self._fits(rows, until - clock())):
                 return None

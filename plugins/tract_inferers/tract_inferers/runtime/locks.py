@@ -16,15 +16,6 @@ class Locks:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._waiting: dict[int, BrainLock] = {}
-        self._held = threading.local()
-
-    def held(self) -> int:
-        """How many brains this thread holds, that is, how deep it is in inferers that call back."""
-        return getattr(self._held, "count", 0)
-
-    def count(self, change: int) -> None:
-        """Note that this thread holds so many brains more."""
-        self._held.count = self.held() + change
 
     def begin_waiting(self, wanted: BrainLock) -> None:
         """Note that this thread is going to wait. Raises InputError where who it waits for waits for it.
@@ -68,9 +59,7 @@ class BrainLock:
             finally:
                 self._locks.end_waiting()
         self.owner = threading.get_ident()
-        self._locks.count(1)
 
     def __exit__(self, *_: object) -> None:
-        self._locks.count(-1)
         self.owner = None
         self._lock.release()

@@ -67,7 +67,8 @@ class Runtime:
     def add_inferer(self, inferer: Inferer, *, refuse_nan: bool = False) -> BrainId:
         """Add a policy, at the end of those that `run_for` asks: its number.
 
-        ``refuse_nan``: whether observations with not-a-number are refused.
+        One that remembers its agents is that of one brain; another one may be that of several. ``refuse_nan``: whether
+        observations with not-a-number are refused.
         """
         with self._tables:
             number = BrainId(next(self._numbers))
@@ -88,7 +89,7 @@ class Runtime:
 
         Numbers go on from where they were. Raises InputError, and removes none, when an inferer calls it.
         """
-        if self._locks.held():
+        if self._is_inside():
             raise InputError("a brain is running in this thread", where="clear", hint="call it when run() is through")
         orphans: Orphans = {}
         for brain in self._listed():
@@ -224,7 +225,7 @@ class Runtime:
         An inferer that calls this gets no threads, as they would wait for the one that it is in.
         """
         serve = [partial(self._served, line, until, first=not number) for number, line in enumerate(lines) if line]
-        if len(serve) < 2 or self._locks.held():
+        if len(serve) < 2 or self._is_inside():
             parts = [one() for one in serve]
         else:
             with self._tables:  # so that close() comes before or after
@@ -270,6 +271,11 @@ class Runtime:
             some = f"{'..., ' if len(there) > 10 else ''}{', '.join(map(str, there[-10:])) or 'none'}"
             raise UnknownBrain(f"there is no brain {named}; brains: {some}")
         return found
+
+    def _is_inside(self) -> bool:
+        """Whether an inferer calls, that is, whether this thread holds a brain."""
+        me = threading.get_ident()
+        return any(brain.lock.owner == me for brain in self._listed())
 
     def _listed(self) -> list[Brain]:
         with self._tables:
