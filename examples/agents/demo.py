@@ -55,7 +55,7 @@ class Play:
     def __init__(self, budget: float) -> None:
         self.trained = policy("trained")
         moths = Brood("moths", brain(policy("early")), 300)
-        forgetful = Brood("forgetful", brain(policy("trained"), forgetful=True), 100, begins=False)
+        forgetful = Brood("forgetful", brain(self.trained, forgetful=True), 100, begins=False)
         owls = Brood("owls", brain(policy("owls")), 60)
         self.night = Night([moths, forgetful, owls])
         self.broods = list(self.night.broods.items())
