@@ -162,9 +162,9 @@ class Failing:
     ],
 )
 def test_readers_that_are_none(reader: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=f"^asset: .*{message}"):
         AssetData.deserialize(reader)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=f"^asset: .*{message}"):
         AssetData.from_reader(AssetKind.ONNX, reader)
 
 

@@ -54,7 +54,11 @@ class AssetData:
 
         Raises InputError for a reader that fails or gives no bytes, LimitExceeded.
         """
-        return cls(kind, content_of(reader, limits), name_of(reader) or "asset", limits)
+        name = name_of(reader) or "asset"
+        try:
+            return cls(kind, content_of(reader, limits), name, limits)
+        except TractError as error:
+            raise error.at(name) from error.__cause__
 
     @classmethod
     def deserialize(cls, source: bytes | Reader, *, limits: LoadLimits = DEFAULT_LIMITS) -> Self:
@@ -63,11 +67,11 @@ class AssetData:
         Raises CorruptModel where it does not begin as assets do; the model in it is looked at when it is loaded.
         Raises InputError, LimitExceeded as `from_reader` does.
         """
-        name = name_of(source)
+        name = name_of(source) or "asset"
         try:
-            return cls._parsed(content_of(source, limits), name or "asset", limits)
+            return cls._parsed(content_of(source, limits), name, limits)
         except TractError as error:
-            raise error.at(name or "asset") from error.__cause__
+            raise error.at(name) from error.__cause__
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, limits: LoadLimits = DEFAULT_LIMITS) -> Self:
