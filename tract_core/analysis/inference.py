@@ -172,10 +172,7 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
         return self
 
     def with_input_facts(self, facts: Mapping[OutletId, InferenceFact]) -> InferenceModel:
-        """The same model with other facts for some of its inputs; neither knows what becomes of the other.
-
-        Nodes are shared. What the file says of its tensors is set aside in silence where it contradicts the facts.
-        """
+        """The same model with other facts for some of its inputs. Nodes are shared; neither changes the other."""
         other = InferenceModel(self.symbols.copy(), self._registry)
         other.nodes, other._ids, other.limits = list(self.nodes), self._ids, self.limits
         for outlet, fact in facts.items():
@@ -184,7 +181,8 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
             other.nodes[node.id] = Node(node.id, node.name, node.op, list(node.inputs), outlets)
         other.inputs, other.outputs = list(self.inputs), list(self.outputs)
         other.outlet_labels, other.properties = dict(self.outlet_labels), dict(self.properties)
-        other._claims, other.has_warned = dict(self._claims), True
+        other._claims = dict(self._claims)
+        other.strict_facts, other.has_warned = self.strict_facts, self.has_warned
         return other
 
     def into_typed(self) -> TypedModel:

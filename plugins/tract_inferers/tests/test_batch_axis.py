@@ -75,6 +75,10 @@ RIGHT: dict[str, tuple[bytes, dict[str, int]]] = {
         ),
         {},
     ),
+    "beside a constant, one agent": (
+        between(1, [node("Concat", ["x", "same"], ["action"], axis=1)], {"same": np.array([[1, 2]], np.float32)}),
+        {},
+    ),
     "mean over one agent": (
         between(1, [node("ReduceMean", ["x"], ["mean"], axes=[0]), node("Add", ["x", "mean"], ["action"])]),
         {},
@@ -160,7 +164,7 @@ MEETING: dict[str, tuple[list[Any], str]] = {
     ),
     "their number": (
         [SHAPE, COUNT, node("Cast", ["count"], ["n"], to=1), node("Div", ["x", "n"], ["action"])],
-        r"node 'count' \(Const\): is a number that depends on how many agents there are, output 'action' of one",
+        r"node 'count' \(Const\): depends on how many agents there are, output 'action' of one",
     ),
     "one after the other": (
         [
@@ -255,6 +259,20 @@ def test_what_is_refused_says_where_and_why(content: bytes, message: str) -> Non
     for model in (load(content), load(content).into_model()):
         with pytest.raises(Unsupported, match=message):
             DynamicInferer.from_model(model)
+
+
+def test_a_shape_that_fits_one_agent_only_is_refused_by_both_ways() -> None:
+    table = np.arange(10, dtype=np.float32).reshape(2, 5)
+    nodes = [node("Concat", ["x", "table"], ["three"], axis=0), node("ReduceMax", ["three"], ["action"], axes=[0])]
+    content = between(1, nodes, {"table": table})
+    wanted = {
+        load(content): "output 'action': 1,5,f32 does not have the size N",
+        load(content).into_model(): r"node '.*' \(.*\): is for one agent: .*\n.*BasicInferer takes it",
+    }
+    for model, message in wanted.items():
+        with pytest.raises(Unsupported, match=message):
+            DynamicInferer.from_model(model)
+        assert BasicInferer.from_model(model).output_shapes()[0].shape == (5,)
 
 
 def test_texts_are_refused() -> None:

@@ -18,7 +18,9 @@ class BasicInferer(Planned):
     def __init__(self, single: Single, runtime: str | Runtime = "default") -> None:
         super().__init__(single.inputs, single.outputs)
         self._run = planned(single.typed, runtime_of(runtime)).run
-        self._shapes = single.input_shapes, single.output_shapes
+        slots, shapes = (*single.inputs, *single.outputs), (*single.input_shapes, *single.output_shapes)
+        in_front = all(shape == (1, *slot.shape) for slot, shape in zip(slots, shapes, strict=True))
+        self._shapes = None if in_front else (single.input_shapes, single.output_shapes)
 
     @classmethod
     def from_model(cls, model: AnyModel, *, runtime: str | Runtime = "default") -> Self:
@@ -41,6 +43,9 @@ class BasicInferer(Planned):
         """Run the row of ``pad``. Raises InputError unless there is one, RunError when the model fails."""
         if len(pad.ids) != 1:
             raise InputError(f"BasicInferer takes one row at a time, got {len(pad.ids)}", hint=ROWS_HINT)
+        if self._shapes is None:
+            self._run(pad.inputs, out=pad.outputs)
+            return
         inputs, outputs = self._shapes
         given = [array.reshape(shape) for array, shape in zip(pad.inputs, inputs, strict=True)]
         self._run(given, out=[array.reshape(shape) for array, shape in zip(pad.outputs, outputs, strict=True)])

@@ -48,7 +48,9 @@ class MemoizingDynamicInferer(Planned):
         self._policy = policy
         self._runtime = runtime_of(runtime)
         self._capacity = capacity
-        self._plans = OrderedDict[int, Future[Run]]()
+        self._runs = OrderedDict[int, Run]()
+        """The plans that there are, those that were used last at the end."""
+        self._building = dict[int, Future[Run]]()
         self._lock = Lock()
         self._builder = ThreadPoolExecutor(1, "tract-plans") if background else None
         self._any_size = planned(policy.typed, self._runtime).run if background else None
@@ -89,7 +91,7 @@ class MemoizingDynamicInferer(Planned):
     def sizes(self) -> list[int]:
         """The numbers of agents that there are plans for, in order."""
         with self._lock:
-            return sorted(size for size, plan in self._plans.items() if plan.done())
+            return sorted(self._runs)
 
     def select_batch_size(self, max_count: int) -> int:
         """All of them."""
@@ -101,43 +103,55 @@ class MemoizingDynamicInferer(Planned):
         When a plan cannot be made, that is raised, and the next call tries again.
         """
         rows = len(pad.ids)
-        run = self._built(rows) if self._any_size is None else self._ready(rows) or self._any_size
+        with self._lock:
+            run = self._runs.get(rows)
+            if run is not None:
+                self._runs.move_to_end(rows)
+        if run is None:
+            run = self._built(rows) if self._any_size is None else self._meanwhile(rows, self._any_size)
         run(pad.inputs, out=pad.outputs)
 
     def _built(self, rows: int) -> Run:
-        """The plan for so many rows: made here, unless it is there, or another thread makes it."""
+        """The plan for so many rows: made here, unless another thread makes it."""
         plan, is_new = self._plan(rows)
         if is_new:
             self._build(rows, plan)
         return plan.result()
 
-    def _ready(self, rows: int) -> Run | None:
-        """The plan for so many rows if there is one; else the thread is told to make it."""
+    def _meanwhile(self, rows: int, any_size: Run) -> Run:
+        """The plan for any number of rows; the thread is told to make that for so many."""
         plan, is_new = self._plan(rows)
         if is_new and self._builder is not None:
             self._builder.submit(self._build, rows, plan)
-        return plan.result() if plan.done() and plan.exception() is None else None
+        return any_size
 
     def _plan(self, rows: int) -> tuple[Future[Run], bool]:
-        """The plan for so many rows, made or not, and whether the caller is to make it."""
+        """The plan for so many rows, made or being made, and whether the caller is to make it."""
         with self._lock:
-            plan = self._plans.get(rows)
+            plan = self._building.get(rows)
             if plan is not None:
-                self._plans.move_to_end(rows)
                 return plan, False
-            plan = self._plans[rows] = Future[Run]()
-            if self._capacity is not None and len(self._plans) > self._capacity:
-                self._plans.popitem(last=False)
-            return plan, True
+            plan, run = Future[Run](), self._runs.get(rows)
+            if run is None:
+                self._building[rows] = plan
+                return plan, True
+        plan.set_result(run)  # another thread has made it since the caller looked
+        return plan, False
 
     def _build(self, rows: int, plan: Future[Run]) -> None:
         try:
-            plan.set_result(planned(self._policy.for_rows(rows), self._runtime).run)
+            run = planned(self._policy.for_rows(rows), self._runtime).run
         except BaseException as error:
             with self._lock:
-                if self._plans.get(rows) is plan:
-                    del self._plans[rows]
+                del self._building[rows]
             plan.set_exception(error)
+            return
+        with self._lock:
+            del self._building[rows]
+            self._runs[rows] = run
+            if self._capacity is not None and len(self._runs) > self._capacity:
+                self._runs.popitem(last=False)
+        plan.set_result(run)
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = partial(type(self), capacity=self._capacity, background=self._builder is not None)

@@ -12,7 +12,8 @@ from tract_core.api.runnable import Runnable
 from tract_core.api.runtime import runtime_for_name
 from tract_core.errors import TractError, Unsupported
 from tract_core.model.source import TypedSource
-from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.model.typed import TypedModel
+from tract_core.model.typed_graph import TypedNode
 from tract_inferers.models.follow import followed
 from tract_inferers.models.policy import Policy
 from tract_inferers.slots import Slot
@@ -21,6 +22,8 @@ Array = np.ndarray[Any, Any]
 
 ROWS: Final = 4
 """Agents that are tried together."""
+
+ONE_BY_ONE: Final = "BasicInferer runs agents one by one, whatever the model is; or export it with an axis of agents"
 
 
 def check_rows(policy: Policy, single: TypedModel | None) -> None:
@@ -63,16 +66,14 @@ def check_sizes(model: TypedModel, name: str) -> None:
     for condition, origin in model.conditions:
         problem = condition.broken({name: 2}) if condition.symbols == frozenset([name]) else None
         if problem is not None:
-            raise Unsupported(f"does not take two agents: {problem}", where=origin, hint=_ONE_BY_ONE)
+            raise Unsupported(f"does not take two agents: {problem}", where=origin, hint=ONE_BY_ONE)
 
 
 def _compare(policy: Policy, given: Sequence[Array], alone: Sequence[Array], lost: TypedNode | None) -> None:
     try:
         together = [tensor.to_numpy() for tensor in _runnable(policy.typed).run(list(given))]
     except TractError as error:
-        raise Unsupported(
-            f"does not take {ROWS} agents: {error.problem}", where=error.where, hint=_ONE_BY_ONE
-        ) from None
+        raise Unsupported(f"does not take {ROWS} agents: {error.problem}", where=error.where, hint=ONE_BY_ONE) from None
     for slot, one, other in zip(policy.outputs, together, alone, strict=True):
         if not _near(one, other):
             raise _refused(f"output {slot.name!r} of one agent is another one when others are there", lost)
@@ -80,11 +81,9 @@ def _compare(policy: Policy, given: Sequence[Array], alone: Sequence[Array], los
 
 def _refused(problem: str, lost: TypedNode | None) -> Unsupported:
     if lost is None:
-        return Unsupported(problem, where="model", hint=_ONE_BY_ONE)
-    does = (
-        "computes along the axis of agents" if lost.inputs else "is a number that depends on how many agents there are"
-    )
-    return Unsupported(f"{does}, {problem}", where=f"node {lost.name!r} ({lost.op.name})", hint=_ONE_BY_ONE)
+        return Unsupported(problem, where="model", hint=ONE_BY_ONE)
+    does = "computes along the axis of agents" if lost.inputs else "depends on how many agents there are"
+    return Unsupported(f"{does}, {problem}", where=f"node {lost.name!r} ({lost.op.name})", hint=ONE_BY_ONE)
 
 
 def _random(slot: Slot, integers: int) -> Array:
@@ -123,6 +122,3 @@ def _near(one: Array, other: Array) -> bool:
     finite = np.abs(other[np.isfinite(other)])
     scale = float(finite.max()) if finite.size else 1.0
     return bool(np.allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
-
-
-_ONE_BY_ONE: Final = "BasicInferer runs agents one by one, whatever the model is; or export it with an axis of agents"

@@ -13,7 +13,8 @@ from tract_core.model.op import TypedOp
 from tract_core.model.questions import node_axes
 from tract_core.model.source import TypedSource
 from tract_core.model.substitute import symbols_in
-from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.model.typed import TypedModel
+from tract_core.model.typed_graph import TypedNode
 from tract_core.ops.axis import AxisOp, Reshape
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cumsum import Running

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tract_core.dims import Dim, symbol
@@ -11,9 +11,11 @@ from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.questions import node_axes
 from tract_core.model.source import TypedSource
-from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.model.typed import TypedModel
+from tract_core.model.typed_graph import TypedNode
 from tract_core.ops.axis import MoveAxis, Reshape
 from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_core.ops.concat import TypedConcat
 from tract_core.ops.scan import Scan
 from tract_inferers.models.follow import LOST, Trail, followed
 from tract_inferers.models.wiring import name_outputs, wire_again
@@ -60,7 +62,9 @@ class _Lifting:
         if LOST in axes:
             raise _for_one(node)
         if isinstance(node.op, Scan):
-            self._give_states(node, node.op, before, inputs)
+            self._give_each(node, node.op.state_inputs, before, inputs)
+        if isinstance(node.op, TypedConcat):
+            self._give_each(node, range(len(inputs)), before, inputs)
         if isinstance(node.op, Reshape) and node.op.at <= (axis := before[0] or 0) < node.op.at + len(node.op.before):
             outlets = self._reshape(node.name, node.op, inputs[0], axis, axes[0] or 0)
         else:
@@ -92,16 +96,20 @@ class _Lifting:
         (arranged,) = self.target.wire_node(f"{name}.each", Reshape(op.at + 1, tuple(before), tuple(after)), [front])
         return self.target.wire_node(name, MoveAxis(0, place), [arranged])
 
-    def _give_states(self, node: TypedNode, op: Scan, before: list[int | None], inputs: list[OutletId]) -> None:
-        """Give each agent the states that a loop begins with where they are the same for all."""
+    def _give_each(
+        self, node: TypedNode, slots: Iterable[int], before: list[int | None], inputs: list[OutletId]
+    ) -> None:
+        """Give each agent those of the inputs ``slots`` that are the same for all, as the state of a loop at first."""
         mapping = node_axes(self.model, node)
-        assert mapping is not None  # loops have a row
+        assert mapping is not None  # operators that lose the agents were refused
         letters = {term[axis] for term, axis in zip(mapping.inputs, before, strict=True) if axis is not None}
-        for slot in op.state_inputs:
+        for slot in slots:
             place = next((axis for axis, letter in enumerate(mapping.inputs[slot]) if letter in letters), None)
             if before[slot] is None and place is not None:
                 shape = self.stretched(self.model.outlet_fact(node.inputs[slot]).shape, place)
-                (inputs[slot],) = self.target.wire_node(f"{node.name}.state", MultiBroadcastTo(shape), [inputs[slot]])
+                (inputs[slot],) = self.target.wire_node(
+                    f"{node.name}.each-{slot}", MultiBroadcastTo(shape), [inputs[slot]]
+                )
                 before[slot] = place
 
 

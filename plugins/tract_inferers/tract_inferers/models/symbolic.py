@@ -15,7 +15,7 @@ from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_inferers.models.axes import places, ways
-from tract_inferers.models.check import check_rows, check_sizes
+from tract_inferers.models.check import ONE_BY_ONE, check_rows, check_sizes
 from tract_inferers.models.lifted import with_symbol
 from tract_inferers.models.policy import Policy
 from tract_inferers.models.wiring import in_front
@@ -46,7 +46,9 @@ def policy_of(model: AnyModel) -> Policy:
             except TractError as error:
                 problem = problem or error
     assert problem is not None  # there is one way at least
-    raise problem
+    if isinstance(problem, Unsupported):
+        raise problem
+    raise Unsupported(f"does not take two agents: {problem.problem}", where=problem.where, hint=ONE_BY_ONE) from problem
 
 
 def for_one(model: TypedModel) -> TypedModel:
@@ -96,6 +98,7 @@ def _from_file(untyped: CoreInferenceModel, single: TypedModel, axes: Sequence[i
         facts[outlet] = InferenceFact(fact.datum_type, shape)
     variant = untyped.with_input_facts(facts)
     variant.symbols.add(name)
+    variant.strict_facts, variant.has_warned = False, True  # the file says sizes of one agent, which is as it should be
     return variant.into_typed().declutter()
 
 
