@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from time import sleep
+
 import numpy as np
 import pytest
 from policies import Affine
@@ -84,3 +88,22 @@ def test_a_snapshot_of_what_nothing_remembers_is_empty_and_others_are_refused() 
     stateful.restore(stateful.snapshot())
     with pytest.raises(InputError, match="snapshot: nothing here remembers 'h'"):
         stateful.restore(AgentSnapshot((1,), {"h": np.zeros(1)}))
+
+
+def test_a_policy_is_replaced_while_threads_run() -> None:
+    stateful = StatefulInferer(BaseWrapper(), Affine(1.0, size=3))
+    done = Event()
+
+    def run(_: int) -> set[float]:
+        found = set[float]()
+        while not done.is_set():
+            found |= set(stateful.infer_many(range(7), {"obs": np.ones(7, np.float32)}).arrays["act"].tolist())
+        return found
+
+    with ThreadPoolExecutor(3) as pool:
+        runs = pool.map(run, range(3))
+        for turn in range(300):
+            stateful.replace_inferer(Affine(float(turn % 3 + 1), size=turn % 4 + 1))
+            sleep(0.0005)
+        done.set()
+        assert set.union(*runs) == {1.0, 2.0, 3.0}

@@ -57,28 +57,26 @@ class HighQualityNoiseGenerator:
         _check_float(out.dtype)
         if not out.size:
             return
-        place = brain, out.shape, out.dtype
+        place = brain, out.shape, out.dtype, int(ids[0])
         ahead = self._ahead.get(place)
         turn = None if ahead is None else ahead.turn_of(ids, steps)
-        if ahead is None or turn is None:
-            ahead, turn = self._computed(place, ids, steps, 1), 0
-        elif turn == len(ahead.values):
-            ahead, turn = self._computed(place, ids, steps, _turns_after(turn, out)), 0
+        if ahead is None or turn is None or turn == len(ahead.values):
+            turns = 1 if turn is None else _turns_after(turn, out)
+            if len(self._ahead) >= _KEPT:
+                self._ahead.clear()
+            ahead = self._ahead[place] = self._computed(out, ids, steps, brain, turns)
+            turn = 0
         out[...] = ahead.values[turn]
 
-    def _computed(self, place: tuple[int, tuple[int, ...], Any], ids: Numbers, steps: Numbers, turns: int) -> _Ahead:
-        """The noise of so many steps of these agents, kept for those that are asked for next."""
-        brain, shape, dtype = place
+    def _computed(self, out: Array, ids: Numbers, steps: Numbers, brain: int, turns: int) -> _Ahead:
+        """The noise of so many steps of these agents, for arrays such as ``out``."""
         keys = self._keys.get(brain)
         if keys is None:
             keys = self._keys.setdefault(brain, keys_of_rounds(self.seed, brain))
         later = (steps + np.arange(turns, dtype=np.uint64)[:, None]).ravel()
-        values = np.empty((turns, *shape), dtype)
+        values = np.empty((turns, *out.shape), out.dtype)
         normals(values.reshape(len(later), -1), keys, np.tile(ids, turns), later)
-        if len(self._ahead) >= _KEPT:
-            self._ahead.clear()
-        made = self._ahead[place] = _Ahead(ids, steps, values)
-        return made
+        return _Ahead(ids.copy(), steps.copy(), values)
 
 
 @frozen
@@ -93,23 +91,27 @@ class _Ahead:
     values: Array
 
     def turn_of(self, ids: Numbers, steps: Numbers) -> int | None:
-        """Which of ``values`` this step is, or the one right behind them; None where it is another."""
+        """Which of ``values`` this step is, or the one right behind them; None where it is another.
+
+        The first agent is the same; the generator has looked it up by that.
+        """
         turn = (int(steps[0]) - int(self.steps[0])) % 2**64
-        if turn > len(self.values) or not (ids is self.ids or (ids == self.ids).all()):
+        if turn > len(self.values) or (len(ids) > 1 and not (ids == self.ids).all()):
             return None
         return turn if len(ids) == 1 or (steps - self.steps == turn).all() else None
 
 
-_KEPT: Final = 16
-"""Kinds of batches, by brain, rows, shape and type, whose noise is computed ahead."""
+_KEPT: Final = 64
+"""Batches, by brain, shape, type and first agent, whose noise is computed ahead."""
 
-_MOST_AHEAD: Final = 4096
-"""Elements that are computed ahead, at the most."""
+_BLOCKS_AHEAD: Final = 1024
+"""Blocks of four words that are computed ahead, at the most."""
 
 
 def _turns_after(turns: int, out: Array) -> int:
     """How many steps to compute when so many were used: twice as many, so that little is wasted on who changes."""
-    return max(1, min(2 * turns, _MOST_AHEAD // out.size))
+    blocks = len(out) * -(-out.size // len(out) // 4)
+    return max(1, min(2 * turns, _BLOCKS_AHEAD // blocks))
 
 
 class LowQualityNoiseGenerator:
