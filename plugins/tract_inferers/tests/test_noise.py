@@ -285,3 +285,22 @@ def test_threads_do_not_change_the_noise() -> None:
     for place, turns in enumerate(found):
         for step, turn in enumerate(turns):
             assert turn == [wanted_eps(generator, 5 * place + row, step) for row in range(5)]
+
+
+def test_an_agent_that_began_again_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(epsilon, "ENDED", 1)
+    injector = EpsilonInjector.wrap(Recurrent(), "eps")
+    eps_of(injector, [1, 2, 3])
+    injector.end_agent(1)
+    injector.begin_agent(1)
+    injector.end_agent(2)
+    injector.end_agent(3)
+    assert injector.snapshot().agents == (1, 3)
+
+
+def test_one_generator_serves_inputs_of_several_types() -> None:
+    generator = HighQualityNoiseGenerator(1)
+    for step in range(4):
+        for dtype in (np.float64, np.float32):
+            alone = noise_of(HighQualityNoiseGenerator(1), [4], step, (3,), dtype)
+            assert noise_of(generator, [4], step, (3,), dtype).tobytes() == alone.tobytes()

@@ -184,3 +184,15 @@ def test_agents_move_between_policies_of_one_shape_and_bits_are_kept() -> None:
     assert one.infer_many([4], {}).arrays["seen"].tolist() == [[2**64 - 2, 2**53 + 1]]
     kept.arrays["count"][...] = 0  # the array is copied
     assert one.infer_many([4], {}).arrays["seen"].tolist() == [[2**64 - 1, 2**53 + 2]]
+
+
+def test_what_several_layers_know_is_put_together() -> None:
+    ones = AgentSnapshot((1, 2), {"a": np.ones(2)}).joined(AgentSnapshot((2, 3), {"b": np.full((2, 1), 2)}))
+    found = ones.joined(AgentSnapshot((4, 1), {"c": np.ones(2)}))
+    assert found.agents == (1, 2, 3, 4)
+    assert {name: array.ravel().tolist() for name, array in found.arrays.items()} == {
+        "a": [1, 1, 0, 0],
+        "b": [0, 2, 2, 0],
+        "c": [1, 0, 0, 1],
+    }
+    assert found.unknown == {"a": {3, 4}, "b": {1, 4}, "c": {2, 3}}
