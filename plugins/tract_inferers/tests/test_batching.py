@@ -236,11 +236,28 @@ def test_an_agent_has_one_row() -> None:
     batcher = Batcher(toy)
     batcher.push(3, observation(1, 1))
     for again in (lambda: batcher.push(3, observation(2)), lambda: batcher.push_many([4, 3], arrays(2))):
-        with pytest.raises(InputError, match=r"agent 3: it has a row in this batch already(?s:.*)execute\(\) first"):
+        with pytest.raises(InputError, match=r"agent 3: an observation of it waits already(?s:.*)replace=True"):
             again()
     assert batcher.execute(toy)[3]["twice"] == 2
     batcher.push(3, observation(1, 4))
     assert batcher.execute(toy)[3]["twice"] == 8
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_newer_observation_may_replace_one_that_waits(many: bool) -> None:
+    toy = Toy()
+    batcher = Batcher(toy)
+    batcher.extend({agent: observation(agent, agent) for agent in (3, 5, 8)})
+    if many:
+        newer = {"first": np.zeros((2, 2, 3), np.float32), "second": np.array([50, 90])}
+        batcher.push_many([5, 9], newer, replace=True)
+        with pytest.raises(InputError, match="input 'second' is missing"):
+            batcher.extend({3: {"first": np.zeros((2, 3), np.float32)}}, replace=True)
+    else:
+        batcher.push(5, observation(0, 50), replace=True)
+        batcher.push(9, observation(0, 90), replace=True)
+    found = {agent: int(response["twice"]) for agent, response in batcher.execute(toy).items()}
+    assert found == {3: 6, 5: 100, 8: 16, 9: 180}
 
 
 @pytest.mark.parametrize(
@@ -376,7 +393,10 @@ class Other(Toy):
 def test_a_batcher_belongs_to_an_interface() -> None:
     batcher = Batcher(Toy())
     batcher.push(1, observation(1))
-    with pytest.raises(IncompatibleInferer, match=r"its outputs are .*int32; those of the one before are .*int64"):
+    with pytest.raises(
+        IncompatibleInferer,
+        match=r"output 1 is twice: int32, wanted twice: int64; all outputs of the",
+    ):
         batcher.execute(Other())
     assert batcher.execute(Toy(most=1))[1]["twice"] == 0
 
@@ -385,8 +405,8 @@ def test_rows_can_be_dropped() -> None:
     toy, rows = Toy(), arrays(5)
     batcher = Batcher(toy)
     batcher.push_many(range(5), rows)
-    assert batcher.drop(2)
-    assert not batcher.drop(2)
+    assert batcher.drop([2, 7]) == 1
+    assert batcher.drop([2]) == 0
     assert 2 not in batcher
     assert 3 in batcher
     kept = [0, 1, 3, 4]
@@ -412,6 +432,10 @@ def test_an_inferer_may_say_its_shapes_as_pairs() -> None:
 
     np.testing.assert_array_equal(Plain().infer_single({"x": [1, 2]})["y"], [2, 3])
     np.testing.assert_array_equal(Plain().infer_many([4], {"x": np.ones((1, 2), np.float32)})[4]["y"], [2, 2])
+
+
+def test_an_inferer_shows_what_it_takes_and_gives() -> None:
+    assert repr(Toy()) == "Toy(first: 2,3,float32; second: int64 -> sum: 3,float32; twice: int64)"
 
 
 def test_a_slot_is_a_pair_too() -> None:

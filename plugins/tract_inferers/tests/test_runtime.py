@@ -171,7 +171,7 @@ def test_what_is_refused_changes_nothing() -> None:
     runtime = Runtime()
     brain = runtime.add_inferer(Affine(2), refuse_nan=True)
     runtime.push(brain, 1, obs(1))
-    with pytest.raises(InputError, match="agent 1: it has a row in this batch already"):
+    with pytest.raises(InputError, match="agent 1: an observation of it waits already"):
         runtime.push(brain, 1, obs(2))
     with pytest.raises(InputError, match="there is no input 'obz'"):
         runtime.push(brain, 2, {"obz": 1.0})
@@ -240,6 +240,29 @@ def test_an_agent_that_goes_takes_its_row_with_it() -> None:
             use(brain, -1)
 
 
+def test_several_agents_come_and_go() -> None:
+    runtime = Runtime()
+    brain = runtime.add_inferer(StatefulInferer(Steps(), Affine(2)))
+    runtime.begin_agents(brain, np.array([1, 2, 3]))
+    for agent in (1, 2, 3):
+        runtime.push(brain, agent, obs(agent))
+    assert runtime.waiting(brain) == 3
+    with pytest.raises(InputError, match="agent 2 is there twice"):
+        runtime.end_agents(brain, [2, 2])
+    runtime.end_agents(brain, [1, 3, 9])
+    assert runtime.waiting(brain) == 1
+    assert acts(runtime.run()) == {brain: {2: 4}}
+
+
+def test_the_newest_observation_counts_where_that_is_wanted() -> None:
+    runtime = Runtime()
+    brain = runtime.add_inferer(Affine(2))
+    runtime.push(brain, 1, obs(10))
+    runtime.push(brain, 1, obs(20), replace=True)
+    runtime.push_many(brain, [1, 2], {"obs": np.array([30, 40], np.float32)}, replace=True)
+    assert acts(runtime.run()) == {brain: {1: 60, 2: 80}}
+
+
 def test_what_waited_for_a_brain_that_goes_is_given_back() -> None:
     runtime = Runtime()
     first, second, third = (runtime.add_inferer(Affine(2)) for _ in range(3))
@@ -296,7 +319,7 @@ def test_a_policy_with_another_interface_takes_no_place(stateful: bool) -> None:
     brain = runtime.add_inferer(old)
     runtime.push(brain, 1, obs(10))
     for new in (Affine(3, inputs=[Slot("obs", (2,))]), Echo(), StatefulInferer(Steps(), Echo())):
-        with pytest.raises(IncompatibleInferer, match="new inferer: its inputs are"):
+        with pytest.raises(IncompatibleInferer, match="new inferer: input 0"):
             runtime.replace_inferer(brain, new)
     assert acts(runtime.run()) == {brain: {1: 20}}
 
@@ -308,7 +331,7 @@ def test_a_policy_that_shows_other_inputs_takes_no_place() -> None:
 
     runtime = Runtime()
     brain = runtime.add_inferer(Affine(2))
-    with pytest.raises(IncompatibleInferer, match="new inferer: its inputs are none; those of the one before are obs"):
+    with pytest.raises(IncompatibleInferer, match=r"new inferer: input 0, obs: .*, is missing"):
         runtime.replace_inferer(brain, StatefulInferer(Hidden(), Affine(2)))
 
 

@@ -32,7 +32,7 @@ CALLERS, AGENTS, BRAINS = 4, 8, 6
 GROWTH = 1_000
 """Blocks of memory that there may be more at the end: the times of the last runs of its brains are kept."""
 
-EXPECTED: Final = re.compile(r"has a row in this batch already|waits for this call")
+EXPECTED: Final = re.compile(r"an observation of it waits already|waits for this call")
 """What callers are refused now and then."""
 
 

@@ -41,11 +41,12 @@ class Batcher:
         """With room for ``size`` rows."""
         return cls(inferer, size)
 
-    def push(self, agent: int, observation: State) -> None:
+    def push(self, agent: int, observation: State, *, replace: bool = False) -> None:
         """Add the observation of an agent, an array by the name of each input.
 
-        Raises InputError, and adds nothing, for names that are unknown or missing, for arrays that do not fit, and for
-        an agent that has a row already.
+        ``replace``: whether it takes the place of one that waits. Raises InputError, and adds nothing, for names that
+        are unknown or missing, for arrays that do not fit, and for an agent whose observation waits, unless it is
+        replaced.
         """
         values: list[tuple[int, Array]] = []
         try:
@@ -64,9 +65,12 @@ class Batcher:
                 agent = checked_id(agent)
         except (TractError, AttributeError, TypeError) as error:
             raise self._refused(agent, observation, error) from None
-        if agent in self._agents:
+        if agent not in self._agents:
+            row = self._pad.next(agent)
+        elif replace:
+            row = self._pad.ids.index(agent)
+        else:
             raise _has_a_row(agent)
-        row = self._pad.next(agent)
         for place, value in values:
             self._pad.inputs[place][row] = value
         self._agents.add(agent)
@@ -81,31 +85,32 @@ class Batcher:
             raise error
         return error.at(f"agent {agent!r:.20}")
 
-    def extend(self, observations: Iterable[tuple[int, State]] | Mapping[int, State]) -> None:
+    def extend(self, observations: Iterable[tuple[int, State]] | Mapping[int, State], *, replace: bool = False) -> None:
         """Push several, by agent. Raises as `push` does, and adds none of them then."""
         given = cast("Any", observations.items() if isinstance(observations, Mapping) else observations)
         pairs: list[tuple[int, State]] = list(given)
-        ids = self._checked([agent for agent, _ in pairs])
+        ids = self._checked([agent for agent, _ in pairs], replace=replace)
         slots = [slot for slot, _ in self._inputs]
         self._append(ids, rows_of(ids, [one for _, one in pairs], slots, refuse_nan=self.refuse_nan))
 
-    def push_many(self, ids: Any, observations: Mapping[str, Any]) -> None:
+    def push_many(self, ids: Any, observations: Mapping[str, Any], *, replace: bool = False) -> None:
         """Add whole arrays: an array by the name of each input, with the agents along axis 0.
 
         Raises InputError as `push` does, and adds nothing then.
         """
-        found = self._checked(ids)
+        found = self._checked(ids, replace=replace)
         slots = [slot for slot, _ in self._inputs]
         self._append(found, columns(observations, slots, len(found), refuse_nan=self.refuse_nan))
 
-    def _checked(self, ids: Any) -> list[int]:
+    def _checked(self, ids: Any, *, replace: bool) -> list[int]:
         found = checked_ids(ids)
-        there = self._agents.intersection(found)
-        if there:
-            raise _has_a_row(min(there))
+        if not replace and not self._agents.isdisjoint(found):
+            raise _has_a_row(min(self._agents.intersection(found)))
         return found
 
     def _append(self, ids: list[int], arrays: list[Array]) -> None:
+        """Add rows; those that wait for the same agents go."""
+        self.drop(ids)
         first = len(self._pad)
         self._pad.reserve(first + len(ids))
         for (_, place), array in zip(self._inputs, arrays, strict=True):
@@ -124,17 +129,16 @@ class Batcher:
         self.clear()
         return responses_of(inferer, whole)
 
-    def drop(self, agent: int) -> bool:
-        """Take the row of an agent out, if it has one: whether it had."""
-        if agent not in self._agents:
-            return False
-        ids, arrays = self._pad.ids, self._pad.inputs
-        row, last = ids.index(agent), len(ids) - 1
-        for array in arrays:
-            array[row:last] = array[row + 1 : last + 1].copy()
-        del ids[row]
-        self._agents.remove(agent)
-        return True
+    def drop(self, agents: Iterable[int]) -> int:
+        """Take the rows of these agents out, of those that have one: how many they were."""
+        gone = self._agents.intersection(agents)
+        if gone:
+            kept = [row for row, agent in enumerate(self._pad.ids) if agent not in gone]
+            for array in self._pad.inputs:
+                array[: len(kept)] = array[kept]
+            self._pad.ids = [self._pad.ids[row] for row in kept]
+            self._agents -= gone
+        return len(gone)
 
     def pending(self) -> dict[int, dict[str, Array]]:
         """The observations that wait, by agent."""
@@ -171,17 +175,17 @@ class Batched(Generic[InfererT]):
         """With a batcher of its own."""
         return cls(inferer)
 
-    def push(self, agent: int, observation: State) -> None:
+    def push(self, agent: int, observation: State, *, replace: bool = False) -> None:
         """As `Batcher.push`."""
-        self.batcher.push(agent, observation)
+        self.batcher.push(agent, observation, replace=replace)
 
-    def extend(self, observations: Iterable[tuple[int, State]] | Mapping[int, State]) -> None:
+    def extend(self, observations: Iterable[tuple[int, State]] | Mapping[int, State], *, replace: bool = False) -> None:
         """As `Batcher.extend`."""
-        self.batcher.extend(observations)
+        self.batcher.extend(observations, replace=replace)
 
-    def push_many(self, ids: Any, observations: Mapping[str, Any]) -> None:
+    def push_many(self, ids: Any, observations: Mapping[str, Any], *, replace: bool = False) -> None:
         """As `Batcher.push_many`."""
-        self.batcher.push_many(ids, observations)
+        self.batcher.push_many(ids, observations, replace=replace)
 
     def execute(self) -> Responses:
         """Run all rows, and forget them, as `Batcher.execute`."""
@@ -277,7 +281,8 @@ def _place_of(name: str, raw: Slots) -> int:
 
 
 def _has_a_row(agent: int) -> InputError:
-    return InputError("it has a row in this batch already", where=f"agent {agent}", hint="execute() first")
+    hint = "run what waits first, or give replace=True to have the newer one"
+    return InputError("an observation of it waits already", where=f"agent {agent}", hint=hint)
 
 
 def _nothing() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from tract_inferers.errors import IncompatibleInferer
 from tract_inferers.inferer import Inferer
-from tract_inferers.slots import Slots, as_slots, listed
+from tract_inferers.slots import Slot, Slots, as_slots, listed
 
 Interface = tuple[Slots, Slots]
 """Raw inputs and raw outputs."""
@@ -16,8 +18,16 @@ def interface_of(inferer: Inferer) -> Interface:
 
 
 def check_compatible(old: Interface, new: Interface) -> None:
-    """Raises IncompatibleInferer, with both sides, where they are not the same."""
-    for what, before, after in zip(("inputs", "outputs"), old, new, strict=True):
-        if before != after:
-            problem = f"its {what} are {listed(after)}; those of the one before are {listed(before)}"
+    """Raises IncompatibleInferer, with what is different and both sides of it, where they are not the same."""
+    for what, before, after in zip(("input", "output"), old, new, strict=True):
+        pairs = enumerate(zip_longest(before, after))
+        told = [f"{what} {number}{_told(one, other)}" for number, (one, other) in pairs if one != other]
+        if told:
+            problem = f"{'; '.join(told)}; all {what}s of the one before: {listed(before)}"
             raise IncompatibleInferer(problem, where="new inferer")
+
+
+def _told(before: Slot | None, after: Slot | None) -> str:
+    if after is None:
+        return f", {before}, is missing"
+    return f", {after}, is one too many" if before is None else f" is {after}, wanted {before}"

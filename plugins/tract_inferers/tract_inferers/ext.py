@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from tract_inferers.batcher import Batched, infer_batch, infer_many, infer_single
 from tract_inferers.inferer import Inferer
+from tract_inferers.observations import checked_ids
 from tract_inferers.responses import Response, Responses, State
+from tract_inferers.slots import as_slots, listed
 
 if TYPE_CHECKING:
     from tract_inferers.noise.epsilon import EpsilonInjector
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 
 class InfererExt(Inferer, Protocol):
     """What can be done with any inferer. Those of this package derive from it, and others may."""
+
+    def __repr__(self) -> str:
+        inputs, outputs = as_slots(self.input_shapes()), as_slots(self.output_shapes())
+        return f"{type(self).__name__}({listed(inputs)} -> {listed(outputs)})"
 
     def with_default_epsilon(self, key: str) -> EpsilonInjector:
         """The policy, with standard normal noise for its input ``key``. Raises InputError where it has none."""
@@ -32,7 +38,17 @@ class InfererExt(Inferer, Protocol):
 
     def into_batched(self) -> Batched[Self]:
         """The policy, with observations that are pushed one by one, and run together."""
-        return Batched.wrap(self)
+        return Batched(self)
+
+    def begin_agents(self, ids: Iterable[int]) -> None:
+        """Several agents come, as `begin_agent` says. Raises InputError, before any does, for what is no agent."""
+        for agent in checked_ids(ids):
+            self.begin_agent(agent)
+
+    def end_agents(self, ids: Iterable[int]) -> None:
+        """Several agents go, as `end_agent` says."""
+        for agent in checked_ids(ids):
+            self.end_agent(agent)
 
     def infer_many(self, ids: Any, observations: Mapping[str, Any], *, refuse_nan: bool = False) -> Responses:
         """Run whole arrays: an array by the name of each input, with the agents along axis 0.

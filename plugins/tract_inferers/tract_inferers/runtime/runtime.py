@@ -16,7 +16,7 @@ from typing import Any, Self, TypeAlias
 from tract_core.errors import InputError
 from tract_inferers.errors import BrainsFailed, OrphanedData, UnknownBrain
 from tract_inferers.inferer import Inferer
-from tract_inferers.observations import checked_id
+from tract_inferers.observations import checked_id, checked_ids
 from tract_inferers.responses import Response, Responses, State
 from tract_inferers.runtime.brain import Brain, BrainId, BrainStats, Clock
 from tract_inferers.runtime.locks import Locks
@@ -112,18 +112,19 @@ class Runtime:
         with self._brain(brain) as found:
             found.replace(new)
 
-    def push(self, brain: int, agent: int, observation: State) -> None:
+    def push(self, brain: int, agent: int, observation: State, *, replace: bool = False) -> None:
         """Add the observation of an agent, an array by the name of each input, as `Batcher.push` does.
 
-        It waits while that brain runs.
+        ``replace``: whether it takes the place of one that waits, as where the brain was passed over. The call waits
+        while that brain runs.
         """
         with self._brain(brain) as found:
-            found.batcher.push(agent, observation)
+            found.batcher.push(agent, observation, replace=replace)
 
-    def push_many(self, brain: int, ids: Any, observations: Mapping[str, Any]) -> None:
+    def push_many(self, brain: int, ids: Any, observations: Mapping[str, Any], *, replace: bool = False) -> None:
         """Add whole arrays, with the agents along axis 0, as `Batcher.push_many` does. It waits as `push` does."""
         with self._brain(brain) as found:
-            found.batcher.push_many(ids, observations)
+            found.batcher.push_many(ids, observations, replace=replace)
 
     def infer_single(self, brain: int, observation: State, agent: int = 0) -> Response:
         """Run one observation at once. What waits is left alone, and the brain keeps its place among the others."""
@@ -139,7 +140,22 @@ class Runtime:
         """An agent goes, with what is remembered of it, and with its row where one waits."""
         with self._brain(brain) as found:
             found.inferer.end_agent(checked_id(agent))
-            found.batcher.drop(agent)
+            found.batcher.drop([agent])
+
+    def begin_agents(self, brain: int, agents: Iterable[int]) -> None:
+        """Several come, as `begin_agent` says. Raises InputError, before any does, for what is no agent."""
+        ids = checked_ids(agents)
+        with self._brain(brain) as found:
+            for agent in ids:
+                found.inferer.begin_agent(agent)
+
+    def end_agents(self, brain: int, agents: Iterable[int]) -> None:
+        """Several go, as `end_agent` says."""
+        ids = checked_ids(agents)
+        with self._brain(brain) as found:
+            for agent in ids:
+                found.inferer.end_agent(agent)
+            found.batcher.drop(ids)
 
     def snapshot(self, brain: int, agents: Iterable[int] | None = None) -> AgentSnapshot:
         """What a brain knows of these agents, or of all. Raises InputError where it remembers nothing."""
@@ -162,6 +178,10 @@ class Runtime:
     def brains(self) -> list[BrainId]:
         """The brains that there are, as they were added."""
         return [brain.number for brain in self._listed()]
+
+    def waiting(self, brain: int) -> int:
+        """How many observations wait for a brain. It does not wait for a brain that runs."""
+        return len(self._brain(brain).batcher)
 
     def pending(self, brain: int) -> dict[int, dict[str, Any]]:
         """The observations that wait for a brain, by agent, as copies."""
