@@ -307,9 +307,15 @@ def test_the_model_is_replaced_while_agents_live_and_rows_wait(depth: int) -> No
     runtime.push(brain, 1, obs(10))
     runtime.replace_inferer(brain, Affine(3))
     assert acts(runtime.run()) == {brain: {1: 30 + 2 * depth}}
-    runtime.replace_inferer(brain, StatefulInferer(Steps(), Affine(3)))
+    runtime.replace_inferer(brain, StatefulInferer(Steps(), Affine(4)))
     runtime.push(brain, 1, obs(10))
-    assert acts(runtime.run()) == {brain: {1: 30}}, "another memory"
+    assert acts(runtime.run()) == {brain: {1: 43}}, "what is remembered goes over to the new stack"
+    with pytest.raises(
+        IncompatibleInferer, match=r"its layers remember other things: .*'steps'(?s:.*)without its layers"
+    ):
+        runtime.replace_inferer(brain, StatefulInferer(BaseWrapper(), Affine(5)))
+    runtime.push(brain, 1, obs(10))
+    assert acts(runtime.run()) == {brain: {1: 44}}
 
 
 @pytest.mark.parametrize("stateful", [False, True])

@@ -8,7 +8,7 @@ from typing import Self, TypeAlias
 from tract_core.errors import InputError
 from tract_core.frozen import frozen
 from tract_inferers.batcher import Batcher
-from tract_inferers.errors import UnknownBrain
+from tract_inferers.errors import IncompatibleInferer, UnknownBrain
 from tract_inferers.inferer import Inferer, Remembering
 from tract_inferers.responses import Response, Responses, State
 from tract_inferers.runtime.locks import BrainLock, Locks
@@ -136,6 +136,8 @@ class Brain:
             inferer.replace_inferer(new)
         else:
             StatefulInferer.check_compatible_shapes(inferer, new)
+            if new is not inferer and isinstance(inferer, Remembering) and isinstance(new, Remembering):
+                _move_agents(inferer, new)
             self.inferer = new
         self.timing.renew()
 
@@ -144,3 +146,12 @@ class Brain:
         p50, p99 = self.timing.quantiles(0.5, 0.99)
         fixed, per_row = self.timing.line()
         return BrainStats(self._runs, self._rows, self._errors, len(self.batcher), p50, p99, fixed, per_row)
+
+
+def _move_agents(old: Remembering, new: Remembering) -> None:
+    """Let the agents of one policy be those of another. Raises IncompatibleInferer where they remember other things."""
+    try:
+        new.restore(old.snapshot())
+    except InputError as error:
+        hint = "give the policy without its layers, to keep those that are there; or remove_inferer and add_inferer"
+        raise IncompatibleInferer(f"its layers remember other things: {error.problem}", hint=hint) from None

@@ -104,10 +104,12 @@ class Runtime:
     def replace_inferer(self, brain: int, new: Inferer) -> None:
         """Another policy takes the place of that of a brain; observations that wait, wait on.
 
-        Where the brain has a `StatefulInferer`, and ``new`` is none, the policy in its middle is replaced, and the
-        agents live on; else the whole is. What the old one took serves as the estimate until there is a measurement.
+        Where the brain has a `StatefulInferer`, and ``new`` is none, the policy in its middle is replaced; else the
+        whole is, and what its agents remember goes over to the new one. Either way the agents live on. What the old one
+        took serves as the estimate until there is a measurement.
 
-        Raises IncompatibleInferer where inputs or outputs are different; nothing has changed then.
+        Raises IncompatibleInferer where inputs or outputs, or what is remembered, are different; nothing has changed
+        then.
         """
         with self._brain(brain) as found:
             found.replace(new)
