@@ -296,7 +296,9 @@ def test_a_model_of_pulses_is_refused() -> None:
 
 
 def test_what_is_no_model_is_refused() -> None:
-    with pytest.raises(InputError, match="a policy is made of an InferenceModel or a Model, got str"):
+    with pytest.raises(
+        InputError, match=r"a policy is made of an InferenceModel or a Model, got str\n  hint: load it first"
+    ):
         DynamicInferer.from_model("policy.onnx")  # pyright: ignore[reportArgumentType]: that is the point
 
 

@@ -194,6 +194,8 @@ def test_an_input_that_is_not_there_is_refused() -> None:
     policy = Recurrent()
     with pytest.raises(InputError, match='model has no input key "epsilon"; there are obs: 3,float32; h: 2,float32'):
         policy.with_default_epsilon("epsilon")
+    with pytest.raises(InputError, match=r'model has no input key "epz"; .*\n  hint: did you mean \'eps\'\?'):
+        policy.with_default_epsilon("epz")
     below = EpsilonInjectorWrapper.wrap(BaseWrapper(), policy, "eps")
     with pytest.raises(InputError, match=r'model has no input key "eps"; .*\n  hint: a layer below takes care of it'):
         EpsilonInjectorWrapper.wrap(below, policy, "eps")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from threading import Lock
 
-from tract_core.errors import InputError
+from tract_core.errors import InputError, meant
 from tract_inferers.inferer import Inferer
 from tract_inferers.slots import Slots, as_slots, listed
 from tract_inferers.snapshot import AgentSnapshot
@@ -70,8 +70,11 @@ class TableLayer(InfererWrapper):
 
 def place_of(name: str, raw: Slots, shown: Slots, missing: str) -> int:
     """Where ``name`` is in ``raw``, if it is among those that are ``shown``; else raises InputError, ``missing``."""
-    if not any(slot.name == name for slot in shown):
-        hidden = any(slot.name == name for slot in raw)
-        hint = "a layer below takes care of it already" if hidden else None
+    there = [slot.name for slot in shown]
+    if name not in there:
+        near = meant(str(name), there)
+        hint = f"did you mean {near[0]!r}?" if near else None
+        if any(slot.name == name for slot in raw):
+            hint = "a layer below takes care of it already"
         raise InputError(f"{missing}; there are {listed(shown)}", hint=hint)
     return next(place for place, slot in enumerate(raw) if slot.name == name)

@@ -86,7 +86,8 @@ def _both(model: AnyModel) -> tuple[CoreInferenceModel | None, TypedModel]:
         return None, model.typed
     if isinstance(model, TypedModel):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
         return None, model.clone().declutter()
-    raise InputError(f"a policy is made of an InferenceModel or a Model, got {type(model).__name__}")
+    hint = "load it first, as with tract_core.load(path); or InfererBuilder.from_path(path) takes a file"
+    raise InputError(f"a policy is made of an InferenceModel or a Model, got {type(model).__name__}", hint=hint)
 
 
 def _from_file(untyped: CoreInferenceModel, single: TypedModel, axes: Sequence[int], name: str) -> TypedModel:
