@@ -48,6 +48,15 @@ class TypedOp(Op):
     judges: ClassVar[tuple[int, ...]] = ()
     announces: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def draws(self) -> bool:
+        """Whether it draws numbers at random, others in every run, and each by itself.
+
+        So those at one position of an axis that input and output have in common say nothing of those at another one.
+        An operator that does is not ``pure``.
+        """
+        return False
+
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The facts of the outputs, from those of the inputs. Raises FactError when the inputs do not fit."""
         raise NotImplementedError

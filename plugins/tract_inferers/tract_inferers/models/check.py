@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,9 +12,11 @@ from tract_core.api.model import Model
 from tract_core.api.runnable import Runnable
 from tract_core.api.runtime import runtime_for_name
 from tract_core.errors import TractError, Unsupported
-from tract_core.model.source import TypedSource
+from tract_core.model.graph import OutletId
+from tract_core.model.patch import ModelPatch
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
+from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_inferers.models.follow import followed
 from tract_inferers.models.policy import Policy
 from tract_inferers.slots import Slot
@@ -35,15 +38,17 @@ def check_rows(policy: Policy, single: TypedModel | None) -> None:
     says, nothing more is to be asked, unless the model was written for one agent: what wiring decided by a size of 1 it
     may decide otherwise by a symbol. Where a node does not, the table leaves open whether the agents meet, or only
     stand elsewhere for a while, as in a reshape. So four of them are tried, together and alone, with random
-    observations, as NumPy computes it. Where these cannot be computed, as those of a model with noise of its own, a
-    symbol of the file is believed, and a 1 that became one is not.
+    observations, as NumPy computes it, and without noise of the model's own. Where that cannot be done, a symbol of the
+    file is believed, and a 1 that became one is not.
     """
     trail = followed(policy.typed, [0] * len(policy.inputs), policy.symbol)
     if trail.mixed is not None:
         raise _refused("so what one of them gets depends on the others", trail.mixed)
     if trail.lost is None and single is None:
         return
-    if not all(node.op.pure or isinstance(node.op, TypedSource) for node in policy.typed.live_nodes()):
+    policy = replace(policy, typed=_stilled(policy.typed))
+    single = None if single is None else _stilled(single)
+    if any(node.op.draws for node in policy.typed.live_nodes()):
         if trail.lost is not None and single is not None:
             raise _refused("and the model has noise of its own, so whether they meet cannot be tried", trail.lost)
         return
@@ -59,6 +64,26 @@ def check_rows(policy: Policy, single: TypedModel | None) -> None:
         return
     if single is not None:
         raise _refused(f"random observations, to try whether agents meet, are refused: {problem}", trail.lost)
+
+
+def _stilled(model: TypedModel) -> TypedModel:
+    """The model with one number in the place of noise that depends on nothing but sizes, and so can hide no agents."""
+    if not any(_is_noise(node) for node in model.live_nodes()):
+        return model
+    quiet = model.clone()
+    for node in [*filter(_is_noise, quiet.live_nodes())]:
+        fact, patch = node.outputs[0].fact, ModelPatch(quiet)
+        number = patch.model.add_const(
+            f"{node.name}.number", np.full([1] * fact.rank, 0.5, fact.datum_type.storage.numpy)
+        )
+        (still,) = patch.wire(f"{node.name}.still", MultiBroadcastTo(tuple(fact.shape)), [number])
+        patch.shunt(OutletId(node.id), still)
+        patch.apply()
+    return quiet
+
+
+def _is_noise(node: TypedNode) -> bool:
+    return node.op.draws and len(node.inputs) < 2 and node.outputs[0].fact.datum_type.is_float()
 
 
 def check_sizes(model: TypedModel, name: str) -> None:

@@ -95,6 +95,8 @@ def behind(model: TypedModel, node: TypedNode, before: Sequence[int | None], nam
     tracked = [slot for slot, axis in enumerate(before) if axis is not None]
     if not tracked:
         return [_made(node.op, outlet.fact, name) for outlet in node.outputs]
+    if node.op.draws:
+        return [_drawn(model.input_facts(node), before, outlet.fact) for outlet in node.outputs]
     if isinstance(node.op, Reshape) and node.op.at <= (axis := before[0] or 0) < node.op.at + len(node.op.before):
         return [kept_by(node.op, axis)]
     mapping = node_axes(model, node)
@@ -132,10 +134,20 @@ def _has(term: str, letter: str, fact: TypedFact) -> bool:
     return letter in term and fact.shape[term.index(letter)] != 1
 
 
+def _drawn(inputs: Sequence[TypedFact], before: Sequence[int | None], output: TypedFact) -> int:
+    """The axis of the agents in what is drawn for each of them by itself."""
+    kept = {axis for fact, axis in zip(inputs, before, strict=True) if axis is not None and _shared(fact, output, axis)}
+    return kept.pop() if len(kept) == 1 else LOST
+
+
+def _shared(x: TypedFact, y: TypedFact, axis: int) -> bool:
+    return axis < y.rank and x.shape[axis] == y.shape[axis]
+
+
 def _made(op: TypedOp, fact: TypedFact, name: str | None) -> int | None:
     """The axis of the agents in what comes from none of their observations."""
     if name is None or (name not in symbols_in(op) and name not in fact.symbols()):
         return None
-    same = isinstance(op, MultiBroadcastTo) or not op.pure
+    same = isinstance(op, MultiBroadcastTo) or op.draws
     grown = [axis for axis, size in enumerate(fact.shape) if name in symbols_of(size)]
     return grown[0] if same and len(grown) == 1 and fact.shape[grown[0]] == symbol(name) else COUNTED

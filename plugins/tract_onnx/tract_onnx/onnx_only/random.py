@@ -33,8 +33,20 @@ class Distribution(Enum):
     NORMAL = "normal"
 
 
+class _Drawn(TypedOp):
+    """``seed``: what the numbers begin with; ``None``: others in every run."""
+
+    seed: int | None
+    pure: ClassVar[bool] = False
+
+    @property
+    def draws(self) -> bool:
+        """Where no seed says which numbers."""
+        return self.seed is None
+
+
 @frozen
-class RandomTensor(TypedOp):
+class RandomTensor(_Drawn):
     """Numbers of the type ``to``, in ``shape``."""
 
     distribution: Distribution
@@ -43,7 +55,6 @@ class RandomTensor(TypedOp):
     to: DatumType
     seed: int | None
     shape: tuple[Dim, ...]
-    pure: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A tensor of ``shape``. Raises FactError for a type that is no float."""
@@ -52,7 +63,7 @@ class RandomTensor(TypedOp):
 
 
 @frozen
-class RandomLike(TypedOp):
+class RandomLike(_Drawn):
     """Numbers of the type ``to``, in the shape of the input."""
 
     distribution: Distribution
@@ -60,7 +71,6 @@ class RandomLike(TypedOp):
     b: float
     to: DatumType
     seed: int | None
-    pure: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A tensor of the input's shape. Raises FactError for a type that is no float."""
@@ -69,7 +79,7 @@ class RandomLike(TypedOp):
 
 
 @frozen
-class Multinomial(TypedOp):
+class Multinomial(_Drawn):
     """For each row of logarithms of weights, ``count`` places, each drawn as often as its weight says.
 
     Input: [rows, places]. Output: [rows, ``count``], of the integer type ``to``.
@@ -78,7 +88,6 @@ class Multinomial(TypedOp):
     count: int
     to: DatumType
     seed: int | None
-    pure: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """``count`` places per row. Raises FactError for anything but floats of rank 2."""
@@ -89,7 +98,7 @@ class Multinomial(TypedOp):
 
 
 @frozen
-class Dropout(TypedOp):
+class Dropout(_Drawn):
     """Some elements, drawn at random, become 0, and the others grow so that the mean stays.
 
     Inputs: x; the share that is dropped, of rank 0; whether anything is dropped, a boolean of rank 0. Outputs: x with
@@ -97,7 +106,6 @@ class Dropout(TypedOp):
     """
 
     seed: int | None
-    pure: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The fact of x, and booleans in its shape. Raises FactError for anything but floats."""
