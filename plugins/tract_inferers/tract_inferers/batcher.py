@@ -19,6 +19,8 @@ InfererT = TypeVar("InfererT", bound=Inferer)
 
 _MISSING: Final = object()
 
+_WANTED: Final = "a batch is a dictionary from agents to observations"
+
 
 class Batcher:
     """Observations that wait for a run, one row each, in memory that is used again for the next batch.
@@ -29,10 +31,13 @@ class Batcher:
     """
 
     def __init__(self, inferer: Inferer, size: int = CAPACITY, *, brain: int = 0, refuse_nan: bool = False) -> None:
+        if not isinstance(size, (int, np.integer)) or size < 0:  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise InputError(f"is {size!r:.60}, wanted an integer from 0", where="size")
         self._raw = interface_of(inferer)
         self._inputs = [(slot, _place_of(slot.name, self._raw[0])) for slot in as_slots(inferer.input_shapes())]
         self._pad = ScratchPad(*self._raw, capacity=size)
         self._agents: set[int] = set()
+        self._rows: dict[int, int] = {}  # of some of them, see `_row_of`
         self._brain = brain
         self.refuse_nan = refuse_nan
 
@@ -68,12 +73,20 @@ class Batcher:
         if agent not in self._agents:
             row = self._pad.next(agent)
         elif replace:
-            row = self._pad.ids.index(agent)
+            row = self._row_of(agent)
         else:
             raise _has_a_row(agent)
         for place, value in values:
             self._pad.inputs[place][row] = value
         self._agents.add(agent)
+
+    def _row_of(self, agent: int) -> int:
+        """Where the observation of an agent waits. All are looked up when one is asked for that came since."""
+        row = self._rows.get(agent)
+        if row is None:
+            self._rows = {one: row for row, one in enumerate(self._pad.ids)}
+            row = self._rows[agent]
+        return row
 
     def _refused(self, agent: Any, observation: Any, error: Exception) -> TractError:
         """The error for an observation, with its agent; whatever is no dictionary failed in other ways."""
@@ -88,7 +101,10 @@ class Batcher:
     def extend(self, observations: Iterable[tuple[int, State]] | Mapping[int, State], *, replace: bool = False) -> None:
         """Push several, by agent. Raises as `push` does, and adds none of them then."""
         given = cast("Any", observations.items() if isinstance(observations, Mapping) else observations)
-        pairs: list[tuple[int, State]] = list(given)
+        try:
+            pairs: list[tuple[int, State]] = [(agent, one) for agent, one in given]
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{_WANTED}, or such pairs; got {type(given).__name__}") from error
         ids = self._checked([agent for agent, _ in pairs], replace=replace)
         slots = [slot for slot, _ in self._inputs]
         self._append(ids, rows_of(ids, [one for _, one in pairs], slots, refuse_nan=self.refuse_nan))
@@ -138,6 +154,7 @@ class Batcher:
                 array[: len(kept)] = array[kept]
             self._pad.ids = [self._pad.ids[row] for row in kept]
             self._agents -= gone
+            self._rows = {}
         return len(gone)
 
     def pending(self) -> dict[int, dict[str, Array]]:
@@ -151,6 +168,7 @@ class Batcher:
         """Forget the rows that wait. The memory stays."""
         self._pad.clear()
         self._agents.clear()
+        self._rows = {}
 
     def is_empty(self) -> bool:
         """Whether no row waits."""
@@ -211,6 +229,8 @@ def infer_many(inferer: Inferer, ids: Any, observations: Mapping[str, Any], *, r
 
 def infer_batch(inferer: Inferer, batch: Mapping[int, State], *, refuse_nan: bool = False) -> Responses:
     """Run one observation per agent, as `InfererExt.infer_batch` says."""
+    if not isinstance(batch, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+        raise InputError(f"{_WANTED}, got {type(batch).__name__}")
     given, found = as_slots(inferer.input_shapes()), checked_ids(list(batch))
     return _run(inferer, found, given, rows_of(found, list(batch.values()), given, refuse_nan=refuse_nan))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
+from tract_core.errors import InputError
 from tract_inferers.errors import IncompatibleInferer
 from tract_inferers.inferer import Inferer
 from tract_inferers.slots import Slot, Slots, as_slots, listed
@@ -13,8 +14,18 @@ Interface = tuple[Slots, Slots]
 
 
 def interface_of(inferer: Inferer) -> Interface:
-    """The raw inputs and outputs of an inferer."""
-    return as_slots(inferer.raw_input_shapes()), as_slots(inferer.raw_output_shapes())
+    """The raw inputs and outputs of an inferer. Raises InputError for what is none, as a model."""
+    try:
+        return as_slots(inferer.raw_input_shapes()), as_slots(inferer.raw_output_shapes())
+    except (AttributeError, TypeError):
+        if not isinstance(inferer, type) and hasattr(inferer, "infer_raw"):
+            raise
+        hint = "DynamicInferer.from_model(model) makes one of a model"
+        raise InputError(f"wanted an inferer, got {_kind(inferer)}", where="inferer", hint=hint) from None
+
+
+def _kind(found: object) -> str:
+    return f"the class {found.__name__}" if isinstance(found, type) else f"a {type(found).__name__}"
 
 
 def check_compatible(old: Interface, new: Interface) -> None:

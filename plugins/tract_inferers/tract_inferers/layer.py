@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from threading import Lock
+from typing import Any
 
 from tract_core.errors import InputError, meant
 from tract_inferers.inferer import Inferer
@@ -27,6 +28,12 @@ class TableLayer(InfererWrapper):
         self._lock = Lock()
         self._inputs = frozenset(inputs)
         self._outputs = frozenset(outputs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())
 
     def input_shapes(self, inferer: Inferer) -> Slots:
         """Those of the layer below that this one does not hide."""

@@ -40,7 +40,11 @@ def checked_ids(ids: Any) -> list[int]:
 def _listed(ids: Any) -> list[int]:
     if isinstance(ids, np.ndarray):
         array = cast("Array", ids)
-        if array.ndim == 1 and (array.dtype.kind in "iu" or not array.size):
+        if (
+            array.ndim == 1
+            and not isinstance(array, np.ma.MaskedArray)
+            and (array.dtype.kind in "iu" or not array.size)
+        ):
             return array.tolist()
     elif isinstance(ids, Iterable) and not isinstance(ids, (str, bytes)):
         found = list(cast("Iterable[Any]", ids))
@@ -171,25 +175,50 @@ def _twice(ids: list[int]) -> int:
 def _array(value: Any, slot: Slot) -> Array:
     """Whatever is no array of NumPy, as one. Numbers of Python, also in lists, take the type of the input."""
     if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray):
+            raise InputError("is a masked array, whose mask would be lost", where=_place(slot), hint=".filled(value)")
         return np.asarray(cast("Array", value))
     if isinstance(value, Tensor):
         return value.view()
-    if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
-    typed = hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+    if hasattr(value, "__dlpack__") or hasattr(value, "__array__"):
+        return _imported(value, slot)
     try:
         array = np.asarray(value)
-        if typed or array.dtype == slot.dtype:
-            return array
-        plain = array.astype(slot.dtype) if np.can_cast(array.dtype, slot.dtype, "same_kind") else None
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"cannot be read as an array: {error}", where=_place(slot)) from None
-    kinds = (array.dtype.kind, slot.dtype.kind)
-    if plain is None and kinds in {("i", "u"), ("i", "V"), ("f", "V"), ("i", "f")}:
-        plain = array.astype(slot.dtype)
-    if plain is None or (kinds[0] in "iu" and not np.array_equal(plain.astype(array.dtype), array)):
+    if array.dtype == slot.dtype or hasattr(value, "__array_interface__"):
+        return array
+    plain = _cast(array, slot.dtype)
+    if plain is None:
         raise InputError(f"{value!r:.60} is no {slot.dtype.name}", where=_place(slot))
     return plain
+
+
+def _cast(array: Array, dtype: np.dtype[Any]) -> Array | None:
+    """Numbers of Python as elements of that type; ``None`` where it does not have them. Floats are rounded."""
+    kinds = (array.dtype.kind, dtype.kind)
+    if kinds not in _CASTS and not np.can_cast(array.dtype, dtype, "same_kind"):
+        return None
+    try:
+        with np.errstate(over="raise"):
+            cast_array = array.astype(dtype)
+    except (TypeError, ValueError, FloatingPointError):
+        return None
+    return None if kinds[0] in "iu" and not np.array_equal(cast_array.astype(array.dtype), array) else cast_array
+
+
+_CASTS: Final = frozenset({("i", "u"), ("i", "V"), ("f", "V"), ("i", "f")})
+"""Kinds of elements, from which and to which numbers are cast, beside those that NumPy calls of the same kind."""
+
+
+def _imported(value: Any, slot: Slot) -> Array:
+    """The array of another library, on the same memory where that can be read."""
+    try:
+        return np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
+    except Exception as error:
+        found = f"a {type(value).__module__}.{type(value).__qualname__} cannot be read as an array"
+        hint = "bring it to the CPU, detached, in a type that NumPy knows"
+        raise InputError(f"{found}: {type(error).__name__}: {error}", where=_place(slot), hint=hint) from error
 
 
 def _fitted(array: Array, slot: Slot, shape: tuple[int, ...]) -> Array:

@@ -31,7 +31,11 @@ class Responses(Mapping[int, Response]):
     def __getitem__(self, agent: int) -> Response:
         if self._rows is None:
             self._rows = {one: row for row, one in enumerate(self.ids)}
-        row = self._rows[agent]
+        row = self._rows.get(agent)
+        if row is None:
+            name: Any = agent  # that of an output is an easy mistake
+            hint = f"; whole arrays are in .arrays[{name!r}]" if name in self.arrays else ""
+            raise KeyError(f"no response for agent {agent!r}{hint}")
         return {name: array[row, ...] for name, array in self.arrays.items()}
 
     def __iter__(self) -> Iterator[int]:

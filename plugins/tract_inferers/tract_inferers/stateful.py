@@ -10,7 +10,7 @@ from tract_inferers.compatible import check_compatible, interface_of
 from tract_inferers.errors import names
 from tract_inferers.ext import InfererExt
 from tract_inferers.inferer import Inferer, Remembering
-from tract_inferers.observations import checked_ids
+from tract_inferers.observations import checked_id, checked_ids
 from tract_inferers.scratch import ScratchPadView
 from tract_inferers.slots import Slots, as_slots
 from tract_inferers.snapshot import AgentSnapshot
@@ -67,6 +67,9 @@ class StatefulInferer(InfererExt):
     """
 
     def __init__(self, stack: InfererWrapper, inferer: Inferer) -> None:
+        interface_of(inferer)  # so that what is no inferer is refused with its name
+        if not hasattr(stack, "invoke"):
+            raise InputError(f"wanted an InfererWrapper, got {type(stack).__name__}", where="stack")
         self.stack = stack
         self._inferer = inferer
         self._inputs = as_slots(stack.input_shapes(inferer))
@@ -128,11 +131,11 @@ class StatefulInferer(InfererExt):
 
     def begin_agent(self, id: int) -> None:  # noqa: A002 - the name in the interface that this follows
         """An agent comes: every layer is told, and the policy. One that is known begins anew."""
-        self.stack.begin_agent(self._inferer, id)
+        self.stack.begin_agent(self._inferer, checked_id(id))
 
     def end_agent(self, id: int) -> None:  # noqa: A002 - as in `begin_agent`
         """An agent goes: every layer is told, and the policy."""
-        self.stack.end_agent(self._inferer, id)
+        self.stack.end_agent(self._inferer, checked_id(id))
 
     def remember(self, ids: Iterable[int]) -> Callable[[], None]:
         """A function that brings these agents back to where they are now."""
@@ -144,6 +147,8 @@ class StatefulInferer(InfererExt):
 
     def restore(self, snapshot: AgentSnapshot) -> None:
         """Make the agents of a snapshot what they were. Raises InputError where it does not fit, changing nothing."""
+        if not isinstance(snapshot, AgentSnapshot):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise InputError(f"wanted an AgentSnapshot, got {type(snapshot).__name__}", where="snapshot")
         self.stack.restore(self._inferer, snapshot)
 
 

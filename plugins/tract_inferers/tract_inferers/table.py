@@ -152,6 +152,7 @@ class AgentTable:
             if array is None:
                 hint = "restore it where the same memories and noises are"
                 raise InputError(f"it holds nothing of {slot.name!r}", where="snapshot", hint=hint)
+            array = np.asarray(array)
             wanted = (len(agents), *slot.shape)
             if array.shape != wanted or array.dtype != slot.dtype:
                 found = f"{slot.name!r} is {array.dtype.name} of shape {list(array.shape)}"

@@ -6,7 +6,7 @@ from typing import Self
 
 from tract_core.api.runtime import Runtime
 from tract_core.errors import InputError
-from tract_inferers.inferers.planned import ROWS_HINT, Planned, planned, runtime_of
+from tract_inferers.inferers.planned import ROWS_HINT, Planned, checked, planned, runtime_of
 from tract_inferers.models.single import Single, single_of
 from tract_inferers.models.symbolic import AnyModel
 from tract_inferers.scratch import ScratchPadView
@@ -16,6 +16,7 @@ class BasicInferer(Planned):
     """A policy that runs its agents one by one. It takes any model for one agent."""
 
     def __init__(self, single: Single, runtime: str | Runtime = "default") -> None:
+        single = checked(single, Single)
         super().__init__(single.inputs, single.outputs)
         self._run = planned(single.typed, runtime_of(runtime)).run
         slots, shapes = (*single.inputs, *single.outputs), (*single.input_shapes, *single.output_shapes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from tract_core.api.runtime import Runtime
-from tract_inferers.inferers.planned import Planned, planned, runtime_of
+from tract_inferers.inferers.planned import Planned, checked, planned, runtime_of
 from tract_inferers.models.policy import Policy
 from tract_inferers.models.symbolic import AnyModel, policy_of
 from tract_inferers.scratch import ScratchPadView
@@ -15,6 +15,7 @@ class DynamicInferer(Planned):
     """A policy with one plan, which takes as many agents as there are."""
 
     def __init__(self, policy: Policy, runtime: str | Runtime = "default") -> None:
+        policy = checked(policy, Policy)
         super().__init__(policy.inputs, policy.outputs)
         self._run = planned(policy.typed, runtime_of(runtime)).run
 

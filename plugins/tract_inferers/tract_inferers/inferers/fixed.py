@@ -7,7 +7,7 @@ from typing import Self
 
 from tract_core.api.runtime import Runtime
 from tract_core.errors import InputError
-from tract_inferers.inferers.planned import ROWS_HINT, Planned, checked_sizes, planned, runtime_of
+from tract_inferers.inferers.planned import ROWS_HINT, Planned, checked, checked_sizes, planned, runtime_of
 from tract_inferers.models.policy import Policy
 from tract_inferers.models.symbolic import AnyModel, policy_of
 from tract_inferers.scratch import ScratchPadView
@@ -22,6 +22,7 @@ class FixedBatchInferer(Planned):
 
     def __init__(self, policy: Policy, sizes: Iterable[int], runtime: str | Runtime = "default") -> None:
         """Raises InputError for a size that is none."""
+        policy = checked(policy, Policy)
         super().__init__(policy.inputs, policy.outputs)
         self.sizes = tuple(sorted({1, *checked_sizes(sizes)}, reverse=True))
         found = runtime_of(runtime)

@@ -11,7 +11,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from tract_core.api.runtime import Runtime
 from tract_core.errors import InputError
-from tract_inferers.inferers.planned import Planned, checked_sizes, planned, runtime_of
+from tract_inferers.inferers.planned import Planned, checked, checked_sizes, planned, runtime_of
 from tract_inferers.models.policy import Policy
 from tract_inferers.models.symbolic import AnyModel, policy_of
 from tract_inferers.scratch import ScratchPadView
@@ -41,6 +41,7 @@ class MemoizingDynamicInferer(Planned):
         background: bool = False,
     ) -> None:
         """Raises InputError for a size or a capacity that is none, and for more sizes than are kept."""
+        policy = checked(policy, Policy)
         super().__init__(policy.inputs, policy.outputs)
         sizes = sorted(set(checked_sizes(preloaded_sizes)))
         if capacity is not None and (checked_sizes([capacity])[0] < len(sizes)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,16 @@ class Planned(InfererExt):
     def into_stateful(self, wrapper_stack: InfererWrapper) -> StatefulInferer:
         """The policy, with a stack around it that takes care of noise, memory, or whatever else."""
         return StatefulInferer(wrapper_stack, self)
+
+
+MadeT = TypeVar("MadeT")
+
+
+def checked(made: object, kind: type[MadeT]) -> MadeT:
+    """What `from_model` hands to an inferer. Raises InputError for anything else, as a model."""
+    if isinstance(made, kind):
+        return made
+    raise InputError(f"wanted a {kind.__name__}, got {type(made).__name__}", hint="from_model(model) takes a model")
 
 
 def runtime_of(runtime: str | Runtime) -> Runtime:

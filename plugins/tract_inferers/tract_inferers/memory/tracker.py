@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, Self, TypeAlias, TypedDict, Unpack
+from typing import Any, Final, Literal, Self, TypeAlias, TypedDict, Unpack, cast
 
 from tract_core.errors import InputError
+from tract_inferers.compatible import interface_of
 from tract_inferers.inferer import Inferer
 from tract_inferers.layer import TableLayer, place_of
 from tract_inferers.memory.pairs import RecurrentInfo, checked_pairs, find_pairs
-from tract_inferers.observations import checked_id, element
+from tract_inferers.observations import element
 from tract_inferers.scratch import ScratchPadView
 from tract_inferers.slots import as_slots, listed
 from tract_inferers.snapshot import AgentSnapshot
@@ -52,13 +53,17 @@ class RecurrentTrackerWrapper(TableLayer):
         **options: Unpack[MemoryOptions],
     ) -> None:
         """Above ``inner``, around ``inferer``. Raises InputError where inputs and outputs do not fit."""
-        initial, unbegun = options.get("initial") or {}, options.get("unbegun", "refuse")
+        initial, unbegun = options.get("initial", {}), options.get("unbegun", "refuse")
+        raw = interface_of(inferer)
         inputs, outputs = as_slots(inner.input_shapes(inferer)), as_slots(inner.output_shapes(inferer))
-        raw = as_slots(inferer.raw_input_shapes()), as_slots(inferer.raw_output_shapes())
-        infos = list(infos)
+        infos = _checked(infos)
         self._given = [place_of(one.inkey, raw[0], inputs, f"no input named {one.inkey!r}") for one in infos]
         self._back = [place_of(one.outkey, raw[1], outputs, f"no output named {one.outkey!r}") for one in infos]
         slots = [before for before, _ in checked_pairs(infos, inputs, outputs)]
+        if not isinstance(initial, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise InputError(
+                f"is a {type(initial).__name__}, wanted a dictionary from inputs to arrays", where="initial"
+            )
         values = dict(initial)
         beginnings = [element(values.pop(slot.name, slot.zeros(1)[0, ...]), slot, refuse_nan=False) for slot in slots]
         if values:
@@ -98,10 +103,9 @@ class RecurrentTrackerWrapper(TableLayer):
 
     def begin_agent(self, inferer: Inferer, id: int) -> None:  # noqa: A002 - the name in the interface that this follows
         """The agent remembers the initial values from now on, whatever it remembered before."""
-        agent = checked_id(id)
-        self.inner.begin_agent(inferer, agent)
+        self.inner.begin_agent(inferer, id)
         with self._lock:
-            self._table.begin([agent])
+            self._table.begin([id])
 
     def end_agent(self, inferer: Inferer, id: int) -> None:  # noqa: A002 - as in `begin_agent`
         """Forget the agent."""
@@ -135,6 +139,7 @@ class RecurrentTracker(StatefulInferer):
     @classmethod
     def wrap(cls, inferer: Inferer, **options: Unpack[MemoryOptions]) -> Self:
         """With the pairs that names, shapes and types give, see `find_pairs`. Raises InputError where there is none."""
+        interface_of(inferer)  # so that what is no inferer is refused with its name
         return cls(inferer, find_pairs(as_slots(inferer.input_shapes()), as_slots(inferer.output_shapes())), **options)
 
     @classmethod
@@ -145,6 +150,14 @@ class RecurrentTracker(StatefulInferer):
     def agents(self) -> list[int]:
         """Who is remembered, in the order in which they came."""
         return self.stack.agents()
+
+
+def _checked(infos: Iterable[Any]) -> list[RecurrentInfo]:
+    found = list[Any](infos) if isinstance(infos, Iterable) else [infos]  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+    for one in found:
+        if not isinstance(one, RecurrentInfo):
+            raise InputError(f"{one!r:.60} is no pair, wanted RecurrentInfo('h_in', 'h_out')", where="memory")
+    return cast("list[RecurrentInfo]", found)
 
 
 def _never_begun(agents: list[int]) -> InputError:

@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from tract_core.errors import InputError
+from tract_inferers.compatible import interface_of
 from tract_inferers.inferer import Inferer
 from tract_inferers.layer import TableLayer, place_of
 from tract_inferers.noise.generators import HighQualityNoiseGenerator, NoiseGenerator
@@ -39,10 +40,14 @@ class EpsilonInjectorWrapper(TableLayer):
         ``generator``: a `HighQualityNoiseGenerator` with a fresh seed where there is none. Raises InputError where
         there is no such input in the layer below, and where the generator has no noise of its type.
         """
-        raw, shown = as_slots(inferer.raw_input_shapes()), as_slots(inner.input_shapes(inferer))
+        raw, shown = interface_of(inferer)[0], as_slots(inner.input_shapes(inferer))
         self.key = key
         self.generator = generator or HighQualityNoiseGenerator()
         self._place = place_of(key, raw, shown, f'model has no input key "{key}"')
+        if not hasattr(self.generator, "generate"):
+            raise InputError(
+                f"wanted a NoiseGenerator, got {type(generator).__name__}", where=f"noise for input {key!r}"
+            )
         nobody = np.zeros(0, np.uint64)
         try:
             self.generator.generate(raw[self._place].empty(0), ids=nobody, steps=nobody, brain=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from functools import cache
+from numbers import Real
 from threading import Lock
 from typing import Any, Final, Protocol, Self, cast
 
@@ -57,6 +58,9 @@ class HighQualityNoiseGenerator:
         _check_float(out.dtype)
         if not out.size:
             return
+        if 2 * _blocks(out) > _BLOCKS_AHEAD:  # nothing is gained by computing ahead, and what is kept would be large
+            normals(out.reshape(len(out), -1), self._keys_of(brain), ids, steps)
+            return
         place = brain, out.shape, out.dtype, int(ids[0])
         ahead = self._ahead.get(place)
         turn = None if ahead is None else ahead.turn_of(ids, steps)
@@ -70,13 +74,16 @@ class HighQualityNoiseGenerator:
 
     def _computed(self, out: Array, ids: Numbers, steps: Numbers, brain: int, turns: int) -> _Ahead:
         """The noise of so many steps of these agents, for arrays such as ``out``."""
+        later = (steps + np.arange(turns, dtype=np.uint64)[:, None]).ravel()
+        values = np.empty((turns, *out.shape), out.dtype)
+        normals(values.reshape(len(later), -1), self._keys_of(brain), np.tile(ids, turns), later)
+        return _Ahead(ids.copy(), steps.copy(), values)
+
+    def _keys_of(self, brain: int) -> Numbers:
         keys = self._keys.get(brain)
         if keys is None:
             keys = self._keys.setdefault(brain, keys_of_rounds(self.seed, brain))
-        later = (steps + np.arange(turns, dtype=np.uint64)[:, None]).ravel()
-        values = np.empty((turns, *out.shape), out.dtype)
-        normals(values.reshape(len(later), -1), keys, np.tile(ids, turns), later)
-        return _Ahead(ids.copy(), steps.copy(), values)
+        return keys
 
 
 @frozen
@@ -102,7 +109,7 @@ class _Ahead:
 
 
 _KEPT: Final = 64
-"""Batches, by brain, shape, type and first agent, whose noise is computed ahead."""
+"""Batches, by brain, shape, type and first agent, whose noise is computed ahead: 3 MiB at the most."""
 
 _BLOCKS_AHEAD: Final = 1024
 """Blocks of four words that are computed ahead, at the most."""
@@ -110,8 +117,12 @@ _BLOCKS_AHEAD: Final = 1024
 
 def _turns_after(turns: int, out: Array) -> int:
     """How many steps to compute when so many were used: twice as many, so that little is wasted on who changes."""
-    blocks = len(out) * -(-out.size // len(out) // 4)
-    return max(1, min(2 * turns, _BLOCKS_AHEAD // blocks))
+    return min(2 * turns, _BLOCKS_AHEAD // _blocks(out))
+
+
+def _blocks(out: Array) -> int:
+    """Blocks of four words that one step of these agents takes."""
+    return len(out) * -(-out.size // len(out) // 4)
 
 
 class LowQualityNoiseGenerator:
@@ -124,6 +135,12 @@ class LowQualityNoiseGenerator:
         self.seed = _checked_seed(secrets.randbits(64) if seed is None else seed)
         self._stream = np.random.Generator(np.random.SFC64(self.seed))
         self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())
 
     def generate(self, out: Array, *, ids: Numbers, steps: Numbers, brain: int) -> None:
         """See `NoiseGenerator`. Raises InputError for types other than f16, bf16, f32 and f64."""
@@ -139,6 +156,9 @@ class ConstantGenerator:
     """The same value everywhere, for any element type that it fits."""
 
     def __init__(self, value: float) -> None:
+        """Raises InputError for what is no number."""
+        if not isinstance(value, Real):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise InputError(f"{value!r:.60} is no number")
         self.value = value
 
     @classmethod
@@ -157,14 +177,27 @@ class ConstantGenerator:
         return cls(0.0)
 
     def generate(self, out: Array, *, ids: Numbers, steps: Numbers, brain: int) -> None:
-        """See `NoiseGenerator`."""
-        out[...] = self.value
+        """See `NoiseGenerator`. Raises InputError for a type that does not have the value."""
+        out[...] = _of_type(self.value, out.dtype)
 
 
 @cache  # the name of a type takes a microsecond
 def _check_float(dtype: np.dtype[Any]) -> None:
     if dtype.name not in _FLOATS:
         raise InputError(f"has the type {dtype.name}; normal noise is f16, bf16, f32 or f64")
+
+
+def _of_type(value: float, dtype: np.dtype[Any]) -> Array:
+    """A number as an array without axes. Raises InputError where the type does not have it; floats are rounded."""
+    one = np.empty((), dtype)
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            one[...] = value
+            if dtype.kind not in "biu" or bool(one == value):
+                return one
+    except (TypeError, ValueError, OverflowError, FloatingPointError):
+        pass
+    raise InputError(f"{value!r:.60} is no {dtype.name}")
 
 
 def _checked_seed(seed: Any) -> int:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from itertools import count
-from math import isnan
+from math import isnan, nan
 from numbers import Real
 from time import perf_counter
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, cast
+
+import numpy as np
 
 from tract_core.errors import InputError
 from tract_inferers.errors import BrainsFailed, OrphanedData, UnknownBrain
@@ -225,7 +228,8 @@ class Runtime:
         seconds = _seconds(budget)
         until = self._clock() + seconds
         brains = [brain for brain in self._queued() if not brain.batcher.is_empty()]
-        lines = assigned([(brain, brain.expected()) for brain in brains], seconds, self._threads)
+        threads = max(min(self._threads, len(brains)), 1)
+        lines = assigned([(brain, brain.expected()) for brain in brains], seconds, threads)
         return self._told(self._spread(brains, lines, until))
 
     def close(self) -> None:
@@ -286,7 +290,7 @@ class Runtime:
         return responses
 
     def _brain(self, number: object) -> Brain:
-        found = self._brains.get(number) if isinstance(number, int) else None
+        found = self._brains.get(cast("int", number)) if isinstance(number, (int, np.integer)) else None
         if found is None:
             named = str(number) if isinstance(number, BrainId) else f"{number!r:.40}"
             there = self.brains()
@@ -319,9 +323,13 @@ def _seconds(budget: object) -> float:
     """A budget in seconds. Raises InputError for what is none."""
     if isinstance(budget, timedelta):
         return budget.total_seconds()
-    if isinstance(budget, bool) or not isinstance(budget, Real) or isnan(budget):
+    seconds = nan
+    if not isinstance(budget, bool) and isinstance(budget, Real):
+        with suppress(TypeError, OverflowError):  # a timedelta of NumPy, an integer of 400 digits
+            seconds = float(budget)
+    if isnan(seconds):
         raise InputError(f"is {budget!r:.60}, wanted seconds, or a timedelta", where="budget")
-    return float(budget)
+    return seconds
 
 
 def _raise_orphaned(orphans: Orphans) -> None:

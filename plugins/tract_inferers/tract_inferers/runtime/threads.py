@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import TypeVar, cast
+
+import numpy as np
 
 from tract_core.errors import InputError
 
@@ -37,6 +39,6 @@ def checked_threads(threads: object) -> int:
     """A number of threads; ``None`` is the cores that this process may use. Raises InputError for what is none."""
     if threads is None:
         return usable_cores()
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+    if not isinstance(threads, (int, np.integer)) or isinstance(threads, bool) or threads < 1:
         raise InputError(f"is {threads!r:.60}, wanted an integer from 1 on, or None for all cores", where="threads")
-    return threads
+    return int(cast("int", threads))
