@@ -18,6 +18,7 @@ DOCUMENTS = [
     for name in (
         "README.md",
         "docs/architecture.md",
+        "docs/inferers.md",
         "docs/onnx.md",
         "docs/pulse.md",
         "docs/security.md",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.argument("out", type=click.Path(dir_okay=False))
 @click.option("-O", "--optimize", is_flag=True, help="Turn it into NNEF, which loads faster.")
 @click.option(
-    "-N", "--batch-size", type=click.IntRange(1), metavar="N", help="With -O: for so many agents, and no others."
+    "-N", "--batch-size", type=click.IntRange(1), metavar="N", help="With -O: for so many agents, for other engines."
 )
 @click.pass_obj
 def command(request: Request, file: str, out: str, optimize: bool, batch_size: int | None) -> None:

@@ -18,7 +18,11 @@ ENDING: Final = ".nnef.tar"
 @file_arguments
 @click.option("--beside", is_flag=True, help="All are ONNX files: write an archive beside each.")
 @click.option(
-    "-b", "--batch-size", type=click.IntRange(1), metavar="N", help="For so many agents, and no others. Default: any."
+    "-b",
+    "--batch-size",
+    type=click.IntRange(1),
+    metavar="N",
+    help="For so many agents, for other engines. Default: any.",
 )
 @click.pass_obj
 def command(request: Request, files: tuple[str, ...], beside: bool, batch_size: int | None) -> None:
