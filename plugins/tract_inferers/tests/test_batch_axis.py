@@ -178,6 +178,15 @@ MEETING: dict[str, tuple[list[Any], str]] = {
         [node("Slice", ["x", "last", "before", "zeros", "last"], ["action"])],
         r"computes along the axis of agents, output 'action' of one agent is another one when others are there",
     ),
+    "where one is large": (
+        [
+            node("Reshape", ["x", "flat"], ["y"]),
+            node("ReduceMax", ["y"], ["most"], axes=[0]),
+            node("Greater", ["most", "ten"], ["large"]),
+            node("Where", ["large", "nothing", "x"], ["action"]),
+        ],
+        r"node 'y' \(Reshape\): computes along the axis of agents, output 'action' of one agent is another one",
+    ),
     "the largest of all": (
         [node("TopK", ["x", "ones"], ["largest", "_"], axis=0), node("Add", ["x", "largest"], ["action"])],
         r"node 'largest' \(Topk\): computes along the axis of agents, so what",
@@ -199,7 +208,7 @@ MEETING: dict[str, tuple[list[Any], str]] = {
     ),
 }
 CONSTANTS = {"flat": np.array([-1]), "rows": np.array([-1, 5]), "last": np.array([-1]), "before": np.array([-(2**62)])}
-CONSTANTS["nothing"] = np.array(0, np.float32)
+CONSTANTS |= {"nothing": np.array(0, np.float32), "ten": np.array(10, np.float32)}
 
 
 @pytest.mark.parametrize(("nodes", "message"), MEETING.values(), ids=list(MEETING))
@@ -247,9 +256,34 @@ REFUSED: dict[str, tuple[bytes, str]] = {
         ),
         "output 'action': N,N,f32 does not have the size N, that of the agents, once",
     ),
+    "even numbers only": (
+        between(
+            "N",
+            [
+                node("Reshape", ["x", "pairs"], ["y"]),
+                node("Tanh", ["y"], ["z"]),
+                node("Reshape", ["z", "rows"], ["action"]),
+            ],
+            {"pairs": np.array([-1, 10]), "rows": np.array([-1, 5])},
+        ),
+        r"does not take 5 agents: ",
+    ),
+    "too large to try": (
+        between(
+            "N",
+            [
+                node("Expand", ["x", "many"], ["y"]),
+                node("Reshape", ["y", "flat"], ["z"]),
+                node("ReduceMax", ["z"], ["most"], axes=[0]),
+                node("Add", ["x", "most"], ["action"]),
+            ],
+            {"many": np.array([2**27, 1, 5]), "flat": np.array([-1])},
+        ),
+        r"node 'z' \(Reshape\): computes along the axis of agents, and '[a-z]+' is too large to try whether they meet",
+    ),
     "one agent in its shape": (
         convolution("N", [1, -1]),
-        r"node 'action' \(MatMul\): does not take two agents: size 48\*N must be 48",
+        r"node 'action' \(MatMul\): does not take 2 agents: size 48\*N must be 48",
     ),
 }
 
@@ -273,6 +307,11 @@ def test_a_shape_that_fits_one_agent_only_is_refused_by_both_ways() -> None:
         with pytest.raises(Unsupported, match=message):
             DynamicInferer.from_model(model)
         assert BasicInferer.from_model(model).output_shapes()[0].shape == (5,)
+
+
+def test_observations_that_no_memory_holds_are_refused() -> None:
+    with pytest.raises(Unsupported, match="and 'obs' is too large to try whether they meet"):
+        DynamicInferer.from_model(load(through([1, 2**40])))
 
 
 def test_texts_are_refused() -> None:

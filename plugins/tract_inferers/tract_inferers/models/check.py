@@ -11,6 +11,7 @@ import numpy as np
 from tract_core.api.model import Model
 from tract_core.api.runnable import Runnable
 from tract_core.api.runtime import runtime_for_name
+from tract_core.dims import substitute
 from tract_core.errors import TractError, Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
@@ -23,8 +24,14 @@ from tract_inferers.slots import Slot
 
 Array = np.ndarray[Any, Any]
 
-ROWS: Final = 4
-"""Agents that are tried together."""
+ROWS: Final = 5
+"""Agents that are tried together: an odd number, which is the size of little else."""
+
+_SCALES: Final = (1.0, 30.0, 0.1, -1.0, 3.0)
+"""How large the observations of each are."""
+
+_MOST: Final = 1 << 28
+"""Elements of a tensor in what is tried."""
 
 ONE_BY_ONE: Final = "BasicInferer runs agents one by one, whatever the model is; or export it with an axis of agents"
 
@@ -37,9 +44,9 @@ def check_rows(policy: Policy, single: TypedModel | None) -> None:
     Where they meet for certain, the model is refused. Where all nodes hand the axis of agents on, as the table of axes
     says, nothing more is to be asked, unless the model was written for one agent: what wiring decided by a size of 1 it
     may decide otherwise by a symbol. Where a node does not, the table leaves open whether the agents meet, or only
-    stand elsewhere for a while, as in a reshape. So four of them are tried, together and alone, with random
-    observations, as NumPy computes it, and without noise of the model's own. Where that cannot be done, a symbol of the
-    file is believed, and a 1 that became one is not.
+    stand elsewhere for a while, as in a reshape. So some of them are tried, together and alone, with random
+    observations, as NumPy computes it, and without noise of the model's own. Where that cannot be done, the model is
+    refused. Only noise that depends on more than sizes is left as it is, and a symbol of the file believed.
     """
     trail = followed(policy.typed, [0] * len(policy.inputs), policy.symbol)
     if trail.mixed is not None:
@@ -52,9 +59,10 @@ def check_rows(policy: Policy, single: TypedModel | None) -> None:
         if trail.lost is not None and single is not None:
             raise _refused("and the model has noise of its own, so whether they meet cannot be tried", trail.lost)
         return
+    _check_memory(policy, trail.lost)
     problem = ""
-    for integers in (2, 1):
-        given = [_random(slot, integers) for slot in policy.inputs]
+    for attempt in range(3):
+        given = [_random(slot, attempt) for slot in policy.inputs]
         try:
             alone = _alone(policy, single, given)
         except TractError as error:
@@ -62,8 +70,16 @@ def check_rows(policy: Policy, single: TypedModel | None) -> None:
             continue
         _compare(policy, given, alone, trail.lost)
         return
-    if single is not None:
-        raise _refused(f"random observations, to try whether agents meet, are refused: {problem}", trail.lost)
+    raise _refused(f"random observations, to try whether agents meet, are refused: {problem}", trail.lost)
+
+
+def _check_memory(policy: Policy, lost: TypedNode | None) -> None:
+    sizes = {policy.symbol: ROWS}
+    for node in policy.typed.live_nodes():
+        for outlet in node.outputs:
+            volume = substitute(outlet.fact.shape.volume, sizes)
+            if isinstance(volume, int) and volume > _MOST:
+                raise _refused(f"and {node.name!r} is too large to try whether they meet", lost)
 
 
 def _stilled(model: TypedModel) -> TypedModel:
@@ -89,9 +105,10 @@ def _is_noise(node: TypedNode) -> bool:
 def check_sizes(model: TypedModel, name: str) -> None:
     """Raises Unsupported where a model, in which the symbol ``name`` is the number of agents, takes one only."""
     for condition, origin in model.conditions:
-        problem = condition.broken({name: 2}) if condition.symbols == frozenset([name]) else None
-        if problem is not None:
-            raise Unsupported(f"does not take two agents: {problem}", where=origin, hint=ONE_BY_ONE)
+        for rows in (2, ROWS) if condition.symbols == frozenset([name]) else ():
+            problem = condition.broken({name: rows})
+            if problem is not None:
+                raise Unsupported(f"does not take {rows} agents: {problem}", where=origin, hint=ONE_BY_ONE)
 
 
 def _compare(policy: Policy, given: Sequence[Array], alone: Sequence[Array], lost: TypedNode | None) -> None:
@@ -111,13 +128,17 @@ def _refused(problem: str, lost: TypedNode | None) -> Unsupported:
     return Unsupported(f"{does}, {problem}", where=f"node {lost.name!r} ({lost.op.name})", hint=ONE_BY_ONE)
 
 
-def _random(slot: Slot, integers: int) -> Array:
-    """Observations of some agents: normal, or integers below ``integers`` for what is no float."""
+def _random(slot: Slot, attempt: int) -> Array:
+    """Observations of some agents, which some models refuse.
+
+    At first floats are normal numbers, and what is no float is 0 or 1; then that is 0; then all are 0 or 1.
+    """
     random = np.random.default_rng(0)
     shape = (ROWS, *slot.shape)
-    if slot.dtype.kind in "biu":
-        return random.integers(0, integers, shape).astype(slot.dtype)
-    return random.standard_normal(shape).astype(slot.dtype)
+    if slot.dtype.kind in "biu" or attempt == 2:
+        return random.integers(0, 1 if attempt == 1 else 2, shape).astype(slot.dtype)
+    normal = random.standard_normal(shape, np.float32)
+    return (normal * np.array(_SCALES, np.float32).reshape(-1, *[1] * len(slot.shape))).astype(slot.dtype)
 
 
 def _alone(policy: Policy, single: TypedModel | None, given: Sequence[Array]) -> list[Array]:
@@ -140,10 +161,10 @@ def _runnable(model: TypedModel) -> Runnable:
 
 
 def _near(one: Array, other: Array) -> bool:
-    """Whether they agree but for rounding."""
+    """Whether what each agent gets is the same but for rounding."""
     if one.dtype.kind in "biu":
         return bool(np.array_equal(one, other))
     tolerance = float(np.sqrt(np.finfo(one.dtype).eps)) if one.dtype.kind == "f" else 1e-2
-    finite = np.abs(other[np.isfinite(other)])
-    scale = float(finite.max()) if finite.size else 1.0
+    finite = np.where(np.isfinite(other), np.abs(other), 0)
+    scale = finite.max(axis=tuple(range(1, other.ndim)), keepdims=True, initial=0)
     return bool(np.allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
