@@ -16,18 +16,21 @@ from tract_inferers import (
     AgentSnapshot,
     BaseWrapper,
     BasicInferer,
+    Batched,
     Batcher,
     ConstantGenerator,
     DynamicInferer,
     EpsilonInjector,
     FixedBatchInferer,
     HighQualityNoiseGenerator,
+    IncompatibleInferer,
     Inferer,
     LowQualityNoiseGenerator,
     MemoizingDynamicInferer,
     RecurrentInfo,
     RecurrentTracker,
     Runtime,
+    Slot,
     StatefulInferer,
 )
 
@@ -292,3 +295,41 @@ def test_the_name_of_an_output_in_the_place_of_an_agent() -> None:
         responses[3]
     assert 3 not in responses
     assert responses.get(3) is None
+
+
+def test_a_set_does_not_tell_whose_the_rows_are() -> None:
+    one = policy()
+    with pytest.raises(InputError, match="ids: a set has no order"):
+        one.infer_many({1, 2}, {"obs": OBS})
+    with pytest.raises(InputError, match="ids: a set has no order"):
+        Batcher(one).push_many(frozenset({1, 2}), {"obs": OBS})
+    assert one.infer_many({1: 0, 2: 0}, {"obs": OBS}).ids == [1, 2]
+    one.begin_agents({5, 6})  # there no rows are
+
+
+def test_an_empty_batcher_is_a_batcher() -> None:
+    batched = Batched(policy(), Batcher(policy(), refuse_nan=True))
+    with pytest.raises(InputError, match="not a number"):
+        batched.push(1, {"obs": [float("nan"), 0, 0]})
+
+
+def test_a_batch_is_not_run_without_the_stack_that_fills_its_inputs() -> None:
+    model = Recurrent()
+    stack = RecurrentTracker.wrap(model, unbegun="begin")
+    batcher = Batcher(stack)
+    batcher.push(1, {"obs": OBS[0], "eps": OBS[0, :2]})
+    with pytest.raises(
+        IncompatibleInferer, match="input 1 is h: 2,float32, wanted eps: 2,float32; input 2, eps: 2,float32, is one too"
+    ):
+        batcher.execute(model)
+    assert len(batcher) == 1
+    batcher.execute(RecurrentTracker.wrap(model, unbegun="begin"))
+
+
+def test_slots_are_what_numpy_understands() -> None:
+    slot = Slot("a", [np.int64(2), 3], "f2")  # type: ignore[arg-type]
+    assert slot == Slot("a", (2, 3), np.dtype(np.float16))
+    assert str(slot) == "a: 2,3,float16"
+    for wrong in (("a", 3), ("a", (1.5,)), ("a", (-1,)), (3, (1,)), ("a", (1,), "nonsense"), ("a", None)):
+        with pytest.raises(InputError, match="slot"):
+            Slot(*wrong)

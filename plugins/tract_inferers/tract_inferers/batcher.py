@@ -10,7 +10,7 @@ import numpy as np
 from tract_core.errors import InputError, TractError
 from tract_inferers.compatible import check_compatible, interface_of
 from tract_inferers.inferer import Inferer, Remembering
-from tract_inferers.observations import check_names, checked_id, checked_ids, columns, element, rows_of
+from tract_inferers.observations import check_names, checked_id, checked_ids, columns, element, in_order, rows_of
 from tract_inferers.responses import Array, Response, Responses, State
 from tract_inferers.scratch import CAPACITY, ScratchPad, ScratchPadView
 from tract_inferers.slots import Slots, as_slots, position
@@ -34,7 +34,8 @@ class Batcher:
         if not isinstance(size, (int, np.integer)) or size < 0:  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
             raise InputError(f"is {size!r:.60}, wanted an integer from 0", where="size")
         self._raw = interface_of(inferer)
-        self._inputs = [(slot, _place_of(slot.name, self._raw[0])) for slot in as_slots(inferer.input_shapes())]
+        self._shown = as_slots(inferer.input_shapes())
+        self._inputs = [(slot, _place_of(slot.name, self._raw[0])) for slot in self._shown]
         self._pad = ScratchPad(*self._raw, capacity=size)
         self._agents: set[int] = set()
         self._rows: dict[int, int] = {}  # of some of them, see `_row_of`
@@ -114,7 +115,7 @@ class Batcher:
 
         Raises InputError as `push` does, and adds nothing then.
         """
-        found = self._checked(ids, replace=replace)
+        found = self._checked(in_order(ids), replace=replace)
         slots = [slot for slot, _ in self._inputs]
         self._append(found, columns(observations, slots, len(found), refuse_nan=self.refuse_nan))
 
@@ -140,6 +141,9 @@ class Batcher:
         Raises IncompatibleInferer for an inferer with other inputs or outputs than the one that this was made for.
         """
         check_compatible(self._raw, interface_of(inferer))
+        shown = as_slots(inferer.input_shapes())
+        if shown is not self._shown:  # what a stack fills in is no observation
+            check_compatible((self._shown, ()), (shown, ()))
         whole = self._pad.chunk(0, len(self._pad), self._brain)
         run_rows(inferer, whole)
         self.clear()
@@ -186,7 +190,7 @@ class Batched(Generic[InfererT]):
 
     def __init__(self, inferer: InfererT, batcher: Batcher | None = None) -> None:
         self.inferer = inferer
-        self.batcher = batcher or Batcher(inferer)
+        self.batcher = Batcher(inferer) if batcher is None else batcher  # an empty one is false
 
     @classmethod
     def wrap(cls, inferer: InfererT) -> Self:
@@ -223,7 +227,7 @@ class Batched(Generic[InfererT]):
 
 def infer_many(inferer: Inferer, ids: Any, observations: Mapping[str, Any], *, refuse_nan: bool = False) -> Responses:
     """Run whole arrays, as `InfererExt.infer_many` says."""
-    given, found = as_slots(inferer.input_shapes()), checked_ids(ids)
+    given, found = as_slots(inferer.input_shapes()), checked_ids(in_order(ids))
     return _run(inferer, found, given, columns(observations, given, len(found), refuse_nan=refuse_nan))
 
 

@@ -37,6 +37,13 @@ def checked_ids(ids: Any) -> list[int]:
     return found
 
 
+def in_order(ids: Any) -> Any:
+    """``ids``, where they are to tell whose the rows of arrays are. Raises InputError for a set, which has no order."""
+    if isinstance(ids, (set, frozenset)):
+        raise InputError("a set has no order, so rows could be anybody's", where="ids", hint="give a list or an array")
+    return ids
+
+
 def _listed(ids: Any) -> list[int]:
     if isinstance(ids, np.ndarray):
         array = cast("Array", ids)

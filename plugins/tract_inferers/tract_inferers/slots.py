@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
+from operator import index
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
+from tract_core.errors import InputError
 from tract_core.frozen import frozen
 
 Shape: TypeAlias = tuple[int, ...]
@@ -19,13 +21,25 @@ F32: Final[np.dtype[Any]] = np.dtype(np.float32)
 class Slot:
     """One input or output of a policy, for one agent.
 
-    ``shape``: without the axis of agents. ``dtype``: the type of the elements. In a loop, or taken apart, a slot is the
-    pair of its name and its shape: ``for name, shape in inferer.input_shapes()``.
+    ``shape``: without the axis of agents. ``dtype``: the type of the elements, or what NumPy makes one of. In a loop,
+    or taken apart, a slot is the pair of its name and its shape: ``for name, shape in inferer.input_shapes()``. Raises
+    InputError for what is no name, shape or type.
     """
 
     name: str
     shape: Shape
     dtype: np.dtype[Any] = F32
+
+    def __post_init__(self) -> None:
+        shape: Any = self.shape
+        try:
+            sizes, dtype = tuple(map(index, shape)), np.dtype(self.dtype)
+        except TypeError as error:
+            raise InputError(f"no shape and element type: {error}", where=f"slot {self.name!r}") from None
+        if not isinstance(self.name, str) or any(size < 0 for size in sizes):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise InputError(f"wanted a name and sizes from 0, got {self.name!r} and {sizes}", where="slot")
+        object.__setattr__(self, "shape", sizes)
+        object.__setattr__(self, "dtype", dtype)
 
     def __iter__(self) -> Iterator[Any]:
         yield self.name

@@ -133,9 +133,9 @@ class AssetData:
         """The same policy as an NNEF archive, which loads faster: a plain tar, the same bytes for the same model.
 
         It takes any number of agents, which it calls N, or ``batch_size`` of them and no others, which is for other
-        engines: `load_model` takes it, and it is no policy here. Raises InputError for
-        an asset that is NNEF already, and for a size below 1; ModelError as `load_model` does, Unsupported for a model
-        that is none for many agents, or that NNEF cannot say.
+        engines: `load_model` takes it, and it is no policy here. Raises InputError for an asset that is NNEF already,
+        and for a size below 1; ModelError as `load_model` does, Unsupported for a model that is none for many agents,
+        or that NNEF cannot say.
         """
         if self.kind is AssetKind.NNEF:
             raise InputError("it is NNEF already", where=self.name, hint="only ONNX assets are turned into NNEF")

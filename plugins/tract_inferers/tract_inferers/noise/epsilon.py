@@ -42,7 +42,7 @@ class EpsilonInjectorWrapper(TableLayer):
         """
         raw, shown = interface_of(inferer)[0], as_slots(inner.input_shapes(inferer))
         self.key = key
-        self.generator = generator or HighQualityNoiseGenerator()
+        self.generator = HighQualityNoiseGenerator() if generator is None else generator
         self._place = place_of(key, raw, shown, f'model has no input key "{key}"')
         if not hasattr(self.generator, "generate"):
             raise InputError(
