@@ -6,7 +6,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PROJECTS := . $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+# What needs PyTorch is installed where it is asked for: `make test-torch`.
+WITH_TORCH := plugins/tract_torch
+PROJECTS := . $(filter-out $(WITH_TORCH),$(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml)))
 MANIFESTS := pyproject.toml $(wildcard plugins/*/pyproject.toml)
 JOBS ?= auto
 FUZZ_SECONDS ?= 60
@@ -14,7 +16,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-streaming agents test test-interchange test-networks test-shipped test-long test-hostile test-soak check format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup demo demo-streaming agents test test-torch test-interchange test-networks test-shipped test-long test-hostile test-soak check format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -50,6 +52,10 @@ test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependen
 
 test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTorch and compare with ONNX Runtime
 	$(BIN)/python -m pytest -m networks tests/networks plugins/tract_pulse/tests $(ARGS)
+
+test-torch: $(VENV)/.test ## import modules of PyTorch, operator by operator
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e $(WITH_TORCH)
+	$(BIN)/python -m pytest -n $(JOBS) $(WITH_TORCH)/tests $(ARGS)
 
 test-interchange: $(VENV)/.test .venv-interchange/.installed ## exchange archives with the established engine
 	$(BIN)/python -m pytest -n $(JOBS) -m interchange plugins/tract_nnef/tests plugins/tract_pulse/tests tests/bench $(ARGS)

@@ -1,0 +1,102 @@
+"""What `tract_torch.load` makes of a module: names, sizes, and the module as it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import tract_torch
+
+import tract_core as tract
+from tract_core.errors import InputError, MissingOperator, Unsupported
+from tract_core.plugins.write_index import index_text
+
+
+class Network(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 4, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(4)
+        self.head = torch.nn.Linear(4, 5)
+        self.attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, image: torch.Tensor, tokens: torch.Tensor) -> dict[str, Any]:
+        x = torch.relu(self.norm(self.conv(image))).mean((2, 3))
+        attended, _ = self.attention(tokens, tokens, tokens, need_weights=False)
+        return {"odds": torch.softmax(self.head(x), -1), "tokens": (attended.flatten(1), image.shape[0])}
+
+
+def test_a_network_with_dynamic_sizes() -> None:
+    network = Network().train()
+    batch, length = torch.export.Dim("B", min=1, max=64), torch.export.Dim("S", min=2, max=100)
+    shapes = {"image": {0: batch}, "tokens": {0: batch, 1: length}}
+    example = torch.randn(2, 3, 8, 8), torch.randn(2, 6, 8)
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    model = tract_torch.load(network, example, dynamic_shapes=shapes)
+    assert network.training
+    assert network.conv.training
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    assert [str(fact) for fact in model.input_facts()] == ["B,3,8,8,f32", "B,S,8,f32"]
+    assert model.input_names() == ["image", "tokens"]
+    assert model.output_names() == ["odds", "tokens_0", "tokens_1"]
+    network.eval()
+    for runtime in ("reference", "cpu"):
+        runnable = tract.runtime_for_name(runtime).prepare(model.clone())
+        for rows, size in ((2, 6), (5, 3), (1, 9)):
+            image, tokens = torch.randn(rows, 3, 8, 8), torch.randn(rows, size, 8)
+            odds, attended, count = runnable.run([image, tokens])
+            want = network(image, tokens)
+            np.testing.assert_allclose(odds, want["odds"].detach(), rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(attended, want["tokens"][0].detach(), rtol=1e-4, atol=1e-5)
+            assert np.asarray(count) == rows
+
+
+def test_an_exported_program_is_taken_too() -> None:
+    program = torch.export.export(torch.nn.Linear(3, 4), (torch.randn(2, 3),))
+    model = tract_torch.load(program, input_names=["x"], output_names=["y"])
+    assert str(model).startswith("Model(x: 2,3,f32 -> y: 2,4,f32")
+
+
+def test_weights_are_not_copied() -> None:
+    layer = torch.nn.Linear(300, 400)
+    model = tract_torch.load(layer, torch.randn(1, 300))
+    held = [outlet.fact.constant for node in model.typed.live_nodes() for outlet in node.outputs]
+    weights = layer.weight.detach().numpy()
+    assert any(array is not None and np.shares_memory(array, weights) for array in held)
+
+
+def test_all_missing_operators_are_told_at_once_with_their_places() -> None:
+    class Missing(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.svdvals(x).sum() + torch.linalg.det(x)
+
+    with pytest.raises(MissingOperator, match=r"(?s)_linalg_svd.*test_load.py.*_linalg_det"):
+        tract_torch.load(Missing(), torch.randn(3, 3))
+
+
+def test_a_module_that_changes_what_it_holds_is_refused() -> None:
+    class Counting(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.count += 1
+            return x + self.count
+
+    with pytest.raises(Unsupported, match="the module changes what it holds: count"):
+        tract_torch.load(Counting(), torch.randn(3))
+
+
+def test_what_is_no_module_is_refused() -> None:
+    with pytest.raises(InputError, match=r"wanted a torch.nn.Module or an ExportedProgram, got str"):
+        tract_torch.load("model.pt", ())  # pyright: ignore[reportArgumentType]: a mistake
+
+
+def test_the_index_of_rows_is_true() -> None:
+    kept = (Path(tract_torch.__file__).parent / "rows.json").read_text()
+    assert json.loads(kept) == json.loads(index_text("tract_torch.plugin"))

@@ -1,0 +1,125 @@
+"""One call of an operator in an exported program: its arguments, by the names of the operator's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+import torch
+from torch.fx import Node
+
+from tract_core.data import DatumType
+from tract_core.dims import Dim
+from tract_core.errors import Unsupported
+from tract_core.model.graph import OutletId
+from tract_core.ops.node_wiring import NodeWiring
+from tract_torch.sizes import Names, dim_of
+from tract_torch.tensors import datum_type
+
+Known: TypeAlias = "OutletId | Dim | Sequence[Any]"
+"""What a node of the program is: a tensor, a size, or several."""
+
+
+class Call:
+    """A call. ``known``: what the nodes before it are, ``names``: what symbols are called in the model."""
+
+    def __init__(self, node: Node, known: Mapping[Node, Known], names: Names) -> None:
+        target = cast("Any", node.target)
+        self.name = str(target)
+        self.node = node
+        self._known = known
+        self._names = names
+        arguments = target._schema.arguments
+        self._given: dict[str, Any] = {one.name: one.default_value for one in arguments if one.has_default_value()}
+        self._given |= {one.name: value for one, value in zip(arguments, node.args, strict=False)}
+        self._given |= node.kwargs
+
+    def has(self, name: str) -> bool:
+        """Whether an argument is given, and not None."""
+        return self._given.get(name) is not None
+
+    def value(self, name: str) -> Any:
+        """An argument that is neither a tensor nor a size: a number, a text, a list of such, or None."""
+        found = self._given.get(name)
+        if isinstance(found, Node):
+            raise Unsupported(f"the argument {name!r} of {self.name} is computed, wanted one that the program knows")
+        return found
+
+    def tensor(self, name: str) -> OutletId:
+        """A tensor. Raises Unsupported where the argument is none."""
+        found = self.optional(name)
+        if found is None:
+            raise Unsupported(f"the argument {name!r} of {self.name} is {self._given.get(name)!r}, wanted a tensor")
+        return found
+
+    def optional(self, name: str) -> OutletId | None:
+        """A tensor, or None."""
+        found = self._given.get(name)
+        return self._outlet(found) if isinstance(found, Node) else None
+
+    def tensors(self, name: str) -> list[OutletId]:
+        """A list of tensors."""
+        found = [self._outlet(one) for one in cast("Sequence[Any]", self._given[name])]
+        return [one for one in found if one is not None]
+
+    def _outlet(self, node: Any) -> OutletId | None:
+        known = self._known[node] if isinstance(node, Node) else None
+        return known if isinstance(known, OutletId) else None
+
+    def dim(self, name: str) -> Dim:
+        """A size: a number, or one that the program computes."""
+        return self._dim(self._given[name])
+
+    def dims(self, name: str) -> list[Dim]:
+        """A list of sizes."""
+        return [self._dim(one) for one in cast("Sequence[Any]", self._given[name])]
+
+    def _dim(self, value: Any) -> Dim:
+        return dim_of(value.meta["val"] if isinstance(value, Node) else value, self._names)
+
+    def dim_of(self, size: Any) -> Dim:
+        """A size as PyTorch has it, as one of the model."""
+        return dim_of(size, self._names)
+
+    def ints(self, name: str) -> list[int]:
+        """A list of numbers, also where one number stands for it."""
+        found = self.value(name)
+        return [found] if isinstance(found, int) else [int(one) for one in found]
+
+    def operand(self, name: str, wire: NodeWiring, kind: DatumType) -> OutletId:
+        """A tensor or a number, in an element type."""
+        found = self._given[name]
+        outlet = self._outlet(found)
+        if outlet is not None:
+            return wire.cast(outlet, kind)
+        if isinstance(found, Node):
+            return wire.cast(wire.const(self._dim(found)), kind)
+        return wire.const(torch.tensor(found).numpy().astype(kind.numpy))
+
+    @property
+    def result(self) -> torch.Tensor:
+        """What comes out, as PyTorch sees it: its type and its shape."""
+        found = self.node.meta["val"]
+        return found if isinstance(found, torch.Tensor) else found[0]
+
+    @property
+    def kind(self) -> DatumType:
+        """The element type of what comes out."""
+        return datum_type(self.result.dtype)
+
+    def shape(self) -> tuple[Dim, ...]:
+        """The sizes of what comes out."""
+        return tuple(dim_of(size, self._names) for size in self.result.shape)
+
+    def common_kind(self, a: str, b: str) -> DatumType:
+        """The element type in which PyTorch computes with two operands, which are tensors or numbers."""
+        found = [self._given[name] for name in (a, b)]
+        one, other = (_operand(value.meta["val"] if isinstance(value, Node) else value) for value in found)
+        return datum_type(torch.result_type(one, other))
+
+
+def _operand(value: Any) -> Any:
+    """An operand for `torch.result_type`, which looks at types and at whether there are axes."""
+    if isinstance(value, torch.Tensor):
+        return torch.empty((1,) * min(value.dim(), 1), dtype=value.dtype)
+    return 1 if isinstance(value, torch.SymInt) else value

@@ -1,0 +1,109 @@
+"""From a module of PyTorch to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import torch
+from torch.utils import _pytree as pytree
+
+from tract_core.api.model import Model
+from tract_core.errors import InputError
+from tract_core.plugins import Registry, default_registry
+from tract_torch.program import Program
+from tract_torch.registry import ATEN, find
+
+
+def load(
+    module: torch.nn.Module | torch.export.ExportedProgram,
+    args: Sequence[Any] | torch.Tensor = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+) -> Model:
+    """The model of a module, as it computes in evaluation mode, or of an exported program; in normal form.
+
+    ``args``, ``kwargs``: what the module is called with in the example. ``dynamic_shapes``: which of their sizes may be
+    others, as `torch.export.export` takes it; symbols have the names that are given there. ``input_names``,
+    ``output_names``: those of the model; by default inputs have the names of the arguments, outputs those of the keys
+    under which they are returned, or ``output_0`` and so on. Weights are shared with the module, which stays as it is.
+
+    Raises InputError for what is no module, MissingOperator, naming all that is missing, and ModelError for what cannot
+    be wired; what `torch.export` refuses, it raises itself.
+    """
+    registry = default_registry()
+    exported = module if isinstance(module, torch.export.ExportedProgram) else None
+    if exported is None:
+        exported = _exported(module, args, kwargs, dynamic_shapes)
+    names = _symbol_names(exported, dynamic_shapes)
+    exported = exported.run_decompositions(_decompositions(registry))
+    typed = Program(exported, names, registry).typed(input_names, output_names or _output_names(exported))
+    return Model(typed.declutter())
+
+
+def _exported(module: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> torch.export.ExportedProgram:
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(f"wanted a torch.nn.Module or an ExportedProgram, got {type(module).__name__}")
+    given = (args,) if isinstance(args, torch.Tensor) else tuple(args)
+    with _evaluating(module), torch.no_grad():
+        return torch.export.export(module, given, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=False)
+
+
+@contextmanager
+def _evaluating(module: torch.nn.Module) -> Generator[None]:
+    """The module in evaluation mode; each part of it is in its own mode again afterwards."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+def _decompositions(registry: Registry) -> dict[Any, Any]:
+    """PyTorch's own, but for operators that have a row."""
+    table = registry[ATEN]
+    every = cast("Mapping[Any, Any]", torch.export.default_decompositions())
+    return {target: way for target, way in every.items() if find(table, str(target)) is None}
+
+
+def _symbol_names(exported: torch.export.ExportedProgram, dynamic_shapes: Any) -> dict[str, str]:
+    """What the symbols of the program are called, where whoever exported it gave them names."""
+    named: dict[str, str] = {}
+    leaves = pytree.tree_leaves(dynamic_shapes, is_leaf=_is_spec)
+    nodes = {node.name: node for node in exported.graph.nodes if node.op == "placeholder"}
+    inputs = [nodes[name] for name in exported.graph_signature.user_inputs if isinstance(name, str) and name in nodes]
+    for node, spec in zip(inputs, leaves, strict=False):
+        axes = spec.items() if isinstance(spec, dict) else enumerate(spec or ())
+        for axis, dim in axes:
+            size = node.meta["val"].shape[axis]
+            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol and isinstance(dim, torch.export.Dim):
+                named[size.node.expr.name] = dim.__name__
+    return named
+
+
+def _is_spec(value: Any) -> bool:
+    """Whether this says which axes of one tensor are dynamic."""
+    if isinstance(value, dict):
+        return all(isinstance(key, int) for key in cast("dict[Any, Any]", value))
+    if isinstance(value, (list, tuple)):
+        items = cast("Sequence[Any]", value)
+        return bool(items) and not any(isinstance(one, (dict, list, tuple)) for one in items)
+    return True
+
+
+def _output_names(exported: torch.export.ExportedProgram) -> list[str]:
+    """Outputs by the keys under which they are returned, ``output_0`` and so on where there are none."""
+    spec = exported.module_call_graph[0].signature
+    count = len(exported.graph_signature.user_outputs)
+    places = pytree.tree_unflatten(range(count), spec.out_spec) if spec is not None else list(range(count))
+    named: dict[int, str] = {}
+    for path, place in pytree.tree_flatten_with_path(places)[0]:
+        keys = [str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", key)))) for key in path]
+        named[place] = "_".join(keys) if keys and not keys[0].isdigit() else "_".join(["output", *(keys or ["0"])])
+    return [named[place] for place in range(count)]

@@ -1,0 +1,1 @@
+"""How operators of PyTorch become core operators, one module per family."""

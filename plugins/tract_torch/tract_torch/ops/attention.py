@@ -1,0 +1,75 @@
+"""Attention: weighted sums of values, by how well keys fit queries."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.dims import Dim, exact_div
+from tract_core.errors import Unsupported
+from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Add, Ge, Mul
+from tract_core.ops.einsum import wire_matmul
+from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.softmax import Softmax
+from tract_core.ops.wiring_dyn import wire_range
+from tract_core.plugins.tables import Rows
+from tract_torch.call import Call
+from tract_torch.registry import aten
+
+ROWS = Rows()
+
+
+@aten(ROWS, "aten.scaled_dot_product_attention")
+def attention(call: Call, wire: NodeWiring) -> OutletId:
+    """softmax(queries keys^T scale + mask) values, over the last two axes"""
+    if call.value("dropout_p"):
+        raise Unsupported("attention with dropout", hint="call eval() on the module")
+    q, k, v = (call.tensor(name) for name in ("query", "key", "value"))
+    kind, rank = wire.dtype(q), wire.rank(q)
+    if call.value("enable_gqa"):
+        k, v = (_repeated(wire, x, wire.shape(q)[-3]) for x in (k, v))
+    q, k, v = (wire.cast(x, DatumType.F32) if kind.itemsize < 4 else x for x in (q, k, v))
+    width = wire.shape(q)[-1]
+    scale = call.value("scale")
+    if scale is None:
+        if not isinstance(width, int):
+            raise Unsupported(f"attention over heads of {width} elements", hint="give it a scale")
+        scale = 1 / sqrt(width)
+    order = [*range(rank - 2), rank - 1, rank - 2]
+    scores = wire.through(wire_matmul, wire.op(Mul(), q, wire.scalar(scale, q)), wire.transpose(k, order))
+    scores = _masked(call, wire, scores)
+    weights = wire.op(Softmax((rank - 1,)), scores)
+    return wire.cast(wire.through(wire_matmul, weights, v), kind)
+
+
+def _masked(call: Call, wire: NodeWiring, scores: OutletId) -> OutletId:
+    mask = call.optional("attn_mask")
+    if mask is not None and wire.dtype(mask) is DatumType.BOOL:
+        scores = wire.select(mask, scores, wire.scalar(-np.inf, scores))
+    elif mask is not None:
+        scores = wire.binary(Add(), scores, wire.cast(mask, wire.dtype(scores)))
+    if not call.value("is_causal"):
+        return scores
+    rows, columns = (_count(wire, wire.shape(scores)[axis]) for axis in (-2, -1))
+    seen = wire.op(Ge(), wire.unsqueeze(rows, [1]), wire.unsqueeze(columns, [0]))
+    return wire.select(seen, scores, wire.scalar(-np.inf, scores))
+
+
+def _count(wire: NodeWiring, size: Dim) -> OutletId:
+    """0, 1, 2 and so on, as many as ``size``."""
+    zero, one = (wire.const(np.array(number)) for number in (0, 1))
+    return wire.through(wire_range, zero, wire.i64(wire.const(size)), one)
+
+
+def _repeated(wire: NodeWiring, x: OutletId, heads: Dim) -> OutletId:
+    """Each head as often as there are heads of queries for it."""
+    *batch, own, length, width = wire.shape(x)
+    times = exact_div(heads, own)
+    if times is None:
+        raise Unsupported(f"{heads} heads of queries for {own} of keys")
+    axis = len(batch) + 1
+    wide = wire.broadcast(wire.unsqueeze(x, [axis]), (*batch, own, times, length, width))
+    return wire.reshape(wide, (*batch, heads, length, width))

@@ -1,0 +1,88 @@
+"""Convolutions and deconvolutions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tract_core.errors import Unsupported
+from tract_core.model.graph import OutletId
+from tract_core.ops.conv import Conv, KernelFormat
+from tract_core.ops.deconv import Deconv
+from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec, SameUpper, Valid
+from tract_core.plugins.tables import Rows
+from tract_torch.call import Call
+from tract_torch.registry import aten
+
+ROWS = Rows()
+
+
+@aten(ROWS, "aten.conv1d", "aten.conv2d", "aten.conv3d")
+def conv(call: Call, wire: NodeWiring) -> OutletId:
+    """Data (batch, channels, places), a kernel (outputs, channels of a group, places), and a bias"""
+    return _convolution(call, wire, transposed=False)
+
+
+@aten(ROWS, "aten.convolution")
+def convolution(call: Call, wire: NodeWiring) -> OutletId:
+    """A convolution, or a transposed one"""
+    return _convolution(call, wire, transposed=bool(call.value("transposed")))
+
+
+@aten(ROWS, "aten.conv_transpose1d", "aten.conv_transpose2d", "aten.conv_transpose3d")
+def deconv(call: Call, wire: NodeWiring) -> OutletId:
+    """A transposed convolution"""
+    return _convolution(call, wire, transposed=True)
+
+
+def _convolution(call: Call, wire: NodeWiring, *, transposed: bool) -> OutletId:
+    x, kernel, bias = call.tensor("input"), call.tensor("weight"), call.optional("bias")
+    if wire.rank(x) == wire.rank(kernel) - 1:  # one item without an axis of items
+        return wire.squeeze(_wired(call, wire, (wire.unsqueeze(x, [0]), kernel, bias), transposed=transposed), [0])
+    return _wired(call, wire, (x, kernel, bias), transposed=transposed)
+
+
+def _wired(
+    call: Call, wire: NodeWiring, inputs: tuple[OutletId, OutletId, OutletId | None], *, transposed: bool
+) -> OutletId:
+    x, kernel, bias = inputs
+    if bias is None:
+        bias = wire.const(np.zeros((), wire.dtype(x).numpy))
+    sizes = wire.shape(kernel)[2:]
+    if not all(isinstance(size, int) for size in sizes):
+        raise Unsupported(f"the kernel has sizes {sizes}, wanted numbers")
+    spatial = len(sizes)
+    pool = PoolSpec(
+        DataFormat.NCHW,
+        tuple(int(size) for size in sizes),
+        _padding(call, spatial),
+        tuple(_each(call, "dilation", spatial)),
+        tuple(_each(call, "stride", spatial)),
+    )
+    groups = int(call.value("groups"))
+    if not transposed:
+        return wire.op(Conv(pool, KernelFormat.OIHW, groups), x, kernel, bias)
+    adjustments = tuple(_each(call, "output_padding", spatial))
+    return wire.op(Deconv(pool, KernelFormat.OIHW, adjustments, groups), x, _turned(wire, kernel, groups), bias)
+
+
+def _turned(wire: NodeWiring, kernel: OutletId, groups: int) -> OutletId:
+    """The kernel (inputs, outputs of a group, places) as (outputs, inputs of a group, places)."""
+    inputs, outputs, *places = wire.shape(kernel)
+    split = wire.reshape(kernel, (groups, inputs // groups, outputs, *places))
+    turned = wire.transpose(split, [0, 2, 1, *range(3, 3 + len(places))])
+    return wire.reshape(turned, (outputs * groups, inputs // groups, *places))
+
+
+def _padding(call: Call, spatial: int) -> Explicit | SameUpper | Valid:
+    given = call.value("padding")
+    if isinstance(given, str):
+        return SameUpper() if given == "same" else Valid()
+    pads = tuple(_each(call, "padding", spatial))
+    return Explicit(pads, pads)
+
+
+def _each(call: Call, name: str, spatial: int) -> list[int]:
+    """One number for each spatial axis, where one may stand for all."""
+    found = call.ints(name)
+    return found * spatial if len(found) == 1 else found

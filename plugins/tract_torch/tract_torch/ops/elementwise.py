@@ -1,0 +1,232 @@
+"""Operators that take each element by itself."""
+
+from __future__ import annotations
+
+from math import log
+from typing import Final
+
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
+from tract_core.ops import elementwise as core
+from tract_core.ops.binary import Add, Div, Eq, Gt, Lt, Max, Min, Mul, Pow, Sub
+from tract_core.ops.node_wiring import NodeWiring
+from tract_core.plugins.tables import Rows
+from tract_torch.call import Call
+from tract_torch.registry import ATEN, AtenFn, aten
+
+ROWS = Rows()
+
+_FLOATS: Final[dict[str, TypedOp]] = {
+    "acos": core.Acos(),
+    "acosh": core.Acosh(),
+    "asin": core.Asin(),
+    "asinh": core.Asinh(),
+    "atan": core.Atan(),
+    "atanh": core.Atanh(),
+    "cos": core.Cos(),
+    "cosh": core.Cosh(),
+    "erf": core.Erf(),
+    "exp": core.Exp(),
+    "log": core.Ln(),
+    "reciprocal": core.Recip(),
+    "rsqrt": core.Rsqrt(),
+    "sigmoid": core.Sigmoid(),
+    "silu": core.Silu(),
+    "sin": core.Sin(),
+    "sinh": core.Sinh(),
+    "sqrt": core.Sqrt(),
+    "tan": core.Tan(),
+    "tanh": core.Tanh(),
+}
+"""Functions of floats; integers become floats first."""
+
+_SAME: Final[dict[str, TypedOp]] = {"abs": core.Abs(), "neg": core.Neg(), "sign": core.Sign()}
+"""Functions of any numbers."""
+
+_ROUNDING: Final[dict[str, TypedOp]] = {"ceil": core.Ceil(), "floor": core.Floor()}
+"""Functions of floats that leave integers as they are."""
+
+
+def _of_floats(op: TypedOp) -> AtenFn:
+    def wire_floats(call: Call, wire: NodeWiring) -> OutletId:
+        return wire.op(op, wire.cast(call.tensor("self"), call.kind))
+
+    return wire_floats
+
+
+def _of_all(op: TypedOp) -> AtenFn:
+    def wire_all(call: Call, wire: NodeWiring) -> OutletId:
+        return wire.op(op, call.tensor("self"))
+
+    return wire_all
+
+
+def _rounded(op: TypedOp) -> AtenFn:
+    def wire_rounded(call: Call, wire: NodeWiring) -> OutletId:
+        x = call.tensor("self")
+        return wire.op(op, x) if wire.dtype(x).is_float() else x
+
+    return wire_rounded
+
+
+for _names, _wired in ((_FLOATS, _of_floats), (_SAME, _of_all), (_ROUNDING, _rounded)):
+    for _name, _op in _names.items():
+        ROWS.add(ATEN, f"aten.{_name}", _wired(_op))
+
+
+@aten(ROWS, "aten.relu")
+def relu(call: Call, wire: NodeWiring) -> OutletId:
+    """max(x, 0)"""
+    x = call.tensor("self")
+    return wire.op(Max(), x, wire.scalar(0, x))
+
+
+@aten(ROWS, "aten.gelu")
+def gelu(call: Call, wire: NodeWiring) -> OutletId:
+    """X times the share of normal numbers below x, or the usual approximation of it by tanh"""
+    op = core.GeluApproximate() if call.value("approximate") == "tanh" else core.GeluExact()
+    return wire.op(op, call.tensor("self"))
+
+
+@aten(ROWS, "aten.leaky_relu")
+def leaky_relu(call: Call, wire: NodeWiring) -> OutletId:
+    """x, or a share of it below 0"""
+    return wire.op(core.LeakyRelu(float(call.value("negative_slope"))), call.tensor("self"))
+
+
+@aten(ROWS, "aten.hardtanh")
+def hardtanh(call: Call, wire: NodeWiring) -> OutletId:
+    """x, not below one number and not above another one"""
+    return _between(wire, call.tensor("self"), call.value("min_val"), call.value("max_val"))
+
+
+@aten(ROWS, "aten.clamp.default")
+def clamp(call: Call, wire: NodeWiring) -> OutletId:
+    """x, not below one number and not above another one, where they are given"""
+    return _between(wire, wire.cast(call.tensor("self"), call.kind), call.value("min"), call.value("max"))
+
+
+def _between(wire: NodeWiring, x: OutletId, low: float | None, high: float | None) -> OutletId:
+    x = x if low is None else wire.op(Max(), x, wire.scalar(low, x))
+    return x if high is None else wire.op(Min(), x, wire.scalar(high, x))
+
+
+@aten(ROWS, "aten.trunc")
+def trunc(call: Call, wire: NodeWiring) -> OutletId:
+    """To the nearest integer on the way to 0"""
+    x = call.tensor("self")
+    return towards_zero(wire, x) if wire.dtype(x).is_float() else x
+
+
+def towards_zero(wire: NodeWiring, x: OutletId) -> OutletId:
+    """X without what comes after the point; the sign of 0 is that of x."""
+    return wire.op(Mul(), wire.op(core.Sign(), x), wire.op(core.Floor(), wire.op(core.Abs(), x)))
+
+
+@aten(ROWS, "aten.exp2")
+def exp2(call: Call, wire: NodeWiring) -> OutletId:
+    """2 to the power x"""
+    x = wire.cast(call.tensor("self"), call.kind)
+    return wire.binary(Pow(), wire.scalar(2, x), x)
+
+
+@aten(ROWS, "aten.log2", "aten.log10")
+def logarithm(call: Call, wire: NodeWiring) -> OutletId:
+    """The logarithm to the base 2 or 10"""
+    found = wire.op(core.Ln(), wire.cast(call.tensor("self"), call.kind))
+    return wire.op(Mul(), found, wire.scalar(1 / log(2 if "log2" in call.name else 10), found))
+
+
+@aten(ROWS, "aten.log1p")
+def log1p(call: Call, wire: NodeWiring) -> OutletId:
+    """ln(1 + x)"""
+    return wire_log1p(wire, wire.cast(call.tensor("self"), call.kind))
+
+
+def wire_log1p(wire: NodeWiring, x: OutletId) -> OutletId:
+    """ln(1 + x), exact also where 1 + x is rounded: ln(u) x / (u - 1), with u = 1 + x (Kahan)."""
+    u = wire.op(Add(), x, wire.scalar(1, x))
+    left = wire.op(Sub(), u, wire.scalar(1, x))
+    plain = wire.op(core.Ln(), u)
+    near = wire.op(Lt(), wire.op(core.Abs(), x), wire.scalar(0.5, x))
+    mended = wire.op(Mul(), plain, wire.op(Div(), x, left))
+    is_lost = wire.op(Eq(), left, wire.scalar(0, x))
+    return wire.select(is_lost, x, wire.select(near, mended, plain))
+
+
+@aten(ROWS, "aten.expm1")
+def expm1(call: Call, wire: NodeWiring) -> OutletId:
+    """exp(x) - 1"""
+    return wire_expm1(wire, wire.cast(call.tensor("self"), call.kind))
+
+
+def wire_expm1(wire: NodeWiring, x: OutletId) -> OutletId:
+    """exp(x) - 1, exact also near 0: (u - 1) x / ln(u), with u = exp(x) (Kahan)."""
+    u = wire.op(core.Exp(), x)
+    plain = wire.op(Sub(), u, wire.scalar(1, x))
+    near = wire.op(Lt(), wire.op(core.Abs(), x), wire.scalar(0.5, x))
+    mended = wire.op(Mul(), plain, wire.op(Div(), x, wire.op(core.Ln(), u)))
+    is_lost = wire.op(Eq(), plain, wire.scalar(0, x))
+    return wire.select(is_lost, x, wire.select(near, mended, plain))
+
+
+@aten(ROWS, "aten.elu")
+def elu(call: Call, wire: NodeWiring) -> OutletId:
+    """x, or exp(x) - 1 below 0, with a factor for each"""
+    x = call.tensor("self")
+    alpha, scale, inner = (float(call.value(name)) for name in ("alpha", "scale", "input_scale"))
+    below = wire_expm1(wire, _times(wire, wire.op(Min(), x, wire.scalar(0, x)), inner))
+    return wire.select(wire.op(Gt(), x, wire.scalar(0, x)), _times(wire, x, scale), _times(wire, below, alpha * scale))
+
+
+@aten(ROWS, "aten.softplus")
+def softplus(call: Call, wire: NodeWiring) -> OutletId:
+    """ln(1 + exp(beta x)) / beta; x itself above a threshold"""
+    x, beta = call.tensor("self"), float(call.value("beta"))
+    scaled = _times(wire, x, beta)
+    smooth = _times(wire, wire_log1p(wire, wire.op(core.Exp(), scaled)), 1 / beta)
+    return wire.select(wire.op(Gt(), scaled, wire.scalar(float(call.value("threshold")), x)), x, smooth)
+
+
+@aten(ROWS, "aten.log_sigmoid")
+def log_sigmoid(call: Call, wire: NodeWiring) -> OutletId:
+    """min(x, 0) - ln(1 + exp(-|x|))"""
+    x = call.tensor("self")
+    falling = wire.op(core.Exp(), wire.op(core.Neg(), wire.op(core.Abs(), x)))
+    return wire.op(Sub(), wire.op(Min(), x, wire.scalar(0, x)), wire_log1p(wire, falling))
+
+
+def _times(wire: NodeWiring, x: OutletId, factor: float) -> OutletId:
+    return x if factor == 1 else wire.op(Mul(), x, wire.scalar(factor, x))
+
+
+@aten(ROWS, "aten.round.default")
+def round_half_to_even(call: Call, wire: NodeWiring) -> OutletId:
+    """To the nearest integer, the even one of two"""
+    x = call.tensor("self")
+    return wire.op(core.RoundHalfToEven(), x) if wire.dtype(x).is_float() else x
+
+
+@aten(ROWS, "aten.isnan", "aten.isinf")
+def tests(call: Call, wire: NodeWiring) -> OutletId:
+    """Whether an element is not a number, or infinite; no integer is"""
+    x = call.tensor("self")
+    if not wire.dtype(x).is_float():
+        return wire.broadcast(wire.const(np.zeros((1,) * wire.rank(x), bool)), wire.shape(x))
+    return wire.op(core.IsNan() if "isnan" in call.name else core.IsInf(), x)
+
+
+@aten(ROWS, "aten.logical_not")
+def logical_not(call: Call, wire: NodeWiring) -> OutletId:
+    """Whether an element is 0"""
+    return wire.op(core.Not(), wire.cast(call.tensor("self"), DatumType.BOOL))
+
+
+@aten(ROWS, "aten.bitwise_not")
+def bitwise_not(call: Call, wire: NodeWiring) -> OutletId:
+    """The other bits; of booleans, the other one"""
+    x = call.tensor("self")
+    return wire.op(core.Not() if wire.dtype(x) is DatumType.BOOL else core.BitNot(), x)

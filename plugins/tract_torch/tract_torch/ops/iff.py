@@ -1,0 +1,25 @@
+"""Elements picked by a condition."""
+
+from __future__ import annotations
+
+from tract_core.data import DatumType
+from tract_core.model.graph import OutletId
+from tract_core.ops.node_wiring import NodeWiring
+from tract_core.plugins.tables import Rows
+from tract_torch.call import Call
+from tract_torch.registry import aten
+
+ROWS = Rows()
+
+
+@aten(ROWS, "aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther", "aten.where.Scalar")
+def where(call: Call, wire: NodeWiring) -> OutletId:
+    """The second operand where the first one holds, else the third"""
+    condition = wire.cast(call.tensor("condition"), DatumType.BOOL)
+    return wire.select(condition, call.operand("self", wire, call.kind), call.operand("other", wire, call.kind))
+
+
+@aten(ROWS, "aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
+def masked_fill(call: Call, wire: NodeWiring) -> OutletId:
+    """A number where the mask holds, else the element"""
+    return wire.select(call.tensor("mask"), call.operand("value", wire, call.kind), call.tensor("self"))

@@ -1,0 +1,119 @@
+"""Sums, means and extremes along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Final
+
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.dims import product
+from tract_core.errors import Unsupported
+from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Div, Max, Sub
+from tract_core.ops.elementwise import Abs, Sqrt, Square
+from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.plugins.tables import Rows
+from tract_torch.call import Call
+from tract_torch.registry import aten
+
+ROWS = Rows()
+
+_PLACES: Final = {"argmax": Reducer.ARG_MAX_FIRST, "argmin": Reducer.ARG_MIN_FIRST}
+
+
+def _axes(call: Call, wire: NodeWiring, x: OutletId) -> tuple[int, ...]:
+    """The axes that are named, and all where none is."""
+    rank = wire.rank(x)
+    given = call.ints("dim") if call.has("dim") else []
+    return tuple(sorted(wire.axes(given, rank))) or tuple(range(rank))
+
+
+def _without(call: Call, wire: NodeWiring, x: OutletId, axes: Sequence[int]) -> OutletId:
+    """Without the axes that were reduced, unless they are to stay."""
+    return x if call.has("keepdim") and call.value("keepdim") else wire.squeeze(x, axes)
+
+
+def _reduced(call: Call, wire: NodeWiring, x: OutletId, reducer: Reducer) -> OutletId:
+    axes = _axes(call, wire, x) if wire.rank(x) else ()
+    return _without(call, wire, wire.op(Reduce(axes, reducer), x), axes) if axes else x
+
+
+@aten(ROWS, "aten.sum.default", "aten.sum.dim_IntList", "aten.prod.default", "aten.prod.dim_int")
+def total(call: Call, wire: NodeWiring) -> OutletId:
+    """The sum, or the product"""
+    x = wire.cast(call.tensor("self"), call.kind)
+    return _reduced(call, wire, x, Reducer.SUM if ".sum." in call.name else Reducer.PROD)
+
+
+@aten(ROWS, "aten.mean.default", "aten.mean.dim")
+def mean(call: Call, wire: NodeWiring) -> OutletId:
+    """The mean"""
+    x = wire.cast(call.tensor("self"), call.kind)
+    axes = _axes(call, wire, x)
+    return _without(call, wire, wire.through(wire_mean, x, axes), axes) if axes else x
+
+
+@aten(ROWS, "aten.amax", "aten.amin", "aten.max.default", "aten.min.default")
+def extreme(call: Call, wire: NodeWiring) -> OutletId:
+    """The largest element, or the smallest one"""
+    return _reduced(call, wire, call.tensor("self"), Reducer.MAX if "max" in call.name else Reducer.MIN)
+
+
+@aten(ROWS, "aten.argmax", "aten.argmin")
+def place_of_extreme(call: Call, wire: NodeWiring) -> OutletId:
+    """Where the largest element is, or the smallest one: the first of them"""
+    x = call.tensor("self")
+    reducer = _PLACES["argmax" if "argmax" in call.name else "argmin"]
+    if not call.has("dim"):
+        x = wire.reshape(x, (wire.shape(x).volume,))
+        found = wire.squeeze(wire.op(Reduce((0,), reducer), x), [0])
+        return wire.reshape(found, call.shape())
+    return wire.cast(_reduced(call, wire, x, reducer), DatumType.I64)
+
+
+@aten(ROWS, "aten.any", "aten.all")
+def any_or_all(call: Call, wire: NodeWiring) -> OutletId:
+    """Whether some element is not 0, or all"""
+    x = wire.cast(wire.cast(call.tensor("self"), DatumType.BOOL), DatumType.U8)
+    found = _reduced(call, wire, x, Reducer.MAX if ".any." in call.name else Reducer.MIN)
+    return wire.cast(found, DatumType.BOOL)
+
+
+@aten(ROWS, "aten.max.dim", "aten.min.dim")
+def extreme_and_place(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+    """The largest element along an axis, or the smallest one, and where the first of them is"""
+    x = call.tensor("self")
+    if not wire.rank(x):
+        return x, wire.const(np.array(0))
+    is_max = ".max." in call.name
+    places = wire.cast(_reduced(call, wire, x, _PLACES["argmax" if is_max else "argmin"]), DatumType.I64)
+    return _reduced(call, wire, x, Reducer.MAX if is_max else Reducer.MIN), places
+
+
+@aten(ROWS, "aten.var.correction", "aten.std.correction")
+def variance(call: Call, wire: NodeWiring) -> OutletId:
+    """The sum of the squared differences to the mean, by the number of elements less a correction; or its root"""
+    x = wire.cast(call.tensor("self"), call.kind)
+    axes, correction = _axes(call, wire, x), 1 if call.value("correction") is None else call.value("correction")
+    centred = wire.op(Sub(), x, wire.through(wire_mean, x, axes))
+    squares = wire.op(Reduce(axes, Reducer.SUM), wire.op(Square(), centred))
+    count = wire.cast(wire.const(product(wire.shape(x)[axis] for axis in axes)), call.kind)
+    left = wire.op(Max(), wire.op(Sub(), count, wire.scalar(correction, count)), wire.scalar(0, count))
+    found = wire.binary(Div(), squares, left)
+    return _without(call, wire, found if ".var." in call.name else wire.op(Sqrt(), found), axes)
+
+
+@aten(ROWS, "aten.linalg_vector_norm")
+def vector_norm(call: Call, wire: NodeWiring) -> OutletId:
+    """The root of the sum of squares, the sum of magnitudes, or the largest or smallest magnitude"""
+    x, order = wire.op(Abs(), wire.cast(call.tensor("self"), call.kind)), float(call.value("ord"))
+    if order == 2:
+        return wire.op(Sqrt(), _reduced(call, wire, wire.op(Square(), x), Reducer.SUM))
+    reducers = {1.0: Reducer.SUM, inf: Reducer.MAX, -inf: Reducer.MIN}
+    if order not in reducers:
+        raise Unsupported(f"a norm of order {order:g}", hint="1, 2, inf and -inf are supported")
+    return _reduced(call, wire, x, reducers[order])

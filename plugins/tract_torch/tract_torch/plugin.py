@@ -1,0 +1,53 @@
+"""What this distribution offers: how operators of PyTorch are wired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tract_core.plugins.hookspecs import hookimpl
+from tract_core.plugins.index import read_index
+
+_FAMILIES: Final = (
+    "attention",
+    "axis",
+    "binary",
+    "broadcast",
+    "cast",
+    "concat",
+    "conv",
+    "elementwise",
+    "fill",
+    "gather",
+    "iff",
+    "matmul",
+    "norm",
+    "pad",
+    "pool",
+    "reduce",
+    "slice",
+    "softmax",
+)
+
+
+@hookimpl
+def tract_api_version() -> str:
+    """The version of the plugin seam that this was written for."""
+    return "1.0"
+
+
+@hookimpl
+def tract_tables() -> Mapping[str, str]:
+    """How operators of PyTorch are wired."""
+    return {"aten": "tract_torch.registry:ATEN"}
+
+
+def row_modules() -> Mapping[str, Sequence[str]]:
+    """The operators that are kept."""
+    return {"aten": [f"tract_torch.ops.{family}" for family in _FAMILIES]}
+
+
+@hookimpl
+def tract_rows() -> Mapping[str, Mapping[str, Any]]:
+    """The rows of `row_modules`, by the index beside this module."""
+    return read_index(__file__)
