@@ -18,6 +18,7 @@ from tract_inferers import (
     BasicInferer,
     Batched,
     Batcher,
+    BrainsFailed,
     ConstantGenerator,
     DynamicInferer,
     EpsilonInjector,
@@ -27,17 +28,22 @@ from tract_inferers import (
     Inferer,
     LowQualityNoiseGenerator,
     MemoizingDynamicInferer,
+    OrphanedData,
     RecurrentInfo,
     RecurrentTracker,
     Runtime,
     Slot,
     StatefulInferer,
 )
+from tract_inferers.slots import as_slots
 
 import tract_core as tract
 from tract_core.errors import InputError
 
 Array = np.ndarray[Any, Any]
+COPIES = pytest.mark.parametrize(
+    "again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))], ids=["copied", "pickled"]
+)
 OBS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
@@ -234,9 +240,7 @@ def test_a_constant_is_a_number() -> None:
             ConstantGenerator(wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))], ids=["copied", "pickled"]
-)
+@COPIES
 def test_a_policy_is_copied_with_its_agents(again: Callable[[Any], Any]) -> None:
     one = policy()
     one.infer_many([1, 2], {"obs": OBS})
@@ -248,9 +252,7 @@ def test_a_policy_is_copied_with_its_agents(again: Callable[[Any], Any]) -> None
     assert not np.array_equal(*second)
 
 
-@pytest.mark.parametrize(
-    "again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))], ids=["copied", "pickled"]
-)
+@COPIES
 def test_a_stream_of_noise_is_copied_where_it_is(again: Callable[[Any], Any]) -> None:
     def draw(generator: LowQualityNoiseGenerator) -> Array:
         out, ids = np.empty(5, np.float32), np.zeros(5, np.uint64)
@@ -330,6 +332,27 @@ def test_slots_are_what_numpy_understands() -> None:
     slot = Slot("a", [np.int64(2), 3], "f2")  # type: ignore[arg-type]
     assert slot == Slot("a", (2, 3), np.dtype(np.float16))
     assert str(slot) == "a: 2,3,float16"
+    for wrong in ("a", ("a", 3), ("a", (1,), 2), 3, None):
+        with pytest.raises(InputError, match="slot"):
+            as_slots([wrong])
     for wrong in (("a", 3), ("a", (1.5,)), ("a", (-1,)), (3, (1,)), ("a", (1,), "nonsense"), ("a", None)):
         with pytest.raises(InputError, match="slot"):
             Slot(*wrong)
+
+
+@pytest.mark.parametrize("size", [None, 1.5, "1", 0, -1])
+def test_a_size_that_is_none_ends_the_run(size: Any) -> None:
+    inferer = Recurrent()
+    inferer.select_batch_size = lambda _: size  # type: ignore[method-assign]
+    with pytest.raises(InputError, match=r"select_batch_size\(2\) of Recurrent is .*, wanted 1 or more"):
+        inferer.infer_many([1, 2], {"obs": OBS, "h": OBS[:, :2], "eps": OBS[:, :2]})
+
+
+@COPIES
+def test_what_an_error_holds_is_there_when_it_is_copied(again: Callable[[Any], Any]) -> None:
+    orphaned = again(OrphanedData("they waited", orphans={3: {7: {"obs": 1}}}, where="here"))
+    assert orphaned.orphans == {3: {7: {"obs": 1}}}
+    assert str(orphaned).startswith("here: they waited")
+    failed = again(BrainsFailed("one failed", errors={3: ValueError("why")}, responses={4: 5}))
+    assert repr(failed.errors) == "{3: ValueError('why')}"
+    assert failed.responses == {4: 5}

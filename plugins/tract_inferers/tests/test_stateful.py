@@ -8,8 +8,16 @@ from time import sleep
 
 import numpy as np
 import pytest
-from policies import Affine
-from tract_inferers import BaseWrapper, IncompatibleInferer, Slot, StatefulInferer
+from policies import Affine, Recurrent
+from tract_inferers import (
+    BaseWrapper,
+    EpsilonInjector,
+    HighQualityNoiseGenerator,
+    IncompatibleInferer,
+    RecurrentTracker,
+    Slot,
+    StatefulInferer,
+)
 from tract_inferers.snapshot import AgentSnapshot
 
 from tract_core.errors import InputError
@@ -107,3 +115,26 @@ def test_a_policy_is_replaced_while_threads_run() -> None:
             sleep(0.0005)
         done.set()
         assert set.union(*runs) == {1.0, 2.0, 3.0}
+
+
+def test_the_model_in_the_middle_of_short_forms_is_replaced() -> None:
+    old, new = Recurrent(), Recurrent(size=1)
+    policy = RecurrentTracker.wrap(EpsilonInjector.with_generator(old, HighQualityNoiseGenerator(1), "eps"))
+    loop = RecurrentTracker.wrap(EpsilonInjector.with_generator(old, HighQualityNoiseGenerator(1), "eps"))
+    seen = {"obs": np.arange(6, dtype=np.float32).reshape(2, 3)}
+    for one in (policy, loop):
+        one.begin_agents([1, 2])
+        one.infer_many([1, 2], seen)
+    policy.replace_inferer(new)
+    assert policy.select_batch_size(2) == 1
+    assert np.array_equal(*(one.infer_many([1, 2], seen).arrays["act"] for one in (policy, loop)))
+    second = policy.with_new_inferer(old)
+    assert (second.select_batch_size(2), policy.select_batch_size(2)) == (2, 1)
+    assert np.array_equal(*(one.infer_many([1, 2], seen).arrays["act"] for one in (second, loop)))
+
+
+def test_a_policy_with_its_stack_in_the_place_of_the_model() -> None:
+    policy, new = (RecurrentTracker.wrap(Recurrent()) for _ in range(2))
+    with pytest.raises(IncompatibleInferer, match=r"hint: it has a stack of its own: give .* new\.inferer"):
+        policy.replace_inferer(new)
+    policy.replace_inferer(new.inferer)

@@ -291,8 +291,8 @@ def responses_of(inferer: Inferer, whole: ScratchPadView) -> Responses:
 
 def _size_of_call(inferer: Inferer, rows: int) -> int:
     size = inferer.select_batch_size(rows)
-    if size < 1:
-        raise InputError(f"select_batch_size({rows}) of {type(inferer).__name__} is {size}, wanted 1 or more")
+    if not isinstance(size, (int, np.integer)) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance]: others' inferers may be untyped
+        raise InputError(f"select_batch_size({rows}) of {type(inferer).__name__} is {size!r:.40}, wanted 1 or more")
     return min(size, rows)
 
 

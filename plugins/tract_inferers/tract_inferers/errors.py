@@ -20,7 +20,14 @@ class IncompatibleInferer(InputError):
     advice: ClassVar[str | None] = "export it with the same inputs and outputs: names, order, shapes, types"
 
 
-class OrphanedData(TractError):
+class _Carrying(TractError):
+    """An error that holds data, also when it was pickled."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (*super().__reduce__(), vars(self))
+
+
+class OrphanedData(_Carrying):
     """Brains were removed that had observations which nobody has run.
 
     ``orphans``: those observations, by brain and agent.
@@ -35,7 +42,7 @@ class OrphanedData(TractError):
         self.orphans = orphans or {}
 
 
-class BrainsFailed(TractError):
+class BrainsFailed(_Carrying):
     """Some of the brains that ran failed. What they were asked is as it was; the others ran.
 
     ``errors``: what went wrong, by brain. ``responses``: those of the brains that ran, by brain.

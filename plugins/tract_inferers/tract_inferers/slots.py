@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from operator import index
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -74,8 +74,11 @@ def as_slots(shapes: Sequence[Any]) -> Slots:
 
 
 def _of_pair(pair: Any) -> Slot:
-    name, shape = cast("tuple[str, Iterable[int]]", pair)
-    return Slot(name, tuple(shape))
+    try:
+        name, shape = pair
+    except (TypeError, ValueError):
+        raise InputError(f"wanted a Slot, or a pair of a name and a shape, got {pair!r:.60}", where="slot") from None
+    return Slot(name, shape)
 
 
 def position(slots: Iterable[Slot], name: str) -> int | None:

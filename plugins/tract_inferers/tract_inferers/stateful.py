@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from tract_core.errors import InputError
 from tract_inferers.batcher import run_rows
 from tract_inferers.compatible import check_compatible, interface_of
-from tract_inferers.errors import names
+from tract_inferers.errors import IncompatibleInferer, names
 from tract_inferers.ext import InfererExt
 from tract_inferers.inferer import Inferer, Remembering
 from tract_inferers.observations import checked_id, checked_ids
@@ -87,22 +87,36 @@ class StatefulInferer(InfererExt):
         It has the same inputs and outputs: names, order, shapes, types; raw ones, and those that it shows.
         """
         check_compatible(interface_of(old), interface_of(new))
-        check_compatible(_shown(old), _shown(new))
+        try:
+            check_compatible(_shown(old), _shown(new))
+        except IncompatibleInferer as error:
+            if isinstance(new, StatefulInferer) and not isinstance(old, StatefulInferer):
+                error.hint = "it has a stack of its own: give the policy in its middle, new.inferer"
+            raise
 
     def with_new_inferer(self, new: Inferer) -> StatefulInferer:
         """The same stack around another policy, of whatever class: what agents remember is shared by both.
 
-        Raises IncompatibleInferer where its inputs or outputs are different; nothing has changed then.
+        Where the policy in the middle has a stack too, and ``new`` has none, it is put in the middle of that. Raises
+        IncompatibleInferer where its inputs or outputs are different; nothing has changed then.
         """
-        self.check_compatible_shapes(self._inferer, new)
+        inner = self._inferer
+        if isinstance(inner, StatefulInferer) and not isinstance(new, StatefulInferer):
+            return StatefulInferer(self.stack, inner.with_new_inferer(new))
+        self.check_compatible_shapes(inner, new)
         return StatefulInferer(self.stack, new)
 
     def replace_inferer(self, new: Inferer) -> None:
         """Put another policy in the middle. Other threads may run meanwhile: each run is of one policy.
 
-        Raises IncompatibleInferer where its inputs or outputs are different; nothing has changed then.
+        Where the policy in the middle has a stack too, and ``new`` has none, it is put in the middle of that. Raises
+        IncompatibleInferer where its inputs or outputs are different; nothing has changed then.
         """
-        self.check_compatible_shapes(self._inferer, new)
+        inner = self._inferer
+        if isinstance(inner, StatefulInferer) and not isinstance(new, StatefulInferer):
+            inner.replace_inferer(new)
+            return
+        self.check_compatible_shapes(inner, new)
         self._inferer = new
 
     def select_batch_size(self, max_count: int) -> int:

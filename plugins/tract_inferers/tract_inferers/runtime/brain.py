@@ -131,8 +131,6 @@ class Brain:
         """Another policy in the place of this one, as `Runtime.replace_inferer` says. The brain is held."""
         inferer = self.inferer
         if isinstance(inferer, StatefulInferer) and not isinstance(new, StatefulInferer):
-            while isinstance(inferer.inferer, StatefulInferer):
-                inferer = inferer.inferer
             inferer.replace_inferer(new)
         else:
             StatefulInferer.check_compatible_shapes(inferer, new)
