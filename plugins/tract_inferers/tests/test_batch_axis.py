@@ -281,6 +281,37 @@ REFUSED: dict[str, tuple[bytes, str]] = {
         ),
         r"node 'z' \(Reshape\): computes along the axis of agents, and '[a-z]+' is too large to try whether they meet",
     ),
+    "a choice that others seldom change": (
+        between(
+            "N",
+            [
+                SHAPE,
+                COUNT,
+                node("Unsqueeze", ["count", "zeros"], ["counts"]),
+                node("Concat", ["five", "counts"], ["turned"], axis=0),
+                node("Reshape", ["x", "turned"], ["y"]),
+                node("Add", ["y", "far"], ["z"]),
+                node("ArgMax", ["z"], ["best"], axis=0),
+                node("Cast", ["best"], ["action"], to=1),
+            ],
+            {"five": np.array([5]), "far": np.arange(5, dtype=np.float32)[:, None] * 33},
+        ),
+        r"node 'y' \(Reshape\): computes along the axis of agents, output 'action' of one agent is another one",
+    ),
+    "integers, where one is above 1": (
+        onnx_file(
+            [
+                node("Reshape", ["ids", "flat"], ["y"]),
+                node("ReduceMax", ["y"], ["most"], axes=[0]),
+                node("Max", ["most", "one"], ["scale"]),
+                node("Mul", ["ids", "scale"], ["action"]),
+            ],
+            [tensor("ids", ["N", 3], np.int64)],
+            [tensor("action", ["N", 3], np.int64)],
+            {"flat": np.array([-1]), "one": np.array([1])},
+        ),
+        r"node 'y' \(Reshape\): computes along the axis of agents, output 'action' of one agent is another one",
+    ),
     "one agent in its shape": (
         convolution("N", [1, -1]),
         r"node 'action' \(MatMul\): does not take 2 agents: size 48\*N must be 48",
@@ -310,7 +341,7 @@ def test_a_shape_that_fits_one_agent_only_is_refused_by_both_ways() -> None:
 
 
 def test_observations_that_no_memory_holds_are_refused() -> None:
-    with pytest.raises(Unsupported, match="and 'obs' is too large to try whether they meet"):
+    with pytest.raises(Unsupported, match="model: 'obs' is too large to try whether they meet"):
         DynamicInferer.from_model(load(through([1, 2**40])))
 
 
