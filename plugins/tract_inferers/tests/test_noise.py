@@ -306,3 +306,17 @@ def test_one_generator_serves_inputs_of_several_types() -> None:
         for dtype in (np.float64, np.float32):
             alone = noise_of(HighQualityNoiseGenerator(1), [4], step, (3,), dtype)
             assert noise_of(generator, [4], step, (3,), dtype).tobytes() == alone.tobytes()
+
+
+def test_who_ended_and_was_restored_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tract_inferers.noise.epsilon.ENDED", 3)
+    inferer = EpsilonInjector.with_generator(Recurrent(), HighQualityNoiseGenerator(1), "eps")
+    inferer.begin_agent(1)
+    inferer.infer_many([1], {"obs": np.zeros((1, 3), np.float32), "h": np.zeros((1, 2), np.float32)})
+    snapshot = inferer.snapshot()
+    inferer.end_agent(1)
+    inferer.restore(snapshot)
+    for agent in range(10, 20):
+        inferer.begin_agent(agent)
+        inferer.end_agent(agent)
+    assert inferer.snapshot([1]).arrays["noise:eps"].tolist() == [1]

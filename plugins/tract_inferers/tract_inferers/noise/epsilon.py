@@ -14,6 +14,7 @@ from tract_inferers.layer import TableLayer, place_of
 from tract_inferers.noise.generators import HighQualityNoiseGenerator, NoiseGenerator
 from tract_inferers.scratch import ScratchPadView
 from tract_inferers.slots import Slot, as_slots
+from tract_inferers.snapshot import AgentSnapshot
 from tract_inferers.stateful import BaseWrapper, StatefulInferer
 from tract_inferers.table import AgentTable
 from tract_inferers.wrapper import InfererWrapper
@@ -95,6 +96,13 @@ class EpsilonInjectorWrapper(TableLayer):
                 self._ended[id] = self._steps_of(id)
                 if len(self._ended) > ENDED:
                     self._forget(*self._ended.popitem(last=False))
+
+    def restore(self, inferer: Inferer, snapshot: AgentSnapshot) -> None:
+        """As the layers of all kinds do; who comes back is not among those that have ended."""
+        super().restore(inferer, snapshot)
+        with self._lock:
+            for agent in snapshot.agents:
+                self._ended.pop(agent, None)
 
     def _forget(self, agent: int, steps: int) -> None:
         """Forget an agent, unless it has gone on without being begun."""
