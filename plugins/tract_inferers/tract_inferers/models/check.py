@@ -36,6 +36,9 @@ _TRIES: Final = (*[(9, False)] * 8, *[(2, False)] * 8, *[(1, False)] * 8, *[(2, 
 _ENOUGH: Final = 8
 """How often agents are tried that may have met: outputs that choose among few tell of that now and then only."""
 
+_MANY: Final = 1 << 24
+"""Elements of all tensors from which on one try must do: NumPy takes a second or so for one."""
+
 _MOST: Final = 1 << 28
 """Elements of a tensor in what is tried."""
 
@@ -65,7 +68,7 @@ def check_rows(policy: Policy, single: TypedModel | None) -> None:
         if trail.lost is not None and single is not None:
             raise _refused("and the model has noise of its own, so whether they meet cannot be tried", trail.lost)
         return
-    _check_memory(policy, trail.lost)
+    enough = _ENOUGH if _elements(policy, trail.lost) < _MANY and trail.lost is not None else 1
     tries, problem = 0, ""
     for seed, (below, plain) in enumerate(_TRIES):
         given = [_random(seed, slot, below, plain=plain) for slot in policy.inputs]
@@ -76,19 +79,22 @@ def check_rows(policy: Policy, single: TypedModel | None) -> None:
             continue
         _compare(policy, given, alone, trail.lost)
         tries += 1
-        if tries == (1 if trail.lost is None else _ENOUGH):
+        if tries == enough:
             return
     if not tries:
         raise _refused(f"random observations, to try whether agents meet, are refused: {problem}", trail.lost)
 
 
-def _check_memory(policy: Policy, lost: TypedNode | None) -> None:
-    sizes = {policy.symbol: ROWS}
+def _elements(policy: Policy, lost: TypedNode | None) -> int:
+    """Those of all tensors for the agents that are tried. Raises Unsupported where one has too many."""
+    total, sizes = 0, {policy.symbol: ROWS}
     for node in policy.typed.live_nodes():
         for outlet in node.outputs:
             volume = substitute(outlet.fact.shape.volume, sizes)
+            total += volume if isinstance(volume, int) else 0
             if isinstance(volume, int) and volume > _MOST:
                 raise _refused(f"and {node.name!r} is too large to try whether they meet", lost)
+    return total
 
 
 def _stilled(model: TypedModel) -> TypedModel:
