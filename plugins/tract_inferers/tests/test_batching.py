@@ -294,6 +294,8 @@ def test_not_a_number() -> None:
         with pytest.raises(InputError, match="input 'first': row 1 has an element that is not a number"):
             run([1, 2, 3], rows)
     assert batcher.is_empty()
+    with pytest.raises(InputError, match="input 'first': an element is not a number"):
+        Toy().infer_single(nan, refuse_nan=True)
     batcher.push(4, observation(np.inf))
     assert len(batcher) == 1
 

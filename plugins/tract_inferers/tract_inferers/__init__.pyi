@@ -12,6 +12,7 @@ from tract_inferers.errors import OrphanedData as OrphanedData
 from tract_inferers.errors import UnknownBrain as UnknownBrain
 from tract_inferers.ext import InfererExt as InfererExt
 from tract_inferers.inferer import Inferer as Inferer
+from tract_inferers.inferer import Remembering as Remembering
 from tract_inferers.inferers.basic import BasicInferer as BasicInferer
 from tract_inferers.inferers.dynamic import DynamicInferer as DynamicInferer
 from tract_inferers.inferers.fixed import FixedBatchInferer as FixedBatchInferer

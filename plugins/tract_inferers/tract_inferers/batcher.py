@@ -239,11 +239,11 @@ def infer_batch(inferer: Inferer, batch: Mapping[int, State], *, refuse_nan: boo
     return _run(inferer, found, given, rows_of(found, list(batch.values()), given, refuse_nan=refuse_nan))
 
 
-def infer_single(inferer: Inferer, agent: int, observation: State) -> Response:
+def infer_single(inferer: Inferer, agent: int, observation: State, *, refuse_nan: bool = False) -> Response:
     """Run one observation, as `InfererExt.infer_single` says."""
     given, found = as_slots(inferer.input_shapes()), checked_id(agent)
     check_names(observation, given)
-    values = [(element(observation[slot.name], slot, refuse_nan=False), slot.shape) for slot in given]
+    values = [(element(observation[slot.name], slot, refuse_nan=refuse_nan), slot.shape) for slot in given]
     arrays = [np.ascontiguousarray(value).reshape(1, *shape) for value, shape in values]
     responses = _run(inferer, [found], given, arrays)
     return {name: array[0, ...] for name, array in responses.arrays.items()}

@@ -64,9 +64,9 @@ class InfererExt(Inferer, Protocol):
         """Run one observation per agent, by agent. Raises as `infer_many` does."""
         return infer_batch(self, batch, refuse_nan=refuse_nan)
 
-    def infer_single(self, input: State, *, agent: int = 0) -> Response:  # noqa: A002 - as in `begin_agent`
+    def infer_single(self, input: State, *, agent: int = 0, refuse_nan: bool = False) -> Response:  # noqa: A002 - as in `begin_agent`
         """Run one observation, of the agent 0 where no other is named. Raises as `infer_many` does."""
-        return infer_single(self, agent, input)
+        return infer_single(self, agent, input, refuse_nan=refuse_nan)
 
     def infer(self, observations: Mapping[int, State]) -> Responses:
         """The old name of `infer_batch`."""

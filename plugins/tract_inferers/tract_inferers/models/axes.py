@@ -84,4 +84,6 @@ def _first_symbol(fact: TypedFact) -> frozenset[str]:
     return frozenset() if name is None else frozenset([name])
 
 
-_EXPORT: Final = "export it with an axis of agents in front, as N,64,f32 or 1,64,f32"
+_EXPORT: Final = (
+    "export it with an axis of agents in front, as N,64,f32 or 1,64,f32, and not for another number of them"
+)
