@@ -122,6 +122,12 @@ SHAPES = [
     one(lambda x: x.flip(1), "flip"),
     Entry("index_select", lambda x, i: x.index_select(1, i), ("S,3,f32", "2,i64"), "below three"),
     Entry("gather", lambda x, i: x.gather(1, i), ("4,3,f32", "4,2,i64"), "below three"),
+    Entry("index by a matrix", lambda x, i: x[:, i], ("S,3,4,f32", "2,5,i64"), "below three"),
+    Entry("index by two", lambda x, i, j: x[i, j], ("3,3,S,f32", "5,i64", "2,5,i64"), "below three"),
+    Entry("index by two behind", lambda x, i, j: x[:, i, j], ("S,3,3,4,f32", "5,i64", "2,5,i64"), "below three"),
+    Entry("index by two apart", lambda x, i, j: x[i, :, j], ("3,S,3,f32", "5,i64", "2,1,i64"), "below three"),
+    Entry("cumsum", lambda x: x.cumsum(-1), ("S,4,f32",)),
+    Entry("cumsum of integers", lambda x: x.cumsum(0), ("S,4,i64",)),
     Entry("embedding", lambda w, i: F.embedding(i, w), ("3,4,f32", "S,i64"), "below three"),
 ]
 

@@ -62,6 +62,10 @@ class Call:
         found = [self._outlet(one) for one in cast("Sequence[Any]", self._given[name])]
         return [one for one in found if one is not None]
 
+    def tensors_or_none(self, name: str) -> list[OutletId | None]:
+        """A list of tensors, and None where there is none."""
+        return [self._outlet(one) for one in cast("Sequence[Any]", self._given[name])]
+
     def _outlet(self, node: Any) -> OutletId | None:
         known = self._known[node] if isinstance(node, Node) else None
         return known if isinstance(known, OutletId) else None

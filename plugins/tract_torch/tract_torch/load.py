@@ -82,8 +82,9 @@ def _symbol_names(exported: torch.export.ExportedProgram, dynamic_shapes: Any) -
         axes = spec.items() if isinstance(spec, dict) else enumerate(spec or ())
         for axis, dim in axes:
             size = node.meta["val"].shape[axis]
-            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol and isinstance(dim, torch.export.Dim):
-                named[size.node.expr.name] = dim.__name__
+            expression: Any = size.node.expr if isinstance(size, torch.SymInt) else None
+            if expression is not None and expression.is_Symbol and isinstance(dim, torch.export.Dim):
+                named[expression.name] = dim.__name__
     return named
 
 

@@ -16,6 +16,7 @@ _FAMILIES: Final = (
     "cast",
     "concat",
     "conv",
+    "cumsum",
     "elementwise",
     "fill",
     "gather",
