@@ -92,19 +92,19 @@ def test_a_model_is_given_to_from_model(kind: Any) -> None:
 
 def test_other_parts_of_a_stack() -> None:
     with pytest.raises(InputError, match="wanted an InfererWrapper, got Recurrent"):
-        StatefulInferer(Recurrent(), Recurrent())  # type: ignore[arg-type]
+        StatefulInferer(Recurrent(), Recurrent())
     with pytest.raises(InputError, match="noise for input 'eps': wanted a NoiseGenerator, got int"):
-        Recurrent().with_epsilon(3, "eps")  # type: ignore[arg-type]
+        Recurrent().with_epsilon(3, "eps")
     with pytest.raises(InputError, match=r"\('h', 'h'\) is no pair, wanted RecurrentInfo"):
-        RecurrentTracker.new(Recurrent(), [("h", "h")])  # type: ignore[list-item]
+        RecurrentTracker.new(Recurrent(), [("h", "h")])
     with pytest.raises(InputError, match="None is no pair"):
-        RecurrentTracker.new(Recurrent(), None)  # type: ignore[arg-type]
+        RecurrentTracker.new(Recurrent(), None)
     with pytest.raises(InputError, match="initial: is a list, wanted a dictionary"):
-        RecurrentTracker.wrap(Recurrent(), initial=[1, 2])  # type: ignore[arg-type]
+        RecurrentTracker.wrap(Recurrent(), initial=[1, 2])
     with pytest.raises(InputError, match="snapshot: wanted an AgentSnapshot, got dict"):
-        policy().restore({})  # type: ignore[arg-type]
+        policy().restore({})
     with pytest.raises(InputError, match="wanted float32 of shape"):
-        policy().restore(AgentSnapshot((1,), {"h": [[0.0, 0.0]], "noise:eps": [0]}))  # type: ignore[dict-item]
+        policy().restore(AgentSnapshot((1,), {"h": [[0.0, 0.0]], "noise:eps": [0]}))
 
 
 class Foreign:
@@ -176,7 +176,7 @@ def test_agents_that_come_and_go_are_numbers(wrong: Any) -> None:
             with pytest.raises(InputError, match="an agent is an integer from 0 to"):
                 call(wrong)
         assert inferer.snapshot().agents == ()
-    inferer.begin_agent(np.int64(7))  # type: ignore[arg-type]
+    inferer.begin_agent(np.int64(7))
     assert inferer.snapshot().agents == (7,)
     assert type(inferer.snapshot().agents[0]) is int
 
@@ -209,9 +209,9 @@ def test_more_threads_than_there_can_be_cost_nothing() -> None:
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    with Runtime(threads=np.int64(2)) as runtime:  # type: ignore[arg-type]
+    with Runtime(threads=np.int64(2)) as runtime:
         brain = runtime.add_inferer(policy())
-        runtime.push(np.int64(brain), np.uint8(4), {"obs": OBS[0]})  # type: ignore[arg-type]
+        runtime.push(np.int64(brain), np.uint8(4), {"obs": OBS[0]})
         assert runtime.run_for(np.float32(1))[brain].ids == [4]
 
 
@@ -237,7 +237,7 @@ def test_constants_are_those_that_a_type_has(value: Any, dtype: str, is_right: b
 def test_a_constant_is_a_number() -> None:
     for wrong in ("1", None, 1j, [1]):
         with pytest.raises(InputError, match="is no number"):
-            ConstantGenerator(wrong)  # type: ignore[arg-type]
+            ConstantGenerator(wrong)
 
 
 @COPIES
@@ -292,7 +292,7 @@ def test_a_waiting_row_is_replaced_where_it_is() -> None:
 def test_the_name_of_an_output_in_the_place_of_an_agent() -> None:
     responses = policy().infer_many([1, 2], {"obs": OBS})
     with pytest.raises(KeyError, match=r"no response for agent 'act'; whole arrays are in \.arrays\['act'\]"):
-        responses["act"]  # type: ignore[index]
+        responses["act"]
     with pytest.raises(KeyError, match=r"no response for agent 3.$"):
         responses[3]
     assert 3 not in responses
@@ -329,7 +329,7 @@ def test_a_batch_is_not_run_without_the_stack_that_fills_its_inputs() -> None:
 
 
 def test_slots_are_what_numpy_understands() -> None:
-    slot = Slot("a", [np.int64(2), 3], "f2")  # type: ignore[arg-type]
+    slot = Slot("a", [np.int64(2), 3], "f2")
     assert slot == Slot("a", (2, 3), np.dtype(np.float16))
     assert str(slot) == "a: 2,3,float16"
     for wrong in ("a", ("a", 3), ("a", (1,), 2), 3, None):
@@ -343,7 +343,7 @@ def test_slots_are_what_numpy_understands() -> None:
 @pytest.mark.parametrize("size", [None, 1.5, "1", 0, -1])
 def test_a_size_that_is_none_ends_the_run(size: Any) -> None:
     inferer = Recurrent()
-    inferer.select_batch_size = lambda _: size  # type: ignore[method-assign]
+    inferer.select_batch_size = lambda _: size
     with pytest.raises(InputError, match=r"select_batch_size\(2\) of Recurrent is .*, wanted 1 or more"):
         inferer.infer_many([1, 2], {"obs": OBS, "h": OBS[:, :2], "eps": OBS[:, :2]})
 

@@ -66,7 +66,7 @@ class Batcher:
                     value = element(value, slot, refuse_nan=self.refuse_nan)
                 values.append((place, cast("Array", value)))
             if len(observation) != len(self._inputs) or len(values) != len(self._inputs):
-                check_names(observation, [slot for slot, _ in self._inputs])
+                check_names(observation, self._shown)
             if agent.__class__ is not int or agent < 0 or agent >> 64:
                 agent = checked_id(agent)
         except (TractError, AttributeError, TypeError) as error:
@@ -92,7 +92,7 @@ class Batcher:
     def _refused(self, agent: Any, observation: Any, error: Exception) -> TractError:
         """The error for an observation, with its agent; whatever is no dictionary failed in other ways."""
         try:
-            check_names(observation, [slot for slot, _ in self._inputs])
+            check_names(observation, self._shown)
         except TractError as problem:
             error = problem
         if not isinstance(error, TractError):
@@ -107,8 +107,7 @@ class Batcher:
         except (TypeError, ValueError) as error:
             raise InputError(f"{_WANTED}, or such pairs; got {type(given).__name__}") from error
         ids = self._checked([agent for agent, _ in pairs], replace=replace)
-        slots = [slot for slot, _ in self._inputs]
-        self._append(ids, rows_of(ids, [one for _, one in pairs], slots, refuse_nan=self.refuse_nan))
+        self._append(ids, rows_of(ids, [one for _, one in pairs], self._shown, refuse_nan=self.refuse_nan))
 
     def push_many(self, ids: Any, observations: Mapping[str, Any], *, replace: bool = False) -> None:
         """Add whole arrays: an array by the name of each input, with the agents along axis 0.
@@ -116,8 +115,7 @@ class Batcher:
         Raises InputError as `push` does, and adds nothing then.
         """
         found = self._checked(in_order(ids), replace=replace)
-        slots = [slot for slot, _ in self._inputs]
-        self._append(found, columns(observations, slots, len(found), refuse_nan=self.refuse_nan))
+        self._append(found, columns(observations, self._shown, len(found), refuse_nan=self.refuse_nan))
 
     def _checked(self, ids: Any, *, replace: bool) -> list[int]:
         found = checked_ids(ids)

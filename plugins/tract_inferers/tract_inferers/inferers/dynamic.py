@@ -27,10 +27,8 @@ class DynamicInferer(Planned):
         """
         return cls(policy_of(model), runtime)
 
-    @classmethod
-    def from_typed(cls, model: AnyModel, *, runtime: str | Runtime = "default") -> Self:
-        """The same as `from_model`."""
-        return cls.from_model(model, runtime=runtime)
+    from_typed = from_model
+    """The same, by the name for models whose types are known."""
 
     def select_batch_size(self, max_count: int) -> int:
         """All of them."""

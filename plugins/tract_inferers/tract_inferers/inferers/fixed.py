@@ -36,10 +36,8 @@ class FixedBatchInferer(Planned):
         """
         return cls(policy_of(model), sizes, runtime)
 
-    @classmethod
-    def from_typed(cls, model: AnyModel, sizes: Iterable[int], *, runtime: str | Runtime = "default") -> Self:
-        """The same as `from_model`."""
-        return cls.from_model(model, sizes, runtime=runtime)
+    from_typed = from_model
+    """The same, by the name for models whose types are known."""
 
     def select_batch_size(self, max_count: int) -> int:
         """The largest size that is not larger."""

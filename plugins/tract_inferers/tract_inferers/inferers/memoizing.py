@@ -75,18 +75,8 @@ class MemoizingDynamicInferer(Planned):
         """
         return cls(policy_of(model), preloaded_sizes, runtime, capacity=capacity, background=background)
 
-    @classmethod
-    def from_typed(
-        cls,
-        model: AnyModel,
-        preloaded_sizes: Iterable[int] = (),
-        *,
-        runtime: str | Runtime = "default",
-        capacity: int | None = CAPACITY,
-        background: bool = False,
-    ) -> Self:
-        """The same as `from_model`."""
-        return cls.from_model(model, preloaded_sizes, runtime=runtime, capacity=capacity, background=background)
+    from_typed = from_model
+    """The same, by the name for models whose types are known."""
 
     @property
     def sizes(self) -> list[int]:
