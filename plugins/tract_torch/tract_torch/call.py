@@ -59,8 +59,7 @@ class Call:
 
     def tensors(self, name: str) -> list[OutletId]:
         """A list of tensors."""
-        found = [self._outlet(one) for one in cast("Sequence[Any]", self._given[name])]
-        return [one for one in found if one is not None]
+        return [one for one in self.tensors_or_none(name) if one is not None]
 
     def tensors_or_none(self, name: str) -> list[OutletId | None]:
         """A list of tensors, and None where there is none."""
@@ -89,6 +88,11 @@ class Call:
         """A list of numbers, also where one number stands for it."""
         found = self.value(name)
         return [found] if isinstance(found, int) else [int(one) for one in found]
+
+    def each(self, name: str, count: int) -> list[int]:
+        """So many numbers, also where one stands for all."""
+        found = self.ints(name)
+        return found * count if len(found) == 1 else found
 
     def operand(self, name: str, wire: NodeWiring, kind: DatumType) -> OutletId:
         """A tensor or a number, in an element type."""

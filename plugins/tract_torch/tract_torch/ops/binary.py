@@ -13,21 +13,24 @@ from tract_core.ops.elementwise import RoundHalfToEven
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows
 from tract_torch.call import Call
-from tract_torch.ops.elementwise import towards_zero
+from tract_torch.ops.elementwise import times, towards_zero
 from tract_torch.registry import ATEN, AtenFn, aten
 
 ROWS = Rows()
 
-_OPS: Final[dict[str, tuple[TypedOp, str, str]]] = {
-    **{f"aten.{name}.Tensor": (op, "self", "other") for name, op in (("mul", core.Mul()), ("fmod", core.Rem()))},
-    **{f"aten.remainder.{end}": (core.FloorRem(), "self", "other") for end in ("Tensor", "Scalar")},
-    "aten.mul.Scalar": (core.Mul(), "self", "other"),
-    "aten.fmod.Scalar": (core.Rem(), "self", "other"),
-    "aten.maximum": (core.Max(), "self", "other"),
-    "aten.minimum": (core.Min(), "self", "other"),
+_OPS: Final[dict[str, TypedOp]] = {
+    "maximum": core.Max(),
+    "minimum": core.Min(),
     **{
-        f"aten.bitwise_{name}.{end}": (op, "self", "other")
-        for name, op in (("and", core.BitAnd()), ("or", core.BitOr()), ("xor", core.BitXor()))
+        f"{name}.{end}": op
+        for name, op in {
+            "mul": core.Mul(),
+            "fmod": core.Rem(),
+            "remainder": core.FloorRem(),
+            "bitwise_and": core.BitAnd(),
+            "bitwise_or": core.BitOr(),
+            "bitwise_xor": core.BitXor(),
+        }.items()
         for end in ("Tensor", "Scalar")
     },
 }
@@ -53,17 +56,18 @@ _OF_BOOLEANS: Final[dict[type[TypedOp], TypedOp]] = {
 """What operators are on booleans."""
 
 
-def _wired(op: TypedOp, a: str, b: str) -> AtenFn:
+def _wired(op: TypedOp) -> AtenFn:
     def wire_pair(call: Call, wire: NodeWiring) -> OutletId:
-        return _pair(call, wire, op, a, b)
+        return _pair(call, wire, op)
 
     return wire_pair
 
 
-def _pair(call: Call, wire: NodeWiring, op: TypedOp, a: str = "self", b: str = "other") -> OutletId:
+def _pair(call: Call, wire: NodeWiring, op: TypedOp, factor: float = 1) -> OutletId:
+    """The operator on both operands, of which the second is multiplied by a number."""
     kind = call.kind
     found = _OF_BOOLEANS.get(type(op), op) if kind is DatumType.BOOL else op
-    return wire.binary(found, call.operand(a, wire, kind), call.operand(b, wire, kind))
+    return wire.binary(found, call.operand("self", wire, kind), times(wire, call.operand("other", wire, kind), factor))
 
 
 def _compared(op: TypedOp) -> AtenFn:
@@ -82,8 +86,8 @@ def _logical(op: TypedOp) -> AtenFn:
     return wire_logical
 
 
-for _name, (_op, _a, _b) in _OPS.items():
-    ROWS.add(ATEN, _name, _wired(_op, _a, _b))
+for _name, _op in _OPS.items():
+    ROWS.add(ATEN, f"aten.{_name}", _wired(_op))
 for _name, _op in _COMPARISONS.items():
     for _end in ("Tensor", "Scalar"):
         ROWS.add(ATEN, f"aten.{_name}.{_end}", _compared(_op))
@@ -94,21 +98,13 @@ for _name, _op in _LOGICAL.items():
 @aten(ROWS, "aten.add.Tensor", "aten.add.Scalar", "aten.sub.Tensor", "aten.sub.Scalar")
 def add(call: Call, wire: NodeWiring) -> OutletId:
     """The sum or the difference of one operand and ``alpha`` times the other"""
-    kind, alpha = call.kind, call.value("alpha")
-    other = call.operand("other", wire, kind)
-    if alpha != 1:
-        other = wire.op(core.Mul(), other, wire.scalar(alpha, other))
-    op = core.Add() if ".add." in call.name else core.Sub()
-    op = _OF_BOOLEANS.get(type(op), op) if kind is DatumType.BOOL else op
-    return wire.binary(op, call.operand("self", wire, kind), other)
+    return _pair(call, wire, core.Add() if ".add." in call.name else core.Sub(), call.value("alpha"))
 
 
 @aten(ROWS, "aten.rsub.Tensor", "aten.rsub.Scalar")
 def rsub(call: Call, wire: NodeWiring) -> OutletId:
     """The second operand without ``alpha`` times the first one"""
-    x = call.operand("self", wire, call.kind)
-    if call.value("alpha") != 1:
-        x = wire.op(core.Mul(), x, wire.scalar(call.value("alpha"), x))
+    x = times(wire, call.operand("self", wire, call.kind), call.value("alpha"))
     return wire.binary(core.Sub(), call.operand("other", wire, call.kind), x)
 
 

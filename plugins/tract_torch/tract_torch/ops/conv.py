@@ -56,13 +56,13 @@ def _wired(
         DataFormat.NCHW,
         tuple(int(size) for size in sizes),
         _padding(call, spatial),
-        tuple(_each(call, "dilation", spatial)),
-        tuple(_each(call, "stride", spatial)),
+        tuple(call.each("dilation", spatial)),
+        tuple(call.each("stride", spatial)),
     )
     groups = int(call.value("groups"))
     if not transposed:
         return wire.op(Conv(pool, KernelFormat.OIHW, groups), x, kernel, bias)
-    adjustments = tuple(_each(call, "output_padding", spatial))
+    adjustments = tuple(call.each("output_padding", spatial))
     return wire.op(Deconv(pool, KernelFormat.OIHW, adjustments, groups), x, _turned(wire, kernel, groups), bias)
 
 
@@ -78,11 +78,5 @@ def _padding(call: Call, spatial: int) -> Explicit | SameUpper | Valid:
     given = call.value("padding")
     if isinstance(given, str):
         return SameUpper() if given == "same" else Valid()
-    pads = tuple(_each(call, "padding", spatial))
+    pads = tuple(call.each("padding", spatial))
     return Explicit(pads, pads)
-
-
-def _each(call: Call, name: str, spatial: int) -> list[int]:
-    """One number for each spatial axis, where one may stand for all."""
-    found = call.ints(name)
-    return found * spatial if len(found) == 1 else found

@@ -178,16 +178,16 @@ def elu(call: Call, wire: NodeWiring) -> OutletId:
     """x, or exp(x) - 1 below 0, with a factor for each"""
     x = call.tensor("self")
     alpha, scale, inner = (float(call.value(name)) for name in ("alpha", "scale", "input_scale"))
-    below = wire_expm1(wire, _times(wire, wire.op(Min(), x, wire.scalar(0, x)), inner))
-    return wire.select(wire.op(Gt(), x, wire.scalar(0, x)), _times(wire, x, scale), _times(wire, below, alpha * scale))
+    below = wire_expm1(wire, times(wire, wire.op(Min(), x, wire.scalar(0, x)), inner))
+    return wire.select(wire.op(Gt(), x, wire.scalar(0, x)), times(wire, x, scale), times(wire, below, alpha * scale))
 
 
 @aten(ROWS, "aten.softplus")
 def softplus(call: Call, wire: NodeWiring) -> OutletId:
     """ln(1 + exp(beta x)) / beta; x itself above a threshold"""
     x, beta = call.tensor("self"), float(call.value("beta"))
-    scaled = _times(wire, x, beta)
-    smooth = _times(wire, wire_log1p(wire, wire.op(core.Exp(), scaled)), 1 / beta)
+    scaled = times(wire, x, beta)
+    smooth = times(wire, wire_log1p(wire, wire.op(core.Exp(), scaled)), 1 / beta)
     return wire.select(wire.op(Gt(), scaled, wire.scalar(float(call.value("threshold")), x)), x, smooth)
 
 
@@ -199,7 +199,8 @@ def log_sigmoid(call: Call, wire: NodeWiring) -> OutletId:
     return wire.op(Sub(), wire.op(Min(), x, wire.scalar(0, x)), wire_log1p(wire, falling))
 
 
-def _times(wire: NodeWiring, x: OutletId, factor: float) -> OutletId:
+def times(wire: NodeWiring, x: OutletId, factor: float) -> OutletId:
+    """x, multiplied by a number."""
     return x if factor == 1 else wire.op(Mul(), x, wire.scalar(factor, x))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from tract_core.model.axes import AxesMapping
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Mul
+from tract_core.ops.binary import Add
 from tract_core.ops.einsum import EinSum, accumulator, wire_matmul
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows
 from tract_torch.call import Call
+from tract_torch.ops.elementwise import times
 from tract_torch.registry import aten
 
 ROWS = Rows()
@@ -43,11 +44,7 @@ def addmm(call: Call, wire: NodeWiring) -> OutletId:
         "aten.addmv.default": ("mat", "vec"),
     }
     a, b = (call.tensor(name) for name in names[call.name])
-    product = _times(wire, wire.through(wire_matmul, a, b), call.value("alpha"))
+    product = times(wire, wire.through(wire_matmul, a, b), call.value("alpha"))
     if call.value("beta") == 0:
         return product
-    return wire.binary(Add(), _times(wire, call.tensor("self"), call.value("beta")), product)
-
-
-def _times(wire: NodeWiring, x: OutletId, factor: float) -> OutletId:
-    return x if factor == 1 else wire.op(Mul(), x, wire.scalar(factor, x))
+    return wire.binary(Add(), times(wire, call.tensor("self"), call.value("beta")), product)

@@ -34,7 +34,7 @@ def max_pool_with_indices(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 @aten(ROWS, "aten.avg_pool1d", "aten.avg_pool2d", "aten.avg_pool3d")
 def avg_pool(call: Call, wire: NodeWiring) -> OutletId:
     """The mean of each window"""
-    if call.has("divisor_override") if call.name != "aten.avg_pool1d.default" else False:
+    if call.has("divisor_override"):
         raise Unsupported("a pool with a divisor of its own", hint="multiply the result of a plain one")
     return _with_items(call, wire, SumPool(_pool(call), bool(call.value("count_include_pad"))))[0]
 
@@ -58,15 +58,12 @@ def _window(size: object, wanted: object) -> int:
 
 
 def _pool(call: Call) -> PoolSpec:
-    kernel = call.ints("kernel_size")
     spatial = int(call.name.partition("pool")[2][0])
-    kernel, padding = (found * spatial if len(found) == 1 else found for found in (kernel, call.ints("padding")))
-    stride = call.ints("stride") if call.value("stride") else kernel
-    dilation = call.ints("dilation") if call.has("dilation") else [1]
-    strides, dilations = (found * spatial if len(found) == 1 else found for found in (stride, dilation))
-    pads = tuple(padding)
+    kernel, pads = tuple(call.each("kernel_size", spatial)), tuple(call.each("padding", spatial))
+    strides = tuple(call.each("stride", spatial)) if call.value("stride") else kernel
+    dilations = tuple(call.each("dilation", spatial)) if call.has("dilation") else ()
     padded = ExplicitOnnxPool(pads, pads, ceil_mode=bool(call.value("ceil_mode")))
-    return PoolSpec(DataFormat.NCHW, tuple(kernel), padded, tuple(dilations), tuple(strides))
+    return PoolSpec(DataFormat.NCHW, kernel, padded, dilations, strides)
 
 
 def _with_items(call: Call, wire: NodeWiring, op: MaxPool | SumPool) -> tuple[OutletId, ...]:
