@@ -1,0 +1,94 @@
+"""One operator of the catalogue: how it is called, and with what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+TYPES = {
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "f32": torch.float32,
+    "f64": torch.float64,
+    "u8": torch.uint8,
+    "i8": torch.int8,
+    "i16": torch.int16,
+    "i32": torch.int32,
+    "i64": torch.int64,
+    "bool": torch.bool,
+    "c64": torch.complex64,
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """``name``: the operator, and after a comma which case of it. ``call``: what is exported and compared.
+
+    ``inputs``: shapes with a type, as ``"S,3,f32"``; S is a size that may be another one. How the elements of an input
+    are drawn stands behind a colon, as in ``"5,i64:below 3"``; ``make`` is for inputs without one. ``tolerance``:
+    relative and absolute. ``fixed``: why S cannot be dynamic, where PyTorch itself refuses it. ``sizes``: those that S
+    takes when it is dynamic.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    inputs: tuple[str, ...]
+    make: str = "normal"
+    tolerance: float = 1e-5
+    fixed: str = ""
+    sizes: tuple[int, ...] = (3, 7)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether there is a size that may be another one."""
+        return not self.fixed and any(self.axis_of_size(text) is not None for text in self.inputs)
+
+    def axis_of_size(self, text: str) -> int | None:
+        """Where S stands in the shape of an input."""
+        sizes = text.partition(":")[0].split(",")
+        return sizes.index("S") if "S" in sizes else None
+
+    def drawn(self, size: int, seed: int = 0) -> list[torch.Tensor]:
+        """Inputs with ``size`` in the place of S."""
+        random = torch.Generator().manual_seed(1000 * seed + size)
+        found: list[torch.Tensor] = []
+        for text in self.inputs:
+            shape_and_type, _, make = text.partition(":")
+            *sizes, kind = shape_and_type.split(",")
+            shape = [size if one == "S" else int(one) for one in sizes]
+            found.append(elements(make or self.make, shape, TYPES[kind], random))
+        return found
+
+
+def elements(make: str, shape: list[int], kind: torch.dtype, random: torch.Generator) -> torch.Tensor:
+    """A tensor whose elements are ``normal``, ``positive``, in ``unit`` (-1 to 1), ``above one``, ``integers``,
+    ``special`` (with NaN and infinities), or ``below N``: integers from 0."""
+    if kind is torch.bool:
+        return torch.rand(shape, generator=random) > 0.5
+    if make.startswith("below "):
+        return torch.randint(0, int(make.removeprefix("below ")), shape, generator=random).to(kind)
+    if not (kind.is_floating_point or kind.is_complex):
+        low, high = (0, 9) if kind is torch.uint8 else (1, 5) if make == "positive" else (-4, 5)
+        return torch.randint(low, high, shape, generator=random).to(kind)
+    x = torch.randn(shape, generator=random, dtype=kind if kind.is_complex else torch.float32)
+    if make == "special" and x.numel() > 3:
+        x.view(-1)[:4] = torch.tensor([float("nan"), float("inf"), -float("inf"), -0.0])
+    ways = {"positive": lambda: x.abs() + 0.1, "unit": x.tanh, "above one": lambda: x.abs() + 1, "integers": x.round}
+    return ways.get(make, lambda: x)().to(kind)
+
+
+def one(call: Callable[..., Any], name: str = "", make: str = "normal", shape: str = "S,3,f32") -> Entry:
+    """An operator on one tensor."""
+    return Entry(name or getattr(call, "__name__", "?"), call, (shape,), make)
+
+
+def two(call: Callable[..., Any], name: str = "", make: str = "normal", kind: str = "f32") -> Entry:
+    """An operator on two tensors, of which the second stretches."""
+    name = name or call.__name__ + (f", {kind}" if kind != "f32" else "")
+    return Entry(name, call, (f"S,3,{kind}", f"1,3,{kind}"), make)
