@@ -56,11 +56,11 @@ def write_tar(path: str | os.PathLike[str], files: Files) -> None:
         _write(file, tar_pieces(files))
 
 
-def write_tar_gz(path: str | os.PathLike[str], files: Files) -> None:
-    """Write a gzip-compressed tar, whole or not at all, as `write_tar` does. Raises InputError."""
+def write_tar_gz(path: str | os.PathLike[str], files: Files, level: int = LEVEL) -> None:
+    """Write a gzip-compressed tar, whole or not at all, as `write_tar` does. ``level``: 1 to 9. Raises InputError."""
     _check(files)
     with whole_file(Path(path)) as file:
-        _compress(file, files)
+        _compress(file, files, level)
 
 
 def tar_pieces(files: Files) -> Iterator[bytes | Array]:
@@ -89,10 +89,10 @@ def tar_gz_bytes(files: Files) -> bytes:
     return file.getvalue()
 
 
-def _compress(file: IO[bytes], files: Files) -> None:
+def _compress(file: IO[bytes], files: Files, level: int = LEVEL) -> None:
     import gzip  # who only reads archives needs it as little as tarfile
 
-    with gzip.GzipFile("", "wb", LEVEL, file, mtime=0) as compressed:
+    with gzip.GzipFile("", "wb", level, file, mtime=0) as compressed:
         _write(compressed, tar_pieces(files))
 
 

@@ -71,15 +71,22 @@ class Writer:
     """The document of a model, while it is written.
 
     ``registries``: those whose operators it may use. ``extended``: whether names that are no identifiers may be written
-    as ``i"name"``. ``extern_all``: whether every constant becomes a variable.
+    as ``i"name"``. ``extern_all``: whether every constant becomes a variable, ``held``: the names of those that do
+    anyway.
     """
 
     def __init__(
-        self, model: TypedModel, registries: Collection[str], *, extended: bool = False, extern_all: bool = False
+        self,
+        model: TypedModel,
+        registries: Collection[str],
+        *,
+        extended: bool = False,
+        extern_all: bool = False,
+        held: Collection[str] = (),
     ) -> None:
         self.model = model
         self._registries = frozenset(registries)
-        self._extended, self._extern_all = extended, extern_all
+        self._extended, self._extern_all, self._held = extended, extern_all, held
         self._shared, self._place, self._whole = Shared(), "", False
         self._names: dict[OutletId, str] = {}
         self._taken = set(model.symbols.names)  # an expression means the tensor where both have one name
@@ -342,6 +349,8 @@ class Writer:
             return constant_expression(value) if plain or not self.allows(PY) else None
         if self._extern_all or value.array.size > MOST_INLINE or self._readers(outlet) > 1:
             return None
+        if self.model.outlet_name(outlet) in self._held:
+            return None
         return self._allowed(constant_expression(value))
 
     def _allowed(self, value: ast.Expression | None) -> ast.Expression | None:
@@ -364,7 +373,7 @@ class Writer:
             self._results(node, self._spelled_by_family(node.op, Spelling(self, node)))
             return
         name = self._name(outlet)
-        self.assign(ast.Identifier(name), _variable(self.hold(name, value), value))
+        self.assign(ast.Identifier(name), _variable(self.hold(self.model.outlet_name(outlet), value), value))
 
     # --- around the graph ---
 

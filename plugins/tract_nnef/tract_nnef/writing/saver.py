@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from tract_core.errors import InputError
 from tract_core.model.typed import TypedModel
@@ -52,7 +52,15 @@ class NnefWriter:
             with whole_file(path) as file:
                 file.write(self.text(model).encode())
             return
-        _CONTAINERS[self._container or _by_name(path)](path, self.files(model))
+        self.write_files(self.files(model), path)
+
+    def write_files(self, files: Files, path: Path) -> None:
+        """Write the files of an archive, as `write` does. Raises InputError."""
+        container = self._container or _by_name(path)
+        if container == "tgz":
+            write_tar_gz(path, files, self._how.level)
+        else:
+            (write_tar if container == "tar" else write_folder)(path, files)
 
     def text(self, model: TypedModel) -> str:
         """The text of the document, for standard output. Raises Unsupported, InputError where an archive is meant."""
@@ -75,12 +83,21 @@ class NnefWriter:
             check_registry(name, model.registry[NNEF])
         if how.output_name is not None:
             model = _with_output(model, how.output_name)
-        return Writer(model, how.registries, extended=how.extended, extern_all=how.extern_all).write()
+        return Writer(model, how.registries, extended=how.extended, extern_all=how.extern_all, held=how.held).write()
 
     def files(self, model: TypedModel) -> Files:
         """The files of the archive, by name, in the order in which they are written. Raises Unsupported."""
-        written = self.document(model)
-        files = dict(files_of(written, extended=self._how.extended))
+        return self.files_of(self.document(model))
+
+    def files_of(self, written: Written) -> Files:
+        """The files of the archive that a document is in. Raises Unsupported for a submodel that cannot be written."""
+        text = print_document(written.document, extended=self._how.extended)
+        files: dict[str, Sequence[Any]] = {"graph.nnef": [text.encode()]}
+        if written.quantization:
+            files["graph.quant"] = [print_quantization(written.quantization).encode()]
+        for label in sorted(written.tensors):
+            held = written.tensors[label]
+            files[f"{label}.dat"] = tensor_file(held if isinstance(held, Blocks) else held.array)
         inner = NnefWriter(how=replace(self._how, output_name=None))
         for label, submodel in written.submodels.items():
             if self._how.pack_submodels:
@@ -88,17 +105,6 @@ class NnefWriter:
             else:
                 files |= {f"{label}/{name}": content for name, content in inner.files(submodel).items()}
         return files
-
-
-def files_of(written: Written, *, extended: bool = False) -> Mapping[str, Sequence[Any]]:
-    """The files of an archive, by name, in the order in which they are written; each is pieces of memory."""
-    files: dict[str, Sequence[Any]] = {"graph.nnef": [print_document(written.document, extended=extended).encode()]}
-    if written.quantization:
-        files["graph.quant"] = [print_quantization(written.quantization).encode()]
-    for label in sorted(written.tensors):
-        held = written.tensors[label]
-        files[f"{label}.dat"] = tensor_file(held if isinstance(held, Blocks) else held.array)
-    return files
 
 
 def _with_output(model: TypedModel, name: str) -> TypedModel:
@@ -117,10 +123,3 @@ def _with_output(model: TypedModel, name: str) -> TypedModel:
 def _by_name(path: Path) -> str:
     name = path.name.lower()
     return "tgz" if name.endswith((".tgz", ".tar.gz")) else "tar" if name.endswith(".tar") else "folder"
-
-
-_CONTAINERS: Final[Mapping[str, Callable[[Path, Files], None]]] = {
-    "folder": write_folder,
-    "tar": write_tar,
-    "tgz": write_tar_gz,
-}
