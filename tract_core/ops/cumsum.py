@@ -13,7 +13,7 @@ from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import arity, axis_in, wide
+from tract_core.ops.expect import arity, axis_in, float_type, wide
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
@@ -36,6 +36,8 @@ class Running(TypedOp):
         """The fact of the input. Raises FactError for what is not a number, or an axis that is not there."""
         (x,) = arity(self, inputs, 1)
         axis_in(self, self.axis, x.rank)
+        if self.exclusive and self.join.identity is None:
+            raise FactError(f"{self.name} has nothing to begin with, so it cannot be exclusive")
         if not x.datum_type.is_number() or x.datum_type.is_quantized():
             raise FactError(f"{self.name} wants numbers, found {x}")
         return (x.without_value(),)
@@ -48,7 +50,39 @@ class CumSum(Running):
     join: ClassVar[np.ufunc] = np.add
 
 
-@ROWS.row(REFERENCE, Running)
+@frozen
+class CumProd(Running):
+    """Along ``axis``, the product of the elements up to each one."""
+
+    join: ClassVar[np.ufunc] = np.multiply
+
+
+@frozen
+class CumMax(Running):
+    """Along ``axis``, the largest of the elements up to each one, which is NaN from the first NaN on."""
+
+    join: ClassVar[np.ufunc] = np.maximum
+
+
+@frozen
+class CumMin(Running):
+    """Along ``axis``, the smallest of the elements up to each one, which is NaN from the first NaN on."""
+
+    join: ClassVar[np.ufunc] = np.minimum
+
+
+@frozen
+class CumLogSumExp(Running):
+    """Along ``axis``, the logarithm of the sum of the exponentials of the elements up to each one: of real numbers."""
+
+    join: ClassVar[np.ufunc] = np.logaddexp
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The fact of the input. Raises FactError for integers, too."""
+        return (float_type(self, *Running.output_facts(self, inputs)),)
+
+
+@ROWS.row(REFERENCE, CumSum, CumProd, CumMax, CumMin, CumLogSumExp)
 @ROWS.row(SYMBOLIC, CumSum)
 def reference(op: Running, x: Array) -> Array:
     """numpy.cumsum, for any such operation; exclusive: shifted by one, with its identity in front"""

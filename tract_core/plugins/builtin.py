@@ -57,6 +57,7 @@ _FAMILIES: Final = (
     "tile",
     "topk",
     "trilu",
+    "unique",
 )
 _RULES: Final = (
     "const",

@@ -10,7 +10,6 @@ from test_trees import grid, random_trees, random_votes
 from tract_onnx.onnx_only.bit_cast import BitCast
 from tract_onnx.onnx_only.col2im import Col2Im
 from tract_onnx.onnx_only.couple import CoupleProbabilities
-from tract_onnx.onnx_only.cumprod import CumProd
 from tract_onnx.onnx_only.deform_conv import DeformConv
 from tract_onnx.onnx_only.det import Det
 from tract_onnx.onnx_only.lookup import Lookup, OneHotLookup
@@ -24,6 +23,7 @@ from tract_onnx.onnx_only.trees import TreeEnsemble
 
 from tract_core.data import Constant, DatumType
 from tract_core.model.fact import TypedFact
+from tract_core.ops.cumsum import CumProd
 from tract_core.plugins import default_registry
 from tract_core.plugins.keys import AXES, COST, REFERENCE
 

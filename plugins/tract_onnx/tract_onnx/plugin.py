@@ -87,7 +87,6 @@ _OPERATORS: Final = (
     "bit_cast",
     "col2im",
     "couple",
-    "cumprod",
     "deform_conv",
     "det",
     "image_decoder",
@@ -103,7 +102,6 @@ _OPERATORS: Final = (
     "strings",
     "tfidf",
     "trees",
-    "unique",
 )
 """Modules of `tract_onnx.onnx_only`, one per family."""
 

@@ -9,14 +9,13 @@ from cases_layout import after_conv, op
 from cases_windows import both, conv, spec
 from stream_cases import StreamCase
 from tract_nnef.nnef_only.exp_norm import ExpMeanNorm, ExpUnitNorm
-from tract_onnx.onnx_only.cumprod import CumProd
 
 from tract_core.data import DatumType
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import MoveAxis, RmAxis
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.cast import Cast
-from tract_core.ops.cumsum import CumSum
+from tract_core.ops.cumsum import CumProd, CumSum
 from tract_core.ops.recurrent_wiring import RecurrentInputs, RecurrentOptions, wire_gru, wire_lstm, wire_rnn
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.scan import FullInput, FullOutput, OutputMapping, Scan, ScannedInput, StateInput

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tract_core.ops.cumsum import CumSum
+from tract_core.ops.cumsum import CumLogSumExp, CumMax, CumMin, CumProd, CumSum, Running
 from tract_core.plugins.tables import Rows
 from tract_core.testing.case import CASES, Arg, Case
 
@@ -16,8 +16,8 @@ ROWS = Rows()
 Array = np.ndarray[Any, Any]
 
 
-def _expected(op: CumSum) -> Callable[..., Array]:
-    """Element by element: the sum of those that count."""
+def _expected(op: Running, join: Callable[[Sequence[Any]], Any] = sum) -> Callable[..., Array]:
+    """Element by element: what ``join`` makes of those that count."""
 
     def expected(x: Array) -> Array:
         result = np.zeros_like(x)
@@ -26,14 +26,18 @@ def _expected(op: CumSum) -> Callable[..., Array]:
             here = place[op.axis]
             first, last = (here, size) if op.reverse else (0, here + 1)
             others = [i for i in range(first, last) if not (op.exclusive and i == here)]
-            result[place] = sum(x[(*place[: op.axis], i, *place[op.axis + 1 :])] for i in others)
+            result[place] = join([x[(*place[: op.axis], i, *place[op.axis + 1 :])] for i in others])
         return result
 
     return expected
 
 
-def _case(op: CumSum, fact: str) -> Case:
-    return Case(f"{op}-{fact}", op, [fact], _expected(op), {"B": 2, "S": 5})
+def _case(op: Running, fact: str, join: Callable[[Sequence[Any]], Any] = sum) -> Case:
+    return Case(f"{op}-{fact}", op, [fact], _expected(op, join), {"B": 2, "S": 5})
+
+
+def _log_of_sum(terms: Sequence[Any]) -> Any:
+    return np.log(np.sum(np.exp(terms)))
 
 
 _CASES = [
@@ -49,6 +53,21 @@ _CASES = [
     _case(CumSum(0), "S,bf16"),
     _case(CumSum(0), "S,f64"),
     _case(CumSum(0, exclusive=True), "0,f32"),
+    *(
+        _case(kind(1, reverse=reverse), fact, join)
+        for kind, join in ((CumProd, np.prod), (CumMax, max), (CumMin, min), (CumLogSumExp, _log_of_sum))
+        for reverse, fact in ((False, "B,S,3,f32"), (True, "B,S,f64"), (False, "B,S,f16"))
+    ),
+    *(_case(kind(0), "S,i32", join) for kind, join in ((CumProd, np.prod), (CumMax, max), (CumMin, min))),
+    _case(CumProd(0, exclusive=True), "S,f32", np.prod),
+    Case("CumMax-NaN", CumMax(0), [Arg("4,f32", [1, 3, np.nan, 2])], lambda _: np.array([1, 3, np.nan, np.nan])),
+    Case("CumMin-NaN", CumMin(0), [Arg("4,f32", [1, 3, np.nan, 2])], lambda _: np.array([1, 1, np.nan, np.nan])),
+    Case(
+        "CumLogSumExp-large",
+        CumLogSumExp(0),
+        [Arg("3,f32", [-np.inf, 1000, 1000])],
+        lambda _: np.array([-np.inf, 1000, 1000 + np.log(2)]),
+    ),
     Case(
         "CumSum-f16-rounds-once",
         CumSum(0),

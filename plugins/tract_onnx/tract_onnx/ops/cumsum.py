@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from tract_core.model.graph import OutletId
-from tract_core.ops.cumsum import CumSum, Running
+from tract_core.ops.cumsum import CumProd, CumSum, Running
 from tract_core.ops.wiring_dyn import wire_move_axes
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.onnx_only.cumprod import CumProd
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 

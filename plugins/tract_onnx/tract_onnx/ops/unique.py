@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tract_core.model.graph import OutletId
+from tract_core.ops.unique import Unique
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.onnx_only.unique import Unique
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 

@@ -27,12 +27,14 @@ class Unique(TypedOp):
 
     They are in ascending order, or, unless ``sorted``, in that of their first occurrence. Outputs: the slices; for each
     of them, where it occurs first, i64; for each slice of the input, which of them it is, i64; how often each occurs,
-    i64. ``count``: how many there will be; a fresh symbol, as a rule.
+    i64. ``count``: how many there will be; a fresh symbol, as a rule. ``joins_nans``: whether elements that are NaN
+    count as the same one, where there is no axis.
     """
 
     axis: int | None
     sorted: bool
     count: Dim
+    joins_nans: bool = True
     announces: ClassVar[tuple[str, ...]] = ("count",)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
@@ -53,7 +55,9 @@ def reference(op: Unique, x: Array) -> tuple[Array, ...]:
     keys = np.moveaxis(_comparable(x), axis, 0)
     if op.axis is not None:
         keys = keys.reshape(len(keys), math.prod(keys.shape[1:]))
-    _, first, which, counts = np.unique(keys, True, True, True, axis=0 if keys.ndim > 1 else None)
+    _, first, which, counts = np.unique(
+        keys, True, True, True, axis=0 if keys.ndim > 1 else None, equal_nan=op.joins_nans
+    )
     which = which.reshape(-1)
     if not op.sorted:
         order = np.argsort(first)
