@@ -73,6 +73,32 @@ def whole_folder(path: str | os.PathLike[str]) -> Generator[Path]:
 
 
 @contextmanager
+def whole_files(path: str | os.PathLike[str]) -> Generator[Path]:
+    """A folder to write files to, which are found in the folder ``path`` once the block has ended; none when it raises.
+
+    ``path`` is there before. Files in it of the same names are replaced, the others stay. Raises InputError where
+    ``path`` is no folder, where the name of a file leads to anything but a regular one, and where it cannot be written.
+    """
+    target = Path(path)
+    if not target.is_dir():
+        raise InputError("there is no such folder", where=str(target), hint="make it first, or name one that is there")
+    unfinished = target / f".{os.urandom(8).hex()}.unfinished"
+    try:
+        with _written(target):
+            _unfinished.add(unfinished)
+            unfinished.mkdir()
+            yield unfinished
+            found = sorted(unfinished.iterdir())
+            for file in found:
+                _mode_of(target / file.name)
+            for file in found:
+                file.replace(target / file.name)
+    finally:
+        _remove_folder(unfinished)
+        _unfinished.discard(unfinished)
+
+
+@contextmanager
 def tried_first(path: str | os.PathLike[str]) -> Generator[Path]:
     """A path to write a file or a folder to, which is found at ``path`` once the block has ended without an error.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tract_core.errors import InputError
-from tract_core.saving import discard_unfinished, tried_first, whole_file, whole_folder
+from tract_core.saving import discard_unfinished, tried_first, whole_file, whole_files, whole_folder
 
 
 def write(path: Path, content: bytes = b"new") -> None:
@@ -195,3 +195,26 @@ def test_errors_name_the_path_that_was_asked_for(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught, tried_first(tmp_path / "f") as path, whole_file(path):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert caught.value.where == str(tmp_path / "f")
+
+
+def test_files_are_found_together(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("before")
+    (tmp_path / "c").write_text("stays")
+    with whole_files(tmp_path) as folder:
+        (folder / "a").write_text("after")
+        (folder / "b").write_text("new")
+        assert not (tmp_path / "b").exists()
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "after", "b": "new", "c": "stays"}
+
+
+def test_files_that_cannot_all_be_there_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    writing = whole_files(tmp_path)
+    folder = writing.__enter__()
+    for name in ("a", "b"):
+        (folder / name).write_text(name)
+    with pytest.raises(InputError, match="it is a folder"):
+        writing.__exit__(None, None, None)
+    with pytest.raises(InputError, match="there is no such folder"):
+        whole_files(tmp_path / "c").__enter__()
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from tract_core.api.model import Model
 from tract_core.errors import InputError
 from tract_core.plugins import Registry, default_registry
-from tract_torch.program import Program
+from tract_torch.program import Program, with_constants
 from tract_torch.registry import ATEN, find
 
 
@@ -24,6 +24,7 @@ def load(
     dynamic_shapes: Any = None,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
+    keep_parameters: bool = False,
 ) -> Model:
     """The model of a module, as it computes in evaluation mode, or of an exported program; in normal form.
 
@@ -31,6 +32,9 @@ def load(
     others, as `torch.export.export` takes it; symbols have the names that are given there. ``input_names``,
     ``output_names``: those of the model; by default inputs have the names of the arguments, outputs those of the keys
     under which they are returned, or ``output_0`` and so on. Weights are shared with the module, which stays as it is.
+
+    ``keep_parameters``: parameters, and buffers of floats, are constants of the names that they have in the module,
+    with nothing folded into them, as batch normalisation is into convolutions, so others can take their place.
 
     Raises InputError for what is no module, MissingOperator, naming all that is missing, and ModelError for what cannot
     be wired; what `torch.export` refuses, it raises itself.
@@ -41,8 +45,9 @@ def load(
         exported = _exported(module, args, kwargs, dynamic_shapes)
     names = _symbol_names(exported, dynamic_shapes)
     exported = exported.run_decompositions(_decompositions(registry))
-    typed = Program(exported, names, registry).typed(input_names, output_names or _output_names(exported))
-    return Model(typed.declutter())
+    program = Program(exported, names, registry, keep_parameters=keep_parameters)
+    typed = program.typed(input_names, output_names or _output_names(exported))
+    return Model(with_constants(typed.declutter(), program.kept))
 
 
 def _exported(module: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> torch.export.ExportedProgram:

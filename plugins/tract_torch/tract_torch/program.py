@@ -6,12 +6,15 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 from torch.fx import Node
 
+from tract_core.data import Constant, DatumType
 from tract_core.dims import Dim, same_dim
 from tract_core.errors import MissingOperator, ModelError, TractError, Unsupported, together
+from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
@@ -26,9 +29,22 @@ from tract_torch.tensors import array_of, datum_type
 
 
 class Program:
-    """An exported program on its way to a model. ``names``: what its symbols are called there."""
+    """An exported program on its way to a model. ``names``: what its symbols are called there.
 
-    def __init__(self, exported: torch.export.ExportedProgram, names: Names, registry: Registry) -> None:
+    ``keep_parameters``: parameters, and buffers of floats, are inputs for now, so that nothing is folded with them.
+    """
+
+    def __init__(
+        self,
+        exported: torch.export.ExportedProgram,
+        names: Names,
+        registry: Registry,
+        *,
+        keep_parameters: bool = False,
+    ) -> None:
+        self.kept: dict[str, np.ndarray[Any, Any]] = {}
+        """The parameters that are inputs for now, by the names that they have in the model."""
+        self._keeps = keep_parameters
         self.exported = exported
         self.names = names
         self.registry = registry
@@ -83,7 +99,15 @@ class Program:
                 fact = TypedFact.of(datum_type(value.dtype), [dim_of(size, self.names) for size in value.shape])
                 self._known[node] = self.model.add_source(next(given) if given else node.name, fact)
             elif node.users:
-                self._known[node] = self.model.add_const(str(spec.target), array_of(self._held(str(spec.target))))
+                self._known[node] = self._constant(str(spec.target), spec.kind)
+
+    def _constant(self, name: str, kind: InputKind) -> OutletId:
+        array = array_of(self._held(name))
+        fact = TypedFact.of(DatumType.from_numpy(array.dtype), array.shape)
+        if not self._keeps or kind is InputKind.CONSTANT_TENSOR or not fact.datum_type.is_float():
+            return self.model.add_const(name, array)
+        self.kept[name] = array
+        return self.model.add_source(name, fact)
 
     def _held(self, name: str) -> torch.Tensor:
         """A parameter, a buffer, or a constant of the module."""
@@ -154,6 +178,17 @@ class Program:
             for relation, bound in ((">=", found.lower), ("<=", found.upper)):
                 if bound.is_Integer and not (relation == ">=" and int(bound) <= 0):
                     self.model.symbols.add_assertion(f"{size}{relation}{int(bound)}")
+
+
+def with_constants(model: TypedModel, values: Mapping[str, np.ndarray[Any, Any]]) -> TypedModel:
+    """The same model, in place, in which inputs of these names are constants."""
+    for outlet in [one for one in model.inputs if model.outlet_name(one) in values]:
+        value = Constant(values[model.outlet_name(outlet)])
+        model.inputs.remove(outlet)
+        model.nodes[outlet.node].op = Const(value)
+        model.set_outlet_fact(outlet, TypedFact.of_value(value))
+    model.prune()
+    return model
 
 
 def _tensors_of(node: Node) -> list[torch.Tensor]:

@@ -24,6 +24,15 @@ TYPES: Final[dict[torch.dtype, DatumType]] = {
     torch.float64: DatumType.F64,
 }
 
+_BITS: Final[dict[torch.dtype, tuple[torch.dtype, Any]]] = {
+    torch.bfloat16: (torch.int16, ml_dtypes.bfloat16),
+    torch.float8_e4m3fn: (torch.uint8, ml_dtypes.float8_e4m3fn),
+    torch.float8_e4m3fnuz: (torch.uint8, ml_dtypes.float8_e4m3fnuz),
+    torch.float8_e5m2: (torch.uint8, ml_dtypes.float8_e5m2),
+    torch.float8_e5m2fnuz: (torch.uint8, ml_dtypes.float8_e5m2fnuz),
+}
+"""Types that NumPy has from ml_dtypes, and those as which their bits are handed over."""
+
 
 def datum_type(dtype: torch.dtype) -> DatumType:
     """The element type. Raises Unsupported for one that the core does not compute with."""
@@ -35,7 +44,6 @@ def datum_type(dtype: torch.dtype) -> DatumType:
 
 def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """The elements of a tensor, on its own memory where that is contiguous and on the CPU."""
-    held = tensor.detach().cpu().contiguous()
-    if held.dtype is torch.bfloat16:
-        return held.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return held.numpy()
+    held = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    bits = _BITS.get(held.dtype)
+    return held.numpy() if bits is None else held.view(bits[0]).numpy().view(bits[1])

@@ -87,6 +87,19 @@ class Header(NamedTuple):
     shape: tuple[int, ...]
     item: Item
 
+    def __str__(self) -> str:
+        kind, blocks = _KINDS.get(self.item), _BLOCKS.get(self.item)
+        known = blocks.name if blocks else kind.short if kind else f"items of the type {self.item.code:#x}"
+        return f"[{_listed(self.shape)}] of {known}"
+
+
+def read_header(content: Array, where: str) -> Header:
+    """What the first bytes of a ``.dat`` file say of its tensor. Raises CorruptModel, LimitExceeded or VersionError."""
+    try:
+        return _header(content, limits_now())
+    except TractError as error:
+        raise error.at(where) from None
+
 
 def read_tensor(content: Array, where: str) -> Array | Blocks:
     """The tensor in the bytes of a ``.dat`` file, read-only; in place where memory has elements as files have them.

@@ -1,0 +1,1 @@
+"""Weights of modules: reading them from disk, replacing, quantising and patching them."""
