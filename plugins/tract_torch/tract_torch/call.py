@@ -104,6 +104,10 @@ class Call:
             return wire.cast(wire.const(self._dim(found)), kind)
         return wire.const(torch.tensor(found).numpy().astype(kind.numpy))
 
+    def reads(self, place: int) -> bool:
+        """Whether one of several outputs is read."""
+        return any(user.args[1] == place for user in self.node.users)
+
     @property
     def result(self) -> torch.Tensor:
         """What comes out, as PyTorch sees it: its type and its shape."""

@@ -14,6 +14,7 @@ from tract_core.errors import InputError
 from tract_core.plugins import Registry, default_registry
 from tract_torch.program import Program, with_constants
 from tract_torch.registry import ATEN, find
+from tract_torch.rewritten import Rewritten
 
 
 def load(
@@ -54,7 +55,7 @@ def _exported(module: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> torch
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"wanted a torch.nn.Module or an ExportedProgram, got {type(module).__name__}")
     given = (args,) if isinstance(args, torch.Tensor) else tuple(args)
-    with _evaluating(module), torch.no_grad():
+    with _evaluating(module), torch.no_grad(), Rewritten():
         return torch.export.export(module, given, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=False)
 
 

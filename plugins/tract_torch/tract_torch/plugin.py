@@ -9,6 +9,7 @@ from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
 _FAMILIES: Final = (
+    "adaptive_pool",
     "attention",
     "axis",
     "binary",

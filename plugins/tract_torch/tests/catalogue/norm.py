@@ -1,4 +1,4 @@
-"""Normalisations and pools of PyTorch in the catalogue."""
+"""Normalisations of PyTorch in the catalogue."""
 
 from __future__ import annotations
 
@@ -14,12 +14,4 @@ ENTRIES = [
     Entry("instance_norm", F.instance_norm, ("2,4,9,f32",)),
     Entry("batch_norm", F.batch_norm, ("S,4,3,f32", "4,f32", "4,f32"), make="positive"),
     Entry("normalize", lambda x: F.normalize(x, dim=1), ("S,4,f32",)),
-    Entry("max_pool2d", lambda x: F.max_pool2d(x, 2), ("S,2,6,7,f32",)),
-    Entry("max_pool2d, ceil", lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), ("S,2,6,7,f32",)),
-    Entry("max_pool1d", lambda x: F.max_pool1d(x, 3, 2), ("2,2,9,f32",)),
-    Entry("avg_pool2d", lambda x: F.avg_pool2d(x, 3, 2, 1), ("S,2,6,7,f32",)),
-    Entry("avg_pool2d, without pads", lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), ("S,2,6,7,f32",)),
-    Entry("avg_pool1d", lambda x: F.avg_pool1d(x, 2), ("2,2,8,f32",)),
-    Entry("adaptive_avg_pool2d, 1", lambda x: F.adaptive_avg_pool2d(x, 1), ("S,2,6,8,f32",)),
-    Entry("adaptive_avg_pool2d, even", lambda x: F.adaptive_avg_pool2d(x, (3, 2)), ("S,2,6,8,f32",)),
 ]

@@ -1,0 +1,61 @@
+"""Functions of PyTorch that fix the sizes that they meet when they are exported, in terms of those that do not.
+
+What is exported calls the others: the module, and PyTorch, stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import torch
+from torch.nn import functional as F  # noqa: N812 - as everybody calls it
+from torch.overrides import TorchFunctionMode
+
+
+class Rewritten(TorchFunctionMode):
+    """Inside of it, functions that fix sizes are called as others that do the same."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The result of the function, or of what stands for it."""
+        return _OTHERS.get(func, func)(*args, **(kwargs or {}))
+
+
+def _max_pool1d(*args: Any, **kwargs: Any) -> Any:
+    """`torch.max_pool1d`, or the function of that name for networks, as a pool of images of one row."""
+    names = ("input", "kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
+    given = dict(zip(names, args, strict=False)) | kwargs
+    if given.pop("return_indices", False):
+        return F.max_pool1d_with_indices(**given)
+    kernel, stride = (_one(given.get(name)) for name in ("kernel_size", "stride"))
+    pads, apart = (_one(given.get(name, default)) for name, default in (("padding", 0), ("dilation", 1)))
+    strides = kernel if stride is None else stride
+    sizes = {"kernel_size": (1, kernel), "stride": (1, strides), "padding": (0, pads), "dilation": (1, apart)}
+    return torch.max_pool2d(given["input"].unsqueeze(-2), **sizes, ceil_mode=given.get("ceil_mode", False)).squeeze(-2)
+
+
+def _one(given: Any) -> Any:
+    """A number, also from a list of one; None from an empty list, or from None."""
+    if not isinstance(given, (list, tuple)):
+        return given
+    return given[0] if given else None
+
+
+def _conv_tbc(
+    input: torch.Tensor,  # noqa: A002 - as PyTorch calls it
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    pad: int = 0,
+) -> torch.Tensor:
+    """`torch.conv_tbc`, of data (time, batch, channels) and a kernel (time, channels, outputs)."""
+    found = torch.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return found.permute(2, 0, 1)
+
+
+_OTHERS: Final[Mapping[Any, Callable[..., Any]]] = {
+    F.max_pool1d: _max_pool1d,
+    torch.max_pool1d: _max_pool1d,
+    torch.conv_tbc: _conv_tbc,
+}
