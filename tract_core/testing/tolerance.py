@@ -100,17 +100,49 @@ def mismatch(found: Array, wanted: Array, tolerance: Tolerance) -> str | None:
         return _contents_mismatch(from_tensor(found), from_tensor(wanted), tolerance)
     if found.shape != wanted.shape:
         return f"shape is {list(found.shape)}, wanted {list(wanted.shape)}"
+    worst = worst_of(found, wanted, tolerance)
+    return None if worst is None or worst.differing <= tolerance.outliers * worst.elements else str(worst)
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The element of two arrays that differs most, beyond a tolerance. Its ``place``: an index per axis.
+
+    ``differing``, ``elements``: how many of how many do. ``largest``: whether it is known to be the worst of them; of
+    what has no distances, as truth values, it is the first.
+    """
+
+    differing: int
+    elements: int
+    place: tuple[int, ...]
+    found: str
+    wanted: str
+    largest: bool
+
+    def __str__(self) -> str:
+        what = "the worst, at" if self.largest else "at"
+        return (
+            f"{self.differing} of {self.elements} elements differ; "
+            f"{what} {list(self.place)}: {self.found}, wanted {self.wanted}"
+        )
+
+
+def worst_of(found: Array, wanted: Array, tolerance: Tolerance) -> Worst | None:
+    """Of two arrays of one shape: the element that differs most; ``None`` when all are as near as they must be.
+
+    The outliers that a tolerance allows are not left out.
+    """
     kinds = {found.dtype.kind, wanted.dtype.kind}
     if kinds & set("OSUb") or (kinds <= set("iu") and tolerance == EXACT):
         bad = np.asarray(found != wanted)
-        return _first(found, wanted, bad) if bad.any() else None
+        return _worst(found, wanted, bad, bad, largest=False) if bad.any() else None
     wide = np.complex128 if "c" in kinds else np.float64
     a, b = found.astype(wide), wanted.astype(wide)
-    bad = _differs(a, b, tolerance)
-    if bad.sum() <= tolerance.outliers * bad.size:
+    bad = np.asarray(_differs(a, b, tolerance))
+    if not bad.any():
         return None
     with np.errstate(all="ignore"):
-        return _worst(found, wanted, np.abs(a - b), bad)
+        return _worst(found, wanted, bad, np.abs(a - b), largest=True)
 
 
 def bit_mismatch(found: Array, wanted: Array) -> str | None:
@@ -125,7 +157,7 @@ def bit_mismatch(found: Array, wanted: Array) -> str | None:
         return problem
     signs = (np.signbit(array.astype(np.float64)) for array in (found, wanted))
     bad = np.not_equal(*signs) & ~np.isnan(wanted.astype(np.float64))
-    return _first(found, wanted, bad) if bad.any() else None
+    return str(_worst(found, wanted, bad, bad, largest=False)) if bad.any() else None
 
 
 def _holds_values(array: Array) -> bool:
@@ -177,21 +209,11 @@ def _differs(a: Array, b: Array, tolerance: Tolerance) -> Array:
     return ~(near | (a == b) | (np.isnan(a) & np.isnan(b)))
 
 
-def _first(found: Array, wanted: Array, bad: Array) -> str:
-    where = tuple(int(i) for i in np.argwhere(bad)[0]) if bad.ndim else ()
-    return (
-        f"{int(bad.sum())} of {bad.size} elements differ; "
-        f"at {list(where)}: {_plain(found[where])}, wanted {_plain(wanted[where])}"
-    )
-
-
-def _worst(found: Array, wanted: Array, distance: Array, bad: Array) -> str:
-    error = np.where(bad, np.nan_to_num(distance, nan=np.inf), -1.0)
-    where = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
-    return (
-        f"{int(bad.sum())} of {bad.size} elements differ; the worst, at {list(where)}: "
-        f"{_plain(found[where])}, wanted {_plain(wanted[where])}"
-    )
+def _worst(found: Array, wanted: Array, bad: Array, distance: Array, *, largest: bool) -> Worst:
+    """That of the largest distance among those that are bad, the first of several."""
+    error = np.where(bad, np.nan_to_num(distance.astype(np.float64), nan=np.inf), -1.0)
+    place = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
+    return Worst(int(bad.sum()), bad.size, place, _plain(found[place]), _plain(wanted[place]), largest)
 
 
 def _plain(element: Any) -> str:

@@ -55,12 +55,12 @@ def _exported(module: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> torch
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"wanted a torch.nn.Module or an ExportedProgram, got {type(module).__name__}")
     given = (args,) if isinstance(args, torch.Tensor) else tuple(args)
-    with _evaluating(module), torch.no_grad(), Rewritten():
+    with evaluating(module), torch.no_grad(), Rewritten():
         return torch.export.export(module, given, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=False)
 
 
 @contextmanager
-def _evaluating(module: torch.nn.Module) -> Generator[None]:
+def evaluating(module: torch.nn.Module) -> Generator[None]:
     """The module in evaluation mode; each part of it is in its own mode again afterwards."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()

@@ -1,0 +1,236 @@
+"""An archive against the module that it was made of, in this process, on the runtimes of this project."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import torch
+
+import tract_core as tract
+from tract_core.dims import evaluate, is_symbolic
+from tract_core.errors import InputError, TractError
+from tract_core.plugins import default_registry
+from tract_core.runtime.binding import bind_inputs
+from tract_torch.check.draw import drawn, larger_sizes, sizes_of, smallest_sizes
+from tract_torch.check.example import Example
+from tract_torch.check.report import CheckReport, Refusal, Trial
+from tract_torch.check.tolerance import Difference, TractCheckTolerance, difference
+from tract_torch.errors import CheckError
+from tract_torch.tensors import array_of
+
+if TYPE_CHECKING:
+    from tract_core.api.runnable import Runnable
+
+Array = np.ndarray[Any, Any]
+DynamicAxes = Mapping[str, "Mapping[int, str] | Sequence[int]"]
+
+SEEDS: Final = (1, 2)
+"""Which random inputs are compared besides the example."""
+
+WANTED: Final = 2
+"""Values of each symbol besides that of the example."""
+
+
+def check_io(
+    model: torch.nn.Module,
+    archive: str | os.PathLike[str],
+    args: Any,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    dynamic_axes: DynamicAxes | None = None,
+    tolerance: TractCheckTolerance | str = TractCheckTolerance.APPROXIMATE,
+    runtime: str | None = None,
+    seeds: Sequence[int] = SEEDS,
+    sizes: Sequence[Mapping[str, int]] | None = None,
+) -> CheckReport:
+    """Run an archive and the module that it was made of on the same inputs, and compare all outputs.
+
+    The inputs: the example itself (``args``, ``kwargs``: a tensor, or arguments of any structure); random ones like it,
+    one for each of ``seeds``; and random ones of other sizes, ``sizes`` where that is given, else two values of each
+    symbol of the archive at the least and the smallest that its assertions allow. ``input_names``, ``output_names``:
+    flat, one per tensor; ``dynamic_axes``: which axes of inputs were asked to be dynamic. ``runtime``: the name of the
+    one to use, by default ``cpu`` where it is installed, else ``reference``.
+
+    The module, its mode, its buffers and the random numbers of the process stay as they are. Sizes that the module
+    itself does not take are noted in the report, those that the archive refuses are an error, unless they are 1: that
+    is a number of which `torch.export` assumes that no dynamic size is it.
+
+    Raises CheckError, saying what differs, where,.
+    """
+    runtime = runtime or ("cpu" if "cpu" in default_registry().runtimes() else "reference")
+    report = CheckReport(os.fspath(archive), runtime, TractCheckTolerance(tolerance))
+    loaded = tract.load(os.fspath(archive))
+    example = Example(model, args, kwargs)
+    check = _Check(report, example, tract.runtime_for_name(runtime).prepare(loaded), input_names, output_names)
+    try:
+        check.declared_axes(dynamic_axes or {})
+        check.example_and_seeds(seeds)
+        check.other_sizes(sizes)
+    except CheckError as error:
+        error.report = report
+        raise error.at(report.archive) from error.__cause__
+    return report
+
+
+class _Check:
+    """One check in the making. ``wrong``: the inputs at which the outputs differ, once they do."""
+
+    def __init__(
+        self,
+        report: CheckReport,
+        example: Example,
+        runnable: Runnable,
+        input_names: Sequence[str] | None,
+        output_names: Sequence[str] | None,
+    ) -> None:
+        self.report = report
+        self.example = example
+        self.runnable = runnable
+        self.typed = runnable.typed
+        self.wrong: list[torch.Tensor] | None = None
+        self.places = _places(runnable.input_names(), input_names, len(example.tensors))
+        self.output_names = output_names
+        self.facts = [self.typed.outlet_fact(outlet) for outlet in self.typed.inputs]
+        self.symbols = self._bound(example.tensors)
+
+    def _bound(self, tensors: Sequence[torch.Tensor]) -> dict[str, int]:
+        """The values that tensors give the symbols. Raises CheckError where the archive does not take them."""
+        try:
+            return bind_inputs(self.runnable.input_names(), self.facts, self._given(tensors))
+        except InputError as error:
+            raise CheckError(f"it does not take the example's inputs: {error.problem}", where=error.where) from None
+
+    def _given(self, tensors: Sequence[torch.Tensor]) -> list[Array]:
+        return [array_of(tensors[place]) for place in self.places]
+
+    def declared_axes(self, dynamic_axes: DynamicAxes) -> None:
+        """Raises CheckError where an axis that was declared as dynamic has a fixed size in the archive."""
+        for name, fact in zip(self.runnable.input_names(), self.facts, strict=True):
+            for axis in dynamic_axes.get(name, ()):
+                dim = fact.shape[axis % fact.rank] if -fact.rank <= axis < fact.rank else None
+                if dim is not None and not is_symbolic(dim):
+                    problem = f"axis {axis} of input {name!r} was declared as dynamic, and always has size {dim}"
+                    raise CheckError(problem, hint="the module computes with that size as a number: see its code")
+
+    def example_and_seeds(self, seeds: Sequence[int]) -> None:
+        """At the sizes of the example."""
+        self._compare("example", self.symbols, self.example.tensors)
+        for seed in seeds:
+            self._compare(f"seed {seed}", self.symbols, self._drawn(self.symbols, seed))
+
+    def other_sizes(self, given: Sequence[Mapping[str, int]] | None) -> None:
+        """At those that are given, or at as many as are wanted."""
+        if given is not None:
+            for number, values in enumerate(given):
+                self._tried({**self.symbols, **values}, number, needed=True)
+            return
+        if not self.symbols:
+            return
+        self._until_enough(larger_sizes(self.symbols, self._allowed))
+        for name in self.symbols:
+            self._until_enough(sizes_of(name, self.symbols, self._allowed), name)
+        for number, values in enumerate(smallest_sizes(self.symbols, self._allowed)):
+            if self._tried(values, number) and not number:
+                break  # all at once
+        for name, size in self.symbols.items():
+            compared = sorted(self.report.values_of(name))
+            if len(compared) <= WANTED:
+                listed = ", ".join(map(str, compared))
+                self.report.notes.append(f"{name} is {size} in the example, and was compared only at {listed}")
+
+    def _until_enough(self, ways: Iterator[dict[str, int]], name: str | None = None) -> None:
+        symbols = [name] if name else list(self.symbols)
+        for number, values in enumerate(ways):
+            if all(len(self.report.values_of(one)) > WANTED for one in symbols):
+                return
+            self._tried(values, number)
+
+    def _allowed(self, values: Mapping[str, int]) -> bool:
+        """Whether no assertion of the archive is against these values."""
+        return all(assertion.holds(values) is not False for assertion in self.typed.symbols.assertions())
+
+    def _drawn(self, values: Mapping[str, int], seed: int) -> list[torch.Tensor]:
+        """Tensors of these sizes; those that the archive does not take, as they are in the example."""
+        tensors = list(self.example.tensors)
+        for place, fact in zip(self.places, self.facts, strict=True):
+            shape = [evaluate(dim, values) for dim in fact.shape]
+            tensors[place] = drawn(tensors[place], shape, 1000 * seed + place)
+        return tensors
+
+    def _tried(self, values: Mapping[str, int], seed: int, *, needed: bool = False) -> bool:
+        """Compare at these sizes; whether that was done: neither the module nor the archive refused them."""
+        tensors = self._drawn(values, seed)
+        try:
+            self._compare(f"seed {seed}", values, tensors)
+        except _Refused as refusal:
+            by, reason = refusal.args
+            self.report.refusals.append(Refusal(dict(values), by, reason))
+            if by == "archive" and (needed or 1 not in values.values()):
+                at = ", ".join(f"{name}={value}" for name, value in values.items())
+                hint = "what the sizes must be can be said by an assertion: custom_extensions=['tract_assert S>=2']"
+                raise CheckError(f"the module takes {at}, the archive does not: {reason}", hint=hint) from None
+            return False
+        return True
+
+    def _compare(self, inputs: str, values: Mapping[str, int], tensors: Sequence[torch.Tensor]) -> None:
+        """One run of both. Raises CheckError where outputs differ, `_Refused` for sizes that are not the example's."""
+        trial = self._run(inputs, values, tensors)
+        self.report.trials.append(trial)
+        problems = [f"output {one.name!r}: {one.problem}" for one in trial.outputs if one.problem]
+        if problems:
+            self.wrong = list(tensors)
+            level = self.report.tolerance.value
+            raise CheckError(f"it differs from the module beyond {level!r}, {trial.name}: {'; '.join(problems)}")
+
+    def _run(self, inputs: str, values: Mapping[str, int], tensors: Sequence[torch.Tensor]) -> Trial:
+        own = values == self.symbols
+        try:
+            wanted = self.example.run(tensors)
+        except Exception as error:
+            if own and inputs == "example":
+                raise
+            raise _Refused("module", _first_line(error)) from None
+        try:
+            found = [np.asarray(one) for one in self.runnable.run(self._given(tensors))]
+        except TractError as error:
+            if own:
+                raise CheckError(f"it does not run: {error.problem}", where=error.where, hint=error.hint) from error
+            raise _Refused("archive", _first_line(error)) from error
+        return Trial(inputs, dict(values), tuple(self._differences(found, wanted)))
+
+    def _differences(self, found: Sequence[Array], wanted: Sequence[Array]) -> Iterator[Difference]:
+        """Raises CheckError where there are more outputs on one side, or others."""
+        names = self.runnable.output_names()
+        if len(found) != len(wanted):
+            listed = ", ".join(names)
+            raise CheckError(f"it has {len(found)} outputs ({listed}), the module returns {len(wanted)}")
+        if self.output_names is not None and list(self.output_names) != names:
+            raise CheckError(f"its outputs are {', '.join(names)}, wanted {', '.join(self.output_names)}")
+        kinds = [self.typed.outlet_fact(outlet).datum_type for outlet in self.typed.outputs]
+        for name, kind, ours, theirs in zip(names, kinds, found, wanted, strict=True):
+            plain: Any = kind
+            yield difference(name, ours, theirs, self.report.tolerance, plain)
+
+
+class _Refused(Exception):
+    """Sizes are not taken: by whom, and why."""
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}"[:300] if lines else type(error).__name__
+
+
+def _places(there: Sequence[str], names: Sequence[str] | None, count: int) -> list[int]:
+    """Which tensor of the example each input of the archive is, by its name, or in order where there are as many."""
+    if names is not None and len(names) == count and set(there) <= set(names):
+        return [list(names).index(name) for name in there]
+    if len(there) != count or names is not None:
+        given = f"{count} tensors" + (f" ({', '.join(names)})" if names is not None else "")
+        raise CheckError(f"it has {len(there)} inputs ({', '.join(there)}), the example {given}")
+    return list(range(count))
