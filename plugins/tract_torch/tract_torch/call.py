@@ -13,6 +13,7 @@ from tract_core.dims import Dim
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.ops.node_wiring import NodeWiring
+from tract_torch.lowering import Lowering
 from tract_torch.sizes import Names, dim_of
 from tract_torch.tensors import datum_type
 
@@ -23,10 +24,10 @@ Known: TypeAlias = "OutletId | Dim | Sequence[Any]"
 class Call:
     """A call. ``known``: what the nodes before it are, ``names``: what symbols are called in the model."""
 
-    def __init__(self, node: Node, known: Mapping[Node, Known], names: Names) -> None:
+    def __init__(self, node: Node, known: Mapping[Node, Known], names: Names, lowering: Lowering) -> None:
         target = cast("Any", node.target)
         self.name = str(target)
-        self.node = node
+        self.node, self.lowering = node, lowering
         self._known = known
         self._names = names
         arguments = target._schema.arguments

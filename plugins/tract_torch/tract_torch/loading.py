@@ -12,6 +12,8 @@ from torch.utils import _pytree as pytree
 from tract_core.api.model import Model
 from tract_core.errors import InputError
 from tract_core.plugins import Registry, default_registry
+from tract_torch.lowering import Lowering
+from tract_torch.naming import key_text
 from tract_torch.program import Program, with_constants
 from tract_torch.registry import ATEN, find
 from tract_torch.rewritten import Rewritten
@@ -40,18 +42,35 @@ def load(
     Raises InputError for what is no module, MissingOperator, naming all that is missing, and ModelError for what cannot
     be wired; what `torch.export` refuses, it raises itself.
     """
-    registry = default_registry()
     exported = module if isinstance(module, torch.export.ExportedProgram) else None
     if exported is None:
-        exported = _exported(module, args, kwargs, dynamic_shapes)
+        exported = exported_program(module, args, kwargs, dynamic_shapes)
+    lowering = Lowering(keep_parameters=keep_parameters)
+    return model_of(exported, dynamic_shapes, input_names, output_names, lowering)
+
+
+def model_of(
+    exported: torch.export.ExportedProgram,
+    dynamic_shapes: Any = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    lowering: Lowering | None = None,
+) -> Model:
+    """The model of an exported program, in normal form.
+
+    ``dynamic_shapes``: what it was exported with, where symbols have the names in it. ``input_names``,
+    ``output_names``: one per tensor. Raises as `load` does.
+    """
+    registry = default_registry()
     names = _symbol_names(exported, dynamic_shapes)
     exported = exported.run_decompositions(_decompositions(registry))
-    program = Program(exported, names, registry, keep_parameters=keep_parameters)
+    program = Program(exported, names, registry, lowering or Lowering())
     typed = program.typed(input_names, output_names or _output_names(exported))
     return Model(with_constants(typed.declutter(), program.kept))
 
 
-def _exported(module: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> torch.export.ExportedProgram:
+def exported_program(module: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> torch.export.ExportedProgram:
+    """What `torch.export.export` makes of a module in evaluation mode. Raises InputError for what is no module."""
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"wanted a torch.nn.Module or an ExportedProgram, got {type(module).__name__}")
     given = (args,) if isinstance(args, torch.Tensor) else tuple(args)
@@ -111,6 +130,6 @@ def _output_names(exported: torch.export.ExportedProgram) -> list[str]:
     places = pytree.tree_unflatten(range(count), spec.out_spec) if spec is not None else list(range(count))
     named: dict[int, str] = {}
     for path, place in pytree.tree_flatten_with_path(places)[0]:
-        keys = [str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", key)))) for key in path]
+        keys = [key_text(key) for key in path]
         named[place] = "_".join(keys) if keys and not keys[0].isdigit() else "_".join(["output", *(keys or ["0"])])
     return [named[place] for place in range(count)]

@@ -23,29 +23,26 @@ from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins import Registry
 from tract_torch.call import Call, Known
+from tract_torch.lowering import Lowering
+from tract_torch.naming import node_name
 from tract_torch.registry import ATEN, AtenFn, find
 from tract_torch.sizes import Names, dim_of
 from tract_torch.tensors import array_of, datum_type
 
 
 class Program:
-    """An exported program on its way to a model. ``names``: what its symbols are called there.
-
-    ``keep_parameters``: parameters, and buffers of floats, are inputs for now, so that nothing is folded with them.
-    """
+    """An exported program on its way to a model. ``names``: what its symbols are called there."""
 
     def __init__(
         self,
         exported: torch.export.ExportedProgram,
         names: Names,
         registry: Registry,
-        *,
-        keep_parameters: bool = False,
+        lowering: Lowering,
     ) -> None:
         self.kept: dict[str, np.ndarray[Any, Any]] = {}
-        """The parameters that are inputs for now, by the names that they have in the model."""
-        self._keeps = keep_parameters
-        self.exported = exported
+        """Parameters that are to be kept, by name: they are inputs for now, so that nothing is folded with them."""
+        self.exported, self.lowering = exported, lowering
         self.names = names
         self.registry = registry
         self.model = TypedModel(registry=registry)
@@ -104,7 +101,7 @@ class Program:
     def _constant(self, name: str, kind: InputKind) -> OutletId:
         array = array_of(self._held(name))
         fact = TypedFact.of(DatumType.from_numpy(array.dtype), array.shape)
-        if not self._keeps or kind is InputKind.CONSTANT_TENSOR or not fact.datum_type.is_float():
+        if not self.lowering.keep_parameters or kind is InputKind.CONSTANT_TENSOR or not fact.datum_type.is_float():
             return self.model.add_const(name, array)
         self.kept[name] = array
         return self.model.add_source(name, fact)
@@ -124,13 +121,14 @@ class Program:
         if function is None:
             return dim_of(node.meta["val"], self.names)
         try:
-            found = function(Call(node, self._known, self.names), NodeWiring(self.model, node.name))
+            name = self.model.unique_name(node_name(node, self.lowering.naming))
+            found = function(Call(node, self._known, self.names, self.lowering), NodeWiring(self.model, name))
             outlets = [found] if isinstance(found, OutletId) else list(found)
             for outlet, wanted in zip(outlets, _tensors_of(node), strict=False):
                 self._check(outlet, wanted)
         except TractError as error:
             raise error.at(place_of(node)) from error.__cause__
-        self._name(node, outlets[0])
+        self._name(name, outlets[0])
         return outlets if isinstance(node.meta["val"], (list, tuple)) else outlets[0]
 
     def _check(self, outlet: OutletId, wanted: torch.Tensor) -> None:
@@ -141,11 +139,11 @@ class Program:
             theirs = TypedFact.of(datum_type(wanted.dtype), shape)
             raise ModelError(f"it gives {fact}, PyTorch says {theirs}", hint="this is a defect of its importer")
 
-    def _name(self, node: Node, outlet: OutletId) -> None:
-        """Let the node that yields the result have the name that the program has for it."""
+    def _name(self, name: str, outlet: OutletId) -> None:
+        """Let the node that yields the result have the name of the node of the program."""
         current = self.model.nodes[outlet.node].name
-        if current.startswith(f"{node.name}.") and not outlet.slot:
-            self.model.rename(outlet.node, self.model.unique_name(node.name))
+        if current.startswith(f"{name}.") and not outlet.slot:
+            self.model.rename(outlet.node, self.model.unique_name(name))
 
     def _add_outputs(self, names: Sequence[str]) -> None:
         signature = self.exported.graph_signature

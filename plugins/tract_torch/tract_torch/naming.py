@@ -1,0 +1,108 @@
+"""What tensors are called: inputs and outputs over nested structures, and what lies between them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import torch
+from torch.fx import Node
+from torch.utils import _pytree as pytree
+
+from tract_core.errors import InputError
+
+
+class VariableNamingScheme(StrEnum):
+    """How tensors between inputs and outputs are called. The names of parameters do not depend on it."""
+
+    RAW = "raw"
+    """As `torch.export` calls them: ``conv2d_3``."""
+
+    NATURAL_VERBOSE = "natural_verbose"
+    """The path of the module, and the operator: ``encoder.layers.0.linear``."""
+
+    NATURAL_VERBOSE_CAMEL = "natural_verbose_camel"
+    """The same, each part of the path in camel case: ``encoder_layers_0_linear`` as ``encoder_layers0Linear``."""
+
+    NUMERIC = "numeric"
+    """``v0``, ``v1`` and so on."""
+
+
+def node_name(node: Node, scheme: VariableNamingScheme) -> str:
+    """The name of a node of an exported program; several may have the same one."""
+    if scheme is VariableNamingScheme.RAW:
+        return node.name
+    if scheme is VariableNamingScheme.NUMERIC:
+        return "v"
+    stack: Mapping[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
+    path = next((path for path, _ in reversed(list(stack.values())) if path), "")
+    operator = _operator(node)
+    if scheme is VariableNamingScheme.NATURAL_VERBOSE:
+        return f"{path}.{operator}" if path else operator
+    parts = [_camel(part) for part in path.split(".")] if path else []
+    return "_".join([*parts[:-1], _camel("_".join([*path.split(".")[-1:], operator]) if path else operator)])
+
+
+def _operator(node: Node) -> str:
+    """``linear`` of ``aten.linear.default``."""
+    parts = str(node.target).split(".")
+    return parts[1].strip("_") if len(parts) > 2 else node.name
+
+
+def _camel(text: str) -> str:
+    first, *rest = re.split(r"_+", text.strip("_")) or [""]
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def flat_names(roots: Sequence[str] | None, values: Sequence[tuple[str, Any]], what: str) -> list[str]:
+    """The names of all tensors in nested structures, in order.
+
+    ``values``: each argument or result, with the name that it has unless ``roots`` says another. A tensor in a
+    container is called after its place in it, as ``cache_0_key``. ``roots`` names each of the values that holds
+    tensors, or each tensor. ``what``: "input" or "output". Raises InputError for another number of names, and for one
+    that is there twice.
+    """
+    held = [(name, value) for name, value in values if _places(value)]
+    count = sum(len(_places(value)) for _, value in held)
+    if roots is not None and isinstance(roots, str):
+        raise InputError(f"wanted a list of names for the {what}s, got the text {roots!r}")
+    if roots is not None and len(roots) == len(held):
+        held = [(root, value) for root, (_, value) in zip(roots, held, strict=True)]
+    elif roots is not None and len(roots) != count:
+        hint = f"name each of the {len(held)} {what}s, or each of their {count} tensors"
+        raise InputError(f"{len(roots)} names for {len(held)} {what}s: {', '.join(map(str, roots))}", hint=hint)
+    names = ["_".join([name, *place]) for name, value in held for place in _places(value)]
+    if roots is not None and len(roots) != len(held):
+        names = list(roots)
+    check_names(names, what)
+    return names
+
+
+def check_names(names: Sequence[object], what: str) -> None:
+    """Raises InputError for a name that is none, and for one that is there twice."""
+    wrong = next((name for name in names if not isinstance(name, str) or not name), None)
+    if wrong is not None:
+        raise InputError(f"{wrong!r} is no name of an {what}", hint="names are texts that are not empty")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f"two {what}s have the name {twice[0]!r}", hint=f"give other names to the {what}s")
+
+
+def _places(value: Any) -> list[tuple[str, ...]]:
+    """The keys that lead to each tensor in a structure."""
+    leaves = pytree.tree_flatten_with_path(value)[0]
+    return [tuple(map(key_text, path)) for path, leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def key_text(key: Any) -> str:
+    """A key of a container: its text, the number of its place, or the name of its field."""
+    found = next((getattr(key, name) for name in ("key", "idx", "name") if hasattr(key, name)), key)
+    return str(found)
+
+
+def numbered(prefix: str, values: Iterable[Any]) -> list[tuple[str, Any]]:
+    """Values with the names ``prefix_0``, ``prefix_1`` and so on."""
+    return [(f"{prefix}_{place}", value) for place, value in enumerate(values)]
