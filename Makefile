@@ -16,7 +16,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-streaming agents test test-torch test-interchange test-networks test-shipped test-long test-hostile test-soak check format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup demo demo-streaming agents test test-torch test-torch-networks test-interchange test-networks test-shipped test-long test-hostile test-soak check format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -53,9 +53,15 @@ test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependen
 test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTorch and compare with ONNX Runtime
 	$(BIN)/python -m pytest -m networks tests/networks plugins/tract_pulse/tests $(ARGS)
 
-test-torch: $(VENV)/.test ## import modules of PyTorch, operator by operator
+test-torch: $(VENV)/.with-torch ## import modules of PyTorch, operator by operator, and small networks
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(WITH_TORCH)/tests $(ARGS)
+
+test-torch-networks: $(VENV)/.with-torch ## import real networks of PyTorch, torchvision and transformers
+	$(BIN)/python -m pytest -n $(JOBS) -m networks $(WITH_TORCH)/tests $(ARGS)
+
+$(VENV)/.with-torch: $(VENV)/.test $(VENV)/.torch $(WITH_TORCH)/pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e $(WITH_TORCH)
-	$(BIN)/python -m pytest -n $(JOBS) $(WITH_TORCH)/tests $(ARGS)
+	@touch $@
 
 test-interchange: $(VENV)/.test .venv-interchange/.installed ## exchange archives with the established engine
 	$(BIN)/python -m pytest -n $(JOBS) -m interchange plugins/tract_nnef/tests plugins/tract_pulse/tests tests/bench $(ARGS)
