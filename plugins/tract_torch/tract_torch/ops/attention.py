@@ -10,9 +10,10 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim, exact_div
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Ge, Mul
+from tract_core.ops.binary import Add, Ge, Mul, Ne
 from tract_core.ops.einsum import wire_matmul
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
 from tract_core.ops.wiring_dyn import wire_range
 from tract_core.plugins.tables import Rows
@@ -40,19 +41,37 @@ def attention(call: Call, wire: NodeWiring) -> OutletId:
         scale = 1 / sqrt(width)
     order = [*range(rank - 2), rank - 1, rank - 2]
     scores = wire.through(wire_matmul, wire.op(Mul(), q, wire.scalar(scale, q)), wire.transpose(k, order))
-    scores = _masked(call, wire, scores)
-    weights = wire.op(Softmax((rank - 1,)), scores)
-    return wire.cast(wire.through(wire_matmul, weights, v), kind)
-
-
-def _masked(call: Call, wire: NodeWiring, scores: OutletId) -> OutletId:
     mask = call.optional("attn_mask")
-    if mask is not None and wire.dtype(mask) is DatumType.BOOL:
-        scores = wire.select(mask, scores, wire.scalar(-np.inf, scores))
+    if call.value("is_causal"):
+        scores = _causal(wire, scores)
     elif mask is not None:
-        scores = wire.binary(Add(), scores, wire.cast(mask, wire.dtype(scores)))
-    if not call.value("is_causal"):
-        return scores
+        scores = _masked(wire, scores, mask)
+    weights = wire.op(Softmax((rank - 1,)), scores)
+    found = wire.through(wire_matmul, weights, v)
+    if mask is not None:
+        found = _zero_where_none(wire, found, mask)
+    return wire.cast(found, kind)
+
+
+def _masked(wire: NodeWiring, scores: OutletId, mask: OutletId) -> OutletId:
+    if wire.dtype(mask) is DatumType.BOOL:
+        return wire.select(mask, scores, wire.scalar(-np.inf, scores))
+    return wire.binary(Add(), scores, wire.cast(mask, wire.dtype(scores)))
+
+
+def _zero_where_none(wire: NodeWiring, found: OutletId, mask: OutletId) -> OutletId:
+    """0 for queries whose keys are all left out, which softmax knows nothing about
+
+    They are told by the mask, behind the products, which so remain one attention for whoever computes it as a whole.
+    """
+    if wire.dtype(mask) is not DatumType.BOOL:
+        mask = wire.op(Ne(), *wire.ranks(mask, wire.scalar(-np.inf, mask)))
+    some = wire.op(Reduce((wire.rank(mask) - 1,), Reducer.ANY), mask)
+    return wire.select(some, found, wire.scalar(0, found))
+
+
+def _causal(wire: NodeWiring, scores: OutletId) -> OutletId:
+    """The scores of keys up to the place of each query, the rest minus infinity"""
     rows, columns = (_count(wire, wire.shape(scores)[axis]) for axis in (-2, -1))
     seen = wire.op(Ge(), wire.unsqueeze(rows, [1]), wire.unsqueeze(columns, [0]))
     return wire.select(seen, scores, wire.scalar(-np.inf, scores))
