@@ -68,6 +68,9 @@ class RecurrentInputs:
     ``w``; ``r`` [D, G*H, H], ``bias`` [D, 2*G*H] (that of ``w``, then that of ``r``),
     ``lengths`` [B] (integers from 0 to T: how many steps of each item count), ``initial_h`` and ``initial_c``
     [D, B, H], ``peepholes`` [D, 3*H].
+
+    ``projection`` [D, P, H], of an LSTM: what its states h go through before they are given, and before they are
+    multiplied with ``r`` [D, 4*H, P]; ``initial_h`` is then [D, B, P].
     """
 
     x: OutletId
@@ -78,6 +81,7 @@ class RecurrentInputs:
     initial_h: OutletId | None = None
     initial_c: OutletId | None = None
     peepholes: OutletId | None = None
+    projection: OutletId | None = None
 
 
 @frozen
@@ -235,7 +239,8 @@ class _Lstm(_WholeWeights):
         h, c = states
         preact = s.two("preact", Add(), s.x, s.recur(h, s.full["r"]))
         if s.activations == self.usual and s.clip is None and "p" not in s.full and not self.input_forget:
-            return list(s.body.wire_node("lstm", LstmEpilogue(s.hidden), [preact, c]))
+            h, c = s.body.wire_node("lstm", LstmEpilogue(s.hidden), [preact, c])
+            return [self._projected(s, h), c]
         gate_i = s.activate("i", 0, self._peek(s, "i", 0, preact, c))
         gate_f = s.one_less("f", gate_i) if self.input_forget else s.activate("f", 0, self._peek(s, "f", 2, preact, c))
         candidate = s.activate("g", 1, s.gate("g.pre", preact, 3))
@@ -243,7 +248,12 @@ class _Lstm(_WholeWeights):
         c = s.two("c", Add(), kept, new)
         gate_o = s.activate("o", 0, self._peek(s, "o", 1, preact, c))
         seen = wire_activation(s.body, "c.out", s.activations[2], c)
-        return [s.two("h", Mul(), gate_o, seen), c]
+        return [self._projected(s, s.two("h", Mul(), gate_o, seen)), c]
+
+    def _projected(self, s: _Step, h: OutletId) -> OutletId:
+        if "projection" not in s.full:
+            return h
+        return _product(s.body, "projected", "bh,ph->bp", h, s.full["projection"], scale=None)
 
     def _peek(self, s: _Step, label: str, index: int, preact: OutletId, c: OutletId) -> OutletId:
         """A gate before its activation, with its view of the cell where there are peepholes."""
@@ -383,24 +393,33 @@ def _stacked(model: TypedModel, name: str, parts: Sequence[OutletId], axis: int,
 def _check(model: TypedModel, name: str, options: RecurrentOptions, inputs: RecurrentInputs, cell: _Cell) -> None:
     """Raise FactError unless every input has the shape that `RecurrentInputs` says."""
     x, r = model.outlet_fact(inputs.x), model.outlet_fact(inputs.r)
+    if inputs.projection is not None and cell.states == 1:
+        raise FactError(f"{cell.name}: a projection is there, only LSTM has one")
     if x.rank != 3 or r.rank != 3:
         raise FactError(f"{cell.name}: x and r of rank 3 are wanted, found {x} and {r}")
-    hidden, batch, directions = r.shape[2], x.shape[0 if options.batch_first else 1], len(options.direction.backward)
-    state = (batch, directions, hidden) if options.batch_first else (directions, batch, hidden)
+    batch, directions = x.shape[0 if options.batch_first else 1], len(options.direction.backward)
+    hidden, given = _hidden(model, inputs), r.shape[2]
+    lead = (batch, directions) if options.batch_first else (directions, batch)
     steps = (x.shape[0], x.shape[1], hidden * cell.gates)
     wanted: dict[str, tuple[OutletId | None, tuple[Dim, ...]]] = {
         "product": (inputs.x if inputs.w is None else None, steps),
         "w": (inputs.w, (directions, hidden * cell.gates, x.shape[2])),
-        "r": (inputs.r, (directions, hidden * cell.gates, hidden)),
+        "r": (inputs.r, (directions, hidden * cell.gates, given)),
+        "projection": (inputs.projection, (directions, given, hidden)),
         "bias": (inputs.bias, (directions, hidden * cell.gates * 2)),
         "list of lengths": (inputs.lengths, (batch,)),
-        "initial h": (inputs.initial_h, state),
-        "initial c": (inputs.initial_c, state),
+        "initial h": (inputs.initial_h, (*lead, given)),
+        "initial c": (inputs.initial_c, (*lead, hidden)),
         "peepholes": (inputs.peepholes, (directions, hidden * 3)),
     }
     for role, (outlet, shape) in wanted.items():
         if outlet is not None:
             require_shape(model, name, f"{role} of {cell.name}", outlet, shape)
+
+
+def _hidden(model: TypedModel, inputs: RecurrentInputs) -> Dim:
+    """The number of hidden units: the size of c, and of h before a projection."""
+    return model.outlet_fact(inputs.r if inputs.projection is None else inputs.projection).shape[2]
 
 
 def _mask(model: TypedModel, name: str, lengths: OutletId | None, x: TypedFact) -> OutletId | None:
@@ -437,13 +456,15 @@ class _OneDirection:
     def wire(self, x: OutletId, mask: OutletId | None) -> list[OutletId]:
         """Y [T, B, H] and the last states [B, H]."""
         model, inputs = self.model, self.inputs
-        hidden = model.outlet_fact(inputs.r).shape[2]
+        hidden = _hidden(model, inputs)
         bias = self._biases(hidden)
         full = self.cell.weights(model, self.name, self._part("r", inputs.r), hidden)
         if self.cell.late_bias and bias is not None:
             full["b"] = bias[1]
         if inputs.peepholes is not None:
             full["p"] = self._part("p", inputs.peepholes)
+        if inputs.projection is not None:
+            full["projection"] = self._part("projection", inputs.projection)
         scale = None
         if self.scales is not None:
             scale, full["scale"] = (self._part(f"{label}_scale", x) for label, x in zip("wr", self.scales, strict=True))
@@ -484,7 +505,7 @@ class _OneDirection:
         return list(self.model.wire_node(self.name, op, outer))
 
     def _body(self, body: TypedModel, inner: dict[str, OutletId], full: Sequence[str], states: int) -> list[OutletId]:
-        hidden = body.outlet_fact(inner["h"]).shape[-1]
+        hidden = body.outlet_fact(inner["c" if "c" in inner else "h"]).shape[-1]
         x = wire_one(body, "x", RmAxis(0), inner["gates"])
         mask = wire_one(body, "counts", RmAxis(0), inner["mask"]) if "mask" in inner else None
         step = _Step(body, x, {name: inner[name] for name in full}, hidden, self.activations, self.options.clip, mask)
@@ -532,11 +553,12 @@ class _OneDirection:
         given = (self.inputs.initial_h, self.inputs.initial_c)[: self.cell.states]
         axis = 1 if self.options.batch_first else 0
         states: list[OutletId] = []
-        for label, outlet in zip("hc", given, strict=False):
+        sizes = (self.model.outlet_fact(self.inputs.r).shape[2], hidden)
+        for label, outlet, size in zip("hc", given, sizes, strict=False):
             name = f"{self.name}.initial_{label}"
             if outlet is not None:
                 states.append(self._part(f"initial_{label}", outlet, axis))
                 continue
             zero = self.model.add_const(f"{name}.zero", np.zeros((1, 1), x.datum_type.numpy))
-            states.append(wire_broadcast(self.model, name, zero, (x.shape[1], hidden)))
+            states.append(wire_broadcast(self.model, name, zero, (x.shape[1], size)))
         return states

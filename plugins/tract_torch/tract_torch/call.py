@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import torch
-from torch.fx import Node
+from torch._ops import HigherOrderOperator
+from torch.fx import GraphModule, Node
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim
@@ -14,7 +16,7 @@ from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.ops.node_wiring import NodeWiring
 from tract_torch.lowering import Lowering
-from tract_torch.sizes import Names, dim_of
+from tract_torch.sizes import Names, dim_of, wire_number
 from tract_torch.tensors import datum_type
 
 Known: TypeAlias = "OutletId | Dim | Sequence[Any]"
@@ -25,15 +27,10 @@ class Call:
     """A call. ``known``: what the nodes before it are, ``names``: what symbols are called in the model."""
 
     def __init__(self, node: Node, known: Mapping[Node, Known], names: Names, lowering: Lowering) -> None:
-        target = cast("Any", node.target)
-        self.name = str(target)
-        self.node, self.lowering = node, lowering
+        self.name = str(node.target)
+        self.node, self.names, self.lowering = node, names, lowering
         self._known = known
-        self._names = names
-        arguments = target._schema.arguments
-        self._given: dict[str, Any] = {one.name: one.default_value for one in arguments if one.has_default_value()}
-        self._given |= {one.name: value for one, value in zip(arguments, node.args, strict=False)}
-        self._given |= node.kwargs
+        self._given = _arguments(node)
 
     def has(self, name: str) -> bool:
         """Whether an argument is given, and not None."""
@@ -67,8 +64,21 @@ class Call:
         return [self._outlet(one) for one in cast("Sequence[Any]", self._given[name])]
 
     def _outlet(self, node: Any) -> OutletId | None:
-        known = self._known[node] if isinstance(node, Node) else None
+        known = self._known.get(node) if isinstance(node, Node) else None
         return known if isinstance(known, OutletId) else None
+
+    def operands(self, name: str) -> list[Known]:
+        """A list of tensors and sizes, as they are in the model."""
+        given = cast("Sequence[Any]", self._given[name])
+        return [self._known[one] if isinstance(one, Node) else self.dim_of(one) for one in given]
+
+    def graph(self, name: str) -> GraphModule:
+        """A branch, or the body of a loop."""
+        found = self._given.get(name)
+        held = getattr(found.graph.owning_module, str(found.target)) if isinstance(found, Node) else found
+        if not isinstance(held, GraphModule):
+            raise Unsupported(f"the argument {name!r} of {self.name} is {held!r}, wanted a graph")
+        return held
 
     def dim(self, name: str) -> Dim:
         """A size: a number, or one that the program computes."""
@@ -79,11 +89,11 @@ class Call:
         return [self._dim(one) for one in cast("Sequence[Any]", self._given[name])]
 
     def _dim(self, value: Any) -> Dim:
-        return dim_of(value.meta["val"] if isinstance(value, Node) else value, self._names)
+        return dim_of(value.meta["val"] if isinstance(value, Node) else value, self.names)
 
     def dim_of(self, size: Any) -> Dim:
         """A size as PyTorch has it, as one of the model."""
-        return dim_of(size, self._names)
+        return dim_of(size, self.names)
 
     def ints(self, name: str) -> list[int]:
         """A list of numbers, also where one number stands for it."""
@@ -102,7 +112,7 @@ class Call:
         if outlet is not None:
             return wire.cast(outlet, kind)
         if isinstance(found, Node):
-            return wire.cast(wire.const(self._dim(found)), kind)
+            return wire.cast(wire_number(found.meta["val"], self.names, wire), kind)
         return wire.const(torch.tensor(found).numpy().astype(kind.numpy))
 
     def reads(self, place: int) -> bool:
@@ -116,19 +126,40 @@ class Call:
         return found if isinstance(found, torch.Tensor) else found[0]
 
     @property
+    def results(self) -> list[torch.Tensor]:
+        """All that comes out, as PyTorch sees it."""
+        found = self.node.meta["val"]
+        return [found] if isinstance(found, torch.Tensor) else list(found)
+
+    @property
     def kind(self) -> DatumType:
         """The element type of what comes out."""
         return datum_type(self.result.dtype)
 
     def shape(self) -> tuple[Dim, ...]:
         """The sizes of what comes out."""
-        return tuple(dim_of(size, self._names) for size in self.result.shape)
+        return tuple(dim_of(size, self.names) for size in self.result.shape)
 
     def common_kind(self, a: str, b: str) -> DatumType:
         """The element type in which PyTorch computes with two operands, which are tensors or numbers."""
         found = [self._given[name] for name in (a, b)]
         one, other = (_operand(value.meta["val"] if isinstance(value, Node) else value) for value in found)
         return datum_type(torch.result_type(one, other))
+
+
+def _arguments(node: Node) -> dict[str, Any]:
+    """The arguments of a call by their names, with those that have a value when they are not given."""
+    target = cast("Any", node.target)
+    given: dict[str, Any] = {}
+    if isinstance(target, HigherOrderOperator):
+        names = list(inspect.signature(target.__call__).parameters)
+        if target.name() == "map_impl":
+            names = ["f", "xs", "additional_inputs"]
+    else:
+        arguments = target._schema.arguments
+        names = [one.name for one in arguments]
+        given = {one.name: one.default_value for one in arguments if one.has_default_value()}
+    return given | dict(zip(names, node.args, strict=False)) | node.kwargs
 
 
 def _operand(value: Any) -> Any:

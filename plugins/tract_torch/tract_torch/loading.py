@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -12,11 +11,11 @@ from torch.utils import _pytree as pytree
 from tract_core.api.model import Model
 from tract_core.errors import InputError
 from tract_core.plugins import Registry, default_registry
+from tract_torch.exporting import exported
 from tract_torch.lowering import Lowering
 from tract_torch.naming import key_text
 from tract_torch.program import Program, with_constants
 from tract_torch.registry import ATEN, find
-from tract_torch.rewritten import Rewritten
 
 
 def load(
@@ -42,11 +41,11 @@ def load(
     Raises InputError for what is no module, MissingOperator, naming all that is missing, and ModelError for what cannot
     be wired; what `torch.export` refuses, it raises itself.
     """
-    exported = module if isinstance(module, torch.export.ExportedProgram) else None
-    if exported is None:
-        exported = exported_program(module, args, kwargs, dynamic_shapes)
+    program = module if isinstance(module, torch.export.ExportedProgram) else None
+    if program is None:
+        program = exported_program(module, args, kwargs, dynamic_shapes)
     lowering = Lowering(keep_parameters=keep_parameters)
-    return model_of(exported, dynamic_shapes, input_names, output_names, lowering)
+    return model_of(program, dynamic_shapes, input_names, output_names, lowering)
 
 
 def model_of(
@@ -74,20 +73,7 @@ def exported_program(module: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"wanted a torch.nn.Module or an ExportedProgram, got {type(module).__name__}")
     given = (args,) if isinstance(args, torch.Tensor) else tuple(args)
-    with evaluating(module), torch.no_grad(), Rewritten():
-        return torch.export.export(module, given, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=False)
-
-
-@contextmanager
-def evaluating(module: torch.nn.Module) -> Generator[None]:
-    """The module in evaluation mode; each part of it is in its own mode again afterwards."""
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
+    return exported(module, given, dict(kwargs or {}), dynamic_shapes)
 
 
 def _decompositions(registry: Registry) -> dict[Any, Any]:
@@ -97,12 +83,12 @@ def _decompositions(registry: Registry) -> dict[Any, Any]:
     return {target: way for target, way in every.items() if find(table, str(target)) is None}
 
 
-def _symbol_names(exported: torch.export.ExportedProgram, dynamic_shapes: Any) -> dict[str, str]:
+def _symbol_names(program: torch.export.ExportedProgram, dynamic_shapes: Any) -> dict[str, str]:
     """What the symbols of the program are called, where whoever exported it gave them names."""
     named: dict[str, str] = {}
     leaves = pytree.tree_leaves(dynamic_shapes, is_leaf=_is_spec)
-    nodes = {node.name: node for node in exported.graph.nodes if node.op == "placeholder"}
-    inputs = [nodes[name] for name in exported.graph_signature.user_inputs if isinstance(name, str) and name in nodes]
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    inputs = [nodes[name] for name in program.graph_signature.user_inputs if isinstance(name, str) and name in nodes]
     for node, spec in zip(inputs, leaves, strict=False):
         axes = spec.items() if isinstance(spec, dict) else enumerate(spec or ())
         for axis, dim in axes:
@@ -123,10 +109,10 @@ def _is_spec(value: Any) -> bool:
     return True
 
 
-def _output_names(exported: torch.export.ExportedProgram) -> list[str]:
+def _output_names(program: torch.export.ExportedProgram) -> list[str]:
     """Outputs by the keys under which they are returned, ``output_0`` and so on where there are none."""
-    spec = exported.module_call_graph[0].signature
-    count = len(exported.graph_signature.user_outputs)
+    spec = program.module_call_graph[0].signature
+    count = len(program.graph_signature.user_outputs)
     places = pytree.tree_unflatten(range(count), spec.out_spec) if spec is not None else list(range(count))
     named: dict[int, str] = {}
     for path, place in pytree.tree_flatten_with_path(places)[0]:

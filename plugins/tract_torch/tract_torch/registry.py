@@ -5,13 +5,16 @@ A function takes the call and its surroundings, adds core operators, and returns
     @aten(ROWS, "aten.softmax.int", "aten._softmax")
     def softmax(call: Call, wire: NodeWiring) -> OutletId: ...
 
-A name without an overload stands for all of them. Operators without a row are decomposed by PyTorch, where it can.
+A name without an overload stands for all of them; those that run graphs are named as ``higher_order.cond``. Operators
+without a row are decomposed by PyTorch, where it can.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+
+from torch._ops import HigherOrderOperator
 
 from tract_core.model.graph import OutletId
 from tract_core.ops.node_wiring import NodeWiring
@@ -42,3 +45,8 @@ def aten(rows: Rows, *names: str) -> Callable[[AtenFn], AtenFn]:
 def find(table: Table[str, AtenFn], name: str) -> AtenFn | None:
     """The function for an operator, by its name with the overload: that of the overload, or that of all."""
     return table.find(name) or table.find(name.rpartition(".")[0])
+
+
+def name_of(target: object) -> str:
+    """What the table calls the target of a node."""
+    return f"higher_order.{target.name()}" if isinstance(target, HigherOrderOperator) else str(target)

@@ -12,6 +12,8 @@ import torch
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 from torch.overrides import TorchFunctionMode
 
+from tract_torch.keeping import KEPT
+
 
 class Rewritten(TorchFunctionMode):
     """Inside of it, functions that fix sizes are called as others that do the same."""
@@ -58,4 +60,5 @@ _OTHERS: Final[Mapping[Any, Callable[..., Any]]] = {
     F.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
     torch.conv_tbc: _conv_tbc,
+    **KEPT,
 }

@@ -1,4 +1,4 @@
-"""Sizes of PyTorch, which are expressions of SymPy, as sizes of the core."""
+"""Sizes of PyTorch, which are expressions of SymPy, as sizes of the core, and other numbers that follow from them."""
 
 from __future__ import annotations
 
@@ -6,28 +6,46 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any, Final
 
+import numpy as np
 import sympy
 import torch
-from torch.utils._sympy.functions import CleanDiv, FloorDiv, Max, Min, Mod, PythonMod
+from torch.utils._sympy import functions as theirs
 
-from tract_core.dims import Dim, dim_max, dim_min, product, symbol
+from tract_core.data import DatumType
+from tract_core.dims import Dim, comparison, dim_max, dim_min, product, symbol
 from tract_core.errors import Unsupported
+from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Add, Div, Mul, Pow
+from tract_core.ops.elementwise import Sqrt
+from tract_core.ops.node_wiring import NodeWiring
 
 Names = Mapping[str, str]
 """What symbols of PyTorch are called in the model."""
 
 
+def is_size(value: Any) -> bool:
+    """Whether this is a size, or a comparison of sizes."""
+    return isinstance(value, (int, torch.SymInt, torch.SymBool))
+
+
+def expression_of(value: Any) -> Any:
+    """The expression of a number of PyTorch."""
+    return value.node.expr if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) else sympy.sympify(value)
+
+
 def dim_of(size: Any, names: Names) -> Dim:
-    """The size of an integer, a symbolic integer, or an expression. Raises Unsupported for one that no size can say."""
-    if isinstance(size, int):
-        return size
-    expression: Any = size.node.expr if isinstance(size, torch.SymInt) else sympy.sympify(size)
-    return _dim(expression, names)
+    """The size of an integer, a symbolic integer, or an expression; 1 or 0 for a comparison of sizes.
+
+    Raises Unsupported for an expression that no size can say.
+    """
+    return int(size) if isinstance(size, int) else _dim(expression_of(size), names)
 
 
 def _dim(expression: Any, names: Names) -> Dim:
     if expression.is_Integer:
         return int(expression)
+    if expression in (sympy.true, sympy.false):
+        return int(bool(expression))
     if expression.is_Symbol:
         return symbol(names.get(expression.name, expression.name))
     build = _BUILDERS.get(type(expression))
@@ -61,10 +79,63 @@ _BUILDERS: Final[dict[type, Callable[..., Dim]]] = {
     sympy.Add: lambda *dims: reduce(lambda a, b: a + b, dims),
     sympy.Mul: lambda *dims: product(dims),
     sympy.Pow: _power,
-    FloorDiv: _floor_divide,
-    CleanDiv: _floor_divide,
-    Mod: _modulo,
-    PythonMod: _modulo,
-    Max: dim_max,
-    Min: dim_min,
+    theirs.FloorDiv: _floor_divide,
+    theirs.CleanDiv: _floor_divide,
+    theirs.Mod: _modulo,
+    theirs.PythonMod: _modulo,
+    theirs.Max: dim_max,
+    theirs.Min: dim_min,
+    theirs.PowByNatural: _power,
+    sympy.Eq: lambda a, b: comparison(a, "==", b),
+    sympy.Ne: lambda a, b: 1 - comparison(a, "==", b),
+    sympy.Ge: lambda a, b: comparison(a, ">=", b),
+    sympy.Gt: lambda a, b: comparison(a, ">", b),
+    sympy.Le: lambda a, b: comparison(a, "<=", b),
+    sympy.Lt: lambda a, b: comparison(a, "<", b),
+    sympy.And: lambda *dims: product(dims),
+    sympy.Or: lambda *dims: reduce(dim_max, dims),
+    sympy.Not: lambda dim: 1 - dim,
+}
+
+
+def wire_number(value: Any, names: Names, wire: NodeWiring) -> OutletId:
+    """A number as a tensor without axes: i64 for sizes, bool for comparisons of sizes, else f64.
+
+    Raises Unsupported for an expression that cannot be computed.
+    """
+    if isinstance(value, (bool, torch.SymBool)):
+        return wire.cast(wire.const(dim_of(value, names)), DatumType.BOOL)
+    if is_size(value):
+        return wire.const(dim_of(value, names))
+    return _wire_real(expression_of(value), names, wire)
+
+
+def _wire_real(expression: Any, names: Names, wire: NodeWiring) -> OutletId:
+    """An expression of sizes, in f64."""
+    if expression.is_Number and not expression.is_Integer:
+        return wire.const(np.array(float(expression)))
+    if type(expression) is theirs.ToFloat or expression.is_integer:
+        size = expression.args[0] if type(expression) is theirs.ToFloat else expression
+        return wire.cast(wire.const(_dim(size, names)), DatumType.F64)
+    operation = _REAL.get(type(expression))
+    if operation is None:
+        raise Unsupported(
+            f"the number {expression} has {type(expression).__name__}, which is not computed from sizes here",
+            hint="compute with a tensor in its place: torch.tensor(x.shape[0])",
+        )
+    return operation(wire, *(_wire_real(argument, names, wire) for argument in expression.args))
+
+
+def _folded(op: Callable[[], Any]) -> Callable[..., OutletId]:
+    return lambda wire, *terms: reduce(lambda a, b: wire.binary(op(), a, b), terms)
+
+
+_REAL: Final[dict[type, Callable[..., OutletId]]] = {
+    sympy.Add: _folded(Add),
+    sympy.Mul: _folded(Mul),
+    sympy.Pow: _folded(Pow),
+    theirs.FloatPow: _folded(Pow),
+    theirs.IntTrueDiv: _folded(Div),
+    theirs.FloatTrueDiv: _folded(Div),
+    theirs.OpaqueUnaryFn_sqrt: lambda wire, x: wire.op(Sqrt(), x),
 }

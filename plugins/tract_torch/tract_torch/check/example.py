@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from tract_torch.loading import evaluating
+from tract_torch.exporting import evaluating
 from tract_torch.tensors import array_of
 
 Array = np.ndarray[Any, Any]

@@ -1,0 +1,147 @@
+"""Branches and loops that a module has in it, and numbers that follow from sizes and from data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import tract_torch
+from agreement import agree
+from torch._higher_order_ops import while_loop
+from torch._higher_order_ops.map import map as map_slices
+from torch._higher_order_ops.scan import scan
+
+import tract_core as tract
+from tract_core.errors import MissingOperator, TractError
+from tract_core.ops.if_then_else import IfThenElse
+from tract_core.ops.loop import Loop
+from tract_core.ops.scan import Scan
+
+S = torch.export.Dim("S", min=2)
+
+
+class Calling(torch.nn.Module):
+    """Calls a function, with a layer first."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+        self.function = function
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        return self.function(self.layer, *inputs)
+
+
+def shapes(*axes: dict[int, Any] | None) -> Any:
+    return (tuple(axes),)
+
+
+def has(model: Any, kind: type) -> bool:
+    return any(isinstance(node.op, kind) for node in model.typed.live_nodes())
+
+
+def test_a_branch_that_data_chooses() -> None:
+    def function(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        count = x.shape[0]
+        return torch.cond(x.sum() > 0, lambda y: layer(y) + count, lambda y: y * y.shape[0], (x,))
+
+    others = [[torch.ones(3, 4)], [-torch.ones(7, 4)]]
+    model = agree(Calling(function), [torch.randn(5, 4)], others, dynamic_shapes=shapes({0: S}))
+    assert has(model, IfThenElse)
+
+
+def test_a_branch_that_a_size_chooses() -> None:
+    def function(_: Any, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.shape[0] > 4, lambda y: y + 1, lambda y: y * 2, (x,))
+
+    agree(Calling(function), [torch.randn(5, 4)], [[torch.ones(4, 4)]], dynamic_shapes=shapes({0: S}))
+
+
+def test_branches_of_other_sizes() -> None:
+    def function(_: Any, x: torch.Tensor) -> torch.Tensor:
+        found = torch.cond(x.sum() > 0, lambda y: (y[:2] + 1, y + 1), lambda y: (y[:3] * 2, y * 2), (x,))
+        return found[0] * 2
+
+    agree(Calling(function), [torch.randn(5, 4)], [[torch.ones(5, 4)], [-torch.ones(5, 4)]])
+
+
+def test_a_loop_that_data_ends() -> None:
+    def function(layer: Any, x: torch.Tensor, n: torch.Tensor) -> Any:
+        return while_loop(lambda i, _: i < n, lambda i, y: (i + 1, layer(y)), (torch.tensor(0), x))
+
+    others = [[torch.ones(3, 4), torch.tensor(0)], [torch.ones(2, 4), torch.tensor(5)]]
+    model = agree(Calling(function), [torch.randn(5, 4), torch.tensor(3)], others, dynamic_shapes=shapes({0: S}, None))
+    assert has(model, Loop)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_scan(backward: bool) -> None:
+    def function(layer: Any, x: torch.Tensor, start: torch.Tensor) -> Any:
+        def step(state: torch.Tensor, y: torch.Tensor) -> Any:
+            return state + layer(y), {"seen": state * y, "twice": y * 2}
+
+        return scan(step, start, x, dim=0, reverse=backward)
+
+    example, other = [torch.randn(5, 4), torch.zeros(4)], [torch.randn(3, 4), torch.ones(4)]
+    model = agree(Calling(function), example, [other], dynamic_shapes=shapes({0: S}, None))
+    assert has(model, Scan)
+
+
+def test_a_scan_starts_anew_in_every_turn() -> None:
+    def function(_: Any, x: torch.Tensor) -> Any:
+        return scan(lambda state, y: (state + y, state * 2), torch.zeros(4), x)
+
+    state = tract_torch.load(Calling(function), torch.ones(3, 4)).into_runnable().spawn_state()
+    for _ in range(2):
+        np.testing.assert_array_equal(state.run([np.ones((3, 4), np.float32)])[0], np.full(4, 3))
+
+
+def test_a_map() -> None:
+    def function(layer: Any, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return map_slices(lambda y, z: layer(y) * z, x, z)
+
+    example = [torch.randn(5, 4), torch.randn(4)]
+    agree(Calling(function), example, [[torch.ones(3, 4), torch.ones(4)]], dynamic_shapes=shapes({0: S}, None))
+
+
+def test_a_loop_in_a_branch() -> None:
+    def function(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        def loop(y: torch.Tensor) -> torch.Tensor:
+            return while_loop(lambda z: z.sum() < 100, lambda z: (z * 2 + 1,), (y,))[0]
+
+        return torch.cond(x.sum() > 0, loop, layer, (x,))
+
+    agree(Calling(function), [torch.ones(2, 4)], [[-torch.ones(3, 4)]], dynamic_shapes=shapes({0: S}))
+
+
+def test_operators_that_are_missing_in_a_branch_are_told() -> None:
+    def function(_: Any, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, torch.linalg.det, lambda y: y.sum(), (x,))
+
+    with pytest.raises(MissingOperator, match=r"there is no importer for aten._linalg_det"):
+        tract_torch.load(Calling(function), torch.randn(4, 4))
+
+
+def test_numbers_of_sizes() -> None:
+    def function(_: Any, x: torch.Tensor) -> Any:
+        count = x.shape[0]
+        return x * count**-0.5 + x / count, count / 2, count * 2 + 1, x.new_zeros(count % 3 + 2)
+
+    agree(Calling(function), [torch.randn(5, 4)], [[torch.ones(3, 4)]], dynamic_shapes=shapes({0: S}))
+
+
+def test_sizes_that_are_data() -> None:
+    def function(_: Any, x: torch.Tensor, n: torch.Tensor) -> Any:
+        count: Any = n.item()
+        torch._check(count >= 1)
+        torch._check(count <= x.shape[0])
+        return x[:count] * 2, x * count, x + n.float().item()
+
+    example = [torch.randn(5, 4), torch.tensor(3)]
+    model = agree(Calling(function), example, [[torch.ones(5, 4), torch.tensor(1)]])
+    with pytest.raises(TractError, match="u0"):
+        model.into_runnable().run([np.ones((5, 4), np.float32), np.array(6)])
+    assert isinstance(model, tract.Model)

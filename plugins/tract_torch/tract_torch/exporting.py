@@ -1,0 +1,44 @@
+"""Calling `torch.export`: the module is as it was afterwards, and what is refused is explained."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import torch
+
+from tract_torch.rewritten import Rewritten
+
+_ALONE: Final = threading.RLock()
+"""`torch.export` puts other tensors in the place of parameters while it runs, so there is one export at a time."""
+
+
+def exported(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
+) -> torch.export.ExportedProgram:
+    """The program of a module in evaluation mode, with recurrent layers kept whole.
+
+    The module is as it was afterwards, also where this raises.
+    """
+    with _ALONE, evaluating(module), warnings.catch_warnings(), torch.no_grad(), Rewritten():
+        warnings.filterwarnings("ignore", message=r"(?s).*assigned during export")  # lists of a layer's own weights
+        warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg|torch")
+        return torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=False)
+
+
+@contextmanager
+def evaluating(module: torch.nn.Module) -> Generator[None]:
+    """The module in evaluation mode; what each part of it holds is what it held before, afterwards."""
+    before = [(part, dict(part.__dict__)) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, held in before:
+            now = part.__dict__
+            for name in [name for name in now if name not in held]:
+                del now[name]
+            now.update({name: value for name, value in held.items() if now.get(name, now) is not value})
