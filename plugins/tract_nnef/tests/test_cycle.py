@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cycles import cycled, small_model
 from documents import read, run
 from tract_nnef.reading.loader import Nnef
 from tract_nnef.writing.saver import NnefWriter
 
 import tract_core as tract
+from tract_core.dims import symbol
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
@@ -89,3 +91,12 @@ def test_gelu_is_found_again_in_the_form_in_which_it_is_written(kind, tmp_path) 
 def test_sizes_take_the_type_that_is_wanted(body) -> None:
     x = np.array([[1, 10], [0.5, 2], [3, 4]], np.float32)
     np.testing.assert_array_equal(run(read(body, {"x": "B,2"}), x), x * np.float32([3, 6]))
+
+
+def test_a_size_may_be_an_output() -> None:
+    model = small_model()
+    size = model.add_const("size", symbol("B"))
+    model.set_outputs([*model.outputs, size])
+    found = cycled(model)
+    assert [found.outlet_name(outlet) for outlet in found.outputs] == ["y", "size"]
+    assert str(found.outlet_fact(found.outputs[1])) == str(model.outlet_fact(size))

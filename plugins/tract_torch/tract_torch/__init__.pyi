@@ -1,6 +1,13 @@
 """The public names, and where they are from."""
 
+from tract_torch.export import export_model_to_nnef as export_model_to_nnef
+from tract_torch.inference_target.base import InferenceTarget as InferenceTarget
+from tract_torch.inference_target.khronos import KhronosNNEF as KhronosNNEF
+from tract_torch.inference_target.tract import TractFeatureFlag as TractFeatureFlag
+from tract_torch.inference_target.tract import TractNNEF as TractNNEF
 from tract_torch.loading import load as load
+from tract_torch.naming import VariableNamingScheme as VariableNamingScheme
+from tract_torch.semantic_version import SemanticVersion as SemanticVersion
 from tract_torch.tensor_export import export_tensors_from_disk_to_nnef as export_tensors_from_disk_to_nnef
 from tract_torch.tensor_export import export_tensors_to_nnef as export_tensors_to_nnef
 from tract_torch.tensor_export import iter_torch_tensors_from_disk as iter_torch_tensors_from_disk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -47,9 +47,9 @@ def node_name(node: Node, scheme: VariableNamingScheme) -> str:
 
 
 def _operator(node: Node) -> str:
-    """``linear`` of ``aten.linear.default``."""
+    """``linear`` of ``aten.linear.default``, ``batch_norm`` of ``aten._native_batch_norm_legit.default``."""
     parts = str(node.target).split(".")
-    return parts[1].strip("_") if len(parts) > 2 else node.name
+    return parts[1].strip("_").removeprefix("native_").partition("_legit")[0] if len(parts) > 2 else node.name
 
 
 def _camel(text: str) -> str:
@@ -57,24 +57,36 @@ def _camel(text: str) -> str:
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
-def flat_names(roots: Sequence[str] | None, values: Sequence[tuple[str, Any]], what: str) -> list[str]:
+def is_tensor(value: Any) -> bool:
+    """Whether something is a tensor."""
+    return isinstance(value, torch.Tensor)
+
+
+def flat_names(
+    roots: Sequence[str] | None,
+    values: Sequence[tuple[str, Any]],
+    what: str,
+    is_named: Callable[[Any], bool] = is_tensor,
+) -> list[str]:
     """The names of all tensors in nested structures, in order.
 
     ``values``: each argument or result, with the name that it has unless ``roots`` says another. A tensor in a
     container is called after its place in it, as ``cache_0_key``. ``roots`` names each of the values that holds
-    tensors, or each tensor. ``what``: "input" or "output". Raises InputError for another number of names, and for one
-    that is there twice.
+    tensors, or each tensor. ``what``: "input" or "output". ``is_named``: what gets a name, if not tensors alone. Raises
+    InputError for another number of names, and for one that is there twice.
     """
-    held = [(name, value) for name, value in values if _places(value)]
-    count = sum(len(_places(value)) for _, value in held)
+    held = [(name, places) for name, value in values if (places := _places(value, is_named))]
+    count = sum(len(places) for _, places in held)
     if roots is not None and isinstance(roots, str):
         raise InputError(f"wanted a list of names for the {what}s, got the text {roots!r}")
+    if roots is not None:
+        check_names(roots, what)
     if roots is not None and len(roots) == len(held):
-        held = [(root, value) for root, (_, value) in zip(roots, held, strict=True)]
+        held = [(root, places) for root, (_, places) in zip(roots, held, strict=True)]
     elif roots is not None and len(roots) != count:
         hint = f"name each of the {len(held)} {what}s, or each of their {count} tensors"
         raise InputError(f"{len(roots)} names for {len(held)} {what}s: {', '.join(map(str, roots))}", hint=hint)
-    names = ["_".join([name, *place]) for name, value in held for place in _places(value)]
+    names = ["_".join([name, *place]) for name, places in held for place in places]
     if roots is not None and len(roots) != len(held):
         names = list(roots)
     check_names(names, what)
@@ -91,10 +103,10 @@ def check_names(names: Sequence[object], what: str) -> None:
         raise InputError(f"two {what}s have the name {twice[0]!r}", hint=f"give other names to the {what}s")
 
 
-def _places(value: Any) -> list[tuple[str, ...]]:
-    """The keys that lead to each tensor in a structure."""
+def _places(value: Any, is_named: Callable[[Any], bool]) -> list[tuple[str, ...]]:
+    """The keys that lead to each named leaf of a structure."""
     leaves = pytree.tree_flatten_with_path(value)[0]
-    return [tuple(map(key_text, path)) for path, leaf in leaves if isinstance(leaf, torch.Tensor)]
+    return [tuple(map(key_text, path)) for path, leaf in leaves if is_named(leaf)]
 
 
 def key_text(key: Any) -> str:

@@ -331,11 +331,10 @@ class Writer:
         return name
 
     def _output(self, outlet: OutletId) -> str:
-        if outlet in self._names:
-            return self._names[outlet]
         value = self.tensor(outlet)
-        if isinstance(value, ast.Identifier):
-            return value.name
+        source = self._aliases.get(outlet, outlet)
+        if source in self._names:
+            return self._names[source]
         self.assign(ast.Identifier(self._name(outlet)), value)
         return self._names[outlet]
 

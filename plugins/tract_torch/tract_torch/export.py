@@ -1,0 +1,228 @@
+"""From a module of PyTorch to an archive, which is checked before it is there."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import warnings
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+from tract_nnef.archive.writing import LEVEL
+from tract_nnef.syntax.ast import Document
+from tract_nnef.syntax.parser import parse_fragments
+from tract_nnef.writing.saver import NnefWriter
+
+from tract_core.errors import InputError, ModelWarning, TractError
+from tract_core.model.typed import TypedModel
+from tract_core.saving import tried_first
+from tract_torch.example import Example
+from tract_torch.inference_target.axes import counted_axes
+from tract_torch.inference_target.base import InferenceTarget
+from tract_torch.loading import exported_program, model_of
+from tract_torch.naming import VariableNamingScheme, flat_names, numbered
+
+logger: Final = logging.getLogger("tract_torch")
+
+
+def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that of the page this follows
+    model: torch.nn.Module,
+    args: Any,
+    file_path_export: str | os.PathLike[str],
+    inference_target: InferenceTarget,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    compression_level: int | None = 0,
+    log_level: int = logging.INFO,
+    nnef_variable_naming_scheme: VariableNamingScheme | str = VariableNamingScheme.NATURAL_VERBOSE,
+    check_io_names_qte_match: bool = True,
+    debug_bundle_path: str | os.PathLike[str] | None = None,
+    custom_extensions: Sequence[str] | None = None,
+    allow_same_io_names: bool = False,
+    keep_parameters: bool = True,
+) -> Path:
+    """Write the archive of a module, as it computes in evaluation mode, and return where it is.
+
+    ``args``: what the module is called with in the example: a tensor, a list or tuple of arguments of any structure, or
+    a mapping of the names of arguments to them; what is no tensor becomes part of the model. ``file_path_export``: its
+    name holds ``.nnef``. ``inference_target``: whom the archive is for, how sizes may vary, and how it is checked.
+    ``input_names``, ``output_names``: one for each argument and result, to which tensors in containers add their keys,
+    or one for each tensor; by default ``input_0`` and ``output_0`` and so on, or the names of keyword arguments.
+    ``compression_level``: None for a folder, 0 for a tar, whose weights can be mapped into memory, 1 to 9 for a
+    compressed one. ``log_level``: from which on the logger ``tract_torch`` speaks. ``nnef_variable_naming_scheme``:
+    how tensors in between are called. ``check_io_names_qte_match``: whether there have to be as many names as inputs
+    and outputs; else those that are too many are left out. ``debug_bundle_path``: a folder or ``.tgz`` that is written
+    where the check fails. ``custom_extensions``: lines for the head of the document, as ``tract_assert P >= 0``.
+    ``allow_same_io_names``: whether an output may have the name of an input. ``keep_parameters``: whether parameters
+    are as they are in the module, under their names, so that `patch_archive` finds them; else they are folded, as batch
+    normalisation is into convolutions, which otherwise whoever loads the archive does.
+
+    The archive is there once it is checked, or not at all; the module stays as it is. Raises InputError for what cannot
+    be asked, Unsupported for what cannot be exported or written, CheckError where the archive computes something else.
+    """
+    logger.setLevel(log_level)
+    path, container = _place_of(file_path_export, compression_level)
+    job = _Job(model, inference_target, VariableNamingScheme(nnef_variable_naming_scheme), keep_parameters)
+    job.prepare(args, input_names, output_names, check_io_names_qte_match)
+    typed = job.typed(allow_same_io_names)
+    extensions = _extensions(typed, custom_extensions)
+    how = replace(inference_target.writing(), held=job.parameters, level=compression_level or LEVEL)
+    writer = NnefWriter(container=container, how=how)
+    try:
+        with _timed("write"):
+            written = writer.document(typed)
+            written.document = job.finished(written.document, extensions)
+    except TractError as error:
+        raise error.at(type(model).__name__) from error.__cause__
+    with tried_first(path) as unchecked:
+        with _timed("save"):
+            writer.write_files(writer.files_of(written), unchecked)
+        with _timed("check"):
+            bundle = None if debug_bundle_path is None else Path(debug_bundle_path)
+            given = job.example.keywords or job.example.args
+            inference_target.post_export(model, written.document, given, unchecked, bundle)
+    logger.info("%s is written", path)
+    return path
+
+
+class _Job:
+    """One export, step by step."""
+
+    def __init__(
+        self, model: torch.nn.Module, target: InferenceTarget, scheme: VariableNamingScheme, keep_parameters: bool
+    ) -> None:
+        if not isinstance(model, torch.nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise InputError(f"wanted a torch.nn.Module, got {type(model).__name__}")
+        if not isinstance(target, InferenceTarget):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise InputError(f"inference_target is {type(target).__name__}", hint="TractNNEF(...) is one")
+        self.model, self.target, self.scheme, self.keep_parameters = model, target, scheme, keep_parameters
+        self.parameters: frozenset[str] = frozenset()
+
+    def prepare(self, args: Any, inputs: Sequence[str] | None, outputs: Sequence[str] | None, exact: bool) -> None:
+        """Look at the example and the names. Raises InputError."""
+        self.example = Example.of(self.model, args, inputs)
+        for value in self.example.constants():
+            message = f"{value!r} in the example is no tensor, and becomes part of the model"
+            warnings.warn(ModelWarning(message), stacklevel=4)
+        self.output_names, self.exact = outputs, exact
+        self.target.pre_trace(self.model, list(self.example.names), outputs)
+        self.axes = counted_axes(self.target.dynamic_axes, self.example.tensors())
+
+    def typed(self, allow_same_io_names: bool) -> TypedModel:
+        """The model, with its properties."""
+        example = self._enlarged()
+        shapes = example.dynamic_shapes(self.axes) if self.axes else None
+        with _timed("export"):
+            program = exported_program(self.model, example.args, example.keywords, shapes)
+        outputs = self._outputs(program)
+        both = sorted(set(outputs).intersection(self.example.names))
+        if both and not allow_same_io_names:
+            hint = "give it another name, or allow_same_io_names where it is the same tensor"
+            raise InputError(f"{both[0]!r} is the name of an input and of an output", hint=hint)
+        signature = program.graph_signature
+        self.parameters = frozenset([*signature.parameters, *signature.buffers])
+        with _timed("wire"):
+            lowering = replace(self.target.lowering, naming=self.scheme, keep_parameters=self.keep_parameters)
+            found = model_of(program, shapes, self.example.names, outputs, lowering).typed
+        for name, text in self.target.specific_metadata(self.model).items():
+            found.properties[name] = np.array(text, object)
+        return found
+
+    def _enlarged(self) -> Example:
+        """The example with sizes of 2 and more on dynamic axes: `torch.export` takes 0 and 1 as numbers for good."""
+        tensors = self.example.tensors()
+        for name, axes in self.axes.items():
+            for axis in axes:
+                while 0 < tensors[name].shape[axis] < 2:
+                    tensors[name] = torch.cat([tensors[name], tensors[name]], axis)
+                if tensors[name].shape[axis] == 0:
+                    tensors[name] = torch.cat([tensors[name], _more(tensors[name], axis)], axis)
+        return self.example.with_tensors(tensors)
+
+    def _outputs(self, program: torch.export.ExportedProgram) -> list[str]:
+        """The names of all outputs."""
+        signature = program.module_call_graph[0].signature
+        (values,) = next(node for node in program.graph.nodes if node.op == "output").args
+        count = len(program.graph_signature.user_outputs)
+        leaves = [getattr(value, "meta", {}).get("val", value) for value in values[len(values) - count :]]
+        tree = pytree.tree_unflatten(leaves, signature.out_spec) if signature is not None else tuple(leaves)
+        results = numbered("output", tree if isinstance(tree, (tuple, list)) else [tree])
+        if isinstance(tree, Mapping) or (not isinstance(tree, (tuple, list, torch.Tensor)) and tree is not None):
+            results = [("output", tree)]
+        wanted = self.output_names
+        if wanted is not None and not self.exact and len(wanted) > len(results):
+            wanted = wanted[: len(results)]
+        names = iter(flat_names(wanted, results, "output", lambda leaf: leaf is not None))
+        return ["" if leaf is None else next(names) for leaf in leaves]
+
+    def finished(self, document: Document, extensions: list[str]) -> Document:
+        """The document as the target wants it."""
+        found = self.target.post_trace(document, extensions)
+        texts = self.target.specific_fragments(self.model)
+        fragments = tuple(one for text in texts.values() for one in parse_fragments(text))
+        return replace(found, extensions=(*found.extensions, *extensions), fragments=(*found.fragments, *fragments))
+
+
+def _more(x: torch.Tensor, axis: int) -> torch.Tensor:
+    """Two elements along an axis that has none."""
+    return x.new_zeros([2 if place == axis else size for place, size in enumerate(x.shape)])
+
+
+def _place_of(given: str | os.PathLike[str], level: int | None) -> tuple[Path, str]:
+    """Where the archive will be, and in what it is: a folder, ``tar`` or ``tgz``. Raises InputError."""
+    try:
+        path = Path(given)
+    except TypeError:
+        raise InputError(f"file_path_export is {type(given).__name__}, wanted a path") from None
+    name = path.name.lower()
+    if ".nnef" not in name:
+        raise InputError("the name of an archive holds '.nnef'", where=str(path), hint=f"{path}.nnef would do")
+    if level is not None and (not isinstance(level, int) or isinstance(level, bool) or not 0 <= level <= 9):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+        raise InputError(f"compression_level is {level!r}, wanted None for a folder, or 0 to 9")
+    compressed, plain = name.endswith((".tgz", ".tar.gz")), name.endswith(".tar")
+    if (level is None and (compressed or plain)) or (plain and level):
+        asked = "a folder" if level is None else f"compression of level {level}"
+        raise InputError(
+            f"its name is that of {'a compressed' if compressed else 'a plain'} tar, and {asked} is asked",
+            where=str(path),
+        )
+    if compressed or plain:
+        return path, "tgz" if compressed else "tar"
+    if level is None:
+        return path, "folder"
+    suffix = ".tgz" if level else ".tar"
+    return path.with_name(path.name + suffix), suffix[1:]
+
+
+def _extensions(typed: TypedModel, given: Sequence[str] | None) -> list[str]:
+    """Lines for the head of the document; symbols and assertions become part of the model. Raises InputError."""
+    if given is not None and (isinstance(given, str) or not all(isinstance(line, str) for line in given)):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+        raise InputError("custom_extensions is no list of texts", hint="as in ['tract_assert P >= 0']")
+    rest: list[str] = []
+    for line in given or ():
+        word, _, text = line.strip().removeprefix("extension ").rstrip(";").partition(" ")
+        try:
+            if word == "tract_symbol":
+                typed.symbols.add(text.strip())
+            elif word == "tract_assert":
+                typed.symbols.add_assertion(text.strip())
+            else:
+                rest.append(f"{word} {text}")
+        except TractError as error:
+            raise InputError(error.problem, where=f"extension {line!r}", hint=error.hint) from None
+    return rest
+
+
+@contextmanager
+def _timed(step: str) -> Generator[None]:
+    """Say how long a step took."""
+    start = time.perf_counter()
+    yield
+    logger.info("%s: %.2f s", step, time.perf_counter() - start)
