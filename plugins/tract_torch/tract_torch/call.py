@@ -10,7 +10,7 @@ import torch
 from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 
-from tract_core.data import DatumType
+from tract_core.data import DatumType, DType
 from tract_core.dims import Dim
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
@@ -105,7 +105,7 @@ class Call:
         found = self.ints(name)
         return found * count if len(found) == 1 else found
 
-    def operand(self, name: str, wire: NodeWiring, kind: DatumType) -> OutletId:
+    def operand(self, name: str, wire: NodeWiring, kind: DType) -> OutletId:
         """A tensor or a number, in an element type."""
         found = self._given[name]
         outlet = self._outlet(found)

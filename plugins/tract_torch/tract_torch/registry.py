@@ -12,7 +12,7 @@ without a row are decomposed by PyTorch, where it can.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from torch._ops import HigherOrderOperator
 
@@ -34,10 +34,12 @@ def _row(key: str, value: object) -> str | None:
     return function_row(key, value)
 
 
+F = TypeVar("F", bound=AtenFn)
+
 ATEN: TableKey[str, AtenFn] = TableKey("aten", "how an operator of PyTorch is wired, by its name", _row)
 
 
-def aten(rows: Rows, *names: str) -> Callable[[AtenFn], AtenFn]:
+def aten(rows: Rows, *names: str) -> Callable[[F], F]:
     """Decorator: offer the decorated function for these operators, as ``"aten.add.Tensor"`` or ``"aten.add"``."""
     return rows.row(ATEN, *names)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,15 @@ TYPES = {
     "bool": torch.bool,
     "c64": torch.complex64,
 }
+
+_EDGES = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3, -3, 6, -6, 0.25, -0.75]
+_EDGES += [1e-3, -1e-3, 20.5, -20.5, 1e4]
+"""Numbers at which functions turn, end, or are not defined."""
+_WHOLE_EDGES = [0, 1, -1, 2, -2, 7, -8, 2**63 - 1, -(2**63)]
+"""The same of integers."""
+
+A_NUMBER = "torch.export makes the size a number"
+"""Why sizes of some operators are fixed."""
 
 
 @dataclass(frozen=True)
@@ -68,24 +78,52 @@ class Entry:
 
 def elements(make: str, shape: list[int], kind: torch.dtype, random: torch.Generator) -> torch.Tensor:
     """A tensor whose elements are ``normal``, ``positive``, in ``unit`` (-1 to 1), ``above one``, ``integers``,
-    ``special`` (with NaN and infinities), or ``below N``: integers from 0."""
+    ``special`` (with NaN and infinities), ``edges`` (those where functions turn, in a fixed order), or ``below N``:
+    integers from 0."""
     if kind is torch.bool:
         return torch.rand(shape, generator=random) > 0.5
     if make.startswith("below "):
         return torch.randint(0, int(make.removeprefix("below ")), shape, generator=random).to(kind)
+    if make == "whole edges":
+        count = math.prod(shape)
+        return torch.tensor(_WHOLE_EDGES * (count // len(_WHOLE_EDGES) + 1))[:count].reshape(shape).to(kind)
     if not (kind.is_floating_point or kind.is_complex):
         low, high = (0, 9) if kind is torch.uint8 else (1, 5) if make == "positive" else (-4, 5)
-        return torch.randint(low, high, shape, generator=random).to(kind)
+        drawn = torch.randint(low, high, shape, generator=random)
+        return (drawn + (drawn == 0) * 5 if make == "nonzero" else drawn).to(kind)
+    if make == "edges":
+        count = math.prod(shape)
+        return torch.tensor(_EDGES * (count // len(_EDGES) + 1))[:count].reshape(shape).to(kind)
     x = torch.randn(shape, generator=random, dtype=kind if kind.is_complex else torch.float32)
     if make == "special" and x.numel() > 3:
         x.view(-1)[:4] = torch.tensor([float("nan"), float("inf"), -float("inf"), -0.0])
-    ways = {"positive": lambda: x.abs() + 0.1, "unit": x.tanh, "above one": lambda: x.abs() + 1, "integers": x.round}
+    ways = {
+        "positive": lambda: x.abs() + 0.1,
+        "unit": x.tanh,
+        "share": x.sigmoid,
+        "sign": x.sign,
+        "above one": lambda: x.abs() + 1,
+        "wide": lambda: x * 5,
+        "integers": x.round,
+    }
     return ways.get(make, lambda: x)().to(kind)
 
 
-def one(call: Callable[..., Any], name: str = "", make: str = "normal", shape: str = "S,3,f32") -> Entry:
+def signed(call: Callable[..., Any]) -> Callable[..., Any]:
+    """What an operator gives, and the signs of it, which tell -0.0 from 0."""
+
+    def both(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        result = call(*inputs)
+        return result, (result == 0) & torch.signbit(result)
+
+    return both
+
+
+def one(
+    call: Callable[..., Any], name: str = "", make: str = "normal", shape: str = "S,3,f32", tolerance: float = 1e-5
+) -> Entry:
     """An operator on one tensor."""
-    return Entry(name or getattr(call, "__name__", "?"), call, (shape,), make)
+    return Entry(name or getattr(call, "__name__", "?"), call, (shape,), make, tolerance)
 
 
 def two(call: Callable[..., Any], name: str = "", make: str = "normal", kind: str = "f32") -> Entry:

@@ -1,22 +1,12 @@
-"""Products, convolutions and attention of PyTorch in the catalogue."""
+"""Convolutions and attention of PyTorch in the catalogue."""
 
 from __future__ import annotations
 
-import torch
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
 from catalogue.entry import Entry
 
 ENTRIES = [
-    Entry("mm", torch.mm, ("S,3,f32", "3,4,f32")),
-    Entry("bmm", torch.bmm, ("2,S,3,f32", "2,3,4,f32")),
-    Entry("matmul", torch.matmul, ("2,S,3,f32", "3,4,f32")),
-    Entry("mv", torch.mv, ("S,3,f32", "3,f32")),
-    Entry("linear", F.linear, ("2,S,3,f32", "4,3,f32", "4,f32")),
-    Entry("linear without bias", F.linear, ("S,3,f32", "4,3,f32")),
-    Entry("addmm", lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2), ("4,f32", "S,3,f32", "3,4,f32")),
-    Entry("einsum", lambda a, b: torch.einsum("bij,bjk->bik", a, b), ("2,S,3,f32", "2,3,4,f32")),
-    Entry("outer", torch.outer, ("S,f32", "3,f32")),
     Entry("conv1d", F.conv1d, ("2,3,9,f32", "4,3,3,f32", "4,f32")),
     Entry("conv2d", lambda x, w: F.conv2d(x, w, stride=2, padding=1), ("S,3,8,9,f32", "4,3,3,3,f32")),
     Entry("conv2d, groups", lambda x, w: F.conv2d(x, w, groups=3, dilation=2), ("S,3,8,9,f32", "6,1,3,3,f32")),

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf, pi
 from typing import Final
 
 from tract_core.data import DatumType
-from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops import binary as core
-from tract_core.ops.elementwise import RoundHalfToEven
+from tract_core.ops.elementwise import Abs, Atan, IsNan, Neg, Recip, RoundHalfToEven, Rsqrt, Sqrt, Square
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows
 from tract_torch.call import Call
-from tract_torch.ops.elementwise import times, towards_zero
+from tract_torch.ops.elementwise import computed_in, is_negative, times, towards_zero
 from tract_torch.registry import ATEN, AtenFn, aten
 
 ROWS = Rows()
@@ -33,6 +34,7 @@ _OPS: Final[dict[str, TypedOp]] = {
         }.items()
         for end in ("Tensor", "Scalar")
     },
+    "remainder.Scalar_Tensor": core.FloorRem(),
 }
 """Operators that are one operator of the core, on operands in the type of the result."""
 
@@ -120,29 +122,123 @@ def divide_and_round(call: Call, wire: NodeWiring) -> OutletId:
     mode, kind = call.value("rounding_mode"), call.kind
     if mode is None:
         return _pair(call, wire, core.Div())
-    a, b = (call.operand(name, wire, kind) for name in ("self", "other"))
+    a, b = (call.operand(name, wire, computed_in(kind)) for name in ("self", "other"))
     if kind.is_float():
-        if mode == "floor":  # as PyTorch does it: what is left is taken off first, so that nothing is rounded up
-            rest = wire.binary(core.FloorRem(), a, b)
-            return wire.op(RoundHalfToEven(), wire.binary(core.Div(), wire.binary(core.Sub(), a, rest), b))
-        return towards_zero(wire, wire.binary(core.Div(), a, b))
+        found = _floor_divided(wire, a, b) if mode == "floor" else towards_zero(wire, wire.binary(core.Div(), a, b))
+        return wire.cast(found, kind)
     if mode == "trunc":
         return wire.binary(core.Div(), a, b)
     return wire.binary(core.Div(), wire.binary(core.Sub(), a, wire.binary(core.FloorRem(), a, b)), b)
+
+
+def _floor_divided(wire: NodeWiring, a: OutletId, b: OutletId) -> OutletId:
+    """The quotient of floats rounded down, as PyTorch and Python do it: what is left is taken off first.
+
+    So nothing is rounded up that is a little below an integer.
+    """
+    a, b = wire.ranks(a, b)
+    quotient, zero = wire.op(core.Div(), a, b), wire.scalar(0, a)
+    rest = wire.op(core.Rem(), a, b)
+    whole = wire.op(core.Div(), wire.op(core.Sub(), a, rest), b)
+    signs_differ = wire.op(core.Xor(), wire.op(core.Lt(), b, zero), wire.op(core.Lt(), rest, zero))
+    below = wire.op(core.And(), wire.op(core.Ne(), rest, zero), signs_differ)
+    whole = wire.op(core.Sub(), whole, wire.cast(below, wire.dtype(a)))
+    nothing = wire.select(is_negative(wire, quotient), wire.scalar(-0.0, a), zero)
+    found = wire.select(wire.op(core.Eq(), whole, zero), nothing, wire.op(RoundHalfToEven(), whole))
+    return wire.select(wire.op(core.Eq(), b, zero), quotient, found)
+
+
+_POWERS: Final[dict[float, TypedOp]] = {0.5: Sqrt(), -0.5: Rsqrt(), 2: Square(), -1: Recip()}
+"""Powers of floats that PyTorch computes in another way, which differs at -0.0 and at minus infinity."""
 
 
 @aten(ROWS, "aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar")
 def power(call: Call, wire: NodeWiring) -> OutletId:
     """The first operand to the power of the second one"""
     kind = call.kind
-    return wire.binary(core.Pow(), call.operand("self", wire, kind), call.operand("exponent", wire, kind))
+    x = call.operand("self", wire, kind)
+    known = call.value("exponent") if "Tensor_Scalar" in call.name else None
+    if kind.is_float() and known in _POWERS:
+        return wire.op(_POWERS[known], x)
+    return wire.binary(core.Pow(), x, call.operand("exponent", wire, kind))
 
 
-@aten(ROWS, "aten.bitwise_left_shift", "aten.bitwise_right_shift")
+_SHIFTS: Final = (
+    *(f"aten.bitwise_{side}_shift" for side in ("left", "right")),
+    *(f"aten.__{side}shift__" for side in ("l", "r")),
+)
+
+
+@aten(ROWS, *_SHIFTS)
 def shift(call: Call, wire: NodeWiring) -> OutletId:
-    """The bits moved by so many places"""
+    """The bits moved by so many places; by as many as there are, or fewer than none, all of them"""
     kind = call.kind
-    if not kind.is_unsigned() and "right" in call.name:
-        raise Unsupported("shifts of signed integers to the right", hint="divide, rounding down")
-    op = core.ShiftLeft() if "left" in call.name else core.ShiftRight()
-    return wire.binary(op, call.operand("self", wire, kind), call.operand("other", wire, kind))
+    a, b = wire.ranks(*(call.operand(name, wire, kind) for name in ("self", "other")))
+    last = wire.scalar(8 * kind.itemsize - 1, b)
+    outside = wire.op(core.Or(), wire.op(core.Lt(), b, wire.scalar(0, b)), wire.op(core.Gt(), b, last))
+    within = wire.select(outside, last, b)
+    if "right" in call.name or "rshift" in call.name:
+        return wire.op(core.ShiftRight(), a, within)
+    return wire.select(outside, wire.scalar(0, a), wire.op(core.ShiftLeft(), a, within))
+
+
+@aten(ROWS, "aten.copysign")
+def copysign(call: Call, wire: NodeWiring) -> OutletId:
+    """The magnitude of the one, with the sign of the other"""
+    a, b = (call.operand(name, wire, call.kind) for name in ("self", "other"))
+    return with_sign(wire, wire.op(Abs(), a), b)
+
+
+def with_sign(wire: NodeWiring, magnitude: OutletId, x: OutletId) -> OutletId:
+    """A magnitude with the sign of ``x``."""
+    magnitude, x = wire.ranks(magnitude, x)
+    return wire.select(is_negative(wire, x), wire.op(Neg(), magnitude), magnitude)
+
+
+def _floats(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+    """Both operands in the type in which floats are computed, with as many axes."""
+    return wire.ranks(*(call.operand(name, wire, computed_in(call.kind)) for name in ("self", "other")))
+
+
+@aten(ROWS, "aten.hypot")
+def hypot(call: Call, wire: NodeWiring) -> OutletId:
+    """The root of the sum of both squares; the larger one is taken out, so that no square leaves the type"""
+    a, b = (wire.op(Abs(), x) for x in _floats(call, wire))
+    most, least = wire.op(core.Max(), a, b), wire.op(core.Min(), a, b)
+    one, zero, endless = (wire.scalar(value, a) for value in (1, 0, inf))
+    ratio = wire.op(core.Div(), least, wire.select(wire.op(core.Eq(), most, zero), one, most))
+    found = wire.op(core.Mul(), most, wire.op(Sqrt(), wire.op(core.Add(), one, wire.op(Square(), ratio))))
+    is_endless = wire.op(core.Or(), *(wire.op(core.Eq(), x, endless) for x in (a, b)))
+    return wire.cast(wire.select(is_endless, endless, found), call.kind)
+
+
+@aten(ROWS, "aten.atan2")
+def atan2(call: Call, wire: NodeWiring) -> OutletId:
+    """The angle of a point, whose second coordinate comes first; between -pi and pi"""
+    y, x = _floats(call, wire)
+    high, wide = wire.op(Abs(), y), wire.op(Abs(), x)
+    most, least = wire.op(core.Max(), high, wide), wire.op(core.Min(), high, wide)
+    one, zero, endless = (wire.scalar(value, x) for value in (1, 0, inf))
+    ratio = wire.op(core.Div(), least, wire.select(wire.op(core.Eq(), most, zero), one, most))
+    ratio = wire.select(wire.op(core.Eq(), least, endless), one, ratio)  # both are infinite
+    angle = wire.op(Atan(), ratio)
+    angle = wire.select(wire.op(core.Gt(), high, wide), wire.op(core.Sub(), wire.scalar(pi / 2, x), angle), angle)
+    angle = wire.select(is_negative(wire, x), wire.op(core.Sub(), wire.scalar(pi, x), angle), angle)
+    return wire.cast(with_sign(wire, angle, y), call.kind)
+
+
+@aten(ROWS, "aten.fmax", "aten.fmin")
+def extreme_number(call: Call, wire: NodeWiring) -> OutletId:
+    """The larger one of two, or the smaller one; where one is not a number, the other one"""
+    a, b = wire.ranks(*(call.operand(name, wire, call.kind) for name in ("self", "other")))
+    found = wire.op(core.Max() if "fmax" in call.name else core.Min(), a, b)
+    if not call.kind.is_float():
+        return found
+    return wire.select(wire.op(IsNan(), a), b, wire.select(wire.op(IsNan(), b), a, found))
+
+
+@aten(ROWS, "aten.ldexp")
+def ldexp(call: Call, wire: NodeWiring) -> OutletId:
+    """X 2^e"""
+    x, exponent = _floats(call, wire)
+    return wire.cast(wire.op(core.Mul(), x, wire.op(core.Pow(), wire.scalar(2, x), exponent)), call.kind)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows
@@ -30,7 +33,19 @@ def same(call: Call, wire: NodeWiring) -> OutletId:
     return wire.cast(call.tensor("self"), call.kind)
 
 
-@aten(ROWS, "aten.dropout", "aten.native_dropout")
+_DROPOUTS = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+
+
+@aten(ROWS, *(f"aten.{name}" for name in _DROPOUTS))
 def dropout(call: Call, wire: NodeWiring) -> OutletId:
-    """Nothing, in evaluation mode"""
+    """Nothing, in evaluation mode. Raises Unsupported in training mode"""
+    if call.value("train"):
+        raise Unsupported("dropout in training mode", hint="give the module's own mode: training=self.training")
     return call.tensor("input")
+
+
+@aten(ROWS, "aten.native_dropout")
+def native_dropout(call: Call, wire: NodeWiring) -> tuple[OutletId, OutletId]:
+    """Nothing, in evaluation mode, and a mask of what is kept: all. Raises Unsupported in training mode"""
+    x = dropout(call, wire)
+    return x, wire.broadcast(wire.const(np.ones((1,) * wire.rank(x), bool)), wire.shape(x))

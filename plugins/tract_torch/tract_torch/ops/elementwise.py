@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from math import log
+from collections.abc import Callable
+from math import inf, log, pi
 from typing import Final
 
 import numpy as np
 
-from tract_core.data import DatumType
+from tract_core.data import DatumType, DType
+from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops import elementwise as core
-from tract_core.ops.binary import Add, Div, Eq, Gt, Lt, Max, Min, Mul, Pow, Sub
+from tract_core.ops.binary import Add, And, Div, Eq, Ge, Gt, Lt, Max, Min, Mul, Or, Pow, Sub
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows
 from tract_torch.call import Call
@@ -43,7 +45,7 @@ _FLOATS: Final[dict[str, TypedOp]] = {
 }
 """Functions of floats; integers become floats first."""
 
-_SAME: Final[dict[str, TypedOp]] = {"abs": core.Abs(), "neg": core.Neg(), "sign": core.Sign()}
+_SAME: Final[dict[str, TypedOp]] = {"abs": core.Abs(), "neg": core.Neg()}
 """Functions of any numbers."""
 
 _ROUNDING: Final[dict[str, TypedOp]] = {"ceil": core.Ceil(), "floor": core.Floor()}
@@ -75,6 +77,16 @@ def _rounded(op: TypedOp) -> AtenFn:
 for _names, _wired in ((_FLOATS, _of_floats), (_SAME, _of_all), (_ROUNDING, _rounded)):
     for _name, _op in _names.items():
         ROWS.add(ATEN, f"aten.{_name}", _wired(_op))
+
+
+@aten(ROWS, "aten.sign", "aten.sgn")
+def sign(call: Call, wire: NodeWiring) -> OutletId:
+    """-1, 0 or 1; 0 of what is not a number"""
+    x = call.tensor("self")
+    if wire.dtype(x).is_bool():
+        return x
+    found = wire.op(core.Sign(), x)
+    return wire.select(wire.op(core.IsNan(), x), wire.scalar(0, x), found) if wire.dtype(x).is_float() else found
 
 
 @aten(ROWS, "aten.relu")
@@ -109,6 +121,15 @@ def clamp(call: Call, wire: NodeWiring) -> OutletId:
     return _between(wire, wire.cast(call.tensor("self"), call.kind), call.value("min"), call.value("max"))
 
 
+@aten(ROWS, "aten.clamp.Tensor")
+def clamp_by_tensors(call: Call, wire: NodeWiring) -> OutletId:
+    """x, not below one tensor and not above another one, where they are given"""
+    x = wire.cast(call.tensor("self"), call.kind)
+    for name, op in (("min", Max()), ("max", Min())):
+        x = wire.binary(op, x, call.operand(name, wire, call.kind)) if call.has(name) else x
+    return x
+
+
 def _between(wire: NodeWiring, x: OutletId, low: float | None, high: float | None) -> OutletId:
     x = x if low is None else wire.op(Max(), x, wire.scalar(low, x))
     return x if high is None else wire.op(Min(), x, wire.scalar(high, x))
@@ -123,7 +144,7 @@ def trunc(call: Call, wire: NodeWiring) -> OutletId:
 
 def towards_zero(wire: NodeWiring, x: OutletId) -> OutletId:
     """X without what comes after the point; the sign of 0 is that of x."""
-    return wire.op(Mul(), wire.op(core.Sign(), x), wire.op(core.Floor(), wire.op(core.Abs(), x)))
+    return wire.select(wire.op(Lt(), x, wire.scalar(0, x)), wire.op(core.Ceil(), x), wire.op(core.Floor(), x))
 
 
 @aten(ROWS, "aten.exp2")
@@ -133,17 +154,41 @@ def exp2(call: Call, wire: NodeWiring) -> OutletId:
     return wire.binary(Pow(), wire.scalar(2, x), x)
 
 
-@aten(ROWS, "aten.log2", "aten.log10")
-def logarithm(call: Call, wire: NodeWiring) -> OutletId:
+Composed = Callable[[Call, NodeWiring, OutletId], OutletId]
+"""``(call, wire, x) -> outlet``, in the type of x."""
+
+
+def composed(*names: str) -> Callable[[Composed], Composed]:
+    """Decorator: offer a function of the argument ``self``, made of several operators, as these operators.
+
+    Narrow floats are computed in f32 and rounded once, integers become floats first, as PyTorch does it.
+    """
+
+    def offer(function: Composed) -> Composed:
+        @aten(ROWS, *names)
+        def wire_composed(call: Call, wire: NodeWiring) -> OutletId:
+            return wire.cast(function(call, wire, wire.cast(call.tensor("self"), computed_in(call.kind))), call.kind)
+
+        return function
+
+    return offer
+
+
+def computed_in(kind: DType) -> DType:
+    """The type in which PyTorch computes what is of ``kind``: f32 for narrower floats."""
+    return DatumType.F32 if kind.is_float() and kind.itemsize < 4 else kind
+
+
+@composed("aten.log2", "aten.log10")
+def logarithm(call: Call, wire: NodeWiring, x: OutletId) -> OutletId:
     """The logarithm to the base 2 or 10"""
-    found = wire.op(core.Ln(), wire.cast(call.tensor("self"), call.kind))
-    return wire.op(Mul(), found, wire.scalar(1 / log(2 if "log2" in call.name else 10), found))
+    return times(wire, wire.op(core.Ln(), x), 1 / log(2 if "log2" in call.name else 10))
 
 
-@aten(ROWS, "aten.log1p")
-def log1p(call: Call, wire: NodeWiring) -> OutletId:
+@composed("aten.log1p")
+def log1p(_: Call, wire: NodeWiring, x: OutletId) -> OutletId:
     """ln(1 + x)"""
-    return wire_log1p(wire, wire.cast(call.tensor("self"), call.kind))
+    return wire_log1p(wire, x)
 
 
 def wire_log1p(wire: NodeWiring, x: OutletId) -> OutletId:
@@ -157,10 +202,10 @@ def wire_log1p(wire: NodeWiring, x: OutletId) -> OutletId:
     return wire.select(is_lost, x, wire.select(near, mended, plain))
 
 
-@aten(ROWS, "aten.expm1")
-def expm1(call: Call, wire: NodeWiring) -> OutletId:
+@composed("aten.expm1")
+def expm1(_: Call, wire: NodeWiring, x: OutletId) -> OutletId:
     """exp(x) - 1"""
-    return wire_expm1(wire, wire.cast(call.tensor("self"), call.kind))
+    return wire_expm1(wire, x)
 
 
 def wire_expm1(wire: NodeWiring, x: OutletId) -> OutletId:
@@ -173,28 +218,26 @@ def wire_expm1(wire: NodeWiring, x: OutletId) -> OutletId:
     return wire.select(is_lost, x, wire.select(near, mended, plain))
 
 
-@aten(ROWS, "aten.elu")
-def elu(call: Call, wire: NodeWiring) -> OutletId:
+@composed("aten.elu")
+def elu(call: Call, wire: NodeWiring, x: OutletId) -> OutletId:
     """x, or exp(x) - 1 below 0, with a factor for each"""
-    x = call.tensor("self")
     alpha, scale, inner = (float(call.value(name)) for name in ("alpha", "scale", "input_scale"))
     below = wire_expm1(wire, times(wire, wire.op(Min(), x, wire.scalar(0, x)), inner))
     return wire.select(wire.op(Gt(), x, wire.scalar(0, x)), times(wire, x, scale), times(wire, below, alpha * scale))
 
 
-@aten(ROWS, "aten.softplus")
-def softplus(call: Call, wire: NodeWiring) -> OutletId:
+@composed("aten.softplus")
+def softplus(call: Call, wire: NodeWiring, x: OutletId) -> OutletId:
     """ln(1 + exp(beta x)) / beta; x itself above a threshold"""
-    x, beta = call.tensor("self"), float(call.value("beta"))
+    beta = float(call.value("beta"))
     scaled = times(wire, x, beta)
     smooth = times(wire, wire_log1p(wire, wire.op(core.Exp(), scaled)), 1 / beta)
     return wire.select(wire.op(Gt(), scaled, wire.scalar(float(call.value("threshold")), x)), x, smooth)
 
 
-@aten(ROWS, "aten.log_sigmoid")
-def log_sigmoid(call: Call, wire: NodeWiring) -> OutletId:
+@composed("aten.log_sigmoid")
+def log_sigmoid(_: Call, wire: NodeWiring, x: OutletId) -> OutletId:
     """min(x, 0) - ln(1 + exp(-|x|))"""
-    x = call.tensor("self")
     falling = wire.op(core.Exp(), wire.op(core.Neg(), wire.op(core.Abs(), x)))
     return wire.op(Sub(), wire.op(Min(), x, wire.scalar(0, x)), wire_log1p(wire, falling))
 
@@ -209,6 +252,70 @@ def round_half_to_even(call: Call, wire: NodeWiring) -> OutletId:
     """To the nearest integer, the even one of two"""
     x = call.tensor("self")
     return wire.op(core.RoundHalfToEven(), x) if wire.dtype(x).is_float() else x
+
+
+@composed("aten.round.decimals")
+def round_decimals(call: Call, wire: NodeWiring, x: OutletId) -> OutletId:
+    """To so many places behind the point, or before it"""
+    decimals = int(call.value("decimals"))
+    if not decimals or wire.dtype(x).is_integer():
+        return x if wire.dtype(x).is_integer() else wire.op(core.RoundHalfToEven(), x)
+    scale = wire.scalar(10.0 ** abs(decimals), x)
+    there, back = (Mul(), Div()) if decimals > 0 else (Div(), Mul())
+    return wire.op(back, wire.op(core.RoundHalfToEven(), wire.op(there, x, scale)), scale)
+
+
+@aten(ROWS, "aten.signbit")
+def signbit(call: Call, wire: NodeWiring) -> OutletId:
+    """Whether an element is negative, -0.0 too. Of what is not a number no sign is told"""
+    x = call.tensor("self")
+    return is_negative(wire, wire.cast(x, DatumType.U8) if wire.dtype(x).is_bool() else x)
+
+
+def is_negative(wire: NodeWiring, x: OutletId) -> OutletId:
+    """Whether an element of numbers is negative, or -0.0."""
+    below = wire.op(Lt(), x, wire.scalar(0, x))
+    if not wire.dtype(x).is_float():
+        return below
+    inverse = wire.op(core.Recip(), x)
+    return wire.op(Or(), below, wire.op(Lt(), inverse, wire.scalar(0, x)))
+
+
+@composed("aten.angle")
+def angle(_: Call, wire: NodeWiring, x: OutletId) -> OutletId:
+    """Pi of negative numbers, else 0"""
+    found = wire.select(wire.op(Lt(), x, wire.scalar(0, x)), wire.scalar(pi, x), wire.scalar(0, x))
+    return wire.select(wire.op(core.IsNan(), x), x, found)
+
+
+@aten(ROWS, "aten.frexp")
+def frexp(call: Call, wire: NodeWiring) -> tuple[OutletId, OutletId]:
+    """X = m 2^e, m at least a half and below 1 in magnitude, or 0; of what is not finite, m is x and e is 0"""
+    kind = wire.dtype(call.tensor("self"))
+    x = wire.cast(call.tensor("self"), DatumType.F64)
+    size, zero, half = wire.op(core.Abs(), x), wire.scalar(0, x), wire.scalar(0.5, x)
+    plain = wire.op(And(), wire.op(Gt(), size, zero), wire.op(Lt(), size, wire.scalar(inf, x)))
+    size = wire.select(plain, size, half)
+    guess = wire.op(core.Floor(), times(wire, wire.op(core.Ln(), size), 1 / log(2)))
+    first = wire.op(core.Floor(), times(wire, guess, 0.5))  # in two steps, so that no power leaves the type
+    powers = (wire.op(Pow(), wire.scalar(2, x), wire.op(core.Neg(), e)) for e in (first, wire.op(Sub(), guess, first)))
+    for power in powers:
+        size = wire.op(Mul(), size, power)
+    # the logarithm is rounded: what is left is a little below 1, or between 1 and 2, or 2
+    over = [wire.cast(wire.op(Ge(), size, wire.scalar(bound, x)), DatumType.F64) for bound in (1, 2)]
+    exponent = wire.op(Add(), guess, wire.op(Add(), *over))
+    size = wire.op(Mul(), size, wire.op(Pow(), half, wire.op(Add(), *over)))
+    mantissa = wire.select(plain, wire.op(Mul(), wire.op(core.Sign(), x), size), x)
+    return wire.cast(mantissa, kind), wire.cast(wire.select(plain, exponent, zero), DatumType.I32)
+
+
+@aten(ROWS, "aten.rrelu_with_noise_functional")
+def rrelu(call: Call, wire: NodeWiring) -> OutletId:
+    """x, or below 0 the middle one of the shares of it that training draws"""
+    if call.value("training"):
+        raise Unsupported("rrelu that draws its slopes", hint="call eval() on the module")
+    slope = (float(call.value("lower")) + float(call.value("upper"))) / 2
+    return wire.op(core.LeakyRelu(slope), call.tensor("self"))
 
 
 @aten(ROWS, "aten.isnan", "aten.isinf")

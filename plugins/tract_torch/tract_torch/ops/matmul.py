@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tract_core.model.axes import AxesMapping
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add
+from tract_core.ops.binary import Add, Max
 from tract_core.ops.einsum import EinSum, accumulator, wire_matmul
+from tract_core.ops.elementwise import GeluApproximate
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows
 from tract_torch.call import Call
-from tract_torch.ops.elementwise import times
+from tract_torch.ops.elementwise import computed_in, times
 from tract_torch.registry import aten
 
 ROWS = Rows()
@@ -23,28 +26,58 @@ def linear(call: Call, wire: NodeWiring) -> OutletId:
     letters = "abcdefghij"[: rank - 1]
     outputs = "n" if wire.rank(weight) == 2 else ""
     axes = AxesMapping.parse(f"{letters}k,{outputs}k->{letters}{outputs}")
-    product = wire.op(EinSum(axes, accumulator(wire.dtype(x))), x, weight)
+    product = wire.cast(wire.op(EinSum(axes, accumulator(wire.dtype(x))), x, weight), call.kind)
     return product if bias is None else wire.binary(Add(), product, bias)
 
 
-@aten(ROWS, "aten.mm", "aten.bmm", "aten.matmul", "aten.mv", "aten.dot")
+@aten(ROWS, "aten.mm", "aten.bmm", "aten.matmul", "aten.mv", "aten.dot", "aten.vdot")
 def matmul(call: Call, wire: NodeWiring) -> OutletId:
     """The product of matrices, stacks of them, or vectors"""
     second = {"aten.mm.default": "mat2", "aten.bmm.default": "mat2", "aten.mv.default": "vec"}
     second |= {"aten.dot.default": "tensor"}
-    return wire.through(wire_matmul, call.tensor("self"), call.tensor(second.get(call.name, "other")))
+    found = wire.through(wire_matmul, call.tensor("self"), call.tensor(second.get(call.name, "other")))
+    return wire.cast(found, call.kind)  # narrow integers are summed in wider ones, and wrap around
 
 
-@aten(ROWS, "aten.addmm", "aten.baddbmm", "aten.addmv")
+_FACTORS: Final = {
+    "addmm": ("mat1", "mat2"),
+    "_addmm_activation": ("mat1", "mat2"),
+    "baddbmm": ("batch1", "batch2"),
+    "addbmm": ("batch1", "batch2"),
+    "addmv": ("mat", "vec"),
+}
+
+
+@aten(ROWS, "aten.addmm", "aten.baddbmm", "aten.addbmm", "aten.addmv")
 def addmm(call: Call, wire: NodeWiring) -> OutletId:
-    """``beta`` times a tensor plus ``alpha`` times a product"""
-    names = {
-        "aten.addmm.default": ("mat1", "mat2"),
-        "aten.baddbmm.default": ("batch1", "batch2"),
-        "aten.addmv.default": ("mat", "vec"),
-    }
-    a, b = (call.tensor(name) for name in names[call.name])
-    product = times(wire, wire.through(wire_matmul, a, b), call.value("alpha"))
-    if call.value("beta") == 0:
-        return product
-    return wire.binary(Add(), times(wire, call.tensor("self"), call.value("beta")), product)
+    """``beta`` times a tensor plus ``alpha`` times a product, computed in f32 where the floats are narrower"""
+    name, kind = call.name.split(".")[1], call.kind
+    a, b = (wire.cast(call.tensor(factor), computed_in(kind)) for factor in _FACTORS[name])
+    if name == "addbmm":
+        product = wire.op(EinSum(AxesMapping.parse("bij,bjk->ik"), accumulator(wire.dtype(a))), a, b)
+    else:
+        product = wire.through(wire_matmul, a, b)
+    product = times(wire, product, call.value("alpha"))
+    beta = call.value("beta")
+    if beta:  # by 0, even what is not a number is nothing
+        product = wire.binary(Add(), times(wire, wire.cast(call.tensor("self"), wire.dtype(product)), beta), product)
+    return wire.cast(wire.broadcast(product, call.shape()), kind)
+
+
+@aten(ROWS, "aten._addmm_activation")
+def addmm_activation(call: Call, wire: NodeWiring) -> OutletId:
+    """The same, and relu or gelu of it"""
+    found = addmm(call, wire)
+    return wire.op(GeluApproximate(), found) if call.value("use_gelu") else wire.op(Max(), found, wire.scalar(0, found))
+
+
+@aten(ROWS, "aten._trilinear")
+def trilinear(call: Call, wire: NodeWiring) -> OutletId:
+    """The sum over axes of a product of three tensors, each with axes of size 1 put where the others have more"""
+    names = ("i1", "i2", "i3")
+    rank = wire.rank(call.tensor("i1")) + len(call.ints("expand1"))
+    letters = "abcdefghijklmnop"[:rank]
+    terms = ["".join(c for c in letters if letters.index(c) not in call.ints(f"expand{n}")) for n in (1, 2, 3)]
+    result = "".join(letter for letter in letters if letters.index(letter) not in call.ints("sumdim"))
+    axes = AxesMapping.parse(f"{','.join(terms)}->{result}")
+    return wire.op(EinSum(axes, accumulator(call.kind)), *(call.tensor(name) for name in names))

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from tract_core.errors import Unsupported
+from tract_core.dims import product
 from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Add, Sub
+from tract_core.ops.elementwise import Rsqrt
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.norm import wire_batch_norm, wire_group_norm, wire_instance_norm, wire_layer_norm
+from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.plugins.tables import Rows
 from tract_torch.call import Call
+from tract_torch.ops.elementwise import computed_in
 from tract_torch.registry import aten
+from tract_torch.tensors import datum_type
 
 ROWS = Rows()
 
@@ -32,34 +39,109 @@ def group_norm(call: Call, wire: NodeWiring) -> OutletId:
     return wire.through(wire_group_norm, x, int(call.value("num_groups")), scale=scale, bias=bias, eps=eps)
 
 
-@aten(ROWS, "aten.batch_norm", "aten._native_batch_norm_legit_no_training")
+@aten(ROWS, "aten.native_layer_norm")
+def native_layer_norm(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+    """The same, and mean and inverse deviation of each"""
+    x = call.tensor("input")
+    axes = range(wire.rank(x) - len(call.dims("normalized_shape")), wire.rank(x))
+    return layer_norm(call, wire), *_statistics(call, wire, x, tuple(axes))
+
+
+@aten(ROWS, "aten.native_group_norm")
+def native_group_norm(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+    """Each group of channels of each item standardised, and mean and inverse deviation of each group"""
+    x, groups = call.tensor("input"), int(call.value("group"))
+    scale, bias = _per_channel(call, wire, x)
+    found = wire.through(wire_group_norm, x, groups, scale=scale, bias=bias, eps=float(call.value("eps")))
+    items, channels, *rest = wire.shape(x)
+    grouped = wire.reshape(x, (items, groups, product((channels, *rest)) // groups))
+    return found, *(wire.squeeze(one, [2]) for one in _statistics(call, wire, grouped, (2,)))
+
+
+def _statistics(call: Call, wire: NodeWiring, x: OutletId, axes: Sequence[int]) -> list[OutletId]:
+    """Mean and inverse deviation over axes, which keep size 1, in the type that PyTorch gives them."""
+    x = wire.cast(x, computed_in(wire.dtype(x)))
+    mean, variance = _moments(wire, x, axes)
+    kinds = (datum_type(one.dtype) for one in call.results[1:3])
+    inverse = wire.op(Rsqrt(), wire.op(Add(), variance, wire.scalar(float(call.value("eps")), variance)))
+    return [wire.cast(one, kind) for one, kind in zip((mean, inverse), kinds, strict=True)]
+
+
+def _moments(wire: NodeWiring, x: OutletId, axes: Sequence[int]) -> tuple[OutletId, OutletId]:
+    """Mean and variance over axes, which keep size 1."""
+    mean = wire.through(wire_mean, x, axes)
+    return mean, wire.op(Reduce(tuple(axes), Reducer.MEAN_OF_SQUARES), wire.op(Sub(), x, mean))
+
+
+@aten(ROWS, "aten.batch_norm")
 def batch_norm(call: Call, wire: NodeWiring) -> OutletId:
-    """Each channel standardised by what is known of it, times a scale, plus a bias"""
-    if "no_training" not in call.name and call.value("training"):
-        raise Unsupported("batch normalisation by the batch itself", hint="call eval() on the module")
+    """Each channel standardised by what is known of it, or by the batch, times a scale, plus a bias"""
+    return _by_batch(call, wire)[0] if call.value("training") else _by_known(call, wire)
+
+
+@aten(ROWS, "aten._native_batch_norm_legit_no_training", "aten._batch_norm_no_update")
+def batch_norm_no_training(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+    """Each channel standardised by what is known of it, times a scale, plus a bias; there are no other results"""
+    nothing = (wire.const(np.zeros(one.shape, datum_type(one.dtype).numpy)) for one in call.results[1:])
+    return _by_known(call, wire), *nothing
+
+
+@aten(ROWS, "aten._native_batch_norm_legit.no_stats")
+def batch_norm_by_batch(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+    """Each channel standardised by the batch, times a scale, plus a bias; its mean and its inverse deviation"""
+    return _by_batch(call, wire)
+
+
+def _by_known(call: Call, wire: NodeWiring) -> OutletId:
     x = call.tensor("input")
     scale, bias = _per_channel(call, wire, x)
-    mean, variance = call.tensor("running_mean"), call.tensor("running_var")
+    known = [wire.cast(call.tensor(f"running_{name}"), wire.dtype(scale)) for name in ("mean", "var")]
     eps = float(call.value("eps"))
-    return wire.through(wire_batch_norm, x, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
+    found = wire.through(
+        wire_batch_norm,
+        wire.cast(x, wire.dtype(scale)),
+        scale=scale,
+        bias=bias,
+        mean=known[0],
+        variance=known[1],
+        eps=eps,
+    )
+    return wire.cast(found, wire.dtype(x))
+
+
+def _by_batch(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+    """The normalised batch, and mean and inverse deviation of each channel."""
+    x = call.tensor("input")
+    scale, bias = _per_channel(call, wire, x)
+    axes = tuple(axis for axis in range(wire.rank(x)) if axis != 1)
+    wide = wire.cast(x, computed_in(wire.dtype(x)))
+    mean, variance = (wire.squeeze(one, axes) for one in _moments(wire, wide, axes))
+    eps = float(call.value("eps"))
+    scale, bias = (wire.cast(one, wire.dtype(wide)) for one in (scale, bias))
+    found = wire.through(wire_batch_norm, wide, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
+    inverse = wire.op(Rsqrt(), wire.op(Add(), variance, wire.scalar(eps, variance)))
+    return wire.cast(found, wire.dtype(x)), mean, inverse
 
 
 @aten(ROWS, "aten.instance_norm")
 def instance_norm(call: Call, wire: NodeWiring) -> OutletId:
     """Each channel of each item standardised, times a scale, plus a bias"""
     if not call.value("use_input_stats"):
-        raise Unsupported("instance normalisation by what is known of channels", hint="that is what batch_norm does")
+        return _by_known(call, wire)
     x = call.tensor("input")
     scale, bias = _per_channel(call, wire, x)
     return wire.through(wire_instance_norm, x, scale=scale, bias=bias, eps=float(call.value("eps")))
 
 
 def _per_channel(call: Call, wire: NodeWiring, x: OutletId) -> tuple[OutletId, OutletId]:
-    """Scale and bias of each channel; 1 and 0 where there are none."""
-    scale, bias = call.optional("weight"), call.optional("bias")
-    channels, kind = wire.shape(x)[1], wire.dtype(x).numpy
-    if scale is None:
-        scale = wire.broadcast(wire.const(np.ones(1, kind)), (channels,))
-    if bias is None:
-        bias = wire.broadcast(wire.const(np.zeros(1, kind)), (channels,))
+    """Scale and bias of each channel, in the wider one of their types and that of x; 1 and 0 where there are none."""
+    given = [call.optional(name) for name in ("weight", "bias")]
+    kind = max((wire.dtype(one) for one in (x, *given) if one is not None), key=lambda one: one.itemsize)
+    filled = (
+        wire.broadcast(wire.const(np.full(1, value, kind.numpy)), wire.shape(x)[1:2])
+        if one is None
+        else wire.cast(one, kind)
+        for one, value in zip(given, (1, 0), strict=True)
+    )
+    scale, bias = filled
     return scale, bias

@@ -10,14 +10,14 @@ import numpy as np
 
 from tract_core.data import DatumType
 from tract_core.dims import product
-from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Div, Max, Sub
+from tract_core.ops.binary import Div, Max, Ne, Pow, Sub
 from tract_core.ops.elementwise import Abs, Sqrt, Square
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.plugins.tables import Rows
 from tract_torch.call import Call
+from tract_torch.ops.elementwise import computed_in
 from tract_torch.registry import aten
 
 ROWS = Rows()
@@ -28,7 +28,7 @@ _PLACES: Final = {"argmax": Reducer.ARG_MAX_FIRST, "argmin": Reducer.ARG_MIN_FIR
 def _axes(call: Call, wire: NodeWiring, x: OutletId) -> tuple[int, ...]:
     """The axes that are named, and all where none is."""
     rank = wire.rank(x)
-    given = call.ints("dim") if call.has("dim") else []
+    given = call.ints("dim") if call.has("dim") and rank else []
     return tuple(sorted(wire.axes(given, rank))) or tuple(range(rank))
 
 
@@ -80,7 +80,7 @@ def any_or_all(call: Call, wire: NodeWiring) -> OutletId:
     """Whether some element is not 0, or all"""
     x = wire.cast(wire.cast(call.tensor("self"), DatumType.BOOL), DatumType.U8)
     found = _reduced(call, wire, x, Reducer.MAX if ".any." in call.name else Reducer.MIN)
-    return wire.cast(found, DatumType.BOOL)
+    return wire.cast(found, call.kind)
 
 
 @aten(ROWS, "aten.max.dim", "aten.min.dim")
@@ -97,23 +97,57 @@ def extreme_and_place(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 @aten(ROWS, "aten.var.correction", "aten.std.correction")
 def variance(call: Call, wire: NodeWiring) -> OutletId:
     """The sum of the squared differences to the mean, by the number of elements less a correction; or its root"""
-    x = wire.cast(call.tensor("self"), call.kind)
+    return _spread(call, wire)[0]
+
+
+@aten(ROWS, "aten.var_mean.correction", "aten.std_mean.correction")
+def variance_and_mean(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+    """The variance, or its root, and the mean"""
+    return _spread(call, wire)
+
+
+def _spread(call: Call, wire: NodeWiring) -> tuple[OutletId, OutletId]:
+    """The variance, or its root, and the mean; narrow floats are computed in f32 and rounded once."""
+    x = wire.cast(call.tensor("self"), computed_in(call.kind))
     axes, correction = _axes(call, wire, x), 1 if call.value("correction") is None else call.value("correction")
-    centred = wire.op(Sub(), x, wire.through(wire_mean, x, axes))
-    squares = wire.op(Reduce(axes, Reducer.SUM), wire.op(Square(), centred))
-    count = wire.cast(wire.const(product(wire.shape(x)[axis] for axis in axes)), call.kind)
+    average = wire.through(wire_mean, x, axes)
+    squares = wire.op(Square(), wire.op(Sub(), x, average))
+    count = wire.cast(wire.const(product(wire.shape(x)[axis] for axis in axes)), wire.dtype(x))
     left = wire.op(Max(), wire.op(Sub(), count, wire.scalar(correction, count)), wire.scalar(0, count))
-    found = wire.binary(Div(), squares, left)
-    return _without(call, wire, found if ".var." in call.name else wire.op(Sqrt(), found), axes)
+    found = wire.binary(Div(), wire.op(Reduce(axes, Reducer.SUM), squares), left)
+    if ".std" in call.name:
+        found = wire.op(Sqrt(), found)
+    found, average = (wire.cast(_without(call, wire, outlet, axes), call.kind) for outlet in (found, average))
+    return found, average
 
 
 @aten(ROWS, "aten.linalg_vector_norm")
 def vector_norm(call: Call, wire: NodeWiring) -> OutletId:
-    """The root of the sum of squares, the sum of magnitudes, or the largest or smallest magnitude"""
-    x, order = wire.op(Abs(), wire.cast(call.tensor("self"), call.kind)), float(call.value("ord"))
+    """The root, of the order of the norm, of the sum of powers; narrow floats are computed in f32"""
+    x = wire.cast(call.tensor("self"), computed_in(call.kind))
+    axes = _axes(call, wire, x)
+    return wire.cast(_without(call, wire, norm_along(wire, x, axes, float(call.value("ord"))), axes), call.kind)
+
+
+def norm_along(wire: NodeWiring, x: OutletId, axes: Sequence[int], order: float) -> OutletId:
+    """The norm of an order over axes, which keep size 1; of order 0 it is how many elements are not 0."""
+    size = wire.op(Abs(), x)
+    if order == 0:
+        size = wire.cast(wire.op(Ne(), x, wire.scalar(0, x)), wire.dtype(x))
+    if abs(order) == inf:
+        return wire.op(Reduce(tuple(axes), Reducer.MAX if order > 0 else Reducer.MIN), size)
+    if order in (0, 1):
+        return wire.op(Reduce(tuple(axes), Reducer.SUM), size)
     if order == 2:
-        return wire.op(Sqrt(), _reduced(call, wire, wire.op(Square(), x), Reducer.SUM))
-    reducers = {1.0: Reducer.SUM, inf: Reducer.MAX, -inf: Reducer.MIN}
-    if order not in reducers:
-        raise Unsupported(f"a norm of order {order:g}", hint="1, 2, inf and -inf are supported")
-    return _reduced(call, wire, x, reducers[order])
+        return wire.op(Sqrt(), wire.op(Reduce(tuple(axes), Reducer.SUM), wire.op(Square(), x)))
+    total = wire.op(Reduce(tuple(axes), Reducer.SUM), wire.op(Pow(), size, wire.scalar(order, x)))
+    return wire.op(Pow(), total, wire.scalar(1 / order, x))
+
+
+@aten(ROWS, "aten.dist")
+def distance(call: Call, wire: NodeWiring) -> OutletId:
+    """The norm of the difference"""
+    a, b = (wire.cast(call.tensor(name), computed_in(call.kind)) for name in ("self", "other"))
+    difference = wire.binary(Sub(), a, b)
+    axes = range(wire.rank(difference))
+    return wire.cast(wire.squeeze(norm_along(wire, difference, axes, float(call.value("p"))), axes), call.kind)
