@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 from torch.overrides import TorchFunctionMode
 
+from tract_torch import whole
 from tract_torch.keeping import KEPT
 
 
@@ -56,7 +57,14 @@ def _conv_tbc(
     return found.permute(2, 0, 1)
 
 
+def _affine_grid(theta: torch.Tensor, size: Sequence[int], align_corners: bool | None = None) -> torch.Tensor:
+    """`torch.nn.functional.affine_grid`."""
+    return whole.affine_grid_generator(theta, list(size), bool(align_corners))
+
+
 _OTHERS: Final[Mapping[Any, Callable[..., Any]]] = {
+    torch.affine_grid_generator: whole.affine_grid_generator,
+    F.affine_grid: _affine_grid,
     F.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
     torch.conv_tbc: _conv_tbc,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import reduce
 from typing import Any, Final
 
@@ -48,6 +49,8 @@ def _dim(expression: Any, names: Names) -> Dim:
         return int(bool(expression))
     if expression.is_Symbol:
         return symbol(names.get(expression.name, expression.name))
+    if isinstance(expression, (theirs.TruncToInt, theirs.FloorToInt)):
+        return _scaled(expression.args[0], names)
     build = _BUILDERS.get(type(expression))
     if build is None:
         raise Unsupported(f"the size {expression} has {type(expression).__name__}, which no size of a model has")
@@ -74,6 +77,30 @@ def _number(dim: Dim) -> int:
         return dim
     raise Unsupported(f"a size is divided by {dim}, wanted a number")
 
+
+def _scaled(expression: Any, names: Names) -> Dim:
+    """The whole part of a size times a number, which PyTorch computes in f64.
+
+    Raises Unsupported where no fraction gives, for all of many sizes, what the product in f64 is rounded to.
+    """
+    sizes: list[Dim] = [_dim(one.args[0], names) for one in expression.args if isinstance(one, theirs.ToFloat)]
+    numbers = [float(one) for one in expression.args if one.is_Number]
+    if not expression.is_Mul or len(sizes) != 1 or len(numbers) != 1 or len(expression.args) != 2:
+        raise Unsupported(f"the size {expression} is none that a model can have")
+    tried = np.arange(_TRIED)
+    wanted = (tried * numbers[0]).astype(np.int64)
+    for ratio in (Fraction(numbers[0]).limit_denominator(1 << 10), Fraction(numbers[0])):
+        found = tried.astype(object) * ratio.numerator // ratio.denominator
+        if ratio.numerator < _LARGEST and np.array_equal(found, wanted):
+            return sizes[0] * ratio.numerator // ratio.denominator
+    hint = "give sizes, or a factor that is a simple fraction"
+    raise Unsupported(f"the size {expression} depends on how the product is rounded", hint=hint)
+
+
+_TRIED: Final = 1 << 12
+"""Sizes up to here must be scaled as PyTorch does."""
+_LARGEST: Final = 1 << 50
+"""Numbers by which sizes can be multiplied, which are of 64 bits."""
 
 _BUILDERS: Final[dict[type, Callable[..., Dim]]] = {
     sympy.Add: lambda *dims: reduce(lambda a, b: a + b, dims),

@@ -6,7 +6,7 @@ import numpy as np
 
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.ops.conv import Conv, KernelFormat
+from tract_core.ops.conv import Conv, KernelFormat, sum_type
 from tract_core.ops.deconv import Deconv
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec, SameUpper, Valid
@@ -17,13 +17,13 @@ from tract_torch.registry import aten
 ROWS = Rows()
 
 
-@aten(ROWS, "aten.conv1d", "aten.conv2d", "aten.conv3d")
+@aten(ROWS, "aten.conv1d", "aten.conv2d", "aten.conv3d", "aten._convolution_mode")
 def conv(call: Call, wire: NodeWiring) -> OutletId:
     """Data (batch, channels, places), a kernel (outputs, channels of a group, places), and a bias"""
     return _convolution(call, wire, transposed=False)
 
 
-@aten(ROWS, "aten.convolution")
+@aten(ROWS, "aten.convolution", "aten._convolution", "aten.convolution_overrideable")
 def convolution(call: Call, wire: NodeWiring) -> OutletId:
     """A convolution, or a transposed one"""
     return _convolution(call, wire, transposed=bool(call.value("transposed")))
@@ -46,11 +46,11 @@ def _wired(
     call: Call, wire: NodeWiring, inputs: tuple[OutletId, OutletId, OutletId | None], *, transposed: bool
 ) -> OutletId:
     x, kernel, bias = inputs
-    if bias is None:
-        bias = wire.const(np.zeros((), wire.dtype(x).numpy))
+    summed = sum_type(wire.dtype(x).storage, wire.dtype(kernel).storage)
+    bias = wire.const(np.zeros((), summed.numpy)) if bias is None else wire.cast(bias, summed)
     sizes = wire.shape(kernel)[2:]
     if not all(isinstance(size, int) for size in sizes):
-        raise Unsupported(f"the kernel has sizes {sizes}, wanted numbers")
+        raise Unsupported(f"the kernel has sizes {sizes}, wanted numbers", hint="export with a kernel of fixed sizes")
     spatial = len(sizes)
     pool = PoolSpec(
         DataFormat.NCHW,
@@ -61,9 +61,10 @@ def _wired(
     )
     groups = int(call.value("groups"))
     if not transposed:
-        return wire.op(Conv(pool, KernelFormat.OIHW, groups), x, kernel, bias)
+        return wire.cast(wire.op(Conv(pool, KernelFormat.OIHW, groups), x, kernel, bias), call.kind)
     adjustments = tuple(call.each("output_padding", spatial))
-    return wire.op(Deconv(pool, KernelFormat.OIHW, adjustments, groups), x, _turned(wire, kernel, groups), bias)
+    deconv = Deconv(pool, KernelFormat.OIHW, adjustments, groups)
+    return wire.cast(wire.op(deconv, x, _turned(wire, kernel, groups), bias), call.kind)
 
 
 def _turned(wire: NodeWiring, kernel: OutletId, groups: int) -> OutletId:
