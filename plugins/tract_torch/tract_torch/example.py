@@ -76,7 +76,11 @@ class Example:
         """``axes`` as `tract_torch.load` wants them: by parameter, in structures like those of the arguments."""
         dims = {symbol: torch.export.Dim(symbol) for symbols in axes.values() for symbol in symbols.values()}
         specs = [{axis: dims[symbol] for axis, symbol in axes.get(name, {}).items()} or None for name in self.names]
-        return self._replaced(specs, others=None)
+        return self.shaped(specs)
+
+    def shaped(self, each: Sequence[Any]) -> dict[str, Any]:
+        """One thing for each tensor, and None elsewhere, by parameter, in structures like those of the arguments."""
+        return self._replaced(each, others=None)
 
     def with_tensors(self, tensors: Mapping[str, torch.Tensor]) -> Self:
         """The same structures with other tensors in them, by their names."""

@@ -86,7 +86,7 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
             writer.write_files(writer.files_of(written), unchecked)
         with _timed("check"):
             bundle = None if debug_bundle_path is None else Path(debug_bundle_path)
-            given = job.example.keywords or job.example.args
+            given = dict(job.example.parameters) if job.example.keywords else job.example.args
             inference_target.post_export(model, written.document, given, unchecked, bundle)
     logger.info("%s is written", path)
     return path

@@ -160,11 +160,25 @@ def _differ(found: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
     return any(same_dim(one, other) is False for one, other in zip(found, wanted, strict=True))
 
 
+def module_of(node: Node) -> tuple[str, str] | None:
+    """The path of the module that a node is from, and its class; None where that is not known or the module itself."""
+    stack: Mapping[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
+    held = [(path, kind) for path, kind in stack.values() if path and "_from_metadata_hook" not in path]
+    if not held:
+        return None
+    path, kind = held[-1]
+    return path, kind.rpartition(".")[2] if isinstance(kind, str) else kind.__name__
+
+
+def source_of(node: Node) -> str | None:
+    """The line of source that a node is from, as ``File "network.py", line 7, in forward``, as far as that is known."""
+    lines = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
+    files = [line for line in lines if line.startswith("File ")]
+    return files[-1] if files else None
+
+
 def place_of(node: Node) -> str:
     """Where a node is from: its name, the module, and the line of its source, as far as that is known."""
-    stack: Mapping[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
-    modules = [path for path, _ in stack.values() if path and "_from_metadata_hook" not in path]
-    lines = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines() if line.strip()]
-    files = [line for line in lines if line.startswith("File ")]
-    module = f" of module {modules[-1]!r}" if modules else ""
-    return f"node {node.name!r} ({node.target}){module}{', ' + files[-1] if files else ''}"
+    module, source = module_of(node), source_of(node)
+    named = f" of module {module[0]!r}" if module else ""
+    return f"node {node.name!r} ({node.target}){named}{f', {source}' if source else ''}"

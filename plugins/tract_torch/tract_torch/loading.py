@@ -60,12 +60,24 @@ def model_of(
     ``dynamic_shapes``: what it was exported with, where symbols have the names in it. ``input_names``,
     ``output_names``: one per tensor. Raises as `load` does.
     """
+    program = program_of(exported, dynamic_shapes, input_names, output_names, lowering)
+    return Model(with_constants(program.model.declutter(), program.kept))
+
+
+def program_of(
+    exported: torch.export.ExportedProgram,
+    dynamic_shapes: Any = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    lowering: Lowering | None = None,
+) -> Program:
+    """An exported program with its model as it was wired, not simplified yet. Arguments are those of `model_of`."""
     registry = default_registry()
     names = _symbol_names(exported, dynamic_shapes)
     exported = exported.run_decompositions(_decompositions(registry))
     program = Program(exported, names, registry, lowering or Lowering())
-    typed = program.typed(input_names, output_names or _output_names(exported))
-    return Model(with_constants(typed.declutter(), program.kept))
+    program.typed(input_names, output_names or _output_names(exported))
+    return program
 
 
 def exported_program(module: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> torch.export.ExportedProgram:

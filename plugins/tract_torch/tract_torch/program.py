@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+from torch.fx import Node
 
 from tract_core.data import Constant, DatumType
 from tract_core.errors import Unsupported
@@ -56,6 +57,22 @@ class Program:
         self._assert_ranges()
         self.model.check_consistency()
         return self.model
+
+    @property
+    def outlets(self) -> dict[Node, OutletId]:
+        """The tensor that each node became which yields one, once the model is made."""
+        return {node: known for node, known in self.graph.known.items() if isinstance(known, OutletId)}
+
+    def arguments(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
+        """What the graph of the program takes, where the user's inputs are these ``tensors``, in order."""
+        given = iter(tensors)
+        found: list[Any] = []
+        for spec in self.exported.graph_signature.input_specs:
+            if isinstance(spec.arg, ConstantArgument):
+                found.append(spec.arg.value)
+            else:
+                found.append(next(given) if spec.kind is InputKind.USER_INPUT else self._held(str(spec.target)))
+        return found
 
     def _add_inputs(self, names: Sequence[str] | None) -> None:
         """Sources for what the user gives, constants for what the module holds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,10 +16,12 @@ from tract_core.errors import InputError, TractError
 from tract_core.plugins import default_registry
 from tract_core.runtime.binding import bind_inputs
 from tract_torch.check.draw import drawn, larger_sizes, sizes_of, smallest_sizes
-from tract_torch.check.example import Example
+from tract_torch.check.eager import outputs_of
 from tract_torch.check.report import CheckReport, Refusal, Trial
 from tract_torch.check.tolerance import Difference, TractCheckTolerance, difference
 from tract_torch.errors import CheckError
+from tract_torch.example import Example
+from tract_torch.lowering import Lowering
 from tract_torch.tensors import array_of
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 DynamicAxes = Mapping[str, "Mapping[int, str] | Sequence[int]"]
+Tensors = Mapping[str, torch.Tensor]
 
 SEEDS: Final = (1, 2)
 """Which random inputs are compared besides the example."""
@@ -39,7 +43,6 @@ def check_io(
     archive: str | os.PathLike[str],
     args: Any,
     *,
-    kwargs: Mapping[str, Any] | None = None,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     dynamic_axes: DynamicAxes | None = None,
@@ -47,66 +50,76 @@ def check_io(
     runtime: str | None = None,
     seeds: Sequence[int] = SEEDS,
     sizes: Sequence[Mapping[str, int]] | None = None,
+    find_module: bool = True,
+    lowering: Lowering | None = None,
 ) -> CheckReport:
     """Run an archive and the module that it was made of on the same inputs, and compare all outputs.
 
-    The inputs: the example itself (``args``, ``kwargs``: a tensor, or arguments of any structure); random ones like it,
-    one for each of ``seeds``; and random ones of other sizes, ``sizes`` where that is given, else two values of each
-    symbol of the archive at the least and the smallest that its assertions allow. ``input_names``, ``output_names``:
-    flat, one per tensor; ``dynamic_axes``: which axes of inputs were asked to be dynamic. ``runtime``: the name of the
-    one to use, by default ``cpu`` where it is installed, else ``reference``.
+    The inputs: the example itself, ``args``, as `export_model_to_nnef` takes it; random ones like it, one for each of
+    ``seeds``; and random ones of other sizes, ``sizes`` where that is given, else two values of each symbol of the
+    archive at the least and the smallest that its assertions allow. ``input_names``: as there; ``output_names``: one
+    per tensor; ``dynamic_axes``: which axes of inputs were asked to be dynamic. ``runtime``: the name of the one to
+    use, by default ``cpu`` where it is installed, else ``reference``.
 
     The module, its mode, its buffers and the random numbers of the process stay as they are. Sizes that the module
     itself does not take are noted in the report, those that the archive refuses are an error, unless they are 1: that
     is a number of which `torch.export` assumes that no dynamic size is it.
 
-    Raises CheckError, saying what differs, where,.
+    Raises CheckError, saying what differs, where, and with ``find_module`` the first module in which it does; for that,
+    ``lowering`` says how the archive was made, where not by default.
     """
     runtime = runtime or ("cpu" if "cpu" in default_registry().runtimes() else "reference")
     report = CheckReport(os.fspath(archive), runtime, TractCheckTolerance(tolerance))
     loaded = tract.load(os.fspath(archive))
-    example = Example(model, args, kwargs)
-    check = _Check(report, example, tract.runtime_for_name(runtime).prepare(loaded), input_names, output_names)
+    runnable = tract.runtime_for_name(runtime).prepare(loaded)
+    example = _example(model, args, input_names, runnable.input_names())
+    check: _Check | None = None
     try:
+        check = _Check(report, model, example, runnable, in_order=input_names is None)
+        check.names(output_names)
         check.declared_axes(dynamic_axes or {})
         check.example_and_seeds(seeds)
         check.other_sizes(sizes)
     except CheckError as error:
         error.report = report
+        if find_module and check is not None and check.wrong is not None:
+            text = check.first_difference(check.wrong, lowering)
+            report.notes.append(text)
+            error.problem = f"{error.problem}\n  {text}"
         raise error.at(report.archive) from error.__cause__
     return report
 
 
 class _Check:
-    """One check in the making. ``wrong``: the inputs at which the outputs differ, once they do."""
+    """One check in the making. ``inputs``: which tensor of the example each input of the archive is.
+
+    ``wrong``: the tensors at which outputs differ, once they do.
+    """
 
     def __init__(
-        self,
-        report: CheckReport,
-        example: Example,
-        runnable: Runnable,
-        input_names: Sequence[str] | None,
-        output_names: Sequence[str] | None,
+        self, report: CheckReport, model: torch.nn.Module, example: Example, runnable: Runnable, *, in_order: bool
     ) -> None:
         self.report = report
+        self.model = model
         self.example = example
         self.runnable = runnable
         self.typed = runnable.typed
-        self.wrong: list[torch.Tensor] | None = None
-        self.places = _places(runnable.input_names(), input_names, len(example.tensors))
-        self.output_names = output_names
+        self.wrong: Tensors | None = None
+        self.inputs = _inputs(runnable.input_names(), example.names, in_order=in_order)
         self.facts = [self.typed.outlet_fact(outlet) for outlet in self.typed.inputs]
-        self.symbols = self._bound(example.tensors)
-
-    def _bound(self, tensors: Sequence[torch.Tensor]) -> dict[str, int]:
-        """The values that tensors give the symbols. Raises CheckError where the archive does not take them."""
         try:
-            return bind_inputs(self.runnable.input_names(), self.facts, self._given(tensors))
+            self.symbols = bind_inputs(runnable.input_names(), self.facts, self._given(example.tensors()))
         except InputError as error:
             raise CheckError(f"it does not take the example's inputs: {error.problem}", where=error.where) from None
 
-    def _given(self, tensors: Sequence[torch.Tensor]) -> list[Array]:
-        return [array_of(tensors[place]) for place in self.places]
+    def _given(self, tensors: Tensors) -> list[Array]:
+        return [array_of(tensors[name]) for name in self.inputs]
+
+    def names(self, wanted: Sequence[str] | None) -> None:
+        """Raises CheckError where outputs have other names than these."""
+        there = self.runnable.output_names()
+        if wanted is not None and list(wanted) != there:
+            raise CheckError(f"its outputs are {', '.join(there)}, wanted {', '.join(wanted)}")
 
     def declared_axes(self, dynamic_axes: DynamicAxes) -> None:
         """Raises CheckError where an axis that was declared as dynamic has a fixed size in the archive."""
@@ -119,7 +132,7 @@ class _Check:
 
     def example_and_seeds(self, seeds: Sequence[int]) -> None:
         """At the sizes of the example."""
-        self._compare("example", self.symbols, self.example.tensors)
+        self._compare("example", self.symbols, self.example.tensors())
         for seed in seeds:
             self._compare(f"seed {seed}", self.symbols, self._drawn(self.symbols, seed))
 
@@ -154,12 +167,12 @@ class _Check:
         """Whether no assertion of the archive is against these values."""
         return all(assertion.holds(values) is not False for assertion in self.typed.symbols.assertions())
 
-    def _drawn(self, values: Mapping[str, int], seed: int) -> list[torch.Tensor]:
+    def _drawn(self, values: Mapping[str, int], seed: int) -> Tensors:
         """Tensors of these sizes; those that the archive does not take, as they are in the example."""
-        tensors = list(self.example.tensors)
-        for place, fact in zip(self.places, self.facts, strict=True):
+        tensors = self.example.tensors()
+        for place, (name, fact) in enumerate(zip(self.inputs, self.facts, strict=True)):
             shape = [evaluate(dim, values) for dim in fact.shape]
-            tensors[place] = drawn(tensors[place], shape, 1000 * seed + place)
+            tensors[name] = drawn(tensors[name], shape, 1000 * seed + place)
         return tensors
 
     def _tried(self, values: Mapping[str, int], seed: int, *, needed: bool = False) -> bool:
@@ -177,20 +190,31 @@ class _Check:
             return False
         return True
 
-    def _compare(self, inputs: str, values: Mapping[str, int], tensors: Sequence[torch.Tensor]) -> None:
+    def first_difference(self, tensors: Tensors, lowering: Lowering | None) -> str:
+        """The first module that differs, in words; where the search fails, that it did."""
+        from tract_torch.check.bisect import first_difference
+
+        examples = self.example, self.example.with_tensors(tensors)
+        try:
+            found = first_difference(self.model, examples, self.report, self.inputs, lowering)
+        except Exception as error:  # what was found before is to be told in any case
+            return f"the search for the first module that differs failed: {_first_line(error)}"
+        return str(found) if found is not None else "looked at node by node, nothing differs"
+
+    def _compare(self, inputs: str, values: Mapping[str, int], tensors: Tensors) -> None:
         """One run of both. Raises CheckError where outputs differ, `_Refused` for sizes that are not the example's."""
         trial = self._run(inputs, values, tensors)
         self.report.trials.append(trial)
         problems = [f"output {one.name!r}: {one.problem}" for one in trial.outputs if one.problem]
         if problems:
-            self.wrong = list(tensors)
+            self.wrong = tensors
             level = self.report.tolerance.value
             raise CheckError(f"it differs from the module beyond {level!r}, {trial.name}: {'; '.join(problems)}")
 
-    def _run(self, inputs: str, values: Mapping[str, int], tensors: Sequence[torch.Tensor]) -> Trial:
+    def _run(self, inputs: str, values: Mapping[str, int], tensors: Tensors) -> Trial:
         own = values == self.symbols
         try:
-            wanted = self.example.run(tensors)
+            wanted = outputs_of(self.model, self.example.with_tensors(tensors))
         except Exception as error:
             if own and inputs == "example":
                 raise
@@ -204,13 +228,11 @@ class _Check:
         return Trial(inputs, dict(values), tuple(self._differences(found, wanted)))
 
     def _differences(self, found: Sequence[Array], wanted: Sequence[Array]) -> Iterator[Difference]:
-        """Raises CheckError where there are more outputs on one side, or others."""
+        """Raises CheckError where there are more outputs on one side."""
         names = self.runnable.output_names()
         if len(found) != len(wanted):
             listed = ", ".join(names)
             raise CheckError(f"it has {len(found)} outputs ({listed}), the module returns {len(wanted)}")
-        if self.output_names is not None and list(self.output_names) != names:
-            raise CheckError(f"its outputs are {', '.join(names)}, wanted {', '.join(self.output_names)}")
         kinds = [self.typed.outlet_fact(outlet).datum_type for outlet in self.typed.outputs]
         for name, kind, ours, theirs in zip(names, kinds, found, wanted, strict=True):
             plain: Any = kind
@@ -226,11 +248,20 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0]}"[:300] if lines else type(error).__name__
 
 
-def _places(there: Sequence[str], names: Sequence[str] | None, count: int) -> list[int]:
-    """Which tensor of the example each input of the archive is, by its name, or in order where there are as many."""
-    if names is not None and len(names) == count and set(there) <= set(names):
-        return [list(names).index(name) for name in there]
-    if len(there) != count or names is not None:
-        given = f"{count} tensors" + (f" ({', '.join(names)})" if names is not None else "")
-        raise CheckError(f"it has {len(there)} inputs ({', '.join(there)}), the example {given}")
-    return list(range(count))
+def _example(model: torch.nn.Module, args: Any, names: Sequence[str] | None, there: Sequence[str]) -> Example:
+    """The example, with its tensors under the names of the archive's inputs, where these are given."""
+    example = Example.of(model, args, None)
+    if names is None:
+        return example
+    if len(names) == len(example.names) and set(there) <= set(names):
+        return replace(example, names=tuple(names))
+    return Example.of(model, args, names)
+
+
+def _inputs(there: Sequence[str], names: Sequence[str], *, in_order: bool) -> list[str]:
+    """Which tensor of the example each input of the archive is, by its name, or ``in_order`` of as many."""
+    if set(there) <= set(names):
+        return list(there)
+    if not in_order or len(there) != len(names):
+        raise CheckError(f"its inputs are {', '.join(there)}, those of the example {', '.join(names)}")
+    return list(names)

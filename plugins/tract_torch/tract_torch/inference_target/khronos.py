@@ -46,5 +46,4 @@ class KhronosNNEF(InferenceTarget):
     ) -> None:
         """Run the archive, and compare with the module. Raises CheckError."""
         if self.check_io:
-            given, keywords = ((), args) if isinstance(args, Mapping) else (args, {})
-            check_io(model, exported_filepath, given, kwargs=keywords, input_names=nnef_graph.graph.inputs)
+            check_io(model, exported_filepath, args, input_names=nnef_graph.graph.inputs)

@@ -201,16 +201,15 @@ class TractNNEF(InferenceTarget):
         """Run the archive, and compare with the module. Raises CheckError, where a debug bundle is written."""
         if not self.check_io:
             return
-        given, keywords = ((), args) if isinstance(args, Mapping) else (args, {})
         report = check_io(
             model,
             exported_filepath,
-            given,
-            kwargs=keywords,
+            args,
             input_names=nnef_graph.graph.inputs,
             output_names=nnef_graph.graph.outputs,
             dynamic_axes=self.dynamic_axes,
             tolerance=self.check_io_tolerance,
+            lowering=self.lowering,
         )
         logger.info("%s", report)
 
