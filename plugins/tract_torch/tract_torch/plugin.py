@@ -40,6 +40,7 @@ _FAMILIES: Final = (
     "scan",
     "slice",
     "softmax",
+    "special",
 )
 
 
