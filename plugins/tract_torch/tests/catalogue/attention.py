@@ -37,6 +37,11 @@ def _heads(q: Tensor, k: Tensor, weights: Tensor, out: Tensor, mask: Tensor) -> 
     return found, shares
 
 
+def _safe(x: Tensor) -> Tensor:
+    lost = torch.arange(x.shape[0]) == 1
+    return torch.ops.aten._safe_softmax(x.masked_fill(lost[:, None], -torch.inf), -1)
+
+
 ENTRIES = [
     Entry("scaled_dot_product_attention, a mask", _masked(9), (*_QKV, "S,5,bool")),
     Entry("scaled_dot_product_attention, nothing is seen", _masked(1), (*_QKV, "2,1,S,5,bool")),
@@ -48,7 +53,11 @@ ENTRIES = [
         ("2,S,4,f32", "2,3,4,f32"),
     ),
     Entry("multi_head_attention", _heads, ("S,2,4,f32", "5,2,4,f32", "12,4,f32", "4,4,f32", "2,5,bool")),
+    Entry("_safe_softmax", _safe, ("S,3,f32",)),
     Entry(
-        "_safe_softmax", lambda x: torch.ops.aten._safe_softmax(x.masked_fill(x[:1] < 9, -torch.inf), -1), ("S,3,f32",)
+        "scaled_dot_product_attention, f16",
+        F.scaled_dot_product_attention,
+        ("2,S,4,f16", "2,5,4,f16", "2,5,4,f16"),
+        tolerance=2e-3,
     ),
 ]
