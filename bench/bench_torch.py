@@ -19,6 +19,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,8 @@ AT_LEAST = 0.3  # seconds that a round of either takes
 
 def networks(*, small: bool) -> dict[str, Any]:
     """Those of the tests, or those of usual sizes, by their names."""
-    import torch_networks
-    from torch_networks import usual
-
-    return {network.name: network for network in (torch_networks.NETWORKS if small else usual.NETWORKS)}
+    module: Any = import_module("torch_networks" if small else "torch_networks.usual")
+    return {network.name: network for network in module.NETWORKS}
 
 
 def measured(network: Any, threads: int, rounds: int) -> dict[str, Any]:

@@ -81,6 +81,8 @@ ENTRIES = [
     pool("adaptive_avg_pool2d, dynamic", IMAGE, (4, 3)),
     pool("adaptive_avg_pool2d, one size kept", IMAGE, (None, 5)),
     pool("adaptive_avg_pool2d, larger", IMAGE, (12, 10)),
+    pool("adaptive_avg_pool2d, one place", "S,2,1,1,f32", (3, 2)),
+    pool("adaptive_max_pool2d, one place", "S,2,1,1,f32", (3, 2)),
     pool("adaptive_avg_pool2d, special", "S,2,7,5,f32", (4, 3), make="special"),
     pool("adaptive_avg_pool2d, f16", "S,2,7,5,f16", (4, 3)),
     pool("adaptive_avg_pool3d", VOLUME, (4, 3, 5)),

@@ -70,7 +70,7 @@ def _even(sizes: Sequence[Dim], wanted: Sequence[Dim]) -> PoolSpec | None:
         starts = np.arange(int(count)) * int(size) // int(count)
         lengths = -(-(np.arange(int(count)) + 1) * int(size) // int(count)) - starts
         steps = set(np.diff(starts).tolist())
-        if len(set(lengths.tolist())) > 1 or len(steps) > 1:
+        if len(set(lengths.tolist())) > 1 or len(steps) > 1 or 0 in steps:
             return None
         kernel.append(int(lengths[0]))
         strides.append(steps.pop() if steps else int(size))
