@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Max
@@ -26,7 +27,10 @@ def linear(call: Call, wire: NodeWiring) -> OutletId:
     letters = "abcdefghij"[: rank - 1]
     outputs = "n" if wire.rank(weight) == 2 else ""
     axes = AxesMapping.parse(f"{letters}k,{outputs}k->{letters}{outputs}")
-    product = wire.cast(wire.op(EinSum(axes, accumulator(wire.dtype(x))), x, weight), call.kind)
+    kind = wire.dtype(x)
+    wide = kind is DatumType.F16 and call.lowering.linear_in_f32
+    product = wire.op(EinSum(axes, DatumType.F32 if wide else accumulator(kind)), x, weight)
+    product = wire.cast(product, call.kind)
     return product if bias is None else wire.binary(Add(), product, bias)
 
 
