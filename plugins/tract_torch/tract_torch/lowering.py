@@ -12,7 +12,7 @@ class Lowering:
     """How a program becomes a model.
 
     ``attention_in_f32``: whether attention is computed in 32 bits in a model of 16. ``linear_in_f32``: whether linear
-    layers have to add up in 32 bits then; else narrower sums are permitted. (Normalisations always are computed in
+    layers have to compute in 32 bits then; else whoever runs them decides. (Normalisations always are computed in
     32.) ``keep_attention``: whether attention stays one operator, as some engines know it. ``keep_parameters``: whether
     parameters, and buffers of floats, are constants of the names that they have in the module, with nothing folded into
     them, as batch normalisation is into convolutions, so others can take their place. ``naming``: how tensors between

@@ -27,10 +27,9 @@ def linear(call: Call, wire: NodeWiring) -> OutletId:
     letters = "abcdefghij"[: rank - 1]
     outputs = "n" if wire.rank(weight) == 2 else ""
     axes = AxesMapping.parse(f"{letters}k,{outputs}k->{letters}{outputs}")
-    kind = wire.dtype(x)
-    wide = kind is DatumType.F16 and call.lowering.linear_in_f32
-    product = wire.op(EinSum(axes, DatumType.F32 if wide else accumulator(kind)), x, weight)
-    product = wire.cast(product, call.kind)
+    if call.kind is DatumType.F16 and call.lowering.linear_in_f32:
+        x, weight = (wire.cast(one, DatumType.F32) for one in (x, weight))
+    product = wire.cast(wire.op(EinSum(axes, accumulator(wire.dtype(x))), x, weight), call.kind)
     return product if bias is None else wire.binary(Add(), product, bias)
 
 
