@@ -74,7 +74,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
     operators = [f"tract_nnef.nnef_only.{family}" for family in ("blocks", "exp_norm", "roi", "sdpa")]
     return {
         "nnef": [*spelled, "tract_nnef.schema.operators"],
-        "nnef_write": [*spelled, "tract_nnef.nnef_only.sdpa"],
+        "nnef_write": spelled,
         **dict.fromkeys(("reference", "state", "cost", "axes"), operators),
         "cases": ["tract_nnef.nnef_only.cases", "tract_nnef.nnef_only.roi_cases"],
     }

@@ -16,9 +16,6 @@ from tract_core.model.op import TypedOp
 from tract_core.ops.expect import float_type, same_type, wide
 from tract_core.plugins.keys import COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
-from tract_nnef.registry import NNEF_WRITE, TRANSFORMERS
-from tract_nnef.syntax.ast import Invocation
-from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
 
@@ -79,19 +76,3 @@ def cost(op: Sdpa, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) ->
     q, k, v = inputs[:3]
     pairs = product([*q.shape[:-1], k.shape[-2]])
     return {f"FMA({op.acc.name})": pairs * (q.shape[-1] + v.shape[-1])}
-
-
-@ROWS.row(NNEF_WRITE, Sdpa)
-def write_sdpa(op: Sdpa, node: Spelling) -> Invocation | None:
-    """By its own name."""
-    mask = node.input(3) if len(node.node.inputs) == 4 else None
-    return node.invoke(
-        "tract_transformers_sdpa",
-        *(node.input(slot) for slot in range(3)),
-        mask=mask,
-        scale=op.scale,
-        datum_type=node.output_fact().datum_type.short,
-        acc_datum_type=op.acc.short,
-        is_causal=op.causal,
-        registry=TRANSFORMERS,
-    )
