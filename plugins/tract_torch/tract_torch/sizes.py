@@ -64,7 +64,8 @@ def _power(base: Dim, exponent: Dim) -> Dim:
 
 
 def _floor_divide(a: Dim, b: Dim) -> Dim:
-    return a // _number(b)
+    divisor = _number(b)
+    return a // divisor if divisor > 0 else -a // -divisor
 
 
 def _modulo(a: Dim, b: Dim) -> Dim:

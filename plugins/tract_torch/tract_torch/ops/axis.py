@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from tract_core.dims import same_dim
+from tract_core.dims import Dim, product, same_dim
+from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
+from tract_core.ops.binary import FloorRem, Sub
+from tract_core.ops.concat import TypedConcat
+from tract_core.ops.gather import Gather
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.slice import Slice
 from tract_core.plugins.tables import Rows
 from tract_torch.call import Call
+from tract_torch.positions import steps
 from tract_torch.registry import aten
 
 ROWS = Rows()
 
 
-@aten(ROWS, "aten.view.default", "aten.reshape", "aten._unsafe_view", "aten.flatten", "aten.unflatten")
+@aten(
+    ROWS,
+    "aten.view.default",
+    "aten.view_copy.default",
+    "aten._reshape_copy",
+    "aten.reshape",
+    "aten._unsafe_view",
+    "aten.flatten",
+    "aten.unflatten",
+)
 def reshape(call: Call, wire: NodeWiring) -> OutletId:
     """The same elements in another shape, which PyTorch tells"""
     return wire.reshape(call.tensor("self"), call.shape())
 
 
-@aten(ROWS, "aten.permute")
+@aten(ROWS, "aten.resize")
+def resize(call: Call, wire: NodeWiring) -> OutletId:
+    """The first elements in another shape. Raises Unsupported where there may be more than there were"""
+    x, shape = call.tensor("self"), call.shape()
+    size, wanted = wire.shape(x).volume, product(shape)
+    if not wire.model.symbols.less_or_equal(wanted, size):
+        hint = "use torch.cat or pad, so that it is told what the others are"
+        raise Unsupported(f"{size} elements become {wanted}, of which PyTorch leaves some open", hint=hint)
+    flat = wire.reshape(x, (size,))
+    return wire.reshape(flat if same_dim(size, wanted) else wire.op(Slice(0, 0, wanted), flat), shape)
+
+
+@aten(ROWS, "aten.permute", "aten.permute_copy")
 def permute(call: Call, wire: NodeWiring) -> OutletId:
     """The axes in another order"""
     x = call.tensor("self")
@@ -58,3 +85,38 @@ def squeeze(call: Call, wire: NodeWiring) -> OutletId:
     named = call.ints("dim") if call.has("dim") else range(wire.rank(x))
     axes = wire.axes(list(named), wire.rank(x)) if wire.rank(x) else []
     return wire.squeeze(x, [axis for axis in axes if same_dim(wire.shape(x)[axis], 1)])
+
+
+@aten(ROWS, "aten.roll")
+def roll(call: Call, wire: NodeWiring) -> OutletId:
+    """Axes, or all elements in row-major order, moved on; what leaves at the end comes in at the start"""
+    x, shifts, dims = call.tensor("self"), call.dims("shifts"), call.ints("dims")
+    if not dims:
+        flat = wire.reshape(x, (wire.shape(x).volume,))
+        return wire.reshape(_rolled(wire, flat, 0, shifts[0]), call.shape())
+    for axis, shift in zip(dims, shifts, strict=True):
+        x = _rolled(wire, x, wire.axis(axis, wire.rank(x)), shift)
+    return x
+
+
+def _rolled(wire: NodeWiring, x: OutletId, axis: int, shift: Dim) -> OutletId:
+    size = wire.shape(x)[axis]
+    if isinstance(shift, int) and isinstance(size, int):
+        cut: Dim = size - shift % size if size else 0
+    elif isinstance(shift, int) and wire.model.symbols.less_or_equal(abs(shift), size):
+        cut = -shift if shift < 0 else size - shift
+    else:
+        places = wire.binary(Sub(), steps(wire, 0, size), wire.const([shift]))
+        return wire.op(Gather(axis), x, wire.binary(FloorRem(), places, wire.const([size])))
+    if same_dim(cut, 0) or same_dim(cut, size):
+        return x
+    return wire.op(TypedConcat(axis), wire.op(Slice(axis, cut, size), x), wire.op(Slice(axis, 0, cut), x))
+
+
+@aten(ROWS, "aten.native_channel_shuffle", "aten.channel_shuffle")
+def channel_shuffle(call: Call, wire: NodeWiring) -> OutletId:
+    """The channels of each group in turn"""
+    x, groups = call.tensor("self"), int(call.value("groups"))
+    items, channels, *rest = wire.shape(x)
+    split = wire.reshape(x, (items, groups, channels // groups, *rest))
+    return wire.reshape(wire.transpose(split, [0, 2, 1, *range(3, len(rest) + 3)]), call.shape())

@@ -26,6 +26,9 @@ ROWS = Rows()
     "aten.detach",
     "aten.detach_",
     "aten.alias",
+    "aten.detach_copy",
+    "aten.lift",
+    "aten.lift_fresh",
     "aten.lift_fresh_copy",
 )
 def same(call: Call, wire: NodeWiring) -> OutletId:

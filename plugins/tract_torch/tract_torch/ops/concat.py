@@ -35,7 +35,8 @@ def stack(call: Call, wire: NodeWiring) -> OutletId:
     return parts[0] if len(parts) == 1 else wire.op(TypedConcat(axis), *parts)
 
 
-@aten(ROWS, "aten.split_with_sizes", "aten.split.Tensor", "aten.chunk", "aten.unbind.int")
+@aten(ROWS, "aten.split_with_sizes", "aten.split.Tensor", "aten.split_copy.Tensor", "aten.chunk")
+@aten(ROWS, "aten.unbind.int", "aten.unbind_copy.int")
 def split(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """Pieces along an axis, as long as PyTorch tells; ``unbind`` leaves the axis out"""
     x = call.tensor("self")

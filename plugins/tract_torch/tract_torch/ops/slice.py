@@ -1,13 +1,16 @@
-"""Parts of tensors."""
+"""Parts of tensors, and tensors with other parts."""
 
 from __future__ import annotations
 
-from tract_core.dims import Dim
+from tract_core.dims import Dim, same_dim
 from tract_core.model.graph import OutletId
+from tract_core.ops.concat import TypedConcat
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.scatter import ScatterNd
 from tract_core.ops.slice import Slice, wire_slice
 from tract_core.plugins.tables import Rows
 from tract_torch.call import Call
+from tract_torch.positions import steps
 from tract_torch.registry import aten
 
 ROWS = Rows()
@@ -16,7 +19,7 @@ _ENDLESS = 2**62
 """What stands for the end of an axis, and what lies behind it."""
 
 
-@aten(ROWS, "aten.slice.Tensor")
+@aten(ROWS, "aten.slice.Tensor", "aten.slice_copy.Tensor")
 def cut(call: Call, wire: NodeWiring) -> OutletId:
     """``x[start:end:step]`` on one axis"""
     x = call.tensor("self")
@@ -24,10 +27,10 @@ def cut(call: Call, wire: NodeWiring) -> OutletId:
     start, end = (call.dim(name) if call.has(name) else None for name in ("start", "end"))
     if isinstance(end, int) and end >= _ENDLESS:
         end = None
-    return wire.through(wire_slice, x, axis, start=start or None, end=end, step=int(call.value("step")))
+    return wire.through(wire_slice, x, axis, start=None if start == 0 else start, end=end, step=int(call.value("step")))
 
 
-@aten(ROWS, "aten.select.int")
+@aten(ROWS, "aten.select.int", "aten.select_copy.int")
 def select(call: Call, wire: NodeWiring) -> OutletId:
     """One position of an axis, without the axis"""
     x = call.tensor("self")
@@ -45,3 +48,47 @@ def flip(call: Call, wire: NodeWiring) -> OutletId:
     for axis in wire.axes(call.ints("dims"), wire.rank(x)):
         x = wire.through(wire_slice, x, axis, start=None, end=None, step=-1)
     return x
+
+
+@aten(ROWS, "aten.slice_scatter")
+def slice_scatter(call: Call, wire: NodeWiring) -> OutletId:
+    """A tensor with another ``x[start:end:step]`` on one axis"""
+    x, source = call.tensor("self"), wire.cast(call.tensor("src"), call.kind)
+    axis, step = wire.axis(int(call.value("dim")), wire.rank(x)), call.dim("step")
+    size, count = wire.shape(x)[axis], wire.shape(source)[axis]
+    if same_dim(count, 0):
+        return x
+    start = _from_front(call.dim("start") if call.has("start") else 0, size)
+    if step == 1:
+        return _replaced(wire, x, source, axis, start)
+    order = [axis, *(other for other in range(wire.rank(x)) if other != axis)]
+    places = wire.unsqueeze(steps(wire, start, count, step), [1])
+    written = wire.op(ScatterNd(), wire.transpose(x, order), places, wire.transpose(source, order))
+    return wire.transpose(written, [order.index(place) for place in range(len(order))])
+
+
+def _from_front(start: Dim, size: Dim) -> Dim:
+    """A place on an axis, which is at 0 or behind it; numbers below 0 count from the end."""
+    if isinstance(start, int):
+        return start if start >= 0 else size + start if not isinstance(size, int) else max(size + start, 0)
+    return start
+
+
+def _replaced(wire: NodeWiring, x: OutletId, part: OutletId, axis: int, start: Dim) -> OutletId:
+    """A tensor with another part, from a place on an axis on."""
+    size, end = wire.shape(x)[axis], start + wire.shape(part)[axis]
+    pieces = [part]
+    if not same_dim(start, 0):
+        pieces.insert(0, wire.op(Slice(axis, 0, start), x))
+    if not same_dim(end, size):
+        pieces.append(wire.op(Slice(axis, end, size), x))
+    return part if len(pieces) == 1 else wire.op(TypedConcat(axis), *pieces)
+
+
+@aten(ROWS, "aten.select_scatter")
+def select_scatter(call: Call, wire: NodeWiring) -> OutletId:
+    """A tensor with another position of an axis"""
+    x = call.tensor("self")
+    axis = wire.axis(int(call.value("dim")), wire.rank(x))
+    part = wire.unsqueeze(wire.cast(call.tensor("src"), call.kind), [axis])
+    return _replaced(wire, x, part, axis, _from_front(call.dim("index"), wire.shape(x)[axis]))

@@ -1,0 +1,197 @@
+"""Elements written to positions of a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from tract_core.data import DatumType, DType
+from tract_core.dims import same_dim
+from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Div, FloorRem, Max, Sub
+from tract_core.ops.cumsum import CumSum
+from tract_core.ops.gather import Gather
+from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.scatter import Reduction, ScatterElements, ScatterNd
+from tract_core.ops.slice import Slice
+from tract_core.plugins.tables import Rows
+from tract_torch.call import Call
+from tract_torch.positions import by_axis, columns, common_shape, diagonal, in_one_place
+from tract_torch.registry import aten
+
+ROWS = Rows()
+
+_REDUCTIONS: Final[dict[str, Reduction]] = {
+    "add": "add",
+    "multiply": "mul",
+    "sum": "add",
+    "mean": "add",
+    "prod": "mul",
+    "amax": "max",
+    "amin": "min",
+}
+
+
+@aten(ROWS, "aten.scatter.src", "aten.scatter.value", "aten.scatter.reduce", "aten.scatter.value_reduce")
+@aten(ROWS, "aten.scatter_add")
+def scatter(call: Call, wire: NodeWiring) -> OutletId:
+    """Each element of the source written to the position of an axis that the index names"""
+    x, index = call.tensor("self"), wire.i64(call.tensor("index"))
+    source = "src" if call.has("src") else "value"
+    updates = _updates(wire, call.operand(source, wire, call.kind), index)
+    reduction: Reduction = "add" if "scatter_add" in call.name else "none"
+    if call.has("reduce"):
+        reduction = _REDUCTIONS[str(call.value("reduce"))]
+    return _scattered(call, wire, reduction, x, index, updates)
+
+
+@aten(ROWS, "aten.scatter_reduce.two")
+def scatter_reduce(call: Call, wire: NodeWiring) -> OutletId:
+    """Elements of the source combined at each position, with what was there or, by option, without"""
+    index = wire.i64(call.tensor("index"))
+    return _reduced(call, wire, index, _updates(wire, call.tensor("src"), index))
+
+
+@aten(ROWS, "aten.index_reduce")
+def index_reduce(call: Call, wire: NodeWiring) -> OutletId:
+    """Slices of the source combined at positions of an axis, with what was there or, by option, without"""
+    source = call.tensor("source")
+    axis = wire.axis(int(call.value("dim")), wire.rank(source)) if wire.rank(source) else 0
+    index = wire.sizes(call.tensor("index"))
+    index = wire.unsqueeze(index, [place for place in range(wire.rank(source)) if place != axis])
+    return _reduced(call, wire, wire.broadcast(index, wire.shape(source)), source)
+
+
+def _reduced(call: Call, wire: NodeWiring, index: OutletId, updates: OutletId) -> OutletId:
+    x, reduce, included = call.tensor("self"), str(call.value("reduce")), bool(call.value("include_self"))
+    if not included:
+        x = _scattered(call, wire, "none", x, index, _everywhere(wire, _neutral(reduce, call.kind), index))
+    found = _scattered(call, wire, _REDUCTIONS[reduce], x, index, updates)
+    if reduce != "mean":
+        return found
+    ones = _everywhere(wire, np.array(1, call.kind.numpy), index)
+    begin = wire.broadcast(_number(wire, np.array(included, call.kind.numpy), wire.rank(x)), wire.shape(x))
+    count = _scattered(call, wire, "add", begin, index, ones)
+    count = wire.binary(Max(), count, wire.scalar(1, count))
+    rest = None if call.kind.is_float() else wire.binary(FloorRem(), found, count)
+    return wire.binary(Div(), found if rest is None else wire.binary(Sub(), found, rest), count)
+
+
+def _neutral(reduce: str, kind: DType) -> np.ndarray:
+    """What changes nothing when it is combined."""
+    number = {"sum": 0, "mean": 0, "prod": 1}.get(reduce)
+    if number is not None:
+        return np.array(number, kind.numpy)
+    if kind.is_float():
+        return np.array(-np.inf if reduce == "amax" else np.inf, kind.numpy)
+    ends = np.iinfo(kind.numpy)
+    return np.array(ends.min if reduce == "amax" else ends.max, kind.numpy)
+
+
+def _number(wire: NodeWiring, value: np.ndarray, rank: int) -> OutletId:
+    return wire.const(value.reshape((1,) * rank))
+
+
+def _everywhere(wire: NodeWiring, value: np.ndarray, like: OutletId) -> OutletId:
+    return wire.broadcast(_number(wire, value, wire.rank(like)), wire.shape(like))
+
+
+def _updates(wire: NodeWiring, source: OutletId, index: OutletId) -> OutletId:
+    """The part of a source that the index has positions for; a number stands at each of them."""
+    if wire.rank(source) != wire.rank(index):
+        return wire.broadcast(wire.ranks(source, index)[0], wire.shape(index))
+    for axis, (size, wanted) in enumerate(zip(wire.shape(source), wire.shape(index), strict=True)):
+        if not same_dim(size, wanted):
+            source = wire.op(Slice(axis, 0, wanted), source)
+    return source
+
+
+def _scattered(call: Call, wire: NodeWiring, reduction: Reduction, *inputs: OutletId) -> OutletId:
+    """``inputs``: what is written to, positions, and what is written."""
+    rank = wire.rank(inputs[0])
+    if rank:
+        return wire.op(ScatterElements(wire.axis(int(call.value("dim")), rank), reduction), *inputs)
+    return wire.number(wire.op(ScatterElements(0, reduction), *(wire.reshape(one, (1,)) for one in inputs)))
+
+
+@aten(ROWS, "aten.index_put", "aten._index_put_impl", "aten._unsafe_index_put")
+def index_put(call: Call, wire: NodeWiring) -> OutletId:
+    """``x[i, :, j] = values``: written where tensors of one shape, or masks, name positions; or added there"""
+    x, given = call.tensor("self"), call.tensors_or_none("indices")
+    values = call.tensor("values")
+    found = [one for one in given if one is not None]
+    added = bool(call.value("accumulate"))
+    if len(found) == 1 and wire.dtype(found[0]) is DatumType.BOOL and _is_number(wire, values) and not added:
+        return _filled(wire, x, given, values)
+    places = by_axis(wire, x, given, wire.symbol("picked"))
+    return _put(wire, x, places, values, "add" if added else "none")
+
+
+def _is_number(wire: NodeWiring, x: OutletId) -> bool:
+    return all(same_dim(size, 1) for size in wire.shape(x))
+
+
+def _filled(wire: NodeWiring, x: OutletId, given: Sequence[OutletId | None], value: OutletId) -> OutletId:
+    """A number where a mask holds, which needs no positions."""
+    first, mask = next((axis, one) for axis, one in enumerate(given) if one is not None)
+    last = first + wire.rank(mask)
+    wire.require_shape("mask", mask, wire.shape(x)[first:last])
+    mask = wire.unsqueeze(mask, [*range(first), *range(last, wire.rank(x))])
+    return wire.select(mask, wire.number(value), x)
+
+
+def _put(
+    wire: NodeWiring, x: OutletId, places: dict[int, OutletId], values: OutletId, reduction: Reduction
+) -> OutletId:
+    """``values`` written to positions along axes, in the shape that reading from there gives."""
+    axes, block = list(places), common_shape(wire, list(places.values()))
+    order = [*axes, *(axis for axis in range(wire.rank(x)) if axis not in axes)]
+    rest = [wire.shape(x)[axis] for axis in order[len(axes) :]]
+    first = in_one_place(axes)
+    values = wire.unsqueeze(values, range(len(block) + len(rest) - wire.rank(values)))
+    values = wire.broadcast(values, [*rest[:first], *block, *rest[first:]])
+    moved = range(first, first + len(block))
+    values = wire.transpose(values, [*moved, *(axis for axis in range(wire.rank(values)) if axis not in moved)])
+    written = wire.op(ScatterNd(reduction), wire.transpose(x, order), columns(wire, list(places.values())), values)
+    return wire.transpose(written, [order.index(axis) for axis in range(len(order))])
+
+
+@aten(ROWS, "aten.put")
+def put(call: Call, wire: NodeWiring) -> OutletId:
+    """Written to positions among all elements, in row-major order"""
+    x, shape = call.tensor("self"), wire.shape(call.tensor("self"))
+    flat, index, source = (
+        wire.reshape(one, (wire.shape(one).volume,))
+        for one in (x, wire.i64(call.tensor("index")), call.tensor("source"))
+    )
+    reduction: Reduction = "add" if call.value("accumulate") else "none"
+    return wire.reshape(wire.op(ScatterElements(0, reduction), flat, index, source), shape)
+
+
+@aten(ROWS, "aten.masked_scatter")
+def masked_scatter(call: Call, wire: NodeWiring) -> OutletId:
+    """Where the mask holds, the elements of the source, one after the other"""
+    shape = call.shape()
+    x, mask = (
+        wire.broadcast(wire.ranks(call.tensor(name), call.tensor("self"))[0], shape) for name in ("self", "mask")
+    )
+    flat = wire.reshape(wire.i64(mask), (wire.shape(mask).volume,))
+    before = wire.binary(Sub(), wire.op(CumSum(0), flat), wire.const([1]))
+    place = wire.reshape(wire.binary(Max(), before, wire.const([0])), shape)
+    source = call.tensor("source")
+    picked = wire.op(Gather(0), wire.reshape(source, (wire.shape(source).volume,)), place)
+    return wire.select(mask, picked, x)
+
+
+@aten(ROWS, "aten.diagonal_scatter")
+def diagonal_scatter(call: Call, wire: NodeWiring) -> OutletId:
+    """A tensor with another diagonal, which is the last axis of the source"""
+    x, source = call.tensor("self"), call.tensor("src")
+    a, b = (wire.axis(int(call.value(name)), wire.rank(x)) for name in ("dim1", "dim2"))
+    order = [a, b, *(axis for axis in range(wire.rank(x)) if axis not in (a, b))]
+    places = diagonal(wire, wire.shape(x)[a], wire.shape(x)[b], int(call.value("offset")))
+    last = wire.rank(source) - 1
+    written = wire.op(ScatterNd(), wire.transpose(x, order), places, wire.transpose(source, [last, *range(last)]))
+    return wire.transpose(written, [order.index(axis) for axis in range(len(order))])
