@@ -69,6 +69,12 @@ def row_modules() -> Mapping[str, Sequence[str]]:
 
 
 @hookimpl
+def tract_commands() -> Mapping[str, str]:
+    """The subcommand of ``tract``."""
+    return {"torch-export": "tract_torch.cli.torch_export:command"}
+
+
+@hookimpl
 def tract_rows() -> Mapping[str, Mapping[str, Any]]:
     """The rows of `row_modules`, by the index beside this module."""
     return read_index(__file__)

@@ -42,6 +42,14 @@ def datum_type(dtype: torch.dtype) -> DatumType:
     return found
 
 
+def torch_type(kind: DatumType) -> torch.dtype:
+    """The element type as PyTorch has it. Raises Unsupported for one that it does not have."""
+    found = next((theirs for theirs, ours in TYPES.items() if ours is kind), None)
+    if found is None:
+        raise Unsupported(f"PyTorch has no tensors of {kind.short}")
+    return found
+
+
 def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """The elements of a tensor, on its own memory where that is contiguous and on the CPU."""
     held = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()

@@ -10,6 +10,7 @@ import torch
 from tract_nnef.options import Writing
 from tract_nnef.syntax.ast import Document
 
+from tract_torch.check.report import CheckReport
 from tract_torch.lowering import Lowering
 from tract_torch.semantic_version import SemanticVersion
 
@@ -28,6 +29,8 @@ class InferenceTarget:
         """``check_io``: whether an archive is run and compared with the module. Raises InputError for no version."""
         self.version = SemanticVersion.of(version)
         self.check_io = check_io
+        self.report: CheckReport | None = None
+        """What was compared in the last export, once it was."""
 
     @property
     def dynamic_axes(self) -> Mapping[str, Mapping[int, str]]:

@@ -201,7 +201,7 @@ class TractNNEF(InferenceTarget):
         """Run the archive, and compare with the module. Raises CheckError, where a debug bundle is written."""
         if not self.check_io:
             return
-        report = check_io(
+        self.report = check_io(
             model,
             exported_filepath,
             args,
@@ -211,7 +211,7 @@ class TractNNEF(InferenceTarget):
             tolerance=self.check_io_tolerance,
             lowering=self.lowering,
         )
-        logger.info("%s", report)
+        logger.info("%s", self.report)
 
 
 def _texts(properties: Mapping[str, str] | None) -> dict[str, str]:

@@ -1,0 +1,103 @@
+"""The command: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import tract_core as tract
+from tract_core.cli.frame import app
+
+NETWORKS = """
+import torch
+
+
+def network():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+
+
+def with_example():
+    return network(), (torch.randn(2, 8),)
+
+
+def number():
+    return 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "some_networks.py").write_text(NETWORKS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def export(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["torch-export", *arguments])
+
+
+def test_a_factory_that_brings_its_example(folder: Path) -> None:
+    done = export("some_networks:with_example", "m.nnef")
+    assert done.exit_code == 0, done.output
+    assert "m.nnef.tar: " in done.output
+    assert "compared with the module on 3 inputs, approximate" in done.output
+    assert tract.load(folder / "m.nnef.tar").input_names() == ["input_0"]
+
+
+def test_an_example_that_is_described(folder: Path) -> None:
+    arguments = [
+        "-i",
+        "x:B,8,f32",
+        "--size",
+        "B=4",
+        "-o",
+        "y",
+        "--for",
+        "0.23.9",
+        "--property",
+        "licence=MIT",
+        "--json",
+    ]
+    done = export(f"{folder / 'some_networks.py'}:network", "m.nnef.tgz", *arguments)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["path"] == "m.nnef.tgz"
+    assert found["bytes"] == (folder / "m.nnef.tgz").stat().st_size
+    assert found["check"]["trials"][0]["sizes"] == {"B": 4}
+    model = tract.load(folder / "m.nnef.tgz")
+    assert [str(fact) for fact in model.input_facts()] == ["B,8,f32"]
+    assert str(model.typed.properties["licence"]) == "MIT"
+    (y,) = model.into_runnable().run([np.zeros((1, 8), np.float32)])
+    assert y.shape == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["some_networks:nothing"], "there is no function 'nothing'"),
+        (["some_networks:number"], "number returns int"),
+        (["some_networks:network"], "there is no example to export the module with"),
+        (["some_networks:network", "-i", "2*B,8,f32"], "the size 2*B is an expression"),
+        (["some_networks:network", "-i", "B,9,f32"], "9"),
+        (
+            ["some_networks:network", "-i", "B,8,f32", "--for", "khronos"],
+            "the standard has no sizes that may be others",
+        ),
+        (["some_networks:network", "-i", "B,8,f32", "--size", "B"], "--size B: wanted a symbol and a number"),
+        (["there_is_no_such_module:network"], "it cannot be imported"),
+        (["nowhere.py:network"], "there is no such file"),
+        (["network"], "names no function"),
+    ],
+)
+def test_what_is_refused_leaves_nothing_behind(folder: Path, arguments: list[str], problem: str) -> None:
+    before = sorted(folder.iterdir())
+    done = export(arguments[0], "m.nnef", *arguments[1:])
+    assert done.exit_code == 1, done.output
+    assert problem in done.output
+    assert "Traceback" not in done.output
+    assert [one for one in sorted(folder.iterdir()) if one.name != "__pycache__"] == before

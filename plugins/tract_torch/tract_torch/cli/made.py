@@ -1,0 +1,120 @@
+"""What ``tract torch-export`` is given: a module that a function makes, and the example that facts describe."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from tract_core.data import DatumType
+from tract_core.dims import Dim, SymbolScope, TDim
+from tract_core.errors import InputError
+from tract_core.model.fact import TypedFact
+from tract_core.model.fact_text import parse_typed_fact
+from tract_torch.tensors import torch_type
+
+SIZES = (3, 5, 7, 11, 13, 17, 19, 23)
+"""Sizes of symbols in examples: all are different, so that none stands for another by chance."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """``args``: of the example. ``names``: of the inputs, None for those by default. ``axes``: symbols by input."""
+
+    args: Any
+    names: list[str] | None = None
+    axes: dict[str, dict[int, str]] = field(default_factory=dict[str, dict[int, str]])
+
+
+def made(factory: str) -> tuple[torch.nn.Module, Any]:
+    """The module, and the arguments that come with it or None, of a function named as ``package.module:function``.
+
+    In the place of a module's name may be that of a file. Raises InputError where there is no such function, where it
+    fails, and where it makes something else.
+    """
+    place, _, name = factory.rpartition(":")
+    if not place or not name:
+        raise InputError(f"{factory!r} names no function", hint="as in networks:classifier, or networks.py:classifier")
+    try:
+        function = getattr(_module(place), name, None)
+    except ImportError as error:
+        raise InputError(f"it cannot be imported: {error}", where=place) from error
+    if not callable(function):
+        raise InputError(f"there is no function {name!r}", where=place)
+    found = function()
+    module, args = cast("tuple[Any, Any]", found) if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    if not isinstance(module, torch.nn.Module):
+        hint = "it returns a torch.nn.Module, or a pair of one and the arguments of the example"
+        raise InputError(f"{name} returns {type(found).__name__}", where=place, hint=hint)
+    return module, args
+
+
+def _module(place: str) -> Any:
+    if not place.endswith(".py"):
+        sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(place)
+    path = Path(place)
+    if not path.is_file():
+        raise InputError("there is no such file", where=place)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None  # noqa: PT018 - both are there for a file of Python
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.resolve()))
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def example_of(inputs: Sequence[str], sizes: Sequence[str], args: Any) -> Given:
+    """The example that facts describe, or ``args`` where there are none. Raises InputError, FactError, DimError."""
+    if not inputs:
+        if args is None:
+            hint = "describe arguments with --input, or let the factory return a module and its arguments"
+            raise InputError("there is no example to export the module with", hint=hint)
+        return Given(args)
+    chosen = dict(_size(text) for text in sizes)
+    scope = SymbolScope()
+    names: list[str] = []
+    tensors: list[torch.Tensor] = []
+    axes: dict[str, dict[int, str]] = {}
+    for place, text in enumerate(inputs):
+        name, colon, fact = text.rpartition(":")
+        name = name if colon else f"input_{place}"
+        parsed = parse_typed_fact(fact, scope)
+        symbols = {axis: str(dim) for axis, dim in enumerate(parsed.shape) if isinstance(dim, TDim)}
+        names.append(name)
+        tensors.append(_drawn(parsed, [_number(dim, scope, chosen) for dim in parsed.shape]))
+        axes |= {name: symbols} if symbols else {}
+    return Given(tuple(tensors), names, axes)
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    if not number.isdecimal():
+        raise InputError(f"--size {text}: wanted a symbol and a number", hint="as --size B=4")
+    return name, int(number)
+
+
+def _number(dim: Dim, scope: SymbolScope, chosen: dict[str, int]) -> int:
+    if isinstance(dim, int):
+        return dim
+    if str(dim) not in scope.names:
+        raise InputError(f"the size {dim} is an expression, wanted a number or a letter")
+    return chosen.get(str(dim), SIZES[list(scope.names).index(str(dim)) % len(SIZES)])
+
+
+def _drawn(fact: TypedFact, shape: list[int]) -> torch.Tensor:
+    """Random elements: floats around 0, integers 0 and 1, which are places in whatever is not empty."""
+    if fact.constant is not None:
+        return torch.from_numpy(fact.constant.copy())
+    random = torch.Generator().manual_seed(0)
+    kind = torch_type(cast("DatumType", fact.datum_type))
+    if kind.is_floating_point or kind.is_complex:
+        return torch.randn(shape, generator=random).to(kind)
+    return torch.randint(0, 2, shape, generator=random).to(kind)
