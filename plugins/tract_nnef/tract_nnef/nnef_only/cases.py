@@ -14,6 +14,7 @@ from tract_core.testing.case import CASES, Arg, Case
 from tract_nnef.archive.blocks import Q4_0, Q8_1, BlockFormat
 from tract_nnef.nnef_only.blocks import UnpackBlocks
 from tract_nnef.nnef_only.exp_norm import ExpMeanNorm, ExpNorm, ExpUnitNorm
+from tract_nnef.nnef_only.sdpa import Sdpa
 
 ROWS = Rows()
 
@@ -97,3 +98,33 @@ ROWS.add(
         _blocks_case(Q8_1, "B,2", (3, 2), DatumType.F32),
     ],
 )
+
+
+def _attended(op: Sdpa, q: Array, k: Array, v: Array, mask: Array | None = None) -> Array:
+    """Query by query."""
+    found = np.empty((*q.shape[:-1], v.shape[-1]))
+    for place in np.ndindex(q.shape[:-1]):
+        behind = (place[0], *(place[1] * k.shape[1] // q.shape[1],) * (q.ndim - 3))
+        scores = k[behind] @ q[place] * op.scale
+        if mask is not None:
+            scores = scores + np.broadcast_to(mask, (*q.shape[:-1], len(scores)))[place]
+        if op.causal:
+            scores = scores[: len(scores) - q.shape[-2] + place[-1] + 1]
+        weights = np.exp(scores) / np.exp(scores).sum()
+        found[place] = weights @ v[behind][: len(weights)]
+    return found
+
+
+def _attention(name: str, op: Sdpa, *facts: str) -> Case:
+    return Case(f"sdpa-{name}", op, list(facts), partial(_attended, op), {"B": 2, "S": 3, "P": 2})
+
+
+_ATTENTION = [
+    _attention("heads", Sdpa(0.5), "B,4,S,8,f32", "B,4,P,8,f32", "B,4,P,3,f32"),
+    _attention("shared heads", Sdpa(0.5), "B,4,S,8,f32", "B,2,P,8,f32", "B,2,P,3,f32"),
+    _attention("no heads", Sdpa(0.25, acc=DatumType.F64), "B,S,8,f64", "B,P,8,f64", "B,P,8,f64"),
+    _attention("causal", Sdpa(0.5, causal=True), "B,2,S,8,f32", "B,2,P+S,8,f32", "B,2,P+S,3,f32"),
+    _attention("mask", Sdpa(0.5), "B,2,S,8,f32", "B,2,P,8,f32", "B,2,P,3,f32", "B,1,S,P,f32"),
+]
+
+ROWS.add(CASES, "sdpa", _ATTENTION)

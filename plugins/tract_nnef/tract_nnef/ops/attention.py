@@ -1,4 +1,7 @@
-"""Parts of transformers that are made of operators of the core. They are read; what they are made of is written."""
+"""Parts of transformers that are made of operators of the core. They are read; what they are made of is written.
+
+Attention is written as one operator only where a model holds it as one.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,11 @@ from tract_core.ops.softmax import Softmax
 from tract_core.ops.wiring import wire_ranks, wire_reshape
 from tract_core.ops.wiring_dyn import wire_range
 from tract_core.plugins.tables import Rows
+from tract_nnef.nnef_only.sdpa import Sdpa
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import TRANSFORMERS, reads
+from tract_nnef.registry import NNEF_WRITE, TRANSFORMERS, reads
+from tract_nnef.syntax.ast import Invocation
+from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
 
@@ -174,3 +180,19 @@ def _scaled(call: Call, x: OutletId, scale: float) -> OutletId:
 def _number(call: Call, value: float, like: OutletId) -> OutletId:
     """A constant of the type of a tensor, with as many axes."""
     return call.constant_array(np.full([1] * call.rank(like), value, call.dtype(like).numpy))
+
+
+@ROWS.row(NNEF_WRITE, Sdpa)
+def write_sdpa(op: Sdpa, node: Spelling) -> Invocation | None:
+    """By its own name."""
+    mask = node.input(3) if len(node.node.inputs) == 4 else None
+    return node.invoke(
+        "tract_transformers_sdpa",
+        *(node.input(slot) for slot in range(3)),
+        mask=mask,
+        scale=op.scale,
+        datum_type=node.output_fact().datum_type.short,
+        acc_datum_type=op.acc.short,
+        is_causal=op.causal,
+        registry=TRANSFORMERS,
+    )

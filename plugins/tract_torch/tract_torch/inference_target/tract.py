@@ -72,9 +72,9 @@ class TractNNEF(InferenceTarget):
         ``dynamic_axes``: ``{name: {axis: symbol}}`` or ``{name: [axis]}``; axes may be negative. ``feature_flags``:
         what that binary was built with. ``specific_properties``: texts that the archive holds, by name.
         ``dump_identity_properties``: whether it tells the system, the host, the user, the command and the time too:
-        then no two archives are alike. ``force_..._in_f32``: whether attention, the sums of products, and
-        normalisations are computed in 32 bits in a model of 16. ``reify_sdpa_operator``: whether attention is one
-        operator. ``upsample_with_debox``: whether images are enlarged by ``debox``.
+        then no two archives are alike. ``force_..._in_f32``: whether attention and the sums of products are
+        computed in 32 bits in a model of 16; normalisations are, whatever is asked. ``reify_sdpa_operator``: whether
+        attention is one operator. ``upsample_with_debox``: whether images are enlarged by ``debox``.
 
         Raises InputError for what is none of that, and for an engine older than 0.21.0.
         """
@@ -144,7 +144,6 @@ class TractNNEF(InferenceTarget):
         return Lowering(
             attention_in_f32=self.force_attention_inner_in_f32,
             linear_in_f32=self.force_linear_accumulation_in_f32,
-            norm_in_f32=self.force_norm_in_f32,
             keep_attention=self.reify_sdpa_operator,
         )
 

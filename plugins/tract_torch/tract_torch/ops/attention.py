@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
+from tract_nnef.nnef_only.sdpa import Sdpa
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, exact_div
@@ -30,15 +32,13 @@ def attention(call: Call, wire: NodeWiring) -> OutletId:
         raise Unsupported("attention with dropout", hint="call eval() on the module")
     q, k, v = (call.tensor(name) for name in ("query", "key", "value"))
     kind, rank = wire.dtype(q), wire.rank(q)
+    scale = _scale(call, wire.shape(q)[-1])
+    if call.lowering.keep_attention and rank in (3, 4):
+        return _kept(call, wire, [q, k, v], scale)
     if call.value("enable_gqa"):
         k, v = (_repeated(wire, x, wire.shape(q)[-3]) for x in (k, v))
-    q, k, v = (wire.cast(x, DatumType.F32) if kind.itemsize < 4 else x for x in (q, k, v))
-    width = wire.shape(q)[-1]
-    scale = call.value("scale")
-    if scale is None:
-        if not isinstance(width, int):
-            raise Unsupported(f"attention over heads of {width} elements", hint="give it a scale")
-        scale = 1 / sqrt(width)
+    if call.lowering.attention_in_f32:
+        q, k, v = (wire.cast(x, DatumType.F32) if kind.itemsize < 4 else x for x in (q, k, v))
     order = [*range(rank - 2), rank - 1, rank - 2]
     scores = wire.through(wire_matmul, wire.op(Mul(), q, wire.scalar(scale, q)), wire.transpose(k, order))
     mask = call.optional("attn_mask")
@@ -51,6 +51,31 @@ def attention(call: Call, wire: NodeWiring) -> OutletId:
     if mask is not None:
         found = _zero_where_none(wire, found, mask)
     return wire.cast(found, kind)
+
+
+def _scale(call: Call, width: Dim) -> float:
+    """What scores are multiplied by"""
+    scale = call.value("scale")
+    if scale is None:
+        if not isinstance(width, int):
+            raise Unsupported(f"attention over heads of {width} elements", hint="give it a scale")
+        scale = 1 / sqrt(width)
+    return float(scale)
+
+
+def _kept(call: Call, wire: NodeWiring, qkv: Sequence[OutletId], scale: float) -> OutletId:
+    """One operator, where queries and keys begin together as PyTorch has it, and end together as the operator has it"""
+    mask, causal = call.optional("attn_mask"), bool(call.value("is_causal"))
+    lengths = [wire.shape(x)[-2] for x in qkv[:2]]
+    if causal and lengths[0] != lengths[1]:
+        hint = "give it a mask, or do not keep attention as one operator (reify_sdpa_operator)"
+        raise Unsupported(f"causal attention of {lengths[0]} queries to {lengths[1]} keys", hint=hint)
+    kind = call.kind
+    op = Sdpa(scale, causal, DatumType.F32 if call.lowering.attention_in_f32 and kind.itemsize < 4 else kind)
+    if mask is None:
+        return wire.op(op, *qkv)
+    found = wire.op(op, *qkv, mask if wire.dtype(mask) is DatumType.BOOL else wire.cast(mask, kind))
+    return _zero_where_none(wire, found, mask)
 
 
 def _masked(wire: NodeWiring, scores: OutletId, mask: OutletId) -> OutletId:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Max
@@ -26,6 +27,8 @@ def linear(call: Call, wire: NodeWiring) -> OutletId:
     letters = "abcdefghij"[: rank - 1]
     outputs = "n" if wire.rank(weight) == 2 else ""
     axes = AxesMapping.parse(f"{letters}k,{outputs}k->{letters}{outputs}")
+    if call.kind is DatumType.F16 and call.lowering.linear_in_f32:
+        x, weight = (wire.cast(one, DatumType.F32) for one in (x, weight))
     product = wire.cast(wire.op(EinSum(axes, accumulator(wire.dtype(x))), x, weight), call.kind)
     return product if bias is None else wire.binary(Add(), product, bias)
 
