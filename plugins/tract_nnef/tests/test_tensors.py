@@ -380,6 +380,6 @@ def test_q8_1(code):
     codes = np.arange(-16, 16, dtype=np.int8) * 8
     data = np.float16(0.25).tobytes() + np.float16(NAN).tobytes() + codes.tobytes()
     blocks = read_tensor(dat(data * 6, (2, 3, 32), VARIES, code, TR), "w")
-    assert (blocks.format, blocks.shape) == (Q8_1, (2, 96))
-    np.testing.assert_array_equal(blocks.to_f32(), np.tile(codes * np.float32(0.25), 6).reshape(2, 96))
+    assert (blocks.format, blocks.shape) == (Q8_1, (2, 3, 32))
+    np.testing.assert_array_equal(blocks.to_f32(), np.tile(codes * np.float32(0.25), 6).reshape(2, 3, 32))
     assert not blocks.content.flags.writeable

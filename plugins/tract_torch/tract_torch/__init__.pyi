@@ -12,5 +12,18 @@ from tract_torch.tensor_export import export_tensors_from_disk_to_nnef as export
 from tract_torch.tensor_export import export_tensors_to_nnef as export_tensors_to_nnef
 from tract_torch.tensor_export import iter_torch_tensors_from_disk as iter_torch_tensors_from_disk
 from tract_torch.tensor_export import torch_safe_load as torch_safe_load
+from tract_torch.weights.compress import DEFAULT_COMPRESSION as DEFAULT_COMPRESSION
+from tract_torch.weights.compress import dynamic_load_registry as dynamic_load_registry
+from tract_torch.weights.compress import (
+    fp_to_tract_q4_0_with_min_max_calibration as fp_to_tract_q4_0_with_min_max_calibration,
+)
+from tract_torch.weights.compress import (
+    qscale_per_group_f16_min_max_calibration as qscale_per_group_f16_min_max_calibration,
+)
 from tract_torch.weights.patch import patch_archive as patch_archive
+from tract_torch.weights.qtensor import QScalePerGroupF16 as QScalePerGroupF16
+from tract_torch.weights.qtensor import QScheme as QScheme
+from tract_torch.weights.qtensor import QTensor as QTensor
+from tract_torch.weights.qtensor import QTensorTractScaleOnly as QTensorTractScaleOnly
+from tract_torch.weights.qtensor import U8Compressor as U8Compressor
 from tract_torch.weights.updater import ModTensorUpdater as ModTensorUpdater

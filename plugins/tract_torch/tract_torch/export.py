@@ -28,6 +28,7 @@ from tract_torch.inference_target.axes import counted_axes
 from tract_torch.inference_target.base import InferenceTarget
 from tract_torch.loading import exported_program, model_of
 from tract_torch.naming import VariableNamingScheme, flat_names, numbered
+from tract_torch.weights.held import Weights, weights_in_place
 
 logger: Final = logging.getLogger("tract_torch")
 
@@ -47,6 +48,7 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
     custom_extensions: Sequence[str] | None = None,
     allow_same_io_names: bool = False,
     keep_parameters: bool = True,
+    weights: Weights | None = None,
 ) -> Path:
     """Write the archive of a module, as it computes in evaluation mode, and return where it is.
 
@@ -62,7 +64,8 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
     where the check fails. ``custom_extensions``: lines for the head of the document, as ``tract_assert P >= 0``.
     ``allow_same_io_names``: whether an output may have the name of an input. ``keep_parameters``: whether parameters
     are as they are in the module, under their names, so that `patch_archive` finds them; else they are folded, as batch
-    normalisation is into convolutions, which otherwise whoever loads the archive does.
+    normalisation is into convolutions, which otherwise whoever loads the archive does. ``weights``: a file or a mapping
+    of those to take in the place of the module's own, as `load` has it.
 
     The archive is there once it is checked, or not at all; the module stays as it is. Raises InputError for what cannot
     be asked, Unsupported for what cannot be exported or written, CheckError where the archive computes something else.
@@ -70,24 +73,25 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
     logger.setLevel(log_level)
     path, container = _place_of(file_path_export, compression_level)
     job = _Job(model, inference_target, VariableNamingScheme(nnef_variable_naming_scheme), keep_parameters)
-    job.prepare(args, input_names, output_names, check_io_names_qte_match)
-    typed = job.typed(allow_same_io_names)
-    extensions = _extensions(typed, custom_extensions)
-    how = replace(inference_target.writing(), held=job.parameters, level=compression_level or LEVEL)
-    writer = NnefWriter(container=container, how=how)
-    try:
-        with _timed("write"):
-            written = writer.document(typed)
-            written.document = job.finished(written.document, extensions)
-    except TractError as error:
-        raise error.at(type(model).__name__) from error.__cause__
-    with tried_first(path) as unchecked:
-        with _timed("save"):
-            writer.write_files(writer.files_of(written), unchecked)
-        with _timed("check"):
-            bundle = None if debug_bundle_path is None else Path(debug_bundle_path)
-            given = dict(job.example.parameters) if job.example.keywords else job.example.args
-            inference_target.post_export(model, written.document, given, unchecked, bundle)
+    with weights_in_place(model, weights):
+        job.prepare(args, input_names, output_names, check_io_names_qte_match)
+        typed = job.typed(allow_same_io_names)
+        extensions = _extensions(typed, custom_extensions)
+        how = replace(inference_target.writing(), held=job.parameters, level=compression_level or LEVEL)
+        writer = NnefWriter(container=container, how=how)
+        try:
+            with _timed("write"):
+                written = writer.document(typed)
+                written.document = job.finished(written.document, extensions)
+        except TractError as error:
+            raise error.at(type(model).__name__) from error.__cause__
+        with tried_first(path) as unchecked:
+            with _timed("save"):
+                writer.write_files(writer.files_of(written), unchecked)
+            with _timed("check"):
+                bundle = None if debug_bundle_path is None else Path(debug_bundle_path)
+                given = dict(job.example.parameters) if job.example.keywords else job.example.args
+                inference_target.post_export(model, written.document, given, unchecked, bundle)
     if inference_target.report is not None:
         inference_target.report.archive = str(path)
     logger.info("%s is written", path)
@@ -128,8 +132,7 @@ class _Job:
         if both and not allow_same_io_names:
             hint = "give it another name, or allow_same_io_names where it is the same tensor"
             raise InputError(f"{both[0]!r} is the name of an input and of an output", hint=hint)
-        signature = program.graph_signature
-        self.parameters = frozenset([*signature.parameters, *signature.buffers])
+        self.parameters = frozenset(program.state_dict)
         with _timed("wire"):
             lowering = replace(self.target.lowering, naming=self.scheme, keep_parameters=self.keep_parameters)
             found = model_of(program, shapes, self.example.names, outputs, lowering).typed

@@ -7,13 +7,19 @@ import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import torch
 
 from tract_torch.rewritten import Rewritten
+from tract_torch.weights.held import quantised, standing_in
+from tract_torch.weights.qtensor import QTensor
 
 _ALONE: Final = threading.RLock()
 """`torch.export` puts other tensors in the place of parameters while it runs, so there is one export at a time."""
+
+
+_QUANTISED: Final[WeakKeyDictionary[torch.export.ExportedProgram, Mapping[str, QTensor]]] = WeakKeyDictionary()
 
 
 def exported(
@@ -23,10 +29,17 @@ def exported(
 
     The module is as it was afterwards, also where this raises.
     """
-    with _ALONE, evaluating(module), warnings.catch_warnings(), torch.no_grad(), Rewritten():
+    with _ALONE, evaluating(module), standing_in(module), warnings.catch_warnings(), torch.no_grad(), Rewritten():
         warnings.filterwarnings("ignore", message=r"(?s).*assigned during export")  # lists of a layer's own weights
         warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg|torch")
-        return torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=False)
+        program = torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=False)
+    _QUANTISED[program] = quantised(module)
+    return program
+
+
+def quantised_in(program: torch.export.ExportedProgram) -> Mapping[str, QTensor]:
+    """The quantised tensors of the module that a program is of, by name: the program has others in their places."""
+    return _QUANTISED.get(program, {})
 
 
 @contextmanager

@@ -11,11 +11,12 @@ from torch.utils import _pytree as pytree
 from tract_core.api.model import Model
 from tract_core.errors import InputError
 from tract_core.plugins import Registry, default_registry
-from tract_torch.exporting import exported
+from tract_torch.exporting import exported, quantised_in
 from tract_torch.lowering import Lowering
 from tract_torch.naming import key_text
 from tract_torch.program import Program, with_constants
 from tract_torch.registry import ATEN, find
+from tract_torch.weights.held import Weights, weights_in_place
 
 
 def load(
@@ -27,6 +28,7 @@ def load(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     keep_parameters: bool = False,
+    weights: Weights | None = None,
 ) -> Model:
     """The model of a module, as it computes in evaluation mode, or of an exported program; in normal form.
 
@@ -38,14 +40,21 @@ def load(
     ``keep_parameters``: parameters, and buffers of floats, are constants of the names that they have in the module,
     with nothing folded into them, as batch normalisation is into convolutions, so others can take their place.
 
+    ``weights``: those to load in the place of the module's own, as of one on the device ``meta``: a mapping of names to
+    tensors, or a ``.safetensors`` or ``.pt`` file, which is mapped into memory, not read, and has to stay as it is.
+
     Raises InputError for what is no module, MissingOperator, naming all that is missing, and ModelError for what cannot
     be wired; what `torch.export` refuses, it raises itself.
     """
-    program = module if isinstance(module, torch.export.ExportedProgram) else None
-    if program is None:
-        program = exported_program(module, args, kwargs, dynamic_shapes)
     lowering = Lowering(keep_parameters=keep_parameters)
-    return model_of(program, dynamic_shapes, input_names, output_names, lowering)
+    if isinstance(module, torch.export.ExportedProgram):
+        if weights is not None:
+            raise InputError("an ExportedProgram has its own weights", hint="export the module with them")
+        return model_of(module, dynamic_shapes, input_names, output_names, lowering)
+    _check_module(module)
+    with weights_in_place(module, weights):
+        program = exported_program(module, args, kwargs, dynamic_shapes)
+        return model_of(program, dynamic_shapes, input_names, output_names, lowering)
 
 
 def model_of(
@@ -72,20 +81,24 @@ def program_of(
     lowering: Lowering | None = None,
 ) -> Program:
     """An exported program with its model as it was wired, not simplified yet. Arguments are those of `model_of`."""
-    registry = default_registry()
+    registry, held = default_registry(), quantised_in(exported)
     names = _symbol_names(exported, dynamic_shapes)
     exported = exported.run_decompositions(_decompositions(registry))
-    program = Program(exported, names, registry, lowering or Lowering())
+    program = Program(exported, names, registry, lowering or Lowering(), held)
     program.typed(input_names, output_names or _output_names(exported))
     return program
 
 
 def exported_program(module: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> torch.export.ExportedProgram:
     """What `torch.export.export` makes of a module in evaluation mode. Raises InputError for what is no module."""
-    if not isinstance(module, torch.nn.Module):
-        raise InputError(f"wanted a torch.nn.Module or an ExportedProgram, got {type(module).__name__}")
+    _check_module(module)
     given = (args,) if isinstance(args, torch.Tensor) else tuple(args)
     return exported(module, given, dict(kwargs or {}), dynamic_shapes)
+
+
+def _check_module(module: Any) -> None:
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(f"wanted a torch.nn.Module or an ExportedProgram, got {type(module).__name__}")
 
 
 def _decompositions(registry: Registry) -> dict[Any, Any]:

@@ -24,10 +24,15 @@ from tract_torch.graph import Graph, check_operators
 from tract_torch.lowering import Lowering
 from tract_torch.sizes import Names, dim_of
 from tract_torch.tensors import array_of, datum_type
+from tract_torch.weights.qtensor import QTensor
+from tract_torch.weights.wiring import wire_quantised
 
 
 class Program:
-    """An exported program on its way to a model. ``names``: what its symbols are called there."""
+    """An exported program on its way to a model.
+
+    ``names``: what its symbols are called there. ``held``: quantised tensors, in the place of those of the program.
+    """
 
     def __init__(
         self,
@@ -35,13 +40,15 @@ class Program:
         names: Names,
         registry: Registry,
         lowering: Lowering,
+        held: Mapping[str, QTensor],
     ) -> None:
         self.kept: dict[str, np.ndarray[Any, Any]] = {}
         """Parameters that are to be kept, by name: they are inputs for now, so that nothing is folded with them."""
-        self.exported, self.lowering = exported, lowering
+        self.exported, self.lowering, self.held = exported, lowering, held
         self.names = names
         self.registry = registry
         self.model = TypedModel(registry=registry)
+        self._first = _first_names(exported.state_dict)
         self.graph = Graph(exported.graph_module, self.model, names, lowering)
 
     def typed(self, inputs: Sequence[str] | None, outputs: Sequence[str]) -> TypedModel:
@@ -89,9 +96,11 @@ class Program:
                 fact = TypedFact.of(datum_type(value.dtype), [dim_of(size, self.names) for size in value.shape])
                 self.graph.known[node] = self.model.add_source(next(given) if given else node.name, fact)
             elif node.users:
-                self.graph.known[node] = self._constant(str(spec.target), spec.kind)
+                self.graph.known[node] = self._constant(self._first.get(str(spec.target), str(spec.target)), spec.kind)
 
     def _constant(self, name: str, kind: InputKind) -> OutletId:
+        if name in self.held:
+            return wire_quantised(self.model, name, self.held[name])
         array = array_of(self._held(name))
         fact = TypedFact.of(DatumType.from_numpy(array.dtype), array.shape)
         if not self.lowering.keep_parameters or kind is InputKind.CONSTANT_TENSOR or not fact.datum_type.is_float():
@@ -134,6 +143,17 @@ class Program:
             for relation, bound in ((">=", found.lower), ("<=", found.upper)):
                 if bound.is_Integer and not (relation == ">=" and int(bound) <= 0):
                     self.model.symbols.add_assertion(f"{size}{relation}{int(bound)}")
+
+
+def _first_names(state: Mapping[str, torch.Tensor]) -> dict[str, str]:
+    """What shared tensors are called: each name of one leads to the first."""
+    first: dict[Any, str] = {}
+    found: dict[str, str] = {}
+    for name, tensor in state.items():
+        if tensor.numel():
+            place = tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride()
+            found[name] = first.setdefault(place, name)
+    return found
 
 
 def with_constants(model: TypedModel, values: Mapping[str, np.ndarray[Any, Any]]) -> TypedModel:

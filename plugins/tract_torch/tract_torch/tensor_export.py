@@ -19,6 +19,7 @@ from tract_core.errors import InputError, TractError, Unsupported
 from tract_core.saving import whole_files
 from tract_torch.tensors import array_of
 from tract_torch.weights.disk import iter_torch_tensors_from_disk, torch_safe_load
+from tract_torch.weights.qtensor import QTensor
 
 __all__ = [
     "export_tensors_from_disk_to_nnef",
@@ -97,6 +98,8 @@ def tensor_pieces(name: str, tensor: torch.Tensor) -> tuple[list[Any], list[ast.
     """
     if plain_label(name) != name:
         raise InputError("this is no name of a file", hint=f"call it {plain_label(name)!r}")
+    if isinstance(tensor, QTensor):
+        return tensor_file(tensor.stored()), []
     if tensor.is_meta:
         raise InputError("it is on the device 'meta', and has no values", hint="load its weights first")
     if tensor.layout is not torch.strided:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -31,10 +32,10 @@ class BlockFormat:
 
 @frozen
 class Blocks:
-    """A tensor that is kept in blocks. ``shape``: rows and columns; ``content``: bytes, read-only."""
+    """A tensor that is kept in blocks. ``shape``: two axes or more; ``content``: bytes, read-only."""
 
     format: BlockFormat
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     content: Array = field(compare=False)
 
     def to_f32(self) -> Array:
@@ -43,9 +44,9 @@ class Blocks:
         return self.format.decode(blocks).reshape(self.shape)
 
 
-def byte_size(form: BlockFormat, shape: tuple[int, int]) -> int:
-    """Bytes of a tensor of that shape, whose last size is a multiple of the block's length."""
-    return shape[0] * shape[1] // form.length * form.size
+def byte_size(form: BlockFormat, shape: tuple[int, ...]) -> int:
+    """Bytes of a tensor of that shape, whose rows are whole blocks."""
+    return prod(shape) // form.length * form.size
 
 
 def encode_q4_0(array: Array) -> Blocks:

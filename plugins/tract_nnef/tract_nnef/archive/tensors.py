@@ -173,13 +173,12 @@ def _packed_bools(shape: tuple[int, ...], data: Array) -> Array:
 
 def _blocks(item: Item, shape: tuple[int, ...], data: Array) -> Blocks:
     form = _BLOCKS[item]
-    rows, columns = (shape[0], prod(shape[1:])) if len(shape) > 1 else (0, 0)
-    if len(shape) < 2 or columns % form.length:
+    if len(shape) < 2 or prod(shape[1:]) % form.length:
         raise CorruptModel(f"its shape is [{_listed(shape)}], wanted rows of whole blocks of {form.length} elements")
-    wanted = byte_size(form, (rows, columns))
+    wanted = byte_size(form, shape)
     if len(data) != wanted:
         raise CorruptModel(f"{len(data)} bytes are there, {form.name} of shape [{_listed(shape)}] takes {wanted}")
-    return Blocks(form, (rows, columns), in_halves(data) if item == _Q4_0_OF_NEIGHBOURS else data)
+    return Blocks(form, shape, in_halves(data) if item == _Q4_0_OF_NEIGHBOURS else data)
 
 
 def _strings(header: Header, data: Array, limits: LoadLimits) -> Array:

@@ -185,7 +185,7 @@ def write_einsum(op: EinSum, node: Spelling) -> Invocation | None:
         said = {"expr": expression, "acc": type_name(op.acc), "output": type_name(op.q_output)}
         parameters = dict(zip(_PARAMETERS, rest, strict=True))
         return node.invoke("tract_core_einsum_q", [a, b], **said, **parameters, registry=CORE)
-    flags = _as_matmul(op.axes)
+    flags = as_matmul(op.axes)
     if flags is not None and op.acc is _accumulator(kind.storage) and not kind.is_quantized():
         return node.invoke("matmul", *node.inputs, transposeA=flags[0], transposeB=flags[1])
     result = node.output_fact().datum_type
@@ -194,7 +194,7 @@ def write_einsum(op: EinSum, node: Spelling) -> Invocation | None:
     return node.invoke("tract_core_einsum", list(node.inputs), **said, registry=CORE)
 
 
-def _as_matmul(axes: AxesMapping) -> tuple[bool, bool] | None:
+def as_matmul(axes: AxesMapping) -> tuple[bool, bool] | None:
     """Which matrices are the other way around; ``None`` where it is no product of matrices with these names."""
     rank = len(axes.outputs[0])
     choices = ((False, False), (False, True), (True, False), (True, True))

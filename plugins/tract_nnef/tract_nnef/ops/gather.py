@@ -6,9 +6,11 @@ from tract_core.model.graph import OutletId
 from tract_core.ops.cast import Cast
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
 from tract_core.plugins.tables import Rows
+from tract_nnef.nnef_only.blocks import UnpackBlocks
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
 from tract_nnef.syntax.ast import Invocation
+from tract_nnef.writing.expressions import type_name
 from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
@@ -40,8 +42,10 @@ def read_standard_gather(call: Call) -> OutletId:
 
 @ROWS.row(NNEF_WRITE, Gather)
 def write_gather(op: Gather, node: Spelling) -> Invocation | None:
-    """By its axis."""
-    return node.invoke("tract_core_gather", *node.inputs, axis=op.axis, registry=CORE)
+    """By its axis. The established engine has to be told what the elements of blocks become."""
+    producer = node.writer.model.producer(node.node.inputs[0])
+    kind = type_name(node.output_fact().datum_type) if isinstance(producer.op, UnpackBlocks) else None
+    return node.invoke("tract_core_gather", *node.inputs, axis=op.axis, datum_type=kind, registry=CORE)
 
 
 @reads(

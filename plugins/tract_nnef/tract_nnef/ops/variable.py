@@ -12,11 +12,15 @@ from tract_core.dims import is_symbolic
 from tract_core.errors import CorruptModel, ModelWarning
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
-from tract_core.ops.wiring import require_shape, wire_broadcast
+from tract_core.model.op import TypedOp
+from tract_core.ops.einsum import EinSum
+from tract_core.ops.gather import Gather
+from tract_core.ops.wiring import require_shape, wire_broadcast, wire_reshape
 from tract_core.plugins.tables import Rows
 from tract_nnef.archive.blocks import Blocks
 from tract_nnef.nnef_only.blocks import FORMATS, UnpackBlocks
 from tract_nnef.ops.cast import ITEMS
+from tract_nnef.ops.einsum import as_matmul
 from tract_nnef.reading import values
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
@@ -54,28 +58,46 @@ def read_variable(call: Call) -> OutletId:
 
 
 def _unpacked(call: Call, blocks: Blocks, label: str, shape: tuple[int, ...]) -> OutletId:
-    """Bytes, and the operator that unpacks them; blocks run along the last axis."""
+    """Bytes, and the operator that unpacks them; blocks run along the last axis, or along all but the first."""
     form = blocks.format
-    if prod(shape) != prod(blocks.shape) or not shape or shape[-1] % form.length:
+    rows, columns = shape[:-1], shape[-1] if shape else 0
+    if columns % form.length:
+        rows, columns = shape[:1], prod(shape[1:])
+    if prod(shape) != prod(blocks.shape) or len(shape) < 2 or columns % form.length:
         raise CorruptModel(
             f"the tensor {label!r} has shape {list(blocks.shape)}, in blocks of {form.length}, "
             f"the graph wants {list(shape)}"
         )
-    content = blocks.content.reshape(*shape[:-1], shape[-1] // form.length, form.size)
+    content = blocks.content.reshape(*rows, columns // form.length, form.size)
     packed = call.model.add_const(f"{call.node}.blocks", content)
-    return call.op(UnpackBlocks(form.name), packed)
+    if (*rows, columns) == shape:
+        return call.op(UnpackBlocks(form.name), packed)
+    (unpacked,) = call.model.wire_node(f"{call.node}.rows", UnpackBlocks(form.name), [packed])
+    return wire_reshape(call.model, call.node, unpacked, shape)
 
 
 @ROWS.row(NNEF_WRITE, UnpackBlocks)
 def write_blocks(op: UnpackBlocks, node: Spelling) -> Invocation | None:
-    """A variable in blocks, where they are known, and floats of 32 bits are made of them."""
+    """A variable in blocks, where they are known. What reads it gets floats of 32 bits; products take them as any."""
     packed, shape = node.input_fact(0).constant, node.output_fact().shape
-    if packed is None or op.to is not DatumType.F32 or node.output_fact().rank < 2 or not packed.size:
+    if packed is None or node.output_fact().rank < 2 or not packed.size:
         return None
-    sizes = [int(size) for size in shape]
-    rows = prod(sizes[:-1])
-    blocks = Blocks(FORMATS[op.form], (rows, sizes[-1]), np.ascontiguousarray(packed).reshape(-1))
+    if op.to is not DatumType.F32 and not (op.to is DatumType.F16 and _is_cast_by_readers(node)):
+        return None
+    sizes = tuple(int(size) for size in shape)
+    blocks = Blocks(FORMATS[op.form], sizes, np.ascontiguousarray(packed).reshape(-1))
     return variable(node.writer.hold(node.node.name, blocks), sizes)
+
+
+def _is_cast_by_readers(node: Spelling) -> bool:
+    """Whether all that read it say that they want f16: the established engine casts blocks in no other way."""
+    model = node.writer.model
+    readers = [model.nodes[inlet.node] for outlet in node.outlets() for inlet in model.outlet(outlet).successors]
+    return all(_says_type(reader.op) and reader.outputs[0].fact.datum_type is DatumType.F16 for reader in readers)
+
+
+def _says_type(op: TypedOp) -> bool:
+    return isinstance(op, Gather) or (isinstance(op, EinSum) and as_matmul(op.axes) is None)
 
 
 @reads(ROWS, STANDARD, "constant<? = scalar>(shape: integer[], value: ?[]) -> (output: tensor<?>)")
