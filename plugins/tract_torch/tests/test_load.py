@@ -100,3 +100,10 @@ def test_what_is_no_module_is_refused() -> None:
 def test_the_index_of_rows_is_true() -> None:
     kept = (Path(tract_torch.__file__).parent / "rows.json").read_text()
     assert json.loads(kept) == json.loads(index_text("tract_torch.plugin"))
+
+
+@pytest.mark.parametrize(("layer", "name"), [(torch.nn.SiLU, "Silu"), (torch.nn.Hardswish, "HardSwish")])
+def test_what_writes_in_place_is_the_operator_that_does_not(layer: Any, name: str) -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(3, 3), layer(inplace=True))
+    model = tract_torch.load(network, torch.randn(2, 3)).typed
+    assert [type(node.op).__name__ for node in model.live_nodes() if node.inputs] == ["EinSum", "Add", name]

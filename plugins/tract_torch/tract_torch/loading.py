@@ -102,10 +102,15 @@ def _check_module(module: Any) -> None:
 
 
 def _decompositions(registry: Registry) -> dict[Any, Any]:
-    """PyTorch's own, but for operators that have a row."""
+    """PyTorch's own, but for operators that have a row, also where they write in place, as `aten.silu_` does."""
     table = registry[ATEN]
     every = cast("Mapping[Any, Any]", torch.export.default_decompositions())
-    return {target: way for target, way in every.items() if find(table, str(target)) is None}
+    return {target: way for target, way in every.items() if not any(find(table, name) for name in _names(target))}
+
+
+def _names(target: Any) -> tuple[str, str]:
+    """An operator's name, and that of the one which does the same but not in place."""
+    return str(target), str(target).replace("_.", ".")
 
 
 def _symbol_names(program: torch.export.ExportedProgram, dynamic_shapes: Any) -> dict[str, str]:

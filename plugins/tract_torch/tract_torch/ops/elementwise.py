@@ -32,6 +32,7 @@ _FLOATS: Final[dict[str, TypedOp]] = {
     "cosh": core.Cosh(),
     "erf": core.Erf(),
     "exp": core.Exp(),
+    "hardswish": core.HardSwish(),
     "log": core.Ln(),
     "reciprocal": core.Recip(),
     "rsqrt": core.Rsqrt(),
@@ -113,6 +114,14 @@ def leaky_relu(call: Call, wire: NodeWiring) -> OutletId:
 def hardtanh(call: Call, wire: NodeWiring) -> OutletId:
     """x, not below one number and not above another one"""
     return _between(wire, call.tensor("self"), call.value("min_val"), call.value("max_val"))
+
+
+@aten(ROWS, "aten.hardsigmoid")
+def hardsigmoid(call: Call, wire: NodeWiring) -> OutletId:
+    """A straight line from 0 at -3 to 1 at 3"""
+    x = call.tensor("self")
+    line = _between(wire, wire.op(Add(), x, wire.scalar(3, x)), 0, 6)
+    return wire.op(Mul(), line, wire.scalar(1 / 6, x))
 
 
 @aten(ROWS, "aten.clamp.default")
