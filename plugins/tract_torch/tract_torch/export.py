@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from tract_nnef.archive.writing import LEVEL
 from tract_nnef.syntax.ast import Document
 from tract_nnef.syntax.parser import parse_fragments
+from tract_nnef.writing.document import Written
 from tract_nnef.writing.saver import NnefWriter
 
 from tract_core.errors import InputError, ModelWarning, TractError
@@ -76,15 +77,9 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
     with weights_in_place(model, weights):
         job.prepare(args, input_names, output_names, check_io_names_qte_match)
         typed = job.typed(allow_same_io_names)
-        extensions = _extensions(typed, custom_extensions)
         how = replace(inference_target.writing(), held=job.parameters, level=compression_level or LEVEL)
         writer = NnefWriter(container=container, how=how)
-        try:
-            with _timed("write"):
-                written = writer.document(typed)
-                written.document = job.finished(written.document, extensions)
-        except TractError as error:
-            raise error.at(type(model).__name__) from error.__cause__
+        written = job.written(writer, typed, _extensions(typed, custom_extensions))
         with tried_first(path) as unchecked:
             with _timed("save"):
                 writer.write_files(writer.files_of(written), unchecked)
@@ -167,7 +162,17 @@ class _Job:
         names = iter(flat_names(wanted, results, "output", lambda leaf: leaf is not None))
         return ["" if leaf is None else next(names) for leaf in leaves]
 
-    def finished(self, document: Document, extensions: list[str]) -> Document:
+    def written(self, writer: NnefWriter, typed: TypedModel, extensions: list[str]) -> Written:
+        """What the archive holds. Raises Unsupported, with the class of the module."""
+        try:
+            with _timed("write"):
+                found = writer.document(typed)
+                found.document = self._finished(found.document, extensions)
+        except TractError as error:
+            raise error.at(type(self.model).__name__) from error.__cause__
+        return found
+
+    def _finished(self, document: Document, extensions: list[str]) -> Document:
         """The document as the target wants it."""
         found = self.target.post_trace(document, extensions)
         texts = self.target.specific_fragments(self.model)
