@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, TypeAlias, cast
 
 import torch
@@ -31,6 +32,13 @@ class Call:
         self.node, self.names, self.lowering = node, names, lowering
         self._known = known
         self._given = _arguments(node)
+        self._kind: DatumType | None = None
+
+    def with_tensors(self, kind: DatumType, tensors: Mapping[str, OutletId | None]) -> Call:
+        """The same call on other tensors, of which something in an element type comes out."""
+        other = copy(self)
+        other._given, other._kind = {**self._given, **tensors}, kind
+        return other
 
     def has(self, name: str) -> bool:
         """Whether an argument is given, and not None."""
@@ -52,8 +60,7 @@ class Call:
 
     def optional(self, name: str) -> OutletId | None:
         """A tensor, or None."""
-        found = self._given.get(name)
-        return self._outlet(found) if isinstance(found, Node) else None
+        return self._outlet(self._given.get(name))
 
     def tensors(self, name: str) -> list[OutletId]:
         """A list of tensors."""
@@ -64,6 +71,8 @@ class Call:
         return [self._outlet(one) for one in cast("Sequence[Any]", self._given[name])]
 
     def _outlet(self, node: Any) -> OutletId | None:
+        if isinstance(node, OutletId):
+            return node
         known = self._known.get(node) if isinstance(node, Node) else None
         return known if isinstance(known, OutletId) else None
 
@@ -134,7 +143,7 @@ class Call:
     @property
     def kind(self) -> DatumType:
         """The element type of what comes out."""
-        return datum_type(self.result.dtype)
+        return datum_type(self.result.dtype) if self._kind is None else self._kind
 
     def shape(self) -> tuple[Dim, ...]:
         """The sizes of what comes out."""

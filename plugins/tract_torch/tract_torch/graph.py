@@ -121,7 +121,15 @@ def function_of(node: Node, table: Any) -> AtenFn | None:
     """The row of a node; None for one that only picks, is a size, or has no row."""
     if node.op == "get_attr" or node.target is operator.getitem:
         return None
-    return find(table, name_of(node.target))
+    name = name_of(node.target)
+    found = find(table, name.replace("aten.", "complex.", 1)) if _has_complex(node) else None
+    return found or find(table, name)
+
+
+def _has_complex(node: Node) -> bool:
+    """Whether complex numbers go in, or come out."""
+    around = [node, *node.all_input_nodes]
+    return any(tensor.dtype.is_complex for one in around for tensor in tensors_of(one))
 
 
 def check_operators(module: GraphModule, registry: Registry) -> None:

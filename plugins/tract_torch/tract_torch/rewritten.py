@@ -62,7 +62,67 @@ def _affine_grid(theta: torch.Tensor, size: Sequence[int], align_corners: bool |
     return whole.affine_grid_generator(theta, list(size), bool(align_corners))
 
 
+_STFT: Final = ("input", "n_fft", "hop_length", "win_length", "window", "center")
+
+
+def _stft(*args: Any, **kwargs: Any) -> torch.Tensor:
+    """`torch.stft`, what is around the signal being added before."""
+    names = (*_STFT, "pad_mode", "normalized", "onesided", "return_complex", "align_to_window")
+    given = dict(zip(names, args, strict=False)) | kwargs
+    signal, n_fft = given["input"], given["n_fft"]
+    if given.get("center", True):
+        shape = [1] * (3 - signal.dim()) + list(signal.shape)
+        around = [n_fft // 2] * 2
+        signal = F.pad(signal.view(shape), around, given.get("pad_mode", "reflect")).view(*signal.shape[:-1], -1)
+    onesided = given.get("onesided")
+    found = whole.stft(
+        signal,
+        n_fft,
+        given.get("hop_length") or n_fft // 4,
+        _window(given),
+        normalized=bool(given.get("normalized")),
+        onesided=not _is_complex(given) if onesided is None else onesided,
+    )
+    return torch.view_as_real(found) if given.get("return_complex") is False else found
+
+
+def _istft(*args: Any, **kwargs: Any) -> torch.Tensor:
+    """`torch.istft`; as it is where the signal is complex."""
+    names = (*_STFT, "normalized", "onesided", "length", "return_complex")
+    given = dict(zip(names, args, strict=False)) | kwargs
+    if given.get("return_complex"):
+        return torch.istft(**given)
+    n_fft, onesided = given["n_fft"], given.get("onesided")
+    return whole.istft(
+        given["input"],
+        n_fft,
+        given.get("hop_length") or n_fft // 4,
+        _window(given),
+        center=given.get("center", True),
+        normalized=bool(given.get("normalized")),
+        onesided=given["input"].shape[-2] != n_fft if onesided is None else onesided,
+        length=given.get("length"),
+    )
+
+
+def _is_complex(given: Mapping[str, Any]) -> bool:
+    return any(given[name].dtype.is_complex for name in ("input", "window") if given.get(name) is not None)
+
+
+def _window(given: Mapping[str, Any]) -> torch.Tensor | None:
+    """The window; where none is given and it is to be shorter than a frame, one of ones."""
+    window, length = given.get("window"), given.get("win_length")
+    if window is not None or length in (None, given["n_fft"]):
+        return window
+    x = given["input"]
+    return torch.ones(length, dtype=x.dtype.to_real() if x.dtype.is_complex else x.dtype)
+
+
 _OTHERS: Final[Mapping[Any, Callable[..., Any]]] = {
+    torch.istft: _istft,
+    torch.Tensor.istft: _istft,
+    torch.stft: _stft,
+    torch.Tensor.stft: _stft,
     torch.affine_grid_generator: whole.affine_grid_generator,
     F.affine_grid: _affine_grid,
     F.max_pool1d: _max_pool1d,

@@ -22,6 +22,8 @@ TYPES: Final[dict[torch.dtype, DatumType]] = {
     torch.bfloat16: DatumType.BF16,
     torch.float32: DatumType.F32,
     torch.float64: DatumType.F64,
+    torch.complex64: DatumType.COMPLEX_F32,
+    torch.complex128: DatumType.COMPLEX_F64,
 }
 
 _BITS: Final[dict[torch.dtype, tuple[torch.dtype, Any]]] = {

@@ -5,24 +5,20 @@ A complex number is a pair of real ones on a last axis of size 2; a real one sta
 
 from __future__ import annotations
 
-import numpy as np
-
 from tract_core.data import Constant, DatumType
 from tract_core.dims import is_symbolic
 from tract_core.errors import FactError, Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Div, Eq, Lt, Max, Mul, Sub
-from tract_core.ops.concat import TypedConcat
+from tract_core.ops.binary import Add, Div, Eq, Lt, Mul, Sub
 from tract_core.ops.fft import Fft, Stft
+from tract_core.ops.fft_wiring import first_half, of_length, pairs_of_real, real_inverse
 from tract_core.ops.gather import Gather
-from tract_core.ops.pad import PadConstant
-from tract_core.ops.slice import Slice, wire_dyn_slice, wire_slice
-from tract_core.ops.wiring_dyn import wire_dyn_pad, wire_move_axes, wire_pad, wire_range
+from tract_core.ops.wiring_dyn import wire_move_axes, wire_range
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.onnx_only.mel import MelWeightMatrix
 from tract_onnx.registry import onnx_op
-from tract_onnx.wiring import Wiring, zero_of
+from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
 
@@ -70,12 +66,14 @@ def _dft(node: OnnxNode, wire: Wiring, x: OutletId, axis: int) -> OutletId:
     pairs = _pairs(wire, x)
     length = None if length is None else wire.i64(wire.number(length))
     if inverse and onesided:
-        return _real_inverse(wire, pairs, axis, length)
-    signal = pairs if length is None else _resized(wire, pairs, axis, length)
+        length = wire.const(2 * (wire.shape(pairs)[axis] - 1)) if length is None else length
+        count = wire.cast(length, wire.dtype(pairs))
+        return wire.binary(Div(), real_inverse(wire, pairs, axis, length), count)
+    signal = pairs if length is None else of_length(wire, pairs, axis, length)
     result = wire.op(Fft(axis, inverse), signal)
     if inverse:
         return _divided(wire, result, axis)
-    return _half(wire, result, axis) if onesided else result
+    return first_half(wire, result, axis) if onesided else result
 
 
 def _parts(wire: Wiring, x: OutletId) -> int:
@@ -91,48 +89,13 @@ def _parts(wire: Wiring, x: OutletId) -> int:
 
 def _pairs(wire: Wiring, x: OutletId) -> OutletId:
     """Complex numbers; real ones get an imaginary part of 0."""
-    if _parts(wire, x) == 2:
-        return x
-    zero = PadConstant(zero_of(wire.dtype(x)))
-    return wire.through(wire_pad, x, [*((0, 0) for _ in range(wire.rank(x) - 1)), (0, 1)], zero)
-
-
-def _resized(wire: Wiring, x: OutletId, axis: int, length: OutletId) -> OutletId:
-    """``x`` with zeros behind it, or its end cut off, so that its axis has ``length`` (of rank 0) elements."""
-    missing = wire.op(Max(), wire.op(Sub(), length, wire.const(wire.shape(x)[axis])), wire.const(0))
-    behind = [wire.const((0,)), wire.unsqueeze(missing, [0])]
-    pads = [behind[slot == axis + wire.rank(x)] for slot in range(2 * wire.rank(x))]
-    zero = PadConstant(zero_of(wire.dtype(x)))
-    padded = wire.through(wire_dyn_pad, x, wire.op(TypedConcat(0), *pads), zero)
-    return wire.through(wire_dyn_slice, padded, axis, start=wire.const(0), end=length)
+    return x if _parts(wire, x) == 2 else pairs_of_real(wire, x)
 
 
 def _divided(wire: Wiring, x: OutletId, axis: int) -> OutletId:
     """``x`` divided by the number of its elements on an axis."""
     count = wire.cast(wire.const(wire.shape(x)[axis]), wire.dtype(x))
     return wire.binary(Div(), x, count)
-
-
-def _half(wire: Wiring, x: OutletId, axis: int) -> OutletId:
-    """The frequencies up to half of their number; the others are their mirror image when the signal is real."""
-    return wire.op(Slice(axis, 0, wire.shape(x)[axis] // 2 + 1), x)
-
-
-def _real_inverse(wire: Wiring, x: OutletId, axis: int, length: OutletId | None) -> OutletId:
-    """The real signal whose first half of the frequencies is ``x``: the other half is its mirror image, conjugated."""
-    if length is None:
-        length = wire.const(2 * (wire.shape(x)[axis] - 1))
-    half = wire.op(Add(), wire.op(Div(), length, wire.const(2)), wire.const(1))
-    first = _resized(wire, x, axis, half)
-    # Frequency 0, and half of an even length, are their own mirror images.
-    mirrored = wire.op(Div(), wire.op(Sub(), length, wire.const(1)), wire.const(2))
-    end = wire.op(Add(), mirrored, wire.const(1))
-    inner = wire.through(wire_dyn_slice, first, axis, start=wire.const(1), end=end)
-    inner = wire.through(wire_slice, inner, axis, start=None, end=None, step=-1)
-    conjugate = wire.const(np.array([1, -1], wire.dtype(x).numpy))
-    full = wire.op(TypedConcat(axis), first, wire.binary(Mul(), inner, conjugate))
-    signal = _divided(wire, wire.op(Fft(axis, inverse=True), full), axis)
-    return wire.op(Slice(wire.rank(x) - 1, 0, 1), signal)
 
 
 @onnx_op(ROWS, "STFT", since=17)
@@ -150,7 +113,7 @@ def stft(node: OnnxNode, wire: Wiring) -> OutletId:
         raise FactError(f"STFT with onesided=1 transforms real numbers, found {wire.fact(signal)}")
     frame, stride = _frame(wire, signal, window), wire.i64(wire.number(wire.input(1)))
     result = _frames_transformed(wire, _pairs(wire, signal), window, frame=frame, stride=stride)
-    return _half(wire, result, 2) if onesided else result
+    return first_half(wire, result, 2) if onesided else result
 
 
 def _frame(wire: Wiring, signal: OutletId, window: OutletId | None) -> OutletId:

@@ -1,8 +1,7 @@
-"""Blocks, windows and channels as places of PyTorch in the catalogue."""
+"""Blocks of images of PyTorch in the catalogue."""
 
 from __future__ import annotations
 
-import torch
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
 from catalogue.entry import Entry, one
@@ -19,10 +18,4 @@ ENTRIES = [
         lambda x: F.fold(x, (1, 4 * (x.shape[2] - 1) + 16), (1, 16), stride=(1, 4)),
         ("2,16,S,f32",),
     ),
-    Entry("unfold", lambda x: x.unfold(1, 3, 2), ("2,S,4,f32",), sizes=(5, 8)),
-    one(lambda x: x.unfold(-1, 2, 1).unfold(1, 3, 3), "unfold, twice", shape="S,6,4,f32"),
-    one(lambda x: F.pixel_shuffle(x, 2), "pixel_shuffle", shape="2,8,S,3,f32"),
-    one(lambda x: F.pixel_unshuffle(x, 2), "pixel_unshuffle", shape="S,2,4,6,f32"),
-    one(lambda x: F.channel_shuffle(x, 2), "channel_shuffle", shape="2,8,S,3,f32"),
-    one(lambda x: torch.native_channel_shuffle(x, 4), "native_channel_shuffle", shape="2,8,4,3,f32"),
 ]

@@ -202,20 +202,29 @@ def _floats(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 
 @aten(ROWS, "aten.hypot")
 def hypot(call: Call, wire: NodeWiring) -> OutletId:
-    """The root of the sum of both squares; the larger one is taken out, so that no square leaves the type"""
-    a, b = (wire.op(Abs(), x) for x in _floats(call, wire))
+    """The root of the sum of both squares"""
+    return wire.cast(wire_hypot(wire, *_floats(call, wire)), call.kind)
+
+
+def wire_hypot(wire: NodeWiring, a: OutletId, b: OutletId) -> OutletId:
+    """The root of the sum of both squares; the larger one is taken out, so that no square leaves the type."""
+    a, b = (wire.op(Abs(), x) for x in (a, b))
     most, least = wire.op(core.Max(), a, b), wire.op(core.Min(), a, b)
     one, zero, endless = (wire.scalar(value, a) for value in (1, 0, inf))
     ratio = wire.op(core.Div(), least, wire.select(wire.op(core.Eq(), most, zero), one, most))
     found = wire.op(core.Mul(), most, wire.op(Sqrt(), wire.op(core.Add(), one, wire.op(Square(), ratio))))
     is_endless = wire.op(core.Or(), *(wire.op(core.Eq(), x, endless) for x in (a, b)))
-    return wire.cast(wire.select(is_endless, endless, found), call.kind)
+    return wire.select(is_endless, endless, found)
 
 
 @aten(ROWS, "aten.atan2")
 def atan2(call: Call, wire: NodeWiring) -> OutletId:
-    """The angle of a point, whose second coordinate comes first; between -pi and pi"""
-    y, x = _floats(call, wire)
+    """The angle of a point, whose second coordinate comes first"""
+    return wire.cast(wire_atan2(wire, *_floats(call, wire)), call.kind)
+
+
+def wire_atan2(wire: NodeWiring, y: OutletId, x: OutletId) -> OutletId:
+    """The angle of a point, between -pi and pi."""
     high, wide = wire.op(Abs(), y), wire.op(Abs(), x)
     most, least = wire.op(core.Max(), high, wide), wire.op(core.Min(), high, wide)
     one, zero, endless = (wire.scalar(value, x) for value in (1, 0, inf))
@@ -224,7 +233,7 @@ def atan2(call: Call, wire: NodeWiring) -> OutletId:
     angle = wire.op(Atan(), ratio)
     angle = wire.select(wire.op(core.Gt(), high, wide), wire.op(core.Sub(), wire.scalar(pi / 2, x), angle), angle)
     angle = wire.select(is_negative(wire, x), wire.op(core.Sub(), wire.scalar(pi, x), angle), angle)
-    return wire.cast(with_sign(wire, angle, y), call.kind)
+    return with_sign(wire, angle, y)
 
 
 @aten(ROWS, "aten.fmax", "aten.fmin")

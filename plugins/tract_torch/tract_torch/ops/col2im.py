@@ -1,4 +1,4 @@
-"""Blocks of an image as columns, columns put back into the image, and windows as an axis."""
+"""Columns put back into the image of which they are blocks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tract_core.dims import Dim, exact_div, product
+from tract_core.dims import Dim, product
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Mul
-from tract_core.ops.gather import Gather
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.scatter import ScatterElements
 from tract_core.ops.slice import Slice
@@ -19,18 +18,6 @@ from tract_torch.call import Call
 from tract_torch.registry import aten
 
 ROWS = Rows()
-
-
-@aten(ROWS, "aten.unfold", "aten.unfold_copy")
-def unfold(call: Call, wire: NodeWiring) -> OutletId:
-    """Windows on one axis, ``step`` apart: the axis counts them, a new last one what is in them"""
-    x, length = call.tensor("self"), int(call.value("size"))
-    if not wire.rank(x):
-        return wire.reshape(x, (length,))
-    axis = wire.axis(int(call.value("dimension")), wire.rank(x))
-    places = window_places(wire, call.shape()[axis], length, int(call.value("step")))
-    order = [*range(axis + 1), *range(axis + 2, wire.rank(x) + 1), axis + 1]
-    return wire.transpose(wire.op(Gather(axis), x, places), order)
 
 
 def window_places(wire: NodeWiring, count: Dim, length: int, step: int, apart: int = 1) -> OutletId:
@@ -69,13 +56,3 @@ def overlap_add(wire: NodeWiring, x: OutletId, places: OutletId, size: Dim) -> O
     zeros = wire.broadcast(wire.scalar(0, x), (*shape[:-1], size))
     every = wire.broadcast(wire.unsqueeze(places, range(len(shape) - 1)), shape)
     return wire.op(ScatterElements(len(shape) - 1, "add"), zeros, every, x)
-
-
-@aten(ROWS, "aten.native_channel_shuffle", "aten.channel_shuffle")
-def channel_shuffle(call: Call, wire: NodeWiring) -> OutletId:
-    """The channels of groups, one of each group in turn"""
-    x, groups = call.tensor("self"), call.dim("groups")
-    items, channels, *places = wire.shape(x)
-    split = wire.reshape(x, (items, groups, exact_div(channels, groups) or 0, *places))
-    turned = wire.transpose(split, [0, 2, 1, *range(3, 3 + len(places))])
-    return wire.reshape(turned, (items, channels, *places))
