@@ -32,6 +32,7 @@ _FAMILIES: Final = (
     "iff",
     "item",
     "loop",
+    "linalg",
     "matmul",
     "median",
     "non_zero",
