@@ -43,6 +43,7 @@ _FAMILIES: Final = (
     "pad",
     "pool",
     "quantize",
+    "random",
     "range",
     "recurrent",
     "reduce",

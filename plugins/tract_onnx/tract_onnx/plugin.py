@@ -96,7 +96,6 @@ _OPERATORS: Final = (
     "non_max_suppression",
     "power_of_two",
     "probit",
-    "random",
     "regex",
     "roi",
     "strings",

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, TypeAlias, cast
 
+import numpy as np
 import torch
 from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
@@ -122,7 +123,7 @@ class Call:
             return wire.cast(outlet, kind)
         if isinstance(found, Node):
             return wire.cast(wire_number(found.meta["val"], self.names, wire), kind)
-        return wire.const(torch.tensor(found).numpy().astype(kind.numpy))
+        return wire.const(np.asarray(found).astype(kind.numpy))
 
     def reads(self, place: int) -> bool:
         """Whether one of several outputs is read."""

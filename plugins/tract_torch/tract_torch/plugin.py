@@ -41,6 +41,7 @@ _FAMILIES: Final = (
     "pool",
     "quantize",
     "recurrent",
+    "random",
     "reduce",
     "resize",
     "scan",

@@ -12,8 +12,8 @@ from tract_nnef.writing.spelling import Spelling
 from tract_core.data import DatumType
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
+from tract_core.ops.random import Distribution, Multinomial, RandomTensor
 from tract_core.plugins.tables import Rows
-from tract_onnx.onnx_only.random import Distribution, Multinomial, RandomTensor
 
 ROWS = Rows()
 

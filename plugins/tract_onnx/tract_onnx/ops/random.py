@@ -11,9 +11,9 @@ from tract_core.data import DatumType
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Lt
+from tract_core.ops.random import Distribution, Dropout, Multinomial, RandomLike, RandomTensor
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.onnx_only.random import Distribution, Dropout, Multinomial, RandomLike, RandomTensor
 from tract_onnx.ops.elementwise import dropout_1
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring

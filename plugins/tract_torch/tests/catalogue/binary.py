@@ -19,17 +19,21 @@ def _divided(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
 ENTRIES = [
     *(
         Entry(name, signed(getattr(torch, name)), PAIRS)
-        for name in ("add", "sub", "mul", "maximum", "minimum", "div", "fmod", "floor_divide", "atan2")
+        for name in ("add", "sub", "mul", "div", "fmod", "floor_divide", "atan2")
     ),
     *(
         Entry(name, signed(getattr(torch, name)), PAIRS)
-        for name in ("copysign", "hypot", "heaviside", "logaddexp", "logaddexp2", "xlogy")
+        for name in ("hypot", "heaviside", "logaddexp", "logaddexp2", "xlogy")
     ),
     *(
         Entry(name, getattr(torch, name), PAIRS)
         for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor")
     ),
-    *(Entry(name, getattr(torch, name), PAIRS) for name in ("remainder", "fmax", "fmin", "isclose")),
+    *(
+        Entry(name, getattr(torch, name), PAIRS)
+        for name in ("maximum", "minimum", "remainder", "fmax", "fmin", "isclose")
+    ),
+    Entry("copysign", signed(torch.copysign), ("S,1,24,f32:edges", "9,1,f32")),
     Entry("pow", torch.pow, ("S,1,9,f32:positive", "9,1,f32")),
     Entry("pow, edges", torch.pow, PAIRS),
     Entry("float_power", torch.float_power, ("S,3,f32:positive", "1,3,i64")),
@@ -62,6 +66,7 @@ ENTRIES = [
     Entry("add, alpha", lambda a, b: (torch.add(a, b, alpha=2.5), torch.sub(a, b, alpha=-2)), ("S,3,f32", "3,f32")),
     Entry("add, alpha of integers", lambda a, b: (a.add(b, alpha=2), torch.rsub(a, b)), ("S,3,i64", "3,i64")),
     Entry("rsub", lambda a, b: (torch.rsub(a, b, alpha=3), torch.rsub(a, 2.5)), ("S,3,f32", "3,f32")),
+    Entry("xlogy, numbers", lambda a: (torch.xlogy(a, 2), torch.xlogy(2, a)), ("S,3,f32:positive",)),
     two(lambda a, b: 1 - a * 2 + b / 3, "numbers"),
     Entry("where", lambda a, b: (torch.where(a > b, a, b), torch.where(a > 0, a, 0.0)), PAIRS),
     Entry("where, types", lambda a, b: torch.where(a > 1, a, b), ("S,3,i64", "3,f32")),

@@ -36,6 +36,12 @@ def same(call: Call, wire: NodeWiring) -> OutletId:
     return wire.cast(call.tensor("self"), call.kind)
 
 
+@aten(ROWS, "prims.convert_element_type")
+def convert(call: Call, wire: NodeWiring) -> OutletId:
+    """The same elements, in the type that is asked for"""
+    return wire.cast(call.tensor("a"), call.kind)
+
+
 _DROPOUTS = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
 
 

@@ -56,7 +56,7 @@ def _everywhere(call: Call, wire: NodeWiring, x: OutletId) -> OutletId:
     return wire.broadcast(wire.unsqueeze(x, range(len(shape) - wire.rank(x))), shape)
 
 
-@aten(ROWS, "aten.scalar_tensor")
+@aten(ROWS, "aten.scalar_tensor", "prims.scalar_tensor")
 def scalar_tensor(call: Call, wire: NodeWiring) -> OutletId:
     """A number"""
     return call.operand("s", wire, call.kind)

@@ -120,7 +120,9 @@ def _by_batch(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     scale, bias = (wire.cast(one, wire.dtype(wide)) for one in (scale, bias))
     found = wire.through(wire_batch_norm, wide, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
     inverse = wire.op(Rsqrt(), wire.op(Add(), variance, wire.scalar(eps, variance)))
-    return wire.cast(found, wire.dtype(x)), mean, inverse
+    kinds = [datum_type(one.dtype) for one in call.results]
+    several = (wire.cast(one, kind) for one, kind in zip((found, mean, inverse), kinds, strict=False))
+    return list(several)
 
 
 @aten(ROWS, "aten.instance_norm")
