@@ -34,7 +34,6 @@ _FAMILIES: Final = (
     "loop",
     "linalg",
     "matmul",
-    "median",
     "non_zero",
     "norm",
     "pad",

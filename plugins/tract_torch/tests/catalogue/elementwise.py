@@ -132,4 +132,6 @@ ENTRIES = [
     one(lambda x: torch.native_dropout(x, 0.3, False), "native_dropout"),
     one(lambda x: (torch.asin(x), torch.arcsin(x), torch.arccos(x), torch.arctanh(x)), "arcsin", make="unit"),
     one(lambda x: (x.clone().relu_(), x.clone().add_(1).mul_(2), x.clone().clamp_(0, 1)), "relu_, in place"),
+    one(lambda x: F.rrelu(x, 0.2, 0.4), "rrelu"),
+    one(lambda x: (x.clone().fill_(2), x.clone().zero_(), x.clone().copy_(x * 2)), "fill_, in place"),
 ]

@@ -104,4 +104,6 @@ ENTRIES = [
     ),
     Entry("multilabel_margin_loss", reduced(F.multilabel_margin_loss), ("S,4,f32", "S,4,i64:below 4")),
     Entry("multilabel_soft_margin_loss", reduced(F.multilabel_soft_margin_loss), ("S,4,f32", "S,4,f32:share")),
+    Entry("hinge_embedding_loss", reduced(F.hinge_embedding_loss, margin=0.7), SIGNS),
+    Entry("cosine_embedding_loss", reduced(F.cosine_embedding_loss, margin=0.1), (*PAIR, "S,f32:sign")),
 ]

@@ -71,4 +71,7 @@ ENTRIES = [
     Entry("einsum, attention", lambda q, k: torch.einsum("bhid,bhjd->bhij", q, k), ("2,2,S,4,f32", "2,2,5,4,f32")),
     Entry("einsum, lists", lambda a, b: torch.einsum(a, [0, 1], b, [1, 2], [0, 2]), ("S,3,f32", "3,4,f32")),
     Entry("einsum, integers", lambda a, b: torch.einsum("ij,jk->ik", a, b), ("S,3,i64", "3,4,i64")),
+    Entry("matrix_power", lambda x: tuple(torch.linalg.matrix_power(x, n) for n in (0, 1, 2, 3, 5)), ("S,3,3,f32",)),
+    Entry("trace", torch.trace, ("4,4,f32",)),
+    Entry("einsum, a diagonal", lambda a: (torch.einsum("ii->i", a), torch.einsum("ii", a)), ("3,3,f32",)),
 ]

@@ -61,7 +61,7 @@ ENTRIES = [
     ),
     Entry("local_response_norm", lambda x: F.local_response_norm(x, 3), ("S,5,4,f32",)),
     Entry("normalize", lambda x: (F.normalize(x, dim=1), F.normalize(x, 1, 0), F.normalize(x, inf)), ("S,4,f32",)),
-    Entry("renorm", lambda x: (x.renorm(2, 0, 0.7), x.renorm(1, 1, 0.5)), ("S,4,3,f32",)),
+    Entry("renorm, orders", lambda x: (x.renorm(2, 0, 0.7), x.renorm(1, 1, 0.5)), ("S,4,3,f32",)),
     Entry("_weight_norm", lambda v, g: torch._weight_norm(v, g, 0), ("4,S,3,f32", "4,1,1,f32")),
     Entry("weight_norm_interface", lambda v, g: torch._weight_norm(v, g, 1), ("S,4,f32", "1,4,f32")),
     Entry(
