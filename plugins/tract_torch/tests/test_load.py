@@ -107,3 +107,9 @@ def test_what_writes_in_place_is_the_operator_that_does_not(layer: Any, name: st
     network = torch.nn.Sequential(torch.nn.Linear(3, 3), layer(inplace=True))
     model = tract_torch.load(network, torch.randn(2, 3)).typed
     assert [type(node.op).__name__ for node in model.live_nodes() if node.inputs] == ["EinSum", "Add", name]
+
+
+def test_an_operator_has_one_row() -> None:
+    index = json.loads((Path(tract_torch.__file__).parent / "rows.json").read_text())["aten"]
+    rows = [name for keys in index.values() for name in keys]
+    assert sorted(set(rows)) == sorted(rows)

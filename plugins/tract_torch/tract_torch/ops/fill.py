@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-import torch
 from torch.fx import Node
 
-from tract_core.data import Constant
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.ops.concat import TypedConcat
-from tract_core.ops.fill import DynFill
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.non_zero import NonZero
 from tract_core.ops.trilu import Trilu
@@ -60,20 +56,6 @@ def _everywhere(call: Call, wire: NodeWiring, x: OutletId) -> OutletId:
 def scalar_tensor(call: Call, wire: NodeWiring) -> OutletId:
     """A number"""
     return call.operand("s", wire, call.kind)
-
-
-@aten(ROWS, "aten._local_scalar_dense")
-def item(call: Call, wire: NodeWiring) -> OutletId:
-    """The number that a tensor holds, as a tensor without axes; an integer becomes a size, where it is used as one
-
-    The size gets its value from an empty tensor of so many rows. It cannot be negative, which the run refuses.
-    """
-    x = wire.number(call.tensor("self"))
-    size = call.node.meta["val"]
-    if isinstance(size, torch.SymInt):
-        shape = wire.op(TypedConcat(0), wire.unsqueeze(wire.i64(x), [0]), wire.const([0]))
-        wire.op(DynFill(Constant(np.array(False)), (call.dim_of(size), 0)), shape)
-    return x
 
 
 @aten(ROWS, *(f"aten.{name}_window" for name in ("hann", "hamming", "blackman", "bartlett", "kaiser")))
