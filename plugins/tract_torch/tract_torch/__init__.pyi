@@ -20,6 +20,9 @@ from tract_torch.weights.compress import (
 from tract_torch.weights.compress import (
     qscale_per_group_f16_min_max_calibration as qscale_per_group_f16_min_max_calibration,
 )
+from tract_torch.weights.offload import OffloadedTensor as OffloadedTensor
+from tract_torch.weights.offload import init_empty_weights as init_empty_weights
+from tract_torch.weights.offload import t2n_load_checkpoint_and_dispatch as t2n_load_checkpoint_and_dispatch
 from tract_torch.weights.patch import patch_archive as patch_archive
 from tract_torch.weights.qtensor import QScalePerGroupF16 as QScalePerGroupF16
 from tract_torch.weights.qtensor import QScheme as QScheme

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping
@@ -41,6 +42,27 @@ def iter_torch_tensors_from_disk(
         kinds = ", ".join((SAFETENSORS, *PICKLED))
         raise InputError(f"its name ends in {suffix!r}, wanted one of {kinds}", where=str(path))
     yield from found
+
+
+def weight_files(path: Path) -> list[Path]:
+    """The files that weights are in: one, those in a folder, or those that an index names, ``*.index.json``.
+
+    Of a folder, files in the format of safetensors are taken alone, where there are such. Raises InputError where there
+    are none.
+    """
+    if path.is_dir():
+        every = [one for one in sorted(path.iterdir()) if one.suffix.lower() in (SAFETENSORS, *PICKLED)]
+        found = [one for one in every if one.suffix.lower() == SAFETENSORS] or every
+        if not found:
+            raise InputError("the folder holds no files of weights", where=str(path))
+        return found
+    if path.name.endswith(".index.json") and path.is_file():
+        try:
+            names = set(json.loads(path.read_text(encoding="utf-8"))["weight_map"].values())
+        except (ValueError, KeyError, AttributeError, TypeError):
+            raise InputError("it is no index of files of weights", where=str(path)) from None
+        return [path.parent / Path(name).name for name in sorted(names)]
+    return [path]
 
 
 def torch_safe_load(

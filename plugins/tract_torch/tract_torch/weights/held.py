@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 
 from tract_core.errors import InputError, meant
-from tract_torch.weights.disk import iter_torch_tensors_from_disk
+from tract_torch.weights.disk import iter_torch_tensors_from_disk, weight_files
+from tract_torch.weights.offload import OffloadedTensor
 from tract_torch.weights.qtensor import QTensor
 
 Weights = Mapping[str, torch.Tensor] | str | os.PathLike[str]
@@ -26,12 +28,14 @@ def quantised(module: torch.nn.Module) -> dict[str, QTensor]:
 
 @contextmanager
 def standing_in(module: torch.nn.Module) -> Generator[None]:
-    """Inside, quantised tensors of the module are tensors of floats, whose elements nobody looks at.
+    """Inside, the module holds ordinary tensors only: in files, as they are there, and floats for quantised ones.
 
-    They take no memory, as long as they are not written to.
+    Nobody looks at the elements of these, which take no memory as long as they are not written to.
     """
 
     def plain(_: str, held: torch.Tensor) -> torch.Tensor | None:
+        if isinstance(held, OffloadedTensor):
+            return held.plain()
         return torch.empty(held.shape, dtype=held.dtype) if isinstance(held, QTensor) else None
 
     with _replaced(module, plain):
@@ -42,13 +46,13 @@ def standing_in(module: torch.nn.Module) -> Generator[None]:
 def weights_in_place(module: torch.nn.Module, weights: Weights | None) -> Generator[None]:
     """Inside, the module holds these weights in the place of its own.
 
-    ``weights``: a file as `iter_torch_tensors_from_disk` reads it, whose tensors are mapped into memory rather than
-    read, or a mapping; None changes nothing. Raises InputError for names that the module has not, for tensors of other
+    ``weights``: files as `weight_files` finds them, whose tensors are mapped into memory, not read, or a mapping; None
+    changes nothing. Raises InputError for names that the module has not, for tensors of other
     shapes or types, and where tensors of the module are on the device ``meta`` without weights for them.
     """
     if weights is None:
         weights = {}
-    found = dict(weights if isinstance(weights, Mapping) else iter_torch_tensors_from_disk(weights))
+    found = dict(weights if isinstance(weights, Mapping) else _of_files(Path(weights)))
     _check_names(module, found)
 
     def given(name: str, held: torch.Tensor) -> torch.Tensor | None:
@@ -61,6 +65,11 @@ def weights_in_place(module: torch.nn.Module, weights: Weights | None) -> Genera
     with _replaced(module, given):
         _check_values(module)
         yield
+
+
+def _of_files(path: Path) -> Iterator[tuple[str, torch.Tensor]]:
+    for file in weight_files(path):
+        yield from iter_torch_tensors_from_disk(file)
 
 
 def _check_names(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
