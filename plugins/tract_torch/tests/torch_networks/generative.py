@@ -185,6 +185,6 @@ NETWORKS = (
         {"x": {0: "B"}},
         ({"B": 2}, {"B": 1}, {"B": 3}),
     ),
-    Network("experts", Experts, lambda B, S: {"x": torch.randn(B, S, 8)}, {"x": {0: "B", 1: "S"}}, _THREE),
+    Network("experts", Experts, lambda B, S: {"x": torch.randn(B, S, 8)}, {"x": {0: "B", 1: "S"}}, _THREE, small=True),
     Network("masked_experts", MaskedExperts, lambda B, S: {"x": torch.randn(B, S, 8)}, {"x": {0: "B", 1: "S"}}, _THREE),
 )

@@ -173,6 +173,8 @@ def _vit() -> nn.Module:
     return Of(hf.ViTModel(config), "last_hidden_state", "pooler_output")
 
 
+_mamba = hf.MambaConfig(vocab_size=60, hidden_size=16, state_size=4, num_hidden_layers=2, use_mambapy=False)
+
 _B = ({"B": 2}, {"B": 1}, {"B": 3})
 _HIDDEN = "last_hidden_state"
 
@@ -201,7 +203,7 @@ NETWORKS = (
             _HIDDEN,
         ),
     ),
-    _words("gpt2", lambda: Masked(_gpt2(), "logits", use_cache=False), small=True),
+    _words("gpt2", lambda: Masked(_gpt2(), "logits", use_cache=False)),
     _steps("gpt2, a step", _gpt2, 4),
     _words("llama", lambda: Masked(_llama(), "logits", use_cache=False)),
     _steps("llama, a step", _llama, 2, small=True),
@@ -216,7 +218,11 @@ NETWORKS = (
     _words(
         "mixtral",
         lambda: Masked(
-            hf.MixtralForCausalLM(hf.MixtralConfig(**_DECODER, num_local_experts=4)), "logits", use_cache=False
+            hf.MixtralForCausalLM(
+                hf.MixtralConfig(**_DECODER, num_local_experts=4, experts_implementation="batched_mm")
+            ),
+            "logits",
+            use_cache=False,
         ),
     ),
     _steps("gemma2, a step", lambda: hf.Gemma2ForCausalLM(hf.Gemma2Config(**_DECODER, head_dim=8)), 2),
@@ -262,14 +268,11 @@ NETWORKS = (
         ({"B": 2, "T": 40}, {"B": 1, "T": 33}, {"B": 3, "T": 54}),
         {"T": (10, 3000)},
     ),
-    _words(
+    Network(
         "mamba",
-        lambda: Masked(
-            hf.MambaForCausalLM(
-                hf.MambaConfig(vocab_size=60, hidden_size=16, state_size=4, num_hidden_layers=2, use_mambapy=False)
-            ),
-            "logits",
-            use_cache=False,
-        ),
+        lambda: Masked(hf.MambaForCausalLM(_mamba), "logits", use_cache=False),
+        lambda B: _masked(B, 7),
+        {"ids": {0: "B"}, "mask": {0: "B"}},  # a loop in Python over positions, so that their number is fixed
+        _B,
     ),
 )

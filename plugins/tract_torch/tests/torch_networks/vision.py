@@ -162,9 +162,9 @@ NETWORKS = (
     Network(
         "video_resnet",
         lambda: _models.video.r3d_18(num_classes=10),
-        lambda B, T: {"x": torch.randn(B, 3, T, 32, 32)},
-        {"x": {0: "B", 2: "T"}},
-        ({"B": 2, "T": 8}, {"B": 1, "T": 11}, {"B": 3, "T": 4}),
+        lambda B: {"x": torch.randn(B, 3, 8, 32, 32)},
+        _BATCH,
+        _B,
     ),
     Network(
         "unet",
