@@ -235,7 +235,6 @@ NETWORKS = (
         lambda B: {"x": torch.randn(B, 16, 40)},
         {"x": {0: "B"}},
         _B,
-        small=True,
     ),
     _decoder("whisper decoder", _whisper),
     Network(

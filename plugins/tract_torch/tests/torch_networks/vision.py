@@ -139,7 +139,6 @@ NETWORKS = (
         _images(32),
         _BATCH,
         _B,
-        small=True,
     ),
     Network("swin", lambda: _swin(""), _images(64), _BATCH, _B),
     Network("swin_v2", lambda: _swin("V2"), _images(64), _BATCH, _B),
