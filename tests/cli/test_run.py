@@ -86,6 +86,17 @@ def test_a_bundle_with_pickles_is_refused(tract: Call, model: Path, tmp_path: Pa
     assert "allow_pickle" not in result.output
 
 
+def test_floats_of_another_type_are_taken_where_that_is_allowed(tract: Call, model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "wide.npz"
+    np.savez(path, x=np.ones((2, 4)))
+    refused = tract(model, "run", "--input-from-bundle", path)
+    assert refused.exit_code == 1
+    assert "input is f64" in refused.output
+    assert tract(model, "run", "--input-from-bundle", path, "--allow-float-casts").exit_code == 0
+    np.savez(path, x=np.ones((2, 4), np.int64))
+    assert tract(model, "run", "--input-from-bundle", path, "--allow-float-casts").exit_code == 1
+
+
 def test_floats_that_are_not_sane_are_named(tract: Call, model: Path, tmp_path: Path) -> None:
     path = tmp_path / "nan.npz"
     np.savez(path, x=np.full((1, 4), np.nan, np.float32))

@@ -10,6 +10,7 @@ import numpy as np
 from tract_core.cli.readings import array_file
 from tract_core.cli.signals import PULSES, first_turn, turns_late, whole_facts, with_length, without_rest
 from tract_core.cli.values import make_inputs, read_array, read_bundle
+from tract_core.data import DatumType
 from tract_core.errors import InputError
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.streams import Streams
@@ -44,6 +45,9 @@ def whole_inputs_for(
             hint=f"inputs: {', '.join(names)}",
         )
     given = {**bundle, **_from_files(request, names)}
+    if flags.get("float_casts"):
+        kinds = {name: fact.datum_type.storage for name, fact in zip(names, facts, strict=True)}
+        given = {name: _as_float(array, kinds.get(name)) for name, array in given.items()}
     if streams is not None:
         facts = whole_facts(model, streams)
         if not any(name in given and end is not None for name, end in zip(names, streams.inputs, strict=True)):
@@ -58,6 +62,12 @@ def whole_inputs_for(
         seed=flags["seed"],
     )
     return without_rest(model, streams, arrays) if streams is not None and flags["drop_partial"] else arrays
+
+
+def _as_float(array: Array, kind: DatumType | None) -> Array:
+    """An array of floats in the type of an input of floats; any other one as it is."""
+    is_float = array.dtype.kind != "V" and DatumType.from_numpy(array.dtype).is_float()
+    return array.astype(kind.numpy) if is_float and kind is not None and kind.is_float() else array
 
 
 def _from_files(request: Request, names: list[str]) -> dict[str, Array]:

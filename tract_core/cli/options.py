@@ -42,7 +42,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
         from tract_core.version import version
 
-        click.echo(f"tract {version()}")
+        click.echo(f"tract {version()} (tract-core)")  # so that nobody takes it for another command of the name
         ctx.exit()
 
 
@@ -230,6 +230,12 @@ def run_options(function: F) -> F:
                 type=NPZ,
                 metavar="NPZ",
                 help="Values of the inputs, by name, from an .npz file.",
+            ),
+            option(
+                "--allow-float-casts",
+                "float_casts",
+                is_flag=True,
+                help="Floats of the file may be of another type than the input.",
             ),
             option("-R", "--allow-random-input", "random", is_flag=True, help="Random values for inputs without one."),
             range_option,
