@@ -93,6 +93,11 @@ def test_floats_of_another_type_are_taken_where_that_is_allowed(tract: Call, mod
     assert refused.exit_code == 1
     assert "input is f64" in refused.output
     assert tract(model, "run", "--input-from-bundle", path, "--allow-float-casts").exit_code == 0
+    wanted = np.ones((2, 4)) @ WEIGHTS + 1
+    for off, status in ((0, 0), (1, 1)):
+        np.savez(path, x=np.ones((2, 4)), y=wanted + off)
+        flags = ("--assert-output-bundle", path, "--allow-float-casts", "--approx", "approximate")
+        assert tract(model, "run", "--input-from-bundle", path, *flags).exit_code == status
     np.savez(path, x=np.ones((2, 4), np.int64))
     assert tract(model, "run", "--input-from-bundle", path, "--allow-float-casts").exit_code == 1
 

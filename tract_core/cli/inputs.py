@@ -9,7 +9,7 @@ import numpy as np
 
 from tract_core.cli.readings import array_file
 from tract_core.cli.signals import PULSES, first_turn, turns_late, whole_facts, with_length, without_rest
-from tract_core.cli.values import make_inputs, read_array, read_bundle
+from tract_core.cli.values import holds_floats, make_inputs, read_array, read_bundle
 from tract_core.data import DatumType
 from tract_core.errors import InputError
 from tract_core.model.typed import TypedModel
@@ -66,8 +66,7 @@ def whole_inputs_for(
 
 def _as_float(array: Array, kind: DatumType | None) -> Array:
     """An array of floats in the type of an input of floats; any other one as it is."""
-    is_float = array.dtype.kind != "V" and DatumType.from_numpy(array.dtype).is_float()
-    return array.astype(kind.numpy) if is_float and kind is not None and kind.is_float() else array
+    return array.astype(kind.numpy) if holds_floats(array) and kind is not None and kind.is_float() else array
 
 
 def _from_files(request: Request, names: list[str]) -> dict[str, Array]:

@@ -235,7 +235,7 @@ def run_options(function: F) -> F:
                 "--allow-float-casts",
                 "float_casts",
                 is_flag=True,
-                help="Floats of the file may be of another type than the input.",
+                help="Floats in files may be of another type than inputs and outputs.",
             ),
             option("-R", "--allow-random-input", "random", is_flag=True, help="Random values for inputs without one."),
             range_option,

@@ -73,6 +73,12 @@ def of_type(array: Array, wanted: np.dtype[Any]) -> Array:
     return array.view(wanted) if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize else array
 
 
+def holds_floats(array: Array) -> bool:
+    """Whether the elements of an array are floats."""
+    known = not array.dtype.hasobject and array.dtype.kind != "U" and array.dtype.names is None
+    return known and DatumType.from_numpy(array.dtype).is_float()
+
+
 def make_inputs(
     names: Sequence[str],
     facts: Sequence[TypedFact],

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from tract_torch.example import Example
 from tract_torch.inference_target.axes import counted_axes
 from tract_torch.inference_target.base import InferenceTarget
 from tract_torch.loading import exported_program, model_of
-from tract_torch.naming import VariableNamingScheme, flat_names, numbered
+from tract_torch.naming import VariableNamingScheme, flat_names, named_results
 from tract_torch.weights.held import Weights, weights_in_place
 
 logger: Final = logging.getLogger("tract_torch")
@@ -153,9 +153,7 @@ class _Job:
         count = len(program.graph_signature.user_outputs)
         leaves = [getattr(value, "meta", {}).get("val", value) for value in values[len(values) - count :]]
         tree = pytree.tree_unflatten(leaves, signature.out_spec) if signature is not None else tuple(leaves)
-        results = numbered("output", tree if isinstance(tree, (tuple, list)) else [tree])
-        if isinstance(tree, Mapping) or (not isinstance(tree, (tuple, list, torch.Tensor)) and tree is not None):
-            results = [("output", tree)]
+        results = named_results(tree)
         wanted = self.output_names
         if wanted is not None and not self.exact and len(wanted) > len(results):
             wanted = wanted[: len(results)]

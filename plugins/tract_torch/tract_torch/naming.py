@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.fx import Node
@@ -118,3 +118,12 @@ def key_text(key: Any) -> str:
 def numbered(prefix: str, values: Iterable[Any]) -> list[tuple[str, Any]]:
     """Values with the names ``prefix_0``, ``prefix_1`` and so on."""
     return [(f"{prefix}_{place}", value) for place, value in enumerate(values)]
+
+
+def named_results(tree: Any) -> list[tuple[str, Any]]:
+    """What a module returns, each of several results with the name that it has by default."""
+    if isinstance(tree, (tuple, list)):
+        return numbered("output", cast("Sequence[Any]", tree))
+    if isinstance(tree, torch.Tensor) or (tree is None):
+        return numbered("output", [tree])
+    return [("output", tree)]

@@ -17,8 +17,8 @@ from tract_torch.tensors import array_of
 Array = np.ndarray[Any, Any]
 
 
-def outputs_of(model: torch.nn.Module, example: Example) -> list[Array]:
-    """The outputs of a module in evaluation mode, flat, without those that are None.
+def result_of(model: torch.nn.Module, example: Example) -> Any:
+    """What a module returns in evaluation mode, with copies of its tensors.
 
     The module is left as it was, buffers too, and so are the tensors of the example, and the random numbers of the
     process.
@@ -26,13 +26,18 @@ def outputs_of(model: torch.nn.Module, example: Example) -> list[Array]:
     given = example.with_tensors({name: tensor.detach().clone() for name, tensor in example.tensors().items()})
     cuda = sorted({one.device.index or 0 for one in model.parameters() if one.device.type == "cuda"})
     with evaluating(model), _unchanged(model), torch.no_grad(), torch.random.fork_rng(cuda):
-        found = pytree.tree_leaves(model(*given.args, **given.keywords))
-        return [as_array(one) for one in found if one is not None]
+        found = model(*given.args, **given.keywords)
+        return pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, found)
+
+
+def outputs_of(model: torch.nn.Module, example: Example) -> list[Array]:
+    """The outputs of a module, flat, without those that are None; see `result_of`."""
+    return [as_array(one) for one in pytree.tree_leaves(result_of(model, example)) if one is not None]
 
 
 def as_array(value: Any) -> Array:
-    """A copy of what a module returned: a tensor, or a number."""
-    return array_of(value.detach().clone()) if isinstance(value, torch.Tensor) else np.asarray(value)
+    """What a module returned, a tensor or a number, without a copy."""
+    return array_of(value) if isinstance(value, torch.Tensor) else np.asarray(value)
 
 
 @contextmanager

@@ -209,7 +209,11 @@ class _Check:
         if problems:
             self.wrong = tensors
             level = self.report.tolerance.value
-            raise CheckError(f"it differs from the module beyond {level!r}, {trial.name}: {'; '.join(problems)}")
+            error = CheckError(f"it differs from the module beyond {level!r}, {trial.name}: {'; '.join(problems)}")
+            error.inputs = dict(zip(self.runnable.input_names(), self._given(tensors), strict=True))
+            wanted = outputs_of(self.model, self.example.with_tensors(tensors))
+            error.outputs = dict(zip(self.runnable.output_names(), wanted, strict=True))
+            raise error
 
     def _run(self, inputs: str, values: Mapping[str, int], tensors: Tensors) -> Trial:
         own = values == self.symbols

@@ -12,6 +12,7 @@ from enum import StrEnum
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
 
 import torch
@@ -19,14 +20,44 @@ from tract_nnef.options import USUAL, Writing
 from tract_nnef.registry import CORE, EXTRA, TRANSFORMERS
 from tract_nnef.syntax.ast import Document
 
-from tract_core.errors import InputError, ModelWarning, Unsupported
+from tract_core.errors import InputError, ModelWarning, TractError, Unsupported
+from tract_torch.assert_io import (
+    Opinion,
+    all_close_map_weights,
+    assert_io,
+    assert_io_and_debug_bundle,
+    build_io,
+    debug_dumper_pytorch_to_onnx_to_nnef,
+    pytorch_to_onnx_to_tract_to_nnef,
+)
+from tract_torch.check.eager import outputs_of
 from tract_torch.check.in_process import check_io
 from tract_torch.check.tolerance import TractCheckTolerance
+from tract_torch.debug_bundle import save_arrays, write_debug_bundle
+from tract_torch.download import TractBinaryDownloader
+from tract_torch.errors import CheckError
+from tract_torch.example import Example
 from tract_torch.inference_target.axes import Asked, named_axes
 from tract_torch.inference_target.base import InferenceTarget
 from tract_torch.inference_target.spellings import check_since, with_debox
 from tract_torch.lowering import Lowering
 from tract_torch.semantic_version import SemanticVersion
+from tract_torch.tensors import array_of
+from tract_torch.tract_cli import TractCli
+
+__all__ = [
+    "TractBinaryDownloader",
+    "TractCheckTolerance",
+    "TractCli",
+    "TractFeatureFlag",
+    "TractNNEF",
+    "all_close_map_weights",
+    "assert_io",
+    "assert_io_and_debug_bundle",
+    "build_io",
+    "debug_dumper_pytorch_to_onnx_to_nnef",
+    "pytorch_to_onnx_to_tract_to_nnef",
+]
 
 logger = logging.getLogger("tract_torch")
 
@@ -200,17 +231,70 @@ class TractNNEF(InferenceTarget):
         """Run the archive, and compare with the module. Raises CheckError, where a debug bundle is written."""
         if not self.check_io:
             return
-        self.report = check_io(
-            model,
-            exported_filepath,
-            args,
-            input_names=nnef_graph.graph.inputs,
-            output_names=nnef_graph.graph.outputs,
-            dynamic_axes=self.dynamic_axes,
-            tolerance=self.check_io_tolerance,
-            lowering=self.lowering,
-        )
-        logger.info("%s", self.report)
+        try:
+            self.report = check_io(
+                model,
+                exported_filepath,
+                args,
+                input_names=nnef_graph.graph.inputs,
+                output_names=nnef_graph.graph.outputs,
+                dynamic_axes=self.dynamic_axes,
+                tolerance=self.check_io_tolerance,
+                lowering=self.lowering,
+            )
+            logger.info("%s", self.report)
+            self._check_by_binary(model, nnef_graph, args, exported_filepath)
+        except TractError as error:
+            if debug_bundle_path is not None:
+                with TemporaryDirectory() as folder:
+                    inputs, outputs = _saved(model, nnef_graph, args, Path(folder), error)
+                    write_debug_bundle(
+                        debug_bundle_path,
+                        exported_filepath,
+                        error,
+                        input_bundle_path=inputs,
+                        output_bundle_path=outputs,
+                        tolerance=self.check_io_tolerance,
+                        second=Opinion(model, args, None),
+                    )
+            raise
+
+    def _command(self) -> TractCli | None:
+        """That of ``specific_tract_binary_path``. Raises InputError where it is of another version."""
+        if self.specific_tract_binary_path is None:
+            return None
+        command = TractCli(self.specific_tract_binary_path)
+        if not command.is_own and command.version != self.version:
+            problem = f"{command.tract_path} is tract {command.version}, the archive is for {self.version}"
+            raise InputError(problem, hint="give the same version to both")
+        return command
+
+    def _check_by_binary(self, model: torch.nn.Module, document: Document, args: Any, archive: Path) -> None:
+        """Let the engine compare too, where there is one. Raises CheckError, CommandError."""
+        command = self._command()
+        if command is not None:
+            with TemporaryDirectory() as folder:
+                inputs, outputs = _saved(model, document, args, Path(folder), None)
+                command.assert_io(
+                    archive,
+                    check_tolerance=self.check_io_tolerance,
+                    input_bundle_path=inputs,
+                    output_bundle_path=outputs,
+                )
+
+
+def _saved(
+    model: torch.nn.Module, document: Document, args: Any, folder: Path, error: TractError | None
+) -> tuple[Path, Path]:
+    """Files of the inputs and the outputs that an error tells of, else of those of the example."""
+    inputs = error.inputs if isinstance(error, CheckError) else None
+    outputs = error.outputs if isinstance(error, CheckError) else None
+    if inputs is None or outputs is None:
+        example = Example.of(model, args, None)
+        given = map(array_of, example.tensors().values())
+        inputs = dict(zip(document.graph.inputs, given, strict=True))
+        outputs = dict(zip(document.graph.outputs, outputs_of(model, example), strict=False))
+    return save_arrays(folder / "inputs.npz", inputs), save_arrays(folder / "outputs.npz", outputs)
 
 
 def _texts(properties: Mapping[str, str] | None) -> dict[str, str]:
