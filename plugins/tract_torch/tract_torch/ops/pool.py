@@ -53,7 +53,7 @@ def avg_pool(call: Call, wire: NodeWiring) -> OutletId:
     """The mean of each window, or its sum by a number"""
     x = call.tensor("self")
     if not wire.dtype(x).is_float():
-        raise Unsupported(f"the means of {wire.dtype(x)}", hint="make floating-point numbers of them")
+        raise Unsupported(f"the means of {wire.dtype(x).short}", hint="make floating-point numbers of them")
     if not call.has("divisor_override"):
         return with_items(wire, x, SumPool(_pool(call), bool(call.value("count_include_pad"))))[0]
     (total,) = with_items(wire, wire.cast(x, _wide(wire, x)), SumPool(_pool(call), normalize=False))
