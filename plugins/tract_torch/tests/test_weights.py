@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
 import tract_torch
+from tract_nnef.archive import open_archive, read_tensor
 from tract_torch.weights.updater import ModTensorUpdater
 
 import tract_core as tract
-from tract_core.errors import InputError
+from tract_core.errors import InputError, Unsupported
 
 
 class Tied(torch.nn.Module):
@@ -133,3 +137,19 @@ def test_parameters_are_kept_when_asked() -> None:
         for runtime in ("reference", "cpu"):
             (found,) = tract.runtime_for_name(runtime).prepare(model.clone()).run([x])
             np.testing.assert_allclose(found, network(x).detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_weights_of_bf16_stay_so_and_are_for_this_project_alone(tmp_path: Path) -> None:
+    layer, x = torch.nn.Linear(64, 32).bfloat16(), torch.randn(3, 64).bfloat16()
+    model = tract_torch.load(layer, x, keep_parameters=True)
+    model.save(tmp_path / "m.nnef.tar")
+    held = read_tensor(open_archive(tmp_path / "m.nnef.tar").content("weight.dat"), "weight")
+    assert isinstance(held, np.ndarray)
+    assert held.dtype == ml_dtypes.bfloat16
+    given = x.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    (found,) = tract.load(tmp_path / "m.nnef.tar").into_runnable().run([given])
+    wanted = layer(x).detach().float()
+    np.testing.assert_allclose(np.asarray(found).astype(np.float32), wanted, rtol=1e-2, atol=1e-2)
+    with pytest.raises(Unsupported, match=r"(?s)elements of bf16, which other engines do not read.*f32 or f16"):
+        tract.nnef().without_tract_py().write_model_to_tar(model, tmp_path / "other.nnef.tar")
+    assert not (tmp_path / "other.nnef.tar").exists()

@@ -250,6 +250,12 @@ def tensor_file(value: Array | Blocks, *, quantised: bool = False) -> list[bytes
     return [HEADER.pack(MAGIC, 1, 0, len(data), len(shape), *sizes, *item, 0), data]
 
 
+def is_for_all(array: Array) -> bool:
+    """Whether the established engine reads such a tensor too: its elements have a type that it knows."""
+    item = _ITEM_OF.get(DatumType.from_numpy(array.dtype))
+    return item is None or item.vendor != PY
+
+
 def _plain(array: Array, quantised: bool) -> tuple[Item, Array]:
     kind = DatumType.from_numpy(array.dtype)
     if kind is DatumType.STRING:

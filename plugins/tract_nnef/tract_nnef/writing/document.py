@@ -20,7 +20,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
 from tract_core.version import version
 from tract_nnef.archive.blocks import Blocks
-from tract_nnef.archive.tensors import MAX_RANK
+from tract_nnef.archive.tensors import MAX_RANK, is_for_all
 from tract_nnef.registry import ANY, CORE, NNEF, NNEF_WRITE, PY, STANDARD, Family, row_key
 from tract_nnef.syntax import ast
 from tract_nnef.syntax.names import plain_label, plain_name
@@ -190,7 +190,14 @@ class Writer:
         return _variable(self.hold(wanted, value), value) if written is None else written
 
     def hold(self, wanted: str, value: Constant | Blocks) -> str:
-        """Keep a tensor beside the text, and return its label, which begins like ``wanted``."""
+        """Keep a tensor beside the text, and return its label, which begins like ``wanted``.
+
+        Raises Unwritable for elements that only this project reads, where the archive is for others too.
+        """
+        if not (self.allows(PY) or isinstance(value, Blocks) or is_for_all(value.array)):
+            kind = f"elements of {value.datum_type.short}"
+            hint = f"convert the model to f32 or f16, or allow the registry {PY}, for archives that stay here"
+            raise Unwritable(f"{wanted!r} has {kind}, which other engines do not read", hint=hint)
         place = f"{self._place}." if self._place else ""
         label = free_name(plain_label(f"{place}{wanted}"), self._shared.labels)
         self._shared.tensors[label] = value
