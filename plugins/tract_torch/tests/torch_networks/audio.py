@@ -312,8 +312,9 @@ NETWORKS = (
     Network(
         "spectral_mask",
         SpectralMask,
-        lambda B: {"sound": torch.randn(B, 320)},
-        {"sound": {0: "B"}},  # PyTorch's inverse of a spectrum fixes the number of frames
-        ({"B": 2}, {"B": 1}, {"B": 3}),
+        lambda B, T: {"sound": torch.randn(B, 8 * T)},
+        {"sound": {0: "B", 1: "8*T"}},
+        _FRAMES,
+        {"T": (8, 3000)},
     ),
 )
