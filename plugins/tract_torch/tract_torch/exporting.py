@@ -10,13 +10,20 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import torch
+from torch.utils import _pytree as pytree
 
-from tract_torch.rewritten import Rewritten
+from tract_core.errors import ModelWarning
+from tract_torch.dynamic import DynamicShapes, specialised, symbol_names
+from tract_torch.refusals import check_tensors, explained
+from tract_torch.watching import Watching
 from tract_torch.weights.held import quantised, standing_in
 from tract_torch.weights.qtensor import QTensor
 
 _ALONE: Final = threading.RLock()
 """`torch.export` puts other tensors in the place of parameters while it runs, so there is one export at a time."""
+
+SYMBOLS: Final = "tract_symbols"
+"""Under which key the graph of a program keeps what its symbols are called."""
 
 
 _QUANTISED: Final[WeakKeyDictionary[torch.export.ExportedProgram, Mapping[str, QTensor]]] = WeakKeyDictionary()
@@ -27,13 +34,25 @@ def exported(
 ) -> torch.export.ExportedProgram:
     """The program of a module in evaluation mode, with recurrent layers kept whole.
 
-    The module is as it was afterwards, also where this raises.
+    The module is as it was afterwards, also where this raises. Raises InputError for an example or dynamic shapes that
+    do not fit the module, Unsupported for what `torch.export` refuses. Warns of sizes that were left to PyTorch, as by
+    ``Dim.AUTO``, and that can be nothing else than in the example.
     """
-    with _ALONE, evaluating(module), standing_in(module), warnings.catch_warnings(), torch.no_grad(), Rewritten():
+    shapes = DynamicShapes(module, args, kwargs, dynamic_shapes)
+    watching = Watching(module)
+    with _ALONE, evaluating(module), standing_in(module), warnings.catch_warnings(), torch.no_grad():
+        check_tensors(module, pytree.tree_leaves((args, kwargs)))
         warnings.filterwarnings("ignore", message=r"(?s).*assigned during export")  # lists of a layer's own weights
         warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg|torch")
-        program = torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=False)
+        try:
+            with watching:
+                program = torch.export.export(module, args, dict(kwargs), dynamic_shapes=shapes.specs, strict=False)
+        except Exception as error:
+            raise explained(error, watching, shapes) from error
     _QUANTISED[program] = quantised(module)
+    program.graph_module.meta[SYMBOLS] = symbol_names(program, shapes.axes)
+    for axis, size in specialised(program, shapes.axes):
+        warnings.warn(f"{axis} was specialised to {size}: other sizes are refused", ModelWarning, stacklevel=4)
     return program
 
 

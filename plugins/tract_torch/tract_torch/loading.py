@@ -11,8 +11,9 @@ from torch.utils import _pytree as pytree
 from tract_core.api.model import Model
 from tract_core.errors import InputError
 from tract_core.plugins import Registry, default_registry
-from tract_torch.exporting import exported, quantised_in
-from tract_torch.lowering import Lowering
+from tract_torch.dynamic import symbol_names
+from tract_torch.exporting import SYMBOLS, exported, quantised_in
+from tract_torch.lowering import Lowering, StatesOption
 from tract_torch.naming import key_text
 from tract_torch.program import Program, with_constants
 from tract_torch.registry import ATEN, find
@@ -28,6 +29,7 @@ def load(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     keep_parameters: bool = False,
+    states: StatesOption = "refuse",
     weights: Weights | None = None,
 ) -> Model:
     """The model of a module, as it computes in evaluation mode, or of an exported program; in normal form.
@@ -43,10 +45,15 @@ def load(
     ``weights``: those to load in the place of the module's own, as of one on the device ``meta``: a mapping of names to
     tensors, or a ``.safetensors`` or ``.pt`` file, which is mapped into memory, not read, and has to stay as it is.
 
-    Raises InputError for what is no module, MissingOperator, naming all that is missing, and ModelError for what cannot
-    be wired; what `torch.export` refuses, it raises itself.
+    ``states``: what becomes of buffers that the module changes while it is called, as a counter or a cache. "refuse"
+    names them. With "inputs" each of them is an input of the model, of its name, and an output ``NAME_out``: whoever
+    runs the model hands it from turn to turn. With "inside" a running model keeps them, from the values in the module
+    on. What the module changes of its arguments is an output ``NAME_out`` with "inputs", and refused else.
+
+    Raises InputError for what is no module, and for arguments and shapes that do not fit it; MissingOperator, naming
+    all that is missing; Unsupported for what `torch.export` refuses, and ModelError for what cannot be wired.
     """
-    lowering = Lowering(keep_parameters=keep_parameters)
+    lowering = Lowering(keep_parameters=keep_parameters, states=states)
     if isinstance(module, torch.export.ExportedProgram):
         if weights is not None:
             raise InputError("an ExportedProgram has its own weights", hint="export the module with them")
@@ -70,7 +77,7 @@ def model_of(
     ``output_names``: one per tensor. Raises as `load` does.
     """
     program = program_of(exported, dynamic_shapes, input_names, output_names, lowering)
-    return Model(with_constants(program.model.declutter(), program.kept))
+    return Model(with_constants(program.states.kept_inside(program.model).declutter(), program.kept))
 
 
 def program_of(
@@ -82,7 +89,7 @@ def program_of(
 ) -> Program:
     """An exported program with its model as it was wired, not simplified yet. Arguments are those of `model_of`."""
     registry, held = default_registry(), quantised_in(exported)
-    names = _symbol_names(exported, dynamic_shapes)
+    names = exported.graph_module.meta.get(SYMBOLS) or _symbol_names(exported, dynamic_shapes)
     exported = exported.run_decompositions(_decompositions(registry))
     program = Program(exported, names, registry, lowering or Lowering(), held)
     program.typed(input_names, output_names or _output_names(exported))
@@ -126,7 +133,7 @@ def _symbol_names(program: torch.export.ExportedProgram, dynamic_shapes: Any) ->
             expression: Any = size.node.expr if isinstance(size, torch.SymInt) else None
             if expression is not None and expression.is_Symbol and isinstance(dim, torch.export.Dim):
                 named[expression.name] = dim.__name__
-    return named
+    return {**symbol_names(program, []), **named}
 
 
 def _is_spec(value: Any) -> bool:

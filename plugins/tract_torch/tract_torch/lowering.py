@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from tract_torch.naming import VariableNamingScheme
+
+StatesOption: TypeAlias = Literal["refuse", "inputs", "inside"]
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,7 @@ class Lowering:
     parameters, and buffers of floats, are constants of the names that they have in the module, with nothing folded into
     them, as batch normalisation is into convolutions, so others can take their place. ``naming``: how tensors between
     inputs and outputs are called.
+    ``states``: what becomes of buffers that the module changes, see `tract_torch.states`.
     """
 
     attention_in_f32: bool = True
@@ -24,3 +28,4 @@ class Lowering:
     keep_attention: bool = False
     keep_parameters: bool = False
     naming: VariableNamingScheme = VariableNamingScheme.NATURAL_VERBOSE
+    states: StatesOption = "refuse"

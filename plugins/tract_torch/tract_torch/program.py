@@ -21,8 +21,10 @@ from tract_core.ops.wiring import wire_one
 from tract_core.plugins import Registry
 from tract_torch.call import Known
 from tract_torch.graph import Graph, check_operators
+from tract_torch.guards import assert_guards, assert_ranges
 from tract_torch.lowering import Lowering
 from tract_torch.sizes import Names, dim_of
+from tract_torch.states import States
 from tract_torch.tensors import array_of, datum_type
 from tract_torch.weights.qtensor import QTensor
 from tract_torch.weights.wiring import wire_quantised
@@ -49,6 +51,7 @@ class Program:
         self.registry = registry
         self.model = TypedModel(registry=registry)
         self._first = _first_names(exported.state_dict)
+        self.states = States(exported, self.model, lowering.states)
         self.graph = Graph(exported.graph_module, self.model, names, lowering)
 
     def typed(self, inputs: Sequence[str] | None, outputs: Sequence[str]) -> TypedModel:
@@ -60,8 +63,12 @@ class Program:
         for name in self.names.values():
             self.model.symbols.add(name)
         self._add_inputs(inputs)
+        self._assert_sizes()
         self._add_outputs(self.graph.wired(), outputs)
-        self._assert_ranges()
+        for node in self.model.live_nodes():
+            for name in self.model.symbols_bound(node):
+                self.model.symbols.add(name)
+        self._assert_sizes()
         self.model.check_consistency()
         return self.model
 
@@ -81,6 +88,12 @@ class Program:
                 found.append(next(given) if spec.kind is InputKind.USER_INPUT else self._held(str(spec.target)))
         return found
 
+    def _assert_sizes(self) -> None:
+        """Rely on what PyTorch found out about sizes: the program was made for these, and for no others."""
+        assert_ranges(self.exported, self.names, self.model.symbols)
+        for guard in assert_guards(self.exported, self.names, self.model.symbols):
+            self.model.remarks.append(Unsupported(f"PyTorch relies on {guard}, which no assertion says"))
+
     def _add_inputs(self, names: Sequence[str] | None) -> None:
         """Sources for what the user gives, constants for what the module holds."""
         nodes = {node.name: node for node in self.exported.graph.nodes if node.op == "placeholder"}
@@ -92,11 +105,15 @@ class Program:
             if not isinstance(spec.arg, TensorArgument):
                 raise Unsupported(f"is {type(spec.arg).__name__}, wanted a tensor", where=f"input {node.name!r}")
             if spec.kind is InputKind.USER_INPUT:
-                value = node.meta["val"]
-                fact = TypedFact.of(datum_type(value.dtype), [dim_of(size, self.names) for size in value.shape])
-                self.graph.known[node] = self.model.add_source(next(given) if given else node.name, fact)
+                name = next(given) if given else node.name
+                self.graph.known[node] = self.model.add_source(name, self._fact(node.meta["val"]))
+            elif str(spec.target) in self.states.buffers:
+                self.graph.known[node] = self.states.source(str(spec.target), self._held(str(spec.target)))
             elif node.users:
                 self.graph.known[node] = self._constant(self._first.get(str(spec.target), str(spec.target)), spec.kind)
+
+    def _fact(self, value: torch.Tensor) -> TypedFact:
+        return TypedFact.of(datum_type(value.dtype), [dim_of(size, self.names) for size in value.shape])
 
     def _constant(self, name: str, kind: InputKind) -> OutletId:
         if name in self.held:
@@ -114,13 +131,14 @@ class Program:
         return state[name] if name in state else cast("torch.Tensor", self.exported.constants[name])
 
     def _add_outputs(self, values: Sequence[Known | None], names: Sequence[str]) -> None:
-        signature = self.exported.graph_signature
-        changed = [spec.target for spec in signature.output_specs if spec.kind is not OutputKind.USER_OUTPUT]
-        if changed:
-            hint = "return what it is to remember, and take it as an input"
-            raise Unsupported(f"the module changes what it holds: {', '.join(map(str, changed))}", hint=hint)
-        outlets = [self._output(value, name) for value, name in zip(values, names, strict=True) if value is not None]
-        self.model.set_outputs(outlets)
+        given = [
+            value
+            for value, spec in zip(values, self.exported.graph_signature.output_specs, strict=True)
+            if spec.kind is OutputKind.USER_OUTPUT
+        ]
+        outlets = [self._output(value, name) for value, name in zip(given, names, strict=True) if value is not None]
+        after = [self._output(value, name) for value, name in self.states.results(values)]
+        self.model.set_outputs([*outlets, *after])
 
     def _output(self, known: Known, name: str) -> OutletId:
         if not isinstance(known, (OutletId, int, float)):
@@ -130,19 +148,17 @@ class Program:
         taken = self.model.outlet_name(known)
         if taken != name and (known in self.model.inputs or known in self.model.outputs):
             return wire_one(self.model, self.model.unique_name(name), Identity(), known)
-        if taken != name and not any(node.name == name for node in self.model.live_nodes()):
-            self.model.set_label(known, name)
+        if taken != name:
+            self.model.set_label(known, self._free(name))
         return known
 
-    def _assert_ranges(self) -> None:
-        """What PyTorch found of each symbol: sizes for which the program was made, and no others."""
-        for name, found in self.exported.range_constraints.items():
-            size = dim_of(name, self.names)
-            if isinstance(size, int):
-                continue
-            for relation, bound in ((">=", found.lower), ("<=", found.upper)):
-                if bound.is_Integer and not (relation == ">=" and int(bound) <= 0):
-                    self.model.symbols.add_assertion(f"{size}{relation}{int(bound)}")
+    def _free(self, name: str) -> str:
+        """A name for an output: the one that is wanted, unless an input has it. Other nodes give way."""
+        if any(self.model.outlet_name(outlet) == name for outlet in self.model.inputs):
+            return self.model.unique_name(name)
+        if self.model.has_node(name):
+            self.model.rename(self.model.node_by_name(name).id, self.model.unique_name(name))
+        return name
 
 
 def _first_names(state: Mapping[str, torch.Tensor]) -> dict[str, str]:

@@ -39,7 +39,23 @@ def dim_of(size: Any, names: Names) -> Dim:
 
     Raises Unsupported for an expression that no size can say.
     """
-    return int(size) if isinstance(size, int) else _dim(expression_of(size), names)
+    if isinstance(size, int):
+        return int(size)
+    expression = expression_of(size)
+    try:
+        return _dim(expression, names)
+    except Unsupported:
+        known = _known(size)
+        if not expression.has(*known):
+            raise
+        return _dim(expression.xreplace(known), names)
+
+
+def _known(size: Any) -> dict[Any, Any]:
+    """The numbers that expressions are, as the program was made for no other sizes."""
+    guards = size.node.shape_env.guards if isinstance(size, torch.SymInt) else ()
+    equal = [guard.expr for guard in guards if isinstance(guard.expr, sympy.Eq)]
+    return {one.lhs: one.rhs for one in equal if one.rhs.is_Integer}
 
 
 def _dim(expression: Any, names: Names) -> Dim:

@@ -1,0 +1,100 @@
+"""Sizes by name, and what PyTorch found out about them, which a run checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import tract_torch
+from agreement import agree
+from torch.export import Dim
+
+from tract_core.errors import TractError
+
+
+class Calling(torch.nn.Module):
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor, more: Any = None) -> Any:
+        return self.function(x) if more is None else self.function(x, more)
+
+
+def assertions(model: Any) -> list[str]:
+    return [str(one) for one in model.typed.symbols]
+
+
+def run(model: Any, *shapes: tuple[int, ...]) -> Any:
+    return model.clone().into_runnable().run([np.ones(shape, np.float32) for shape in shapes])
+
+
+def test_ranges() -> None:
+    model = agree(Calling(lambda x: x * 2), [torch.randn(8, 3)], dynamic_shapes={"x": {0: Dim("S", min=3, max=64)}})
+    assert assertions(model) == ["S>=3", "S<=64"]
+    for size in (2, 65):
+        with pytest.raises(TractError, match="S"):
+            run(model, (size, 3))
+
+
+def test_a_text_is_a_symbol_of_whichever_sizes_are_right() -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> Any:
+        return (x + y)[1:], x + 1 if x.shape[0] <= 10 else x
+
+    shapes = {"x": {0: "S", -1: "T"}, "more": {0: "S", 1: "T"}}
+    inputs = [torch.randn(8, 3), torch.randn(8, 3)]
+    model = agree(Calling(function), inputs, [[torch.randn(3, 5), torch.randn(3, 5)]], dynamic_shapes=shapes)
+    assert [str(fact) for fact in model.input_facts()] == ["S,T,f32", "S,T,f32"]
+    assert {"S>=3", "S<=10"} <= set(assertions(model))
+    with pytest.raises(TractError, match="S<=10"):
+        run(model, (11, 3), (11, 3))
+
+
+def test_sizes_of_a_multiple() -> None:
+    model = agree(
+        Calling(lambda x: x.reshape(-1, 4, 3)),
+        [torch.randn(16, 3)],
+        [[torch.randn(8, 3)]],
+        dynamic_shapes={"x": {0: "S"}},
+    )
+    with pytest.raises(TractError, match="S"):
+        run(model, (10, 3))
+    model = agree(
+        Calling(lambda x: x.reshape(-1, 4, 3)),
+        [torch.randn(16, 3)],
+        [[torch.randn(8, 3)]],
+        dynamic_shapes={"x": {0: 4 * Dim("Rows", min=1, max=16)}},
+    )
+    assert [str(fact) for fact in model.input_facts()] == ["4*Rows,3,f32"]
+    with pytest.raises(TractError, match="Rows"):
+        run(model, (10, 3))
+
+
+def test_a_branch_of_python_on_a_size_holds_for_sizes_of_that_branch_only() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] != 5 else x
+
+    model = agree(Calling(function), [torch.randn(8, 3)], [[torch.randn(4, 3)]], dynamic_shapes={"x": {0: "S"}})
+    with pytest.raises(TractError, match="S"):
+        run(model, (5, 3))
+
+
+def test_names_over_nested_arguments_in_any_order() -> None:
+    class Nested(torch.nn.Module):
+        def forward(self, x: torch.Tensor, *, state: dict[str, Any], y: torch.Tensor) -> torch.Tensor:
+            return x.sum() + state["a"].sum() + state["b"][0].sum() + y.sum()
+
+    kwargs = {"y": torch.randn(2), "state": {"a": torch.randn(3), "b": [torch.randn(4)]}}
+    shapes = {"state": {"b": ["U"], "a": {0: "V"}}, "y": {0: Dim("W")}, "x": None}
+    shapes["state"]["b"] = [{0: "U"}]
+    model = tract_torch.load(Nested(), torch.randn(5), kwargs, dynamic_shapes=shapes)
+    facts = dict(zip(model.input_names(), map(str, model.input_facts()), strict=True))
+    assert facts == {"x": "5,f32", "y": "W,f32", "state_a": "V,f32", "state_b_0": "U,f32"}
+
+
+def test_sizes_without_a_name_are_called_after_their_input() -> None:
+    program = torch.export.export(Calling(torch.relu), (torch.randn(4, 3),), dynamic_shapes={"x": {0: Dim("S")}})
+    model = tract_torch.load(program)
+    assert [str(fact) for fact in model.input_facts()] == ["x_0,3,f32"]

@@ -1,0 +1,154 @@
+"""Which sizes may be others: what `torch.export` calls dynamic shapes, and what these sizes are called in the model.
+
+Besides what PyTorch takes, a text is a symbol of that name, of whichever sizes the program is right for; the same text
+is the same size. Axes may be counted from the end.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+import torch
+from torch.export import Dim
+from torch.utils import _pytree as pytree
+
+from tract_core.errors import InputError, meant
+from tract_core.frozen import frozen
+from tract_torch.sizes import expression_of
+
+_WANTED: Final = "a symbol's name, a torch.export.Dim, Dim.AUTO, Dim.DYNAMIC, a number, or None"
+
+
+@frozen
+class Axis:
+    """A size that was said to be dynamic. ``leaf``: the place of the tensor among all of the example."""
+
+    where: str
+    leaf: int
+    axis: int
+    dim: Any
+
+    @property
+    def name(self) -> str | None:
+        """What the size is called, if it has a name."""
+        if isinstance(self.dim, str):
+            return self.dim
+        dim = getattr(self.dim, "root", self.dim)  # of 2*S it is S
+        return getattr(dim, "__name__", None) if isinstance(dim, Dim) else None
+
+    def __str__(self) -> str:
+        return f"axis {self.axis} of {self.where}" + (f" ({self.name})" if self.name else "")
+
+
+def bound_arguments(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of the example by their names. Raises InputError where the module does not take them."""
+    signature = inspect.signature(module.forward)
+    try:
+        return dict(signature.bind(*args, **kwargs).arguments)
+    except TypeError as error:
+        hint = f"it is called as forward{signature}"
+        raise InputError(f"the example does not fit {type(module).__name__}: {error}", hint=hint) from None
+
+
+class DynamicShapes:
+    """The dynamic sizes of an example. ``specs``: as PyTorch takes them; ``axes``: one by one."""
+
+    def __init__(
+        self, module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any
+    ) -> None:
+        """Raises InputError for names, axes and sizes that are none."""
+        self.axes: list[Axis] = []
+        self._leaves = {id(leaf): place for place, leaf in enumerate(pytree.tree_leaves((tuple(args), dict(kwargs))))}
+        given = bound_arguments(module, args, kwargs)
+        self.specs = dynamic_shapes
+        if isinstance(dynamic_shapes, (list, tuple)):
+            named = zip(given.items(), cast("Sequence[Any]", dynamic_shapes), strict=False)
+            found = [self._spec(name, value, spec) for (name, value), spec in named]
+            self.specs = type(dynamic_shapes)([*found, *dynamic_shapes[len(found) :]])
+        elif isinstance(dynamic_shapes, dict):
+            specs = cast("Mapping[Any, Any]", dynamic_shapes)
+            unknown = next((name for name in specs if name not in given), None)
+            if unknown is not None:
+                near = meant(str(unknown), given)
+                hint = f"did you mean {near[0]!r}?" if near else f"its arguments are {', '.join(given)}"
+                raise InputError(f"dynamic_shapes names {unknown!r}, which the module is not called with", hint=hint)
+            self.specs = {name: self._spec(name, given[name], spec) for name, spec in specs.items()}
+
+    def _spec(self, where: str, value: Any, spec: Any) -> Any:
+        """A part of the specification as PyTorch takes it."""
+        if isinstance(value, torch.Tensor):
+            return self._of_tensor(where, value, spec)
+        if isinstance(value, dict) and isinstance(spec, dict):
+            held = cast("Mapping[Any, Any]", value)
+            return {key: self._spec(f"{where}[{key!r}]", held.get(key), one) for key, one in spec.items()}
+        if isinstance(value, (list, tuple)) and isinstance(spec, (list, tuple)):
+            pairs = list(zip(cast("Sequence[Any]", value), cast("Sequence[Any]", spec), strict=False))
+            found = [self._spec(f"{where}[{place}]", *pair) for place, pair in enumerate(pairs)]
+            return [*found, *spec[len(found) :]] if isinstance(spec, list) else (*found, *spec[len(found) :])
+        return spec
+
+    def _of_tensor(self, where: str, value: torch.Tensor, spec: Any) -> Any:
+        if not isinstance(spec, (dict, list, tuple)):
+            return spec
+        rank = value.dim()
+        pairs = list(spec.items()) if isinstance(spec, dict) else list(enumerate(cast("Sequence[Any]", spec)))
+        found: dict[int, Any] = {}
+        for axis, dim in cast("list[tuple[Any, Any]]", pairs):
+            if not isinstance(axis, int) or not -rank <= axis < rank:
+                raise InputError(f"has {rank} axes, dynamic_shapes has an axis {axis!r}", where=f"argument {where!r}")
+            one = Axis(where, self._leaves[id(value)], axis % rank, dim)
+            if isinstance(dim, str) and not dim.isidentifier():
+                raise InputError(f"the size {dim!r} is no name", where=str(one), hint=f"give {_WANTED}")
+            if isinstance(dim, (str, Dim)) or getattr(getattr(dim, "type", None), "name", None) in ("AUTO", "DYNAMIC"):
+                self.axes.append(one)
+            found[one.axis] = Dim.DYNAMIC if isinstance(dim, str) else dim
+        return found if isinstance(spec, dict) else type(spec)(found.get(axis) for axis in range(len(pairs)))
+
+    def named(self, name: str) -> Axis | None:
+        """The first axis whose size has a name."""
+        return next((axis for axis in self.axes if axis.name == name), None)
+
+
+def symbol_names(program: torch.export.ExportedProgram, axes: Sequence[Axis]) -> dict[str, str]:
+    """What the symbols of a program are called: as they were named, else after the input and the axis."""
+    inputs = list(_inputs(program))
+    named: dict[str, str] = {}
+    for axis in axes:
+        symbol = _symbol(inputs[axis.leaf][1], axis.axis) if axis.leaf < len(inputs) else None
+        if axis.name and symbol:
+            named.setdefault(symbol, axis.name)
+    for name, tensor in inputs:
+        for axis in range(tensor.dim() if isinstance(tensor, torch.Tensor) else 0):
+            symbol = _symbol(tensor, axis)
+            if symbol and symbol not in named:
+                named[symbol] = f"{name}_{axis}"
+    return named
+
+
+def _inputs(program: torch.export.ExportedProgram) -> Iterator[tuple[str, Any]]:
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    for name in program.graph_signature.user_inputs:
+        held = nodes[name].meta.get("val") if isinstance(name, str) and name in nodes else None
+        yield str(name), held
+
+
+def _symbol(tensor: Any, axis: int) -> str | None:
+    """The symbol that the size of an axis is, or that it is computed from."""
+    size: Any = tensor.shape[axis] if isinstance(tensor, torch.Tensor) else None
+    expression: Any = size.node.expr if isinstance(size, torch.SymInt) else None
+    symbols = sorted(expression.free_symbols, key=str) if expression is not None else []
+    return symbols[0].name if len(symbols) == 1 else None
+
+
+def specialised(program: torch.export.ExportedProgram, axes: Sequence[Axis]) -> list[tuple[Axis, int]]:
+    """The axes that were dynamic and are not, with the size that they have."""
+    inputs = list(_inputs(program))
+    found: list[tuple[Axis, int]] = []
+    for axis in axes:
+        tensor = inputs[axis.leaf][1] if axis.leaf < len(inputs) else None
+        size = expression_of(tensor.shape[axis.axis]) if isinstance(tensor, torch.Tensor) else None
+        if size is not None and size.is_Integer:
+            found.append((axis, int(size)))
+    return found

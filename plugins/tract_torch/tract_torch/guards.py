@@ -1,0 +1,101 @@
+"""What PyTorch found out about sizes, as assertions of the model: ranges, and what the program was decided by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import sympy
+import torch
+
+from tract_core.dims import Assertion, Comparison, Dim, SymbolScope, symbols_of
+from tract_core.errors import TractError
+from tract_torch.sizes import Names, dim_of, expression_of
+
+_RELATIONS: Final[dict[type, Comparison]] = {
+    sympy.Eq: "==",
+    sympy.Ge: ">=",
+    sympy.Gt: ">",
+    sympy.Le: "<=",
+    sympy.Lt: "<",
+}
+
+
+def assert_ranges(program: torch.export.ExportedProgram, names: Names, scope: SymbolScope) -> None:
+    """Rely on the ranges of symbols that the scope has."""
+    for name, found in program.range_constraints.items():
+        size = dim_of(name, names)
+        if isinstance(size, int) or not symbols_of(size) <= set(scope.names):
+            continue
+        if found.lower.is_Integer and int(found.lower) > 0:
+            scope.add_assertion(Assertion(size, ">=", int(found.lower)))
+        if found.upper.is_Integer:
+            scope.add_assertion(Assertion(size, "<=", int(found.upper)))
+
+
+def assert_guards(program: torch.export.ExportedProgram, names: Names, scope: SymbolScope) -> list[str]:
+    """Rely on what the program was decided by. Returns what no assertion can say."""
+    unsaid: list[str] = []
+    for guard in guards_of(program):
+        try:
+            _rely_on(guard, names, scope)
+        except TractError:
+            unsaid.append(str(guard))
+    return unsaid
+
+
+def guards_of(program: torch.export.ExportedProgram) -> Iterator[Any]:
+    """What must hold of sizes, as expressions of SymPy: for the program as a whole, then for data in it."""
+    environment = _environment(program)
+    if environment is not None:
+        yield from [environment.replace(guard.expr) for guard in environment.guards]
+    for node in program.graph.nodes:
+        if node.target is torch.ops.aten._assert_scalar.default and isinstance(node.args[0], torch.fx.Node):
+            yield expression_of(node.args[0].meta["val"])
+
+
+def _environment(program: torch.export.ExportedProgram) -> Any:
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        for size in value.shape if isinstance(value, torch.Tensor) else ():
+            if isinstance(size, torch.SymInt):
+                return size.node.shape_env
+    return None
+
+
+def _rely_on(guard: Any, names: Names, scope: SymbolScope) -> None:
+    """Add one assertion, unless it follows from others. Raises TractError where sizes cannot say it."""
+    for part in guard.args if isinstance(guard, sympy.And) else (guard,):
+        holds = dim_of(part, names)
+        if scope.simplify(holds) == 1 or not symbols_of(holds) <= set(scope.names):
+            continue
+        relation = _RELATIONS.get(type(part))
+        if relation is not None:
+            left, right = (dim_of(side, names) for side in part.args)
+            scope.add_assertion(Assertion(left, relation, right))
+        elif isinstance(part, sympy.Ne):
+            _exclude(part, names, scope, holds)
+        else:
+            scope.add_assertion(Assertion(holds, "==", 1))
+
+
+def _exclude(part: Any, names: Names, scope: SymbolScope, holds: Dim) -> None:
+    """That two sizes differ: a narrower range, where the one excluded value is at its end."""
+    symbols = list(part.free_symbols)
+    solved = sympy.solve(part.args[0] - part.args[1], symbols[0]) if len(symbols) == 1 and _is_linear(part) else []
+    value = int(solved[0]) if len(solved) == 1 and solved[0].is_Integer else None
+    if value is not None:
+        size = dim_of(symbols[0], names)
+        bounds = scope.bounds(size)
+        if bounds[0] == value:
+            scope.add_assertion(Assertion(size, ">=", value + 1))
+            return
+        if bounds[1] == value:
+            scope.add_assertion(Assertion(size, "<=", value - 1))
+            return
+    scope.add_assertion(Assertion(holds, "==", 1))
+
+
+def _is_linear(part: Any) -> bool:
+    kinds = (sympy.Add, sympy.Mul, sympy.Symbol, sympy.Integer)
+    return all(isinstance(one, kinds) for one in sympy.preorder_traversal(part.args[0] - part.args[1]))

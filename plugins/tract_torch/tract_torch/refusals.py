@@ -1,0 +1,214 @@
+"""What `torch.export` refuses, in our words: where, what, and what to change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import torch
+
+from tract_core.errors import InputError, TractError, Unsupported
+from tract_torch.dynamic import Axis, DynamicShapes
+from tract_torch.watching import Watching, place_of_error
+
+_ONNX: Final = "torch.onnx.export(..., dynamo=False) follows the example, and tract.load reads the file"
+_SIZE: Final = re.compile(r"L\['(\w+)'\]((?:\[[^\]]*\])*)\.size\(\)\[(\d+)\]")
+
+
+def explained(error: Exception, watching: Watching, shapes: DynamicShapes) -> TractError:
+    """The error to raise in the place of one of PyTorch, whose traceback it does not keep."""
+    if isinstance(error, TractError):
+        return error
+    place = place_of_error(error.__traceback__, watching.module)
+    text = str(error).partition("\n\nThe error above occurred when calling torch.export")[0]
+    if "Constraints violated" in text:
+        found = _constraints(text, watching, shapes)
+    else:
+        ways = (way for names, way in _WAYS.items() if {kind.__name__ for kind in type(error).__mro__} & set(names))
+        found = next(ways, _other)(error, text, place)
+    error.__traceback__ = error.__context__ = None  # a hundred lines about the inside of PyTorch
+    found.__cause__ = error
+    return found
+
+
+def _data_dependent(error: Exception, text: str, place: str | None) -> TractError:
+    if "specialized integer" in text:
+        return Unsupported(
+            "a number that only a run knows is used where the program must know it",
+            where=place,
+            hint="leave x.item() as it is, without int(), and say what holds of it by torch._check(n >= 0); to read or "
+            "write a place that is a tensor, use index_select, index_copy or torch.where",
+        )
+    about = getattr(error, "cond", None)
+    return Unsupported(
+        f"the module decides by what only a run knows{f': {about}' if about is not None else ''}",
+        where=place,
+        hint="torch.cond or torch.where takes the place of an if on the elements of a tensor, torch._check(...) says "
+        "what holds of a number such as x.item(); torch.onnx.export(torch.jit.script(module), ..., dynamo=False) keeps "
+        "the if, and tract.load reads the file",
+    )
+
+
+def _dynamic_output(_: Exception, text: str, place: str | None) -> TractError:
+    return Unsupported(
+        f"{_first(text)} has a result that only a run knows", where=place, hint=f"do without it; {_ONNX}"
+    )
+
+
+def _no_fake(_: Exception, text: str, place: str | None) -> TractError:
+    return Unsupported(
+        f"nothing tells the shapes that the operator {_first(text)} gives",
+        where=place,
+        hint="register them by torch.library.register_fake, and its importer as a row of the table 'aten'",
+    )
+
+
+def _device(_: Exception, text: str, place: str | None) -> TractError:
+    return InputError(_first(text), where=place, hint="have the module and the example on one device")
+
+
+def _range(_: Exception, text: str, __: str | None) -> TractError:
+    return InputError(
+        f"a size of the example is not in the range that its Dim has: {_first(text)}",
+        hint="give an example within the range, or a Dim of another range",
+    )
+
+
+def _user(_: Exception, text: str, place: str | None) -> TractError:
+    if "dynamic_shapes" in text or "dynamic shapes" in text:
+        return InputError(_readable(_first(text).partition(" For more information")[0]), where="dynamic_shapes")
+    return Unsupported(f"torch.export: {_readable(_first(text))}", where=place, hint=_ONNX)
+
+
+def _other(error: Exception, text: str, place: str | None) -> TractError:
+    hint = f"where it runs outside of torch.export, {_ONNX}"
+    return Unsupported(f"calling the module gave {type(error).__name__}: {_first(text)}", where=place, hint=hint)
+
+
+_WAYS: Final[dict[tuple[str, ...], Callable[[Exception, str, str | None], TractError]]] = {
+    ("GuardOnDataDependentSymNode", "UserErrorType"): _data_dependent,
+    ("DynamicOutputShapeException", "DataDependentOutputException"): _dynamic_output,
+    ("UnsupportedOperatorException",): _no_fake,
+    ("FakeTensorDeviceMismatchError",): _device,
+    ("ConstraintViolationError", "ValueRangeError"): _range,
+    ("UserError",): _user,
+}
+
+
+def _first(text: str) -> str:
+    """The first paragraph."""
+    return " ".join(text.strip().partition("\n\n")[0].split())
+
+
+def _readable(text: str) -> str:
+    """With sizes in words."""
+    return _SIZE.sub(lambda match: f"(axis {match[3]} of {match[1]}{match[2]})", text)
+
+
+def _constraints(text: str, watching: Watching, shapes: DynamicShapes) -> TractError:
+    """Sizes that were said to be dynamic, and cannot be all that they were said to be."""
+    problems: list[str] = []
+    hints: list[str] = []
+    for line in re.findall(r"^\s*- (.*)$", text, re.MULTILINE):
+        problem, hint = _constraint(line, watching, shapes)
+        problems.append(problem)
+        hints.append(hint)
+    hints += _fixes(text)
+    named = [axis for axis in shapes.axes if axis.name and re.search(rf"\b{re.escape(axis.name)}\b", text)]
+    where = ", ".join(dict.fromkeys(map(str, named))) or None
+    return Unsupported("; ".join(_unique(problems)), where=where, hint="; ".join(_unique(hints)))
+
+
+def _constraint(line: str, watching: Watching, shapes: DynamicShapes) -> tuple[str, str]:
+    constant = re.match(r"You marked (.+?) as dynamic but your code specialized it to be a constant \((\d+)\)", line)
+    if constant:
+        axis = shapes.named(constant[1])
+        told = str(axis) if axis else _readable(constant[1])
+        hint = "compute with x.shape[...] there in place of a number, or leave the axis out of dynamic_shapes"
+        if constant[2] in ("0", "1"):
+            hint = f"take an example whose {told} is 2 or more: PyTorch has rules of its own for 0 and 1"
+        return f"{told} was specialised to {constant[2]}{_because(watching, axis)}", hint
+    violated = re.match(r"Not all values of (\w+) = .*? satisfy the generated guard (.*?)\.?$", line)
+    if violated:
+        axis = shapes.named(violated[1])
+        guard = _SIZE.sub(violated[1], violated[2])
+        return f"not all sizes {violated[1]} hold that {guard}{_because(watching, axis)}", _bound(watching, axis)
+    if "must always be equal" in line:
+        told = _SIZE.sub(lambda match: f"axis {match[3]} of {match[1]}{match[2]}", line)
+        return told.rstrip("."), "use the same Dim for both"
+    return _readable(line), ""
+
+
+def _because(watching: Watching, axis: Axis | None) -> str:
+    symbol = _symbol_of(watching, axis)
+    lines = watching.lines(symbol) if symbol else []
+    return f" because of {'; '.join(lines[:3])}" if lines else ""
+
+
+def _symbol_of(watching: Watching, axis: Axis | None) -> str | None:
+    """The symbol of PyTorch for an axis."""
+    if axis is None or watching.environment is None:
+        return None
+    ends = f".size()[{axis.axis}]"
+    found = watching.environment.source_to_var.items()
+    sources = [(source, str(symbol)) for source, symbol in found if source.endswith(ends)]
+    name = axis.where.partition("[")[0]
+    return next((symbol for source, symbol in sources if f"L['{name}']" in source), None)
+
+
+def _bound(watching: Watching, axis: Axis | None) -> str:
+    """What the range of an axis would have to be, found by trying the sizes from 0 to 256."""
+    symbol = _symbol_of(watching, axis)
+    if axis is None or symbol is None:
+        return ""
+    guards = [guard.expr for guard in watching.environment.guards]
+    alone = [guard for guard in guards if [str(one) for one in guard.free_symbols] == [symbol]]
+    low, high = axis.dim.min, min(axis.dim.max, 256)
+    right = [size for size in range(low, high + 1) if all(_holds(guard, size) for guard in alone)]
+    if not right or right != list(range(right[0], right[-1] + 1)):
+        return ""
+    bounds = [f"min={right[0]}", *([f"max={right[-1]}"] if right[-1] < 256 else [])]
+    return f"give Dim({axis.name!r}, {', '.join(bounds)})"
+
+
+def _holds(guard: Any, size: int) -> bool:
+    try:
+        return bool(guard.subs(dict.fromkeys(guard.free_symbols, size)))
+    except (ArithmeticError, TypeError, ValueError):
+        return False
+
+
+def _fixes(text: str) -> list[str]:
+    """What PyTorch suggests, but for numbers."""
+    given = text.partition("Suggested fixes:")[2]
+    lines = [line.strip() for line in given.splitlines() if " = " in line]
+    return [
+        f"give {line.partition(' = ')[2]}" for line in lines if line.startswith("_") is False and "Dim(" in line
+    ] + [f"give the size as {line}" for line in lines if line.startswith("_") or "*" in line]
+
+
+def _unique(texts: Iterable[str]) -> list[str]:
+    return [text for text in dict.fromkeys(texts) if text]
+
+
+def check_tensors(module: torch.nn.Module, leaves: Iterable[Any]) -> None:
+    """Raises Unsupported for weights and inputs that are no plain tensors with elements."""
+    held = [(f"parameter {name!r}", one) for name, one in module.named_parameters()]
+    held += [(f"buffer {name!r}", one) for name, one in module.named_buffers()]
+    given = [("the example", one) for one in leaves if isinstance(one, torch.Tensor)]
+    for where, tensor in [*held, *given]:
+        check_tensor(where, tensor)
+
+
+def check_tensor(where: str, tensor: torch.Tensor) -> None:
+    """Raises Unsupported for what is no plain tensor with elements."""
+    if tensor.device.type == "meta":
+        hint = "load the weights: module.load_state_dict(..., assign=True)"
+        raise Unsupported("is on the device 'meta': it has a shape and no elements", where=where, hint=hint)
+    if tensor.layout is not torch.strided:
+        hint = "call to_dense() on it" if where != "the example" else "give x.to_dense()"
+        raise Unsupported(f"is a sparse tensor ({tensor.layout})", where=where, hint=hint)
+    if tensor.is_quantized:
+        hint = "use pt2e quantisation, whose programs hold plain integers, or call dequantize()"
+        raise Unsupported(f"is a quantised tensor ({tensor.dtype})", where=where, hint=hint)
