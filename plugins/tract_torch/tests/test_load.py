@@ -93,8 +93,8 @@ def test_a_module_that_changes_what_it_holds_is_refused() -> None:
 
 
 def test_what_is_no_module_is_refused() -> None:
-    with pytest.raises(InputError, match=r"wanted a torch.nn.Module or an ExportedProgram, got str"):
-        tract_torch.load("model.pt", ())  # pyright: ignore[reportArgumentType]: a mistake
+    with pytest.raises(InputError, match=r"wanted a torch.nn.Module, an ExportedProgram or a path, got int"):
+        tract_torch.load(5, ())  # pyright: ignore[reportArgumentType]: a mistake
 
 
 def test_the_index_of_rows_is_true() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -16,12 +17,13 @@ from tract_torch.exporting import SYMBOLS, exported, quantised_in
 from tract_torch.lowering import Lowering, StatesOption
 from tract_torch.naming import key_text
 from tract_torch.program import Program, with_constants
+from tract_torch.pt2 import load_program
 from tract_torch.registry import ATEN, find
 from tract_torch.weights.held import Weights, weights_in_place
 
 
 def load(
-    module: torch.nn.Module | torch.export.ExportedProgram,
+    module: torch.nn.Module | torch.export.ExportedProgram | str | os.PathLike[str],
     args: Sequence[Any] | torch.Tensor = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
@@ -33,6 +35,8 @@ def load(
     weights: Weights | None = None,
 ) -> Model:
     """The model of a module, as it computes in evaluation mode, or of an exported program; in normal form.
+
+    ``module``: one of these, or the path of a file that `torch.export.save` wrote.
 
     ``args``, ``kwargs``: what the module is called with in the example. ``dynamic_shapes``: which of their sizes may be
     others, as `torch.export.export` takes it; symbols have the names that are given there. ``input_names``,
@@ -53,6 +57,8 @@ def load(
     Raises InputError for what is no module, and for arguments and shapes that do not fit it; MissingOperator, naming
     all that is missing; Unsupported for what `torch.export` refuses, and ModelError for what cannot be wired.
     """
+    if isinstance(module, (str, os.PathLike)):
+        module = load_program(module)
     lowering = Lowering(keep_parameters=keep_parameters, states=states)
     if isinstance(module, torch.export.ExportedProgram):
         if weights is not None:
@@ -105,7 +111,7 @@ def exported_program(module: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -
 
 def _check_module(module: Any) -> None:
     if not isinstance(module, torch.nn.Module):
-        raise InputError(f"wanted a torch.nn.Module or an ExportedProgram, got {type(module).__name__}")
+        raise InputError(f"wanted a torch.nn.Module, an ExportedProgram or a path, got {type(module).__name__}")
 
 
 def _decompositions(registry: Registry) -> dict[Any, Any]:

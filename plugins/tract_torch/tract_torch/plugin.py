@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from tract_core.plugins.descriptor import Format
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
@@ -81,3 +82,9 @@ def tract_commands() -> Mapping[str, str]:
 def tract_rows() -> Mapping[str, Mapping[str, Any]]:
     """The rows of `row_modules`, by the index beside this module."""
     return read_index(__file__)
+
+
+@hookimpl
+def tract_formats() -> Sequence[Format]:
+    """Exported programs, as `torch.export.save` writes them."""
+    return [Format("pt2", (".pt2",), "tract_torch.pt2:Pt2", "exported programs of PyTorch")]
