@@ -141,7 +141,6 @@ def test_an_operator_of_which_no_shapes_are_known() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: torch.nn.Linear(3, 4, device="meta"), "parameter 'weight': is on the device 'meta'"),
         (lambda: _with(torch.eye(3).to_sparse()), "buffer 'held': is a sparse tensor"),
         (lambda: _with(torch.quantize_per_tensor(torch.eye(3), 0.1, 3, torch.quint8)), "buffer 'held': is a quantised"),
     ],
