@@ -176,10 +176,11 @@ def shift(call: Call, wire: NodeWiring) -> OutletId:
     a, b = wire.ranks(*(call.operand(name, wire, kind) for name in ("self", "other")))
     last = wire.scalar(8 * kind.itemsize - 1, b)
     outside = wire.op(core.Or(), wire.op(core.Lt(), b, wire.scalar(0, b)), wire.op(core.Gt(), b, last))
-    within = wire.select(outside, last, b)
-    if "right" in call.name or "rshift" in call.name:
-        return wire.op(core.ShiftRight(), a, within)
-    return wire.select(outside, wire.scalar(0, a), wire.op(core.ShiftLeft(), a, within))
+    within, nothing = wire.select(outside, last, b), wire.scalar(0, a)
+    if "left" in call.name or "lshift" in call.name:
+        return wire.select(outside, nothing, wire.op(core.ShiftLeft(), a, within))
+    found = wire.op(core.ShiftRight(), a, within)  # of signed integers, all places are then the sign's
+    return wire.select(outside, nothing, found) if kind.is_unsigned() else found
 
 
 @aten(ROWS, "aten.copysign")
