@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 import sympy
@@ -10,6 +10,7 @@ import torch
 
 from tract_core.dims import Assertion, Comparison, Dim, SymbolScope, symbols_of
 from tract_core.errors import TractError
+from tract_core.model.conditions import Condition
 from tract_torch.sizes import Names, dim_of, expression_of
 
 _RELATIONS: Final[dict[type, Comparison]] = {
@@ -31,6 +32,18 @@ def assert_ranges(program: torch.export.ExportedProgram, names: Names, scope: Sy
             scope.add_assertion(Assertion(size, ">=", int(found.lower)))
         if found.upper.is_Integer:
             scope.add_assertion(Assertion(size, "<=", int(found.upper)))
+
+
+def late_ranges(program: torch.export.ExportedProgram, names: Names, late: Collection[str]) -> Iterator[Condition]:
+    """The ranges of the symbols ``late``, which get their values in the middle of a run, and so are checked there."""
+    for name, found in program.range_constraints.items():
+        size = dim_of(name, names)
+        if isinstance(size, int) or not symbols_of(size) <= set(late):
+            continue
+        if found.lower.is_Integer and int(found.lower) > 0:
+            yield Condition(int(found.lower), "<=", size)
+        if found.upper.is_Integer:
+            yield Condition(size, "<=", int(found.upper))
 
 
 def assert_guards(program: torch.export.ExportedProgram, names: Names, scope: SymbolScope) -> list[str]:

@@ -21,7 +21,7 @@ from tract_core.ops.wiring import wire_one
 from tract_core.plugins import Registry
 from tract_torch.call import Known
 from tract_torch.graph import Graph, check_operators
-from tract_torch.guards import assert_guards, assert_ranges
+from tract_torch.guards import assert_guards, assert_ranges, late_ranges
 from tract_torch.lowering import Lowering
 from tract_torch.sizes import Names, dim_of
 from tract_torch.states import States
@@ -65,9 +65,11 @@ class Program:
         self._add_inputs(inputs)
         self._assert_sizes()
         self._add_outputs(self.graph.wired(), outputs)
-        for node in self.model.live_nodes():
-            for name in self.model.symbols_bound(node):
-                self.model.symbols.add(name)
+        late = frozenset[str]().union(*(self.model.symbols_bound(node) for node in self.model.live_nodes()))
+        for condition in late_ranges(self.exported, self.names, late):
+            self.model.require(condition, "the program")
+        for name in sorted(late):
+            self.model.symbols.add(name)
         self._assert_sizes()
         self.model.check_consistency()
         return self.model

@@ -29,7 +29,6 @@ ENTRIES = [
     Entry("index, a mask of two axes", lambda x, m: x[:, m], ("2,S,4,f32", "S,4,bool")),
     Entry("index, a mask with nothing", lambda x: x[x > 100], ("S,3,f32",)),
     Entry("masked_select", torch.masked_select, ("S,3,f32", "S,1,bool")),
-    Entry("masked_select, stretched", torch.masked_select, ("S,1,i64", "3,bool")),
     Entry("take", lambda x, i: x.take(i), ("S,3,f32", "2,4,i64"), "below 9"),
     Entry("take, from the end", lambda x, i: x.take(i - 9), ("S,3,f32", "4,i64"), "below 18"),
     Entry(
@@ -75,5 +74,4 @@ ENTRIES = [
     one(lambda x: torch.diag_embed(x, -1), "diag_embed", shape="S,3,f32"),
     one(lambda x: torch.diag_embed(x, 2, 0, 2), "diag_embed, other axes", shape="2,S,f32"),
     one(lambda x: torch.diagflat(x, 1), "diagflat"),
-    one(lambda x: x.trace(), "trace", shape="4,3,f32"),
 ]

@@ -40,7 +40,7 @@ ENTRIES = [
     one(lambda x: (x * torch.nan).nanmedian(1)[0], "nanmedian, nothing but NaN"),
     one(lambda x: x.mode(1), "mode", "integers", "S,7,f32"),
     one(lambda x: x.mode(0, keepdim=True), "mode, rows", "integers", "S,3,i64"),
-    one(lambda x: x.quantile(0.3, dim=1), "quantile", shape="S,5,f32"),
+    one(lambda x: x.quantile(0.3, dim=1), "quantile, a row", shape="S,5,f32"),
     one(lambda x: x.quantile(torch.tensor([0.0, 0.4, 1.0]), dim=0), "quantile, several"),
     one(lambda x: x.nanquantile(0.5, dim=1), "nanquantile", shape="S,5,f32"),
     Entry("searchsorted", lambda s, x: torch.searchsorted(s.sort()[0], x), ("S,f32", "2,3,f32")),

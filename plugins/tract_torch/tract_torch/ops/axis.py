@@ -111,3 +111,12 @@ def _rolled(wire: NodeWiring, x: OutletId, axis: int, shift: Dim) -> OutletId:
     if same_dim(cut, 0) or same_dim(cut, size):
         return x
     return wire.op(TypedConcat(axis), wire.op(Slice(axis, cut, size), x), wire.op(Slice(axis, 0, cut), x))
+
+
+@aten(ROWS, "aten.native_channel_shuffle", "aten.channel_shuffle")
+def channel_shuffle(call: Call, wire: NodeWiring) -> OutletId:
+    """The channels of each group in turn"""
+    x, groups = call.tensor("self"), int(call.value("groups"))
+    items, channels, *rest = wire.shape(x)
+    split = wire.reshape(x, (items, groups, channels // groups, *rest))
+    return wire.reshape(wire.transpose(split, [0, 2, 1, *range(3, len(rest) + 3)]), call.shape())

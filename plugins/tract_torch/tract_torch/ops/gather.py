@@ -104,6 +104,19 @@ def diagonal_of(call: Call, wire: NodeWiring) -> OutletId:
     return wire.transpose(found, [*range(1, wire.rank(found)), 0])
 
 
+@aten(ROWS, "aten.unfold")
+def unfold(call: Call, wire: NodeWiring) -> OutletId:
+    """Pieces of an axis, which may overlap: the axis counts them, and a last axis has their elements"""
+    x, step, size = call.tensor("self"), call.value("step"), call.dim("size")
+    if not wire.rank(x):
+        return wire.broadcast(wire.unsqueeze(x, [0]), call.shape())
+    axis = wire.axis(int(call.value("dimension")), wire.rank(x))
+    starts = wire.unsqueeze(steps(wire, 0, call.shape()[axis], step), [1])
+    found = wire.op(Gather(axis), x, wire.binary(Add(), starts, steps(wire, 0, size)))
+    order = [place for place in range(wire.rank(found)) if place != axis + 1]
+    return wire.transpose(found, [*order, axis + 1])
+
+
 @aten(ROWS, "aten.as_strided", "aten.as_strided_copy")
 def as_strided(call: Call, wire: NodeWiring) -> OutletId:
     """Elements of memory at distances that are given: of a tensor that lies there in its own order"""

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from tract_core.data import Constant
 from tract_core.model.graph import OutletId
+from tract_core.ops.concat import TypedConcat
+from tract_core.ops.fill import DynFill
 from tract_core.ops.node_wiring import NodeWiring
-from tract_core.ops.range import Range
 from tract_core.plugins.tables import Rows
 from tract_torch.call import Call
 from tract_torch.registry import aten
@@ -19,10 +21,14 @@ ROWS = Rows()
 
 @aten(ROWS, "aten._local_scalar_dense")
 def item(call: Call, wire: NodeWiring) -> OutletId:
-    """The one element of a tensor; an integer of 0 or more may be a size"""
+    """The one element of a tensor; an integer may be a size
+
+    The size gets its value from an empty tensor of so many rows, as soon as the number is known. Where it is used as a
+    size, the run refuses a negative number.
+    """
     x = wire.number(call.tensor("self"))
     size: Any = call.node.meta["val"]
-    if isinstance(size, torch.SymInt) and size.node.shape_env.bound_sympy(size.node.expr).lower >= 0:
-        # As many positions as the number says: so the symbol has its value as soon as the number is known.
-        wire.op(Range(call.dim_of(size)), wire.const(np.array(0)), wire.i64(x), wire.const(np.array(1)))
+    if isinstance(size, torch.SymInt):
+        shape = wire.op(TypedConcat(0), wire.sizes(x), wire.const([0]))
+        wire.op(DynFill(Constant(np.array(False)), (call.dim_of(size), 0)), shape)
     return x
