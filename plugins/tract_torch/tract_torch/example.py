@@ -74,9 +74,7 @@ class Example:
 
     def dynamic_shapes(self, axes: Axes) -> dict[str, Any]:
         """``axes`` as `tract_torch.load` wants them: by parameter, in structures like those of the arguments."""
-        dims = {symbol: torch.export.Dim(symbol) for symbols in axes.values() for symbol in symbols.values()}
-        specs = [{axis: dims[symbol] for axis, symbol in axes.get(name, {}).items()} or None for name in self.names]
-        return self.shaped(specs)
+        return self.shaped([dict(axes.get(name, {})) or None for name in self.names])
 
     def shaped(self, each: Sequence[Any]) -> dict[str, Any]:
         """One thing for each tensor, and None elsewhere, by parameter, in structures like those of the arguments."""

@@ -40,10 +40,9 @@ def exported(
     """
     shapes = DynamicShapes(module, args, kwargs, dynamic_shapes)
     watching = Watching(module)
-    with _ALONE, evaluating(module), standing_in(module), warnings.catch_warnings(), torch.no_grad():
+    with alone(), evaluating(module), standing_in(module), torch.no_grad():
         check_tensors(module, pytree.tree_leaves((args, kwargs)))
         warnings.filterwarnings("ignore", message=r"(?s).*assigned during export")  # lists of a layer's own weights
-        warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg|torch")
         try:
             with watching:
                 program = torch.export.export(module, args, dict(kwargs), dynamic_shapes=shapes.specs, strict=False)
@@ -59,6 +58,14 @@ def exported(
 def quantised_in(program: torch.export.ExportedProgram) -> Mapping[str, QTensor]:
     """The quantised tensors of the module that a program is of, by name: the program has others in their places."""
     return _QUANTISED.get(program, {})
+
+
+@contextmanager
+def alone() -> Generator[None]:
+    """One thread at a time works with programs, and what PyTorch says of its own deprecated parts is not repeated."""
+    with _ALONE, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg|torch")
+        yield
 
 
 @contextmanager

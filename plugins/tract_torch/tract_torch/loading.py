@@ -13,7 +13,7 @@ from tract_core.api.model import Model
 from tract_core.errors import InputError
 from tract_core.plugins import Registry, default_registry
 from tract_torch.dynamic import symbol_names
-from tract_torch.exporting import SYMBOLS, exported, quantised_in
+from tract_torch.exporting import SYMBOLS, alone, exported, quantised_in
 from tract_torch.lowering import Lowering, StatesOption
 from tract_torch.naming import key_text
 from tract_torch.program import Program, with_constants
@@ -96,7 +96,8 @@ def program_of(
     """An exported program with its model as it was wired, not simplified yet. Arguments are those of `model_of`."""
     registry, held = default_registry(), quantised_in(exported)
     names = exported.graph_module.meta.get(SYMBOLS) or _symbol_names(exported, dynamic_shapes)
-    exported = exported.run_decompositions(_decompositions(registry))
+    with alone():
+        exported = exported.run_decompositions(_decompositions(registry))
     program = Program(exported, names, registry, lowering or Lowering(), held)
     program.typed(input_names, output_names or _output_names(exported))
     return program
