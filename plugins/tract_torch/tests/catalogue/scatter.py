@@ -35,7 +35,7 @@ def put_where(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 def orders(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     """Positions along the last axis, none twice."""
-    return torch.argsort(index, -1, stable=True)
+    return torch.argsort(index, dim=-1, stable=True)
 
 
 REDUCED = [
