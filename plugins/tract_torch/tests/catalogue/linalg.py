@@ -11,7 +11,7 @@ L = torch.linalg
 
 def definite(x: torch.Tensor) -> torch.Tensor:
     """Symmetric and positive definite."""
-    return x @ x.mT + torch.eye(x.shape[-1])
+    return x @ x.mT + torch.eye(x.shape[-1], dtype=x.dtype)
 
 
 ENTRIES = [
