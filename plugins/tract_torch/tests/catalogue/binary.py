@@ -21,10 +21,7 @@ ENTRIES = [
         Entry(name, signed(getattr(torch, name)), PAIRS)
         for name in ("add", "sub", "mul", "div", "fmod", "floor_divide", "atan2")
     ),
-    *(
-        Entry(name, signed(getattr(torch, name)), PAIRS)
-        for name in ("hypot", "heaviside", "logaddexp", "xlogy")
-    ),
+    *(Entry(name, signed(getattr(torch, name)), PAIRS) for name in ("hypot", "heaviside", "logaddexp", "xlogy")),
     *(
         Entry(name, getattr(torch, name), PAIRS)
         for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor")
