@@ -167,6 +167,8 @@ def _mode_of(target: Path) -> int | None:
         found = target.lstat().st_mode
     except FileNotFoundError:
         return None
+    except ValueError as error:  # of a name with a zero in it
+        raise InputError(f"it is no path: {error}", where=repr(str(target))) from None
     if not stat.S_ISREG(found):
         kind = _KINDS.get(stat.S_IFMT(found), "no regular file")
         raise InputError(

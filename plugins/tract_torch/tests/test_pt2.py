@@ -128,6 +128,71 @@ def test_expressions_are_of_sizes(saved: tuple[torch.nn.Module, Path], tmp_path:
             tract_torch.load(path)
 
 
+CALL = "__import__('pathlib').Path({!r}).touch()"
+"""What would be seen if it was run, in a file of this name."""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"guards_code": []', '"guards_code": [CALL]', "wanted one of sizes"),
+        ('"guards_code": []', '"guards_code": ["f(L[\'input\'].size()[0])"]', "wanted one of sizes"),
+        ('"p_0_weight"', "CALL", "wanted a name"),
+        ('"forward_arg_names": ["input"]', '"forward_arg_names": [CALL]', "wanted a name"),
+        (r"\"type\": \"builtins.dict\"", r"\"type\": \"collections.defaultdict\"", "are in a collections.defaultdict"),
+        (r"\"context\": \"[]\"", r"\"context\": \"{\\\"__enum__\\\": 1}\"", "wanted names or numbers"),
+    ],
+)
+def test_texts_that_would_become_part_of_a_program(
+    old: str, new: str, says: str, saved: tuple[torch.nn.Module, Path], tmp_path: Path
+) -> None:
+    mark = tmp_path / "was run"
+    call = json.dumps(CALL.format(str(mark)))
+    change = in_graph(old.encode(), new.replace("CALL", call).encode())
+    with pytest.raises(ModelError, match=says):
+        tract_torch.load(rewritten(saved[1], tmp_path / "bad.pt2", change))
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("name", ["archive/data/aotinductor/model/a.so", "archive/models/other.jsn", "other/models/a"])
+def test_members_that_pytorch_would_run_or_read_too(
+    name: str, saved: tuple[torch.nn.Module, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "more.pt2"
+    path.write_bytes(saved[1].read_bytes())
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(name.replace("archive/", archive.namelist()[0].partition("/")[0] + "/"), b"")
+    with pytest.raises(ModelError, match=r"which torch.export.save does not write|are in several folders"):
+        tract_torch.load(path)
+
+
+def test_tensors_by_the_names_of_pickles(saved: tuple[torch.nn.Module, Path], tmp_path: Path) -> None:
+    def change(name: str, content: bytes) -> bytes:
+        return content.replace(b"weight_0", b"opaque_obj_0") if name.endswith("_config.json") else content
+
+    with pytest.raises(Unsupported, match="which PyTorch would unpickle"):
+        tract_torch.load(rewritten(saved[1], tmp_path / "bad.pt2", change))
+
+
+def test_an_archive_with_another_one_behind_it(saved: tuple[torch.nn.Module, Path], tmp_path: Path) -> None:
+    path = tmp_path / "two.pt2"
+    path.write_bytes(saved[1].read_bytes() + b"behind")
+    with pytest.raises(ModelError, match=r"two.pt2: does not end with the directory|is no file of torch.export.save"):
+        tract_torch.load(path)
+
+
+def test_guards_of_a_file_are_kept(tmp_path: Path) -> None:
+    class Deciding(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2 if x.shape[0] % 2 == 0 and max(x.shape[0], 3) < 9 else x
+
+    shapes = ({0: torch.export.Dim.DYNAMIC},)
+    program = torch.export.export(Deciding(), (torch.ones(4),), dynamic_shapes=shapes)
+    torch.export.save(program, tmp_path / "m.pt2")
+    runnable = tract_torch.load(tmp_path / "m.pt2").into_runnable()
+    same(runnable.run([torch.ones(6).numpy()]), [torch.full((6,), 2.0)])
+
+
 def test_files_that_are_something_else(tmp_path: Path) -> None:
     with pytest.raises(MissingFile):
         tract_torch.load(tmp_path / "none.pt2")

@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from tract_core.errors import ModelWarning
 from tract_torch.dynamic import DynamicShapes, specialised, symbol_names
+from tract_torch.quiet import quiet
 from tract_torch.refusals import check_tensors, explained
 from tract_torch.watching import Watching
 from tract_torch.weights.held import quantised, standing_in
@@ -62,8 +63,8 @@ def quantised_in(program: torch.export.ExportedProgram) -> Mapping[str, QTensor]
 
 @contextmanager
 def alone() -> Generator[None]:
-    """One thread at a time works with programs, and what PyTorch says of its own deprecated parts is not repeated."""
-    with _ALONE, warnings.catch_warnings():
+    """One thread at a time works with programs; what PyTorch says of its errors and deprecated parts is not told."""
+    with _ALONE, quiet(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg|torch")
         yield
 

@@ -10,7 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tract_core.api.model import Model
-from tract_core.errors import InputError
+from tract_core.errors import InputError, TractError, Unsupported
 from tract_core.plugins import Registry, default_registry
 from tract_torch.dynamic import symbol_names
 from tract_torch.exporting import SYMBOLS, alone, exported, quantised_in
@@ -64,7 +64,7 @@ def load(
         if weights is not None:
             raise InputError("an ExportedProgram has its own weights", hint="export the module with them")
         return model_of(module, dynamic_shapes, input_names, output_names, lowering)
-    _check_module(module)
+    check_module(module)
     with weights_in_place(module, weights):
         program = exported_program(module, args, kwargs, dynamic_shapes)
         return model_of(program, dynamic_shapes, input_names, output_names, lowering)
@@ -96,8 +96,7 @@ def program_of(
     """An exported program with its model as it was wired, not simplified yet. Arguments are those of `model_of`."""
     registry, held = default_registry(), quantised_in(exported)
     names = exported.graph_module.meta.get(SYMBOLS) or _symbol_names(exported, dynamic_shapes)
-    with alone():
-        exported = exported.run_decompositions(_decompositions(registry))
+    exported = _decomposed(exported, registry)
     program = Program(exported, names, registry, lowering or Lowering(), held)
     program.typed(input_names, output_names or _output_names(exported))
     return program
@@ -105,14 +104,31 @@ def program_of(
 
 def exported_program(module: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> torch.export.ExportedProgram:
     """What `torch.export.export` makes of a module in evaluation mode. Raises InputError for what is no module."""
-    _check_module(module)
+    check_module(module)
     given = (args,) if isinstance(args, torch.Tensor) else tuple(args)
     return exported(module, given, dict(kwargs or {}), dynamic_shapes)
 
 
-def _check_module(module: Any) -> None:
+def check_module(module: Any) -> None:
+    """Raises InputError for what is no module, Unsupported for one that PyTorch compiled already."""
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"wanted a torch.nn.Module, an ExportedProgram or a path, got {type(module).__name__}")
+    if isinstance(module, torch.jit.ScriptModule):
+        hint = "give the module that it was made of; torch.onnx.export(..., dynamo=False) takes it as it is, and "
+        raise Unsupported("torch.export does not take a ScriptModule", hint=f"{hint}tract.load reads the file")
+
+
+def _decomposed(program: torch.export.ExportedProgram, registry: Registry) -> torch.export.ExportedProgram:
+    """The program without operators that PyTorch can decompose and that have no row. Raises Unsupported."""
+    try:
+        with alone():
+            return program.run_decompositions(_decompositions(registry))
+    except TractError:
+        raise
+    except Exception as error:  # whatever it is, it is PyTorch's
+        error.__traceback__ = error.__context__ = None
+        text = " ".join(str(error).split())[:300]
+        raise Unsupported(f"PyTorch cannot decompose the program: {type(error).__name__}: {text}") from error
 
 
 def _decompositions(registry: Registry) -> dict[Any, Any]:

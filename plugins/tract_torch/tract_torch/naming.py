@@ -95,9 +95,9 @@ def flat_names(
 
 def check_names(names: Sequence[object], what: str) -> None:
     """Raises InputError for a name that is none, and for one that is there twice."""
-    wrong = next((name for name in names if not isinstance(name, str) or not name), None)
-    if wrong is not None:
-        raise InputError(f"{wrong!r} is no name of an {what}", hint="names are texts that are not empty")
+    wrong = [name for name in names if not isinstance(name, str) or not name]
+    if wrong:
+        raise InputError(f"{wrong[0]!r} is no name of an {what}", hint="names are texts that are not empty")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f"two {what}s have the name {twice[0]!r}", hint=f"give other names to the {what}s")

@@ -116,8 +116,9 @@ def _constraints(text: str, watching: Watching, shapes: DynamicShapes) -> TractE
         hints.append(hint)
     hints += _fixes(text)
     named = [axis for axis in shapes.axes if axis.name and re.search(rf"\b{re.escape(axis.name)}\b", text)]
-    where = ", ".join(dict.fromkeys(map(str, named))) or None
-    return Unsupported("; ".join(_unique(problems)), where=where, hint="; ".join(_unique(hints)))
+    problem = "; ".join(_unique(problems))
+    where = ", ".join(place for place in dict.fromkeys(map(str, named)) if place not in problem) or None
+    return Unsupported(problem, where=where, hint="; ".join(_unique(hints)))
 
 
 def _constraint(line: str, watching: Watching, shapes: DynamicShapes) -> tuple[str, str]:
@@ -205,6 +206,7 @@ def check_tensor(where: str, tensor: torch.Tensor) -> None:
     """Raises Unsupported for what is no plain tensor with elements."""
     if tensor.device.type == "meta":
         hint = "load the weights: module.load_state_dict(..., assign=True)"
+        hint = hint if where != "the example" else "give tensors with elements"
         raise Unsupported("is on the device 'meta': it has a shape and no elements", where=where, hint=hint)
     if tensor.layout is not torch.strided:
         hint = "call to_dense() on it" if where != "the example" else "give x.to_dense()"
