@@ -95,12 +95,13 @@ def write_debug_bundle(
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Path:
-    """Write an ``.npz`` file, with floats of 16 bits in 32, which every engine reads."""
+    """Write an ``.npz`` file, with floats of 16 bits in 32, which every engine reads. Raises InputError."""
     wide = {
         name: array.astype(np.float32) if array.dtype.kind == "V" or array.dtype == np.float16 else array
         for name, array in arrays.items()
     }
-    np.savez(path, **wide)  # pyright: ignore[reportArgumentType]: names of arrays are not those of parameters
+    with whole_file(path) as file:
+        np.savez(file, **wide)  # pyright: ignore[reportArgumentType]: names of arrays are not those of parameters
     return path
 
 

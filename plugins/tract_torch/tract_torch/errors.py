@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tract_core.errors import ModelError, TractError
+from tract_core.errors import InputError, ModelError, TractError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,3 +39,14 @@ class DownloadError(TractError):
 
 class OnnxExportError(TractError):
     """PyTorch's own exporter to ONNX does not take a module, or what it wrote cannot be loaded."""
+
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def chosen(kind: type[Choice], given: object, what: str) -> Choice:
+    """A member of an enumeration, by itself or its text. Raises InputError, which lists them, for anything else."""
+    try:
+        return kind(given)
+    except ValueError:
+        raise InputError(f"{what} is {given!r}, wanted one of {', '.join(kind)}") from None

@@ -17,6 +17,7 @@ import torch
 from torch.utils import _pytree as pytree
 from tract_nnef.archive.writing import LEVEL
 from tract_nnef.syntax.ast import Document
+from tract_nnef.syntax.names import is_plain
 from tract_nnef.syntax.parser import parse_fragments
 from tract_nnef.writing.document import Written
 from tract_nnef.writing.saver import NnefWriter
@@ -24,11 +25,12 @@ from tract_nnef.writing.saver import NnefWriter
 from tract_core.errors import InputError, ModelWarning, TractError
 from tract_core.model.typed import TypedModel
 from tract_core.saving import tried_first
+from tract_torch.errors import chosen
 from tract_torch.example import Example
 from tract_torch.inference_target.axes import counted_axes
 from tract_torch.inference_target.base import InferenceTarget
-from tract_torch.loading import exported_program, model_of
-from tract_torch.naming import VariableNamingScheme, flat_names, named_results
+from tract_torch.loading import check_module, exported_program, model_of
+from tract_torch.naming import VariableNamingScheme, check_archive_names, flat_names, named_results
 from tract_torch.weights.held import Weights, weights_in_place
 
 logger: Final = logging.getLogger("tract_torch")
@@ -71,9 +73,10 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
     The archive is there once it is checked, or not at all; the module stays as it is. Raises InputError for what cannot
     be asked, Unsupported for what cannot be exported or written, CheckError where the archive computes something else.
     """
-    logger.setLevel(log_level)
+    _set_level(log_level)
     path, container = _place_of(file_path_export, compression_level)
-    job = _Job(model, inference_target, VariableNamingScheme(nnef_variable_naming_scheme), keep_parameters)
+    scheme = chosen(VariableNamingScheme, nnef_variable_naming_scheme, "nnef_variable_naming_scheme")
+    job = _Job(model, inference_target, scheme, keep_parameters)
     with weights_in_place(model, weights):
         job.prepare(args, input_names, output_names, check_io_names_qte_match)
         typed = job.typed(allow_same_io_names)
@@ -99,8 +102,7 @@ class _Job:
     def __init__(
         self, model: torch.nn.Module, target: InferenceTarget, scheme: VariableNamingScheme, keep_parameters: bool
     ) -> None:
-        if not isinstance(model, torch.nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
-            raise InputError(f"wanted a torch.nn.Module, got {type(model).__name__}")
+        check_module(model)
         if not isinstance(target, InferenceTarget):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
             raise InputError(f"inference_target is {type(target).__name__}", hint="TractNNEF(...) is one")
         self.model, self.target, self.scheme, self.keep_parameters = model, target, scheme, keep_parameters
@@ -128,6 +130,9 @@ class _Job:
             hint = "give it another name, or allow_same_io_names where it is the same tensor"
             raise InputError(f"{both[0]!r} is the name of an input and of an output", hint=hint)
         self.parameters = frozenset(program.state_dict)
+        symbols = (symbol for axes in self.axes.values() for symbol in axes.values())
+        named = [name for name in outputs if name]
+        check_archive_names(self.example.names, named, [*self.parameters, *symbols])
         with _timed("wire"):
             lowering = replace(self.target.lowering, naming=self.scheme, keep_parameters=self.keep_parameters)
             found = model_of(program, shapes, self.example.names, outputs, lowering).typed
@@ -183,6 +188,14 @@ def _more(x: torch.Tensor, axis: int) -> torch.Tensor:
     return x.new_zeros([2 if place == axis else size for place, size in enumerate(x.shape)])
 
 
+def _set_level(level: int | str) -> None:
+    """Raises InputError for what is no level of logging."""
+    try:
+        logger.setLevel(level)
+    except (ValueError, TypeError):
+        raise InputError(f"log_level is {level!r}, wanted a level of logging, as logging.INFO") from None
+
+
 def _place_of(given: str | os.PathLike[str], level: int | None) -> tuple[Path, str]:
     """Where the archive will be, and in what it is: a folder, ``tar`` or ``tgz``. Raises InputError."""
     try:
@@ -218,7 +231,7 @@ def _extensions(typed: TypedModel, given: Sequence[str] | None) -> list[str]:
         word, _, text = line.strip().removeprefix("extension ").rstrip(";").partition(" ")
         try:
             if word == "tract_symbol":
-                typed.symbols.add(text.strip())
+                typed.symbols.add(_symbol(text.strip()))
             elif word == "tract_assert":
                 typed.symbols.add_assertion(text.strip())
             else:
@@ -226,6 +239,12 @@ def _extensions(typed: TypedModel, given: Sequence[str] | None) -> list[str]:
         except TractError as error:
             raise InputError(error.problem, where=f"extension {line!r}", hint=error.hint) from None
     return rest
+
+
+def _symbol(text: str) -> str:
+    if not is_plain(text):
+        raise InputError(f"{text!r} is no name of a symbol", hint="symbols are words of letters, digits and _")
+    return text
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -13,18 +12,18 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tract_core.errors import ModelWarning
+from tract_torch.alone import LOCK, alone
 from tract_torch.dynamic import DynamicShapes, specialised, symbol_names
-from tract_torch.quiet import quiet
 from tract_torch.refusals import check_tensors, explained
 from tract_torch.watching import Watching
 from tract_torch.weights.held import quantised, standing_in
 from tract_torch.weights.qtensor import QTensor
 
-_ALONE: Final = threading.RLock()
-"""`torch.export` puts other tensors in the place of parameters while it runs, so there is one export at a time."""
-
 SYMBOLS: Final = "tract_symbols"
 """Under which key the graph of a program keeps what its symbols are called."""
+
+FREE: Final = "tract_free_symbols"
+"""The same for the names of symbols that were given no range."""
 
 
 _QUANTISED: Final[WeakKeyDictionary[torch.export.ExportedProgram, Mapping[str, QTensor]]] = WeakKeyDictionary()
@@ -51,6 +50,7 @@ def exported(
             raise explained(error, watching, shapes) from error
     _QUANTISED[program] = quantised(module)
     program.graph_module.meta[SYMBOLS] = symbol_names(program, shapes.axes)
+    program.graph_module.meta[FREE] = frozenset(axis.dim for axis in shapes.axes if isinstance(axis.dim, str))
     for axis, size in specialised(program, shapes.axes):
         warnings.warn(f"{axis} was specialised to {size}: other sizes are refused", ModelWarning, stacklevel=4)
     return program
@@ -62,23 +62,19 @@ def quantised_in(program: torch.export.ExportedProgram) -> Mapping[str, QTensor]
 
 
 @contextmanager
-def alone() -> Generator[None]:
-    """One thread at a time works with programs; what PyTorch says of its errors and deprecated parts is not told."""
-    with _ALONE, quiet(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg|torch")
-        yield
-
-
-@contextmanager
 def evaluating(module: torch.nn.Module) -> Generator[None]:
-    """The module in evaluation mode; what each part of it holds is what it held before, afterwards."""
-    before = [(part, dict(part.__dict__)) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, held in before:
-            now = part.__dict__
-            for name in [name for name in now if name not in held]:
-                del now[name]
-            now.update({name: value for name, value in held.items() if now.get(name, now) is not value})
+    """The module in evaluation mode; what each part of it holds is what it held before, afterwards.
+
+    One thread at a time has a module so: it would find it changed by another.
+    """
+    with LOCK:
+        before = [(part, dict(part.__dict__)) for part in module.modules()]
+        try:
+            module.eval()
+            yield
+        finally:
+            for part, held in before:
+                now = part.__dict__
+                for name in [name for name in now if name not in held]:
+                    del now[name]
+                now.update({name: value for name, value in held.items() if now.get(name, now) is not value})

@@ -22,13 +22,20 @@ _RELATIONS: Final[dict[type, Comparison]] = {
 }
 
 
-def assert_ranges(program: torch.export.ExportedProgram, names: Names, scope: SymbolScope) -> None:
-    """Rely on the ranges of symbols that the scope has."""
+ASSUMED: Final = 2
+"""Where sizes begin that PyTorch was given no range of: it takes 0 and 1 for numbers, which says nothing of them."""
+
+
+def assert_ranges(
+    program: torch.export.ExportedProgram, names: Names, scope: SymbolScope, free: Collection[str] = ()
+) -> None:
+    """Rely on the ranges of symbols that the scope has. ``free``: names of those that PyTorch was given no range of."""
     for name, found in program.range_constraints.items():
         size = dim_of(name, names)
         if isinstance(size, int) or not symbols_of(size) <= set(scope.names):
             continue
-        if found.lower.is_Integer and int(found.lower) > 0:
+        lowest = ASSUMED if str(size) in free else 0
+        if found.lower.is_Integer and int(found.lower) > lowest:
             scope.add_assertion(Assertion(size, ">=", int(found.lower)))
         if found.upper.is_Integer:
             scope.add_assertion(Assertion(size, "<=", int(found.upper)))
@@ -100,7 +107,7 @@ def _exclude(part: Any, names: Names, scope: SymbolScope, holds: Dim) -> None:
     if value is not None:
         size = dim_of(symbols[0], names)
         bounds = scope.bounds(size)
-        if bounds[0] == value:
+        if value in {bounds[0], ASSUMED}:
             scope.add_assertion(Assertion(size, ">=", value + 1))
             return
         if bounds[1] == value:

@@ -12,8 +12,9 @@ from torch.utils import _pytree as pytree
 from tract_core.api.model import Model
 from tract_core.errors import InputError, TractError, Unsupported
 from tract_core.plugins import Registry, default_registry
+from tract_torch.alone import alone
 from tract_torch.dynamic import symbol_names
-from tract_torch.exporting import SYMBOLS, alone, exported, quantised_in
+from tract_torch.exporting import FREE, SYMBOLS, exported, quantised_in
 from tract_torch.lowering import Lowering, StatesOption
 from tract_torch.naming import key_text
 from tract_torch.program import Program, with_constants
@@ -96,8 +97,9 @@ def program_of(
     """An exported program with its model as it was wired, not simplified yet. Arguments are those of `model_of`."""
     registry, held = default_registry(), quantised_in(exported)
     names = exported.graph_module.meta.get(SYMBOLS) or _symbol_names(exported, dynamic_shapes)
+    free = exported.graph_module.meta.get(FREE, ())
     exported = _decomposed(exported, registry)
-    program = Program(exported, names, registry, lowering or Lowering(), held)
+    program = Program(exported, names, registry, lowering or Lowering(), held, free=free)
     program.typed(input_names, output_names or _output_names(exported))
     return program
 

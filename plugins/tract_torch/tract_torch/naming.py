@@ -11,6 +11,7 @@ from typing import Any, cast
 import torch
 from torch.fx import Node
 from torch.utils import _pytree as pytree
+from tract_nnef.syntax.names import plain_name
 
 from tract_core.errors import InputError
 
@@ -86,7 +87,7 @@ def flat_names(
     elif roots is not None and len(roots) != count:
         hint = f"name each of the {len(held)} {what}s, or each of their {count} tensors"
         raise InputError(f"{len(roots)} names for {len(held)} {what}s: {', '.join(map(str, roots))}", hint=hint)
-    names = ["_".join([name, *place]) for name, places in held for place in places]
+    names = ["_".join([name, *map(plain, place)]) for name, places in held for place in places]
     if roots is not None and len(roots) != len(held):
         names = list(roots)
     check_names(names, what)
@@ -101,6 +102,26 @@ def check_names(names: Sequence[object], what: str) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f"two {what}s have the name {twice[0]!r}", hint=f"give other names to the {what}s")
+
+
+def check_archive_names(inputs: Sequence[str], outputs: Sequence[str], others: Iterable[str]) -> None:
+    """Raises InputError for names of inputs and outputs that an archive cannot have, or cannot have beside ``others``.
+
+    Those are the names of parameters and symbols. A file would call one of the two otherwise.
+    """
+    taken = {plain(name): name for name in others}
+    for what, names in (("input", inputs), ("output", outputs)):
+        for name in names:
+            if name != plain_name(name):
+                hint = f"words of letters, digits and _ are, as {plain_name(name)!r}"
+                raise InputError(f"{name!r} is no name of an {what} of an archive", hint=hint)
+            if name in taken:
+                raise InputError(f"the {what} {name!r} is called as a parameter or a symbol: {taken[name]!r}")
+
+
+def plain(text: str) -> str:
+    """A part of a name that archives can have."""
+    return re.sub(r"\W", "_", text, flags=re.ASCII)
 
 
 def _places(value: Any, is_named: Callable[[Any], bool]) -> list[tuple[str, ...]]:

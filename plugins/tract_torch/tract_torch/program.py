@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -33,7 +33,8 @@ from tract_torch.weights.wiring import wire_quantised
 class Program:
     """An exported program on its way to a model.
 
-    ``names``: what its symbols are called there. ``held``: quantised tensors, in the place of those of the program.
+    ``names``: what its symbols are called there. ``free``: those of any size.
+    ``held``: quantised tensors, in the place of those of the program.
     """
 
     def __init__(
@@ -43,11 +44,13 @@ class Program:
         registry: Registry,
         lowering: Lowering,
         held: Mapping[str, QTensor],
+        *,
+        free: Collection[str] = (),
     ) -> None:
         self.kept: dict[str, np.ndarray[Any, Any]] = {}
         """Parameters that are to be kept, by name: they are inputs for now, so that nothing is folded with them."""
         self.exported, self.lowering, self.held = exported, lowering, held
-        self.names = names
+        self.names, self.free = names, free
         self.registry = registry
         self.model = TypedModel(registry=registry)
         self._first = _first_names(exported.state_dict)
@@ -92,7 +95,7 @@ class Program:
 
     def _assert_sizes(self) -> None:
         """Rely on what PyTorch found out about sizes: the program was made for these, and for no others."""
-        assert_ranges(self.exported, self.names, self.model.symbols)
+        assert_ranges(self.exported, self.names, self.model.symbols, self.free)
         for guard in assert_guards(self.exported, self.names, self.model.symbols):
             self.model.remarks.append(Unsupported(f"PyTorch relies on {guard}, which no assertion says"))
 
@@ -140,6 +143,8 @@ class Program:
         ]
         outlets = [self._output(value, name) for value, name in zip(given, names, strict=True) if value is not None]
         after = [self._output(value, name) for value, name in self.states.results(values)]
+        if not outlets and not after:
+            raise Unsupported("the module returns no tensor", hint="return what the model is to compute")
         self.model.set_outputs([*outlets, *after])
 
     def _output(self, known: Known, name: str) -> OutletId:

@@ -124,7 +124,7 @@ def _constraints(text: str, watching: Watching, shapes: DynamicShapes) -> TractE
 def _constraint(line: str, watching: Watching, shapes: DynamicShapes) -> tuple[str, str]:
     constant = re.match(r"You marked (.+?) as dynamic but your code specialized it to be a constant \((\d+)\)", line)
     if constant:
-        axis = shapes.named(constant[1])
+        axis = _axis(constant[1], shapes)
         told = str(axis) if axis else _readable(constant[1])
         hint = "compute with x.shape[...] there in place of a number, or leave the axis out of dynamic_shapes"
         if constant[2] in ("0", "1"):
@@ -139,6 +139,15 @@ def _constraint(line: str, watching: Watching, shapes: DynamicShapes) -> tuple[s
         told = _SIZE.sub(lambda match: f"axis {match[3]} of {match[1]}{match[2]}", line)
         return told.rstrip("."), "use the same Dim for both"
     return _readable(line), ""
+
+
+def _axis(told: str, shapes: DynamicShapes) -> Axis | None:
+    """The axis that PyTorch tells of, by the name of its size or by its place."""
+    place = _SIZE.fullmatch(told)
+    if place is None:
+        return shapes.named(told)
+    where, number = f"{place[1]}{place[2]}", int(place[3])
+    return next((axis for axis in shapes.axes if (axis.where, axis.axis) == (where, number)), None)
 
 
 def _because(watching: Watching, axis: Axis | None) -> str:

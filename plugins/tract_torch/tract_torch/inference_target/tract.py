@@ -35,7 +35,7 @@ from tract_torch.check.in_process import check_io
 from tract_torch.check.tolerance import TractCheckTolerance
 from tract_torch.debug_bundle import save_arrays, write_debug_bundle
 from tract_torch.download import TractBinaryDownloader
-from tract_torch.errors import CheckError
+from tract_torch.errors import CheckError, chosen
 from tract_torch.example import Example
 from tract_torch.inference_target.axes import Asked, named_axes
 from tract_torch.inference_target.base import InferenceTarget
@@ -113,7 +113,7 @@ class TractNNEF(InferenceTarget):
         self.for_this_project = version is None
         if self.version < OLDEST:
             raise InputError(f"archives cannot be written for tract {self.version}", hint=f"{OLDEST} is the oldest")
-        self.feature_flags = {TractFeatureFlag(flag) for flag in feature_flags or ()}
+        self.feature_flags = {chosen(TractFeatureFlag, flag, "a feature flag") for flag in feature_flags or ()}
         if (
             self.feature_flags - {TractFeatureFlag.DEFAULT}
             and specific_tract_binary_path is None
@@ -122,7 +122,7 @@ class TractNNEF(InferenceTarget):
             hint = "give its specific_tract_binary_path"
             raise Unsupported(f"no release of tract {self.version} was built with complex numbers", hint=hint)
         self.specific_tract_binary_path = specific_tract_binary_path and Path(specific_tract_binary_path)
-        self.check_io_tolerance = TractCheckTolerance(check_io_tolerance)
+        self.check_io_tolerance = chosen(TractCheckTolerance, check_io_tolerance, "check_io_tolerance")
         self.specific_properties = _texts(specific_properties)
         self.dump_identity_properties = dump_identity_properties
         self.force_attention_inner_in_f32 = force_attention_inner_in_f32
@@ -158,7 +158,7 @@ class TractNNEF(InferenceTarget):
     def with_check_io_tolerance(self, check_io_tolerance: TractCheckTolerance) -> Self:
         """A target like this one, with another tolerance."""
         other = copy.deepcopy(self)
-        other.check_io_tolerance = TractCheckTolerance(check_io_tolerance)
+        other.check_io_tolerance = chosen(TractCheckTolerance, check_io_tolerance, "check_io_tolerance")
         return other
 
     def with_specific_properties(self, specific_properties: Mapping[str, str] | None) -> Self:

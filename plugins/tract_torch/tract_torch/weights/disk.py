@@ -58,7 +58,7 @@ def weight_files(path: Path) -> list[Path]:
         return found
     if path.name.endswith(".index.json") and path.is_file():
         try:
-            names = set(json.loads(path.read_text(encoding="utf-8"))["weight_map"].values())
+            names = set(map(os.fspath, json.loads(path.read_text(encoding="utf-8"))["weight_map"].values()))
         except (ValueError, KeyError, AttributeError, TypeError):
             raise InputError("it is no index of files of weights", where=str(path)) from None
         return [path.parent / Path(name).name for name in sorted(names)]

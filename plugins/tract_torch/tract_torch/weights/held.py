@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
 
 from tract_core.errors import InputError, meant
+from tract_torch.alone import LOCK
 from tract_torch.weights.disk import iter_torch_tensors_from_disk, weight_files
 from tract_torch.weights.offload import OffloadedTensor
 from tract_torch.weights.qtensor import QTensor
@@ -50,9 +51,7 @@ def weights_in_place(module: torch.nn.Module, weights: Weights | None) -> Genera
     changes nothing. Raises InputError for names that the module has not, for tensors of other
     shapes or types, and where tensors of the module are on the device ``meta`` without weights for them.
     """
-    if weights is None:
-        weights = {}
-    found = dict(weights if isinstance(weights, Mapping) else _of_files(Path(weights)))
+    found = _found(weights)
     _check_names(module, found)
 
     def given(name: str, held: torch.Tensor) -> torch.Tensor | None:
@@ -62,9 +61,22 @@ def weights_in_place(module: torch.nn.Module, weights: Weights | None) -> Genera
             raise InputError(f"{name!r} is {was} in the module, and {now} in the weights")
         return new
 
-    with _replaced(module, given):
-        _check_values(module)
+    with LOCK if found else nullcontext(), _replaced(module, given):
+        with LOCK:
+            _check_values(module)
         yield
+
+
+def _found(weights: Weights | None) -> dict[str, torch.Tensor]:
+    """The tensors by name. Raises InputError for what is none."""
+    if isinstance(weights, (str, os.PathLike)):
+        return dict(_of_files(Path(weights)))
+    if weights is not None and not isinstance(weights, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+        raise InputError(f"weights is {type(weights).__name__}, wanted a mapping of names to tensors, or a file")
+    wrong = next((name for name, one in (weights or {}).items() if not isinstance(one, torch.Tensor)), None)  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+    if wrong is not None:
+        raise InputError(f"the weight {wrong!r} is {type((weights or {})[wrong]).__name__}, wanted a tensor")
+    return dict(weights or {})
 
 
 def _of_files(path: Path) -> Iterator[tuple[str, torch.Tensor]]:

@@ -1,12 +1,17 @@
-"""What PyTorch says besides what it raises is not told: its errors are, in our words."""
+"""PyTorch has one program in the making at a time, in one thread, and says nothing of it but what it raises."""
 
 from __future__ import annotations
 
 import logging
 import threading
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
+
+LOCK: Final = threading.RLock()
+"""Held while a module is changed: put into evaluation mode, given other weights, or exported, for which `torch.export`
+puts other tensors in the place of parameters."""
 
 _LOGGERS: Final = ("torch.export", "torch.fx.experimental.symbolic_shapes", "torch._subclasses.fake_tensor")
 """Which of PyTorch's loggers write the tracebacks of what is raised anyway."""
@@ -25,14 +30,16 @@ class _Others(logging.Filter):
 
 
 @contextmanager
-def quiet() -> Generator[None]:
-    """Inside, PyTorch does not log its errors, but where it runs in other threads."""
+def alone() -> Generator[None]:
+    """One thread at a time works with programs; what PyTorch says of its errors and deprecated parts is not told."""
     others = _Others()
     loggers = [logging.getLogger(name) for name in _LOGGERS]
-    for logger in loggers:
-        logger.addFilter(others)
-    try:
-        yield
-    finally:
+    with LOCK, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg|torch")
         for logger in loggers:
-            logger.removeFilter(others)
+            logger.addFilter(others)
+        try:
+            yield
+        finally:
+            for logger in loggers:
+                logger.removeFilter(others)
