@@ -63,8 +63,8 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
     ``compression_level``: None for a folder, 0 for a tar, whose weights can be mapped into memory, 1 to 9 for a
     compressed one. ``log_level``: from which on the logger ``tract_torch`` speaks. ``nnef_variable_naming_scheme``:
     how tensors in between are called. ``check_io_names_qte_match``: whether there have to be as many names as inputs
-    and outputs; else those that are too many are left out. ``debug_bundle_path``: a folder or ``.tgz`` that is written
-    where the check fails. ``custom_extensions``: lines for the head of the document, as ``tract_assert P >= 0``.
+    and outputs; else names of outputs that are too many are left out. ``debug_bundle_path``: a folder or ``.tgz`` that
+    is written where the check fails. ``custom_extensions``: lines for the head, as ``tract_assert P >= 0``.
     ``allow_same_io_names``: whether an output may have the name of an input. ``keep_parameters``: whether parameters
     are as they are in the module, under their names, so that `patch_archive` finds them; else they are folded, as batch
     normalisation is into convolutions, which otherwise whoever loads the archive does. ``weights``: a file or a mapping
@@ -235,7 +235,7 @@ def _extensions(typed: TypedModel, given: Sequence[str] | None) -> list[str]:
             elif word == "tract_assert":
                 typed.symbols.add_assertion(text.strip())
             else:
-                rest.append(f"{word} {text}")
+                rest.append(f"{word} {text}".strip())
         except TractError as error:
             raise InputError(error.problem, where=f"extension {line!r}", hint=error.hint) from None
     return rest

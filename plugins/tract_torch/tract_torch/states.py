@@ -35,12 +35,13 @@ class States:
         if self.buffers and option == "refuse":
             raise Unsupported(
                 f"the module changes what it holds: {', '.join(self.buffers)}",
-                hint="states='inputs' makes inputs and outputs of it, states='inside' lets a running model keep it",
+                hint="tract_torch.load(..., states='inputs') makes inputs and outputs of it, states='inside' lets a "
+                "running model keep it; tract.nnef() writes what it gives",
             )
         if arguments and option != "inputs":
             raise Unsupported(
                 f"the module changes its arguments in place: {', '.join(arguments)}",
-                hint="copy them first, as x = x.clone(), or give states='inputs', and what they become is an output",
+                hint="copy them first, as x = x.clone(); tract_torch.load(..., states='inputs') makes outputs of them",
             )
 
     def _changed(self, kind: OutputKind) -> list[str]:
