@@ -236,3 +236,46 @@ def test_targets_that_cannot_be(options: dict[str, Any], problem: str) -> None:
 def test_features_that_no_release_has_are_refused() -> None:
     with pytest.raises(Unsupported, match=r"no release of tract 0\.23\.9 was built with complex numbers"):
         TractNNEF("0.23.9", feature_flags={"complex"})  # pyright: ignore[reportArgumentType]: the value of a flag
+
+
+class _Told(torch.nn.Module):
+    """What a function computes."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.function(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [
+        (lambda x: x[-1:] * 2, "max(0, S - 1)"),
+        (lambda x: torch.arange(x.shape[0])[:, None] + x, 'tract_core_cast(S, to = "i64")'),
+        (lambda x: x[1:3] * 2, "tract_assert S>=3"),
+        (lambda x: x[:, :1].squeeze(), "tract_assert S>=2"),
+    ],
+    ids=["from the end", "positions", "as many as needed", "squeezed"],
+)
+def test_sizes_in_archives_for_other_engines(function: Any, found: str, tmp_path: Path) -> None:
+    target = TractNNEF("0.23.9", dynamic_axes={"x": {0: "S"}})
+    path = export_model_to_nnef(_Told(function), torch.randn(5, 4), tmp_path / "m.nnef", target, input_names=["x"])
+    with tarfile.open(path) as archive:
+        text = archive.extractfile("graph.nnef")
+        assert text is not None
+        assert found in text.read().decode()
+
+
+def test_assertions_that_other_engines_cannot_read_are_left_out(tmp_path: Path) -> None:
+    target = TractNNEF("0.23.9", dynamic_axes={"x": {0: "S"}})
+    module = _Told(lambda x: x.chunk(2)[0])
+    path = export_model_to_nnef(module, torch.randn(5, 4), tmp_path / "m.nnef", target, input_names=["x"])
+    with tarfile.open(path) as archive:
+        text = archive.extractfile("graph.nnef")
+        assert text is not None
+        lines = text.read().decode().splitlines()
+    asserted = [line for line in lines if "tract_assert" in line]
+    assert asserted
+    assert not any("==" in line for line in asserted)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import tract_torch
+from agreement import agree
 
 import tract_core as tract
 from tract_core.errors import InputError, MissingOperator, Unsupported
@@ -113,3 +114,25 @@ def test_an_operator_has_one_row() -> None:
     index = json.loads((Path(tract_torch.__file__).parent / "rows.json").read_text())["aten"]
     rows = [name for keys in index.values() for name in keys]
     assert sorted(set(rows)) == sorted(rows)
+
+
+@pytest.mark.parametrize("part", [slice(-9, None), slice(-9, 2), slice(-3, -1), slice(2, 9)], ids=str)
+def test_parts_that_are_written_begin_and_end_within_the_axis(part: slice) -> None:
+    class Written(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x.clone()
+            x[part] = 3.0
+            return x
+
+    agree(Written(), [torch.randn(6, 2)], [[torch.randn(7, 2)]], dynamic_shapes=({0: "S"},))
+
+
+def test_an_axis_that_was_kept_by_squeeze_is_not_of_one_element() -> None:
+    class Squeezed(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.squeeze()
+
+    size = torch.export.Dim("S", min=1, max=64)
+    model = agree(Squeezed(), [torch.randn(4, 1, 3)], [[torch.randn(2, 1, 3)]], dynamic_shapes=({0: size},))
+    with pytest.raises(InputError, match="S>=2 does not hold for S=1"):
+        model.into_runnable().run([torch.randn(1, 1, 3)])

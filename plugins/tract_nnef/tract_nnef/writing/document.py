@@ -27,6 +27,7 @@ from tract_nnef.syntax.names import plain_label, plain_name
 from tract_nnef.versions import FORMAT, PROPERTIES
 from tract_nnef.writing.expressions import (
     MOST_INLINE,
+    cast_expression,
     constant_expression,
     express,
     external_type,
@@ -352,12 +353,19 @@ class Writer:
         value = self._value(outlet)
         if isinstance(value, SymbolicArray):
             plain = value.symbols() and value.array.size and self._readers(outlet) <= 1
-            return constant_expression(value) if plain or not self.allows(PY) else None
+            return self._sizes(outlet, value) if plain or not self.allows(PY) else None
         if self._extern_all or value.array.size > MOST_INLINE or self._readers(outlet) > 1:
             return None
         if self.model.outlet_name(outlet) in self._held:
             return None
         return self._allowed(constant_expression(value))
+
+    def _sizes(self, outlet: OutletId, value: SymbolicArray) -> ast.Expression | None:
+        """Sizes that are elements: as integers they are cast, for on their own they have a type of their own."""
+        kind, written = self.model.outlet_fact(outlet).datum_type, constant_expression(value)
+        if kind is DatumType.TDIM or written is None:
+            return written
+        return self._allowed(cast_expression(written, kind))
 
     def _allowed(self, value: ast.Expression | None) -> ast.Expression | None:
         """What may be written: without the registry that casts, nothing is cast."""
@@ -400,7 +408,7 @@ class Writer:
 
     def _extensions(self, outputs: Sequence[str]) -> Iterator[str]:
         yield from (f"tract_registry {name}" for name in sorted(self._shared.used))
-        yield from symbol_lines(self.model)
+        yield from symbol_lines(self.model, ours=self.allows(PY))
         if self.allows(PY):
             yield from own_lines(self.model, self._interface(outputs))
             yield from self._shapes

@@ -12,7 +12,7 @@ import numpy as np
 
 from tract_core.data import DatumType, DType, SymbolicArray, Value
 from tract_core.dims import Dim, TDim
-from tract_core.dims.atoms import Kind
+from tract_core.dims.atoms import Atom, Kind
 from tract_core.errors import Unsupported
 from tract_core.plugins.keys import Array
 from tract_nnef.syntax import ast
@@ -57,7 +57,7 @@ def constant_expression(value: Value) -> ast.Expression | None:
     Floats of 32 bits and texts are nested arrays; integers and halves are cast, with an operator of ``tract_core``.
     """
     if isinstance(value, SymbolicArray):
-        return nested(value.array.tolist())
+        return nested(value.array.tolist(), pairs=not value.array.ndim)
     array, kind = value.array, value.datum_type
     if array.size == 0 or not (kind.is_integer() or kind in (DatumType.F32, DatumType.F16, DatumType.STRING)):
         return None
@@ -66,9 +66,13 @@ def constant_expression(value: Value) -> ast.Expression | None:
     written = nested(_shortest(array).tolist() if kind is DatumType.F32 else array.tolist())
     if kind in (DatumType.F32, DatumType.STRING):
         return written
-    return ast.Invocation(
-        "tract_core_cast", (ast.Argument(None, written), ast.Argument("to", ast.Literal(type_name(kind))))
-    )
+    return cast_expression(written, kind)
+
+
+def cast_expression(written: ast.Expression, kind: DType) -> ast.Invocation:
+    """An expression in an element type, with an operator of ``tract_core``."""
+    to = ast.Argument("to", ast.Literal(type_name(kind)))
+    return ast.Invocation("tract_core_cast", (ast.Argument(None, written), to))
 
 
 def _shortest(array: Array) -> Array:
@@ -76,9 +80,12 @@ def _shortest(array: Array) -> Array:
     return np.array([float(str(one)) for one in array.reshape(-1)], np.float64).reshape(array.shape)
 
 
-def nested(value: Any) -> ast.Expression:
-    """Arrays in arrays."""
-    return ast.Array(tuple(map(nested, cast("list[Any]", value)))) if isinstance(value, list) else express(value)
+def nested(value: Any, *, pairs: bool = True) -> ast.Expression:
+    """Arrays in arrays. ``pairs``: whether the larger of two sizes may be an operator, which gives a tensor."""
+    if isinstance(value, list):
+        return ast.Array(tuple(nested(one, pairs=pairs) for one in cast("list[Any]", value)))
+    words = isinstance(value, TDim) and not pairs and not is_plain_size(value, pairs=False)
+    return _in_words(value) if words else express(value)
 
 
 def variable(label: str, shape: Sequence[int]) -> ast.Invocation:
@@ -104,20 +111,30 @@ def dim_expression(dim: TDim) -> ast.Expression:
 
     Where that has operations or names that the format does not know, it is the text in an operator of ``tract_py``.
     """
-    if _is_plain(dim):
+    if is_plain_size(dim):
         (assignment,) = parse_statements(f"size = {dim};")
         return assignment.value
+    return _in_words(dim)
+
+
+def _in_words(dim: TDim) -> ast.Expression:
     return ast.Invocation(SIZE, (ast.Argument("text", ast.Literal(str(dim))),))
 
 
-def _is_plain(dim: Dim) -> bool:
-    """Whether a size is made of plain names, sums, products, and divisions by numbers."""
+def is_plain_size(dim: Dim, *, pairs: bool = True) -> bool:
+    """Whether a size is made of plain names, sums, products, divisions by numbers, and the larger or smaller of two.
+
+    ``pairs``: whether the last is allowed.
+    """
     if not isinstance(dim, TDim):
         return True
     factors = [factor for product in dim.terms for factor in product]
-    return all(
-        is_plain(one) if isinstance(one, str) else one.kind is Kind.DIV and _is_plain(one.args[0]) for one in factors
-    )
+    return all(is_plain(one) if isinstance(one, str) else _is_plain_call(one, pairs) for one in factors)
+
+
+def _is_plain_call(call: Atom, pairs: bool) -> bool:
+    pair = pairs and call.kind in (Kind.MIN, Kind.MAX) and len(call.args) == 2
+    return (pair or call.kind is Kind.DIV) and all(is_plain_size(one, pairs=pairs) for one in call.args)
 
 
 def sizes_in_words(expression: ast.Expression) -> str | None:

@@ -18,6 +18,7 @@ from tract_core.model.op import TypedOp
 from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedGraph
+from tract_nnef.writing.expressions import is_plain_size
 
 CONDITION: Final = "tract_py_condition"
 """``[left, relation, right, origin]``: what every run checks of sizes, and for which node."""
@@ -33,13 +34,18 @@ SHAPE: Final = "tract_py_shape"
 """``[tensor, size, ...]``: a shape in other words than wiring finds, as ``S`` where that must be 3."""
 
 
-def symbol_lines(model: TypedModel) -> Iterator[str]:
-    """The symbols of a model, in their order, and what is asserted of them."""
+def symbol_lines(model: TypedModel, *, ours: bool = True) -> Iterator[str]:
+    """The symbols of a model, in their order, and what is asserted of them.
+
+    ``ours``: whether only this project reads the archive. Others take no archive with an assertion that they cannot
+    read, as one in which sizes are compared; so these are left out, as conditions are.
+    """
     declared = model.symbols.names
     for name in [*declared, *sorted(_mentioned(model).difference(declared))]:
         yield f"tract_symbol {_escaped(write_name(name))}"
     for assertion in model.symbols:
-        yield f"tract_assert {_escaped(str(assertion))}"
+        if ours or all(map(is_plain_size, (assertion.left, assertion.right))):
+            yield f"tract_assert {_escaped(str(assertion))}"
 
 
 def _mentioned(model: TypedModel) -> frozenset[str]:

@@ -60,4 +60,7 @@ ENTRIES = [
         ("2,S,4,f16", "2,5,4,f16", "2,5,4,f16"),
         tolerance=2e-3,
     ),
+    Entry(
+        "scaled_dot_product_attention, of nothing", lambda x: F.scaled_dot_product_attention(x, x, x), ("2,S,0,f32",)
+    ),
 ]

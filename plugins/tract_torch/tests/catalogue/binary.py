@@ -74,6 +74,7 @@ ENTRIES = [
         "true_divide, multiply, subtract", lambda a, b: a.true_divide(b).multiply(b).subtract(a), ("S,3,f32", "3,f32")
     ),
     Entry("greater, less, not_equal", lambda a, b: (a.greater(b), a.less_equal(b), a.not_equal(b)), PAIRS),
+    Entry("ge, booleans", lambda a, b: (a >= b, a > b, a <= b, a < b, a == b, a != b), ("S,3,bool", "3,bool")),
     Entry("types are promoted", lambda a, b: (a + b, a * 2.5, a > b, b - a), ("S,3,i64", "3,f32"), "integers"),
     Entry("types are promoted, narrow", lambda a, b: (a + b, a * 2, a > b, a * 1.5), ("S,3,i8", "3,f16"), "integers"),
     Entry("bool times float", lambda a, b: ((a > 0) * b, (a > 0) + 1, (a > 0) * 2.5), ("S,3,f32", "3,f32")),

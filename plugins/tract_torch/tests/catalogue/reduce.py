@@ -69,4 +69,5 @@ ENTRIES = [
     one(lambda x: (x.var(1), x.std(1), x.mean(1)), "var, of one", shape="S,1,f32"),
     one(lambda x: (x.norm(p=1), x.norm(3, dim=1), x.norm(float("inf"), dim=0), x.norm(0, dim=1)), "norm, orders"),
     one(lambda x: (x.quantile(0.3), x.quantile(0.5, dim=1), x.nanquantile(0.2, dim=1)), "quantile"),
+    Entry("all, of nothing", lambda x: (x.all(), x.all(0), x.any(1)), ("0,3,u8",)),
 ]

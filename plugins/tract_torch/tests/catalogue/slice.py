@@ -52,4 +52,5 @@ ENTRIES = [
     one(lambda x: torch.unsafe_split(x, 2, 1), "unsafe_split"),
     one(lambda x: torch.unsafe_chunk(x, 2, 1), "unsafe_chunk"),
     one(lambda x: torch.unsafe_split_with_sizes(x, [2, 1], 1), "unsafe_split_with_sizes"),
+    Entry("slice, by a size behind the end", lambda x, y: y[: x.shape[0]] + x, ("S,3,f32", "1,3,f32")),
 ]

@@ -59,7 +59,7 @@ def _scale(call: Call, width: Dim) -> float:
     if scale is None:
         if not isinstance(width, int):
             raise Unsupported(f"attention over heads of {width} elements", hint="give it a scale")
-        scale = 1 / sqrt(width)
+        scale = 1 / sqrt(max(width, 1))
     return float(scale)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tract_core.dims import Dim, product, same_dim
-from tract_core.errors import Unsupported
+from contextlib import suppress
+
+from tract_core.dims import Assertion, Dim, is_symbolic, product, same_dim, symbols_of
+from tract_core.errors import DimError, Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import FloorRem, Sub
 from tract_core.ops.concat import TypedConcat
@@ -84,7 +86,16 @@ def squeeze(call: Call, wire: NodeWiring) -> OutletId:
     x = call.tensor("self")
     named = call.ints("dim") if call.has("dim") else range(wire.rank(x))
     axes = wire.axes(list(named), wire.rank(x)) if wire.rank(x) else []
+    for size in (wire.shape(x)[axis] for axis in axes):
+        _rely_on_more_than_one(wire, size)
     return wire.squeeze(x, [axis for axis in axes if same_dim(wire.shape(x)[axis], 1)])
+
+
+def _rely_on_more_than_one(wire: NodeWiring, size: Dim) -> None:
+    """PyTorch keeps axes whose size is dynamic, as if it were never 1: so another program is not taken for this one."""
+    if is_symbolic(size) and symbols_of(size) <= set(wire.model.symbols.names):
+        with suppress(DimError):  # what no assertion can say
+            wire.model.symbols.add_assertion(Assertion(size, ">=", 2))
 
 
 @aten(ROWS, "aten.roll")

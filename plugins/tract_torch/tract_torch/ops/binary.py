@@ -75,6 +75,8 @@ def _pair(call: Call, wire: NodeWiring, op: TypedOp, factor: float = 1) -> Outle
 def _compared(op: TypedOp) -> AtenFn:
     def wire_comparison(call: Call, wire: NodeWiring) -> OutletId:
         kind = call.common_kind("self", "other")
+        if kind is DatumType.BOOL and type(op) not in {core.Eq, core.Ne}:
+            kind = DatumType.U8  # truth values have an order: false is less than true
         return wire.binary(op, call.operand("self", wire, kind), call.operand("other", wire, kind))
 
     return wire_comparison

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tract_core.data import DatumType
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.ops.node_wiring import NodeWiring
@@ -33,13 +34,19 @@ ROWS = Rows()
 )
 def same(call: Call, wire: NodeWiring) -> OutletId:
     """The same elements, in the type that is asked for"""
-    return wire.cast(call.tensor("self"), call.kind)
+    return _converted(wire, call.tensor("self"), call.kind)
 
 
 @aten(ROWS, "prims.convert_element_type")
 def convert(call: Call, wire: NodeWiring) -> OutletId:
     """The same elements, in the type that is asked for"""
-    return wire.cast(call.tensor("a"), call.kind)
+    return _converted(wire, call.tensor("a"), call.kind)
+
+
+def _converted(wire: NodeWiring, x: OutletId, kind: DatumType) -> OutletId:
+    """Elements in a type; floats become u8 by way of i64, so that -1.5 is 255."""
+    whole = wire.cast(x, DatumType.I64) if kind is DatumType.U8 and wire.dtype(x).is_float() else x
+    return wire.cast(whole, kind)
 
 
 _DROPOUTS = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")

@@ -80,7 +80,7 @@ def any_or_all(call: Call, wire: NodeWiring) -> OutletId:
     """Whether some element is not 0, or all"""
     x = wire.cast(wire.cast(call.tensor("self"), DatumType.BOOL), DatumType.U8)
     found = _reduced(call, wire, x, Reducer.MAX if ".any." in call.name else Reducer.MIN)
-    return wire.cast(found, call.kind)
+    return wire.cast(wire.cast(found, DatumType.BOOL), call.kind)
 
 
 @aten(ROWS, "aten.max.dim", "aten.min.dim")

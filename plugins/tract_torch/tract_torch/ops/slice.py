@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tract_core.dims import Dim, same_dim
+from tract_core.dims import Dim, dim_max, dim_min, same_dim
 from tract_core.model.graph import OutletId
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.node_wiring import NodeWiring
@@ -24,6 +24,8 @@ def cut(call: Call, wire: NodeWiring) -> OutletId:
     """``x[start:end:step]`` on one axis"""
     x = call.tensor("self")
     axis = wire.axis(int(call.value("dim")), wire.rank(x))
+    if call.value("step") == 1 and same_dim(call.shape()[axis], wire.shape(x)[axis]):
+        return x  # also where it ends at a size of another axis, behind all that there is
     start, end = (call.dim(name) if call.has(name) else None for name in ("start", "end"))
     if isinstance(end, int) and end >= _ENDLESS:
         end = None
@@ -59,6 +61,7 @@ def slice_scatter(call: Call, wire: NodeWiring) -> OutletId:
     if same_dim(count, 0):
         return x
     start = _from_front(call.dim("start") if call.has("start") else 0, size)
+    start = wire.model.symbols.simplify(dim_max(0, dim_min(start, size)))
     if step == 1:
         return _replaced(wire, x, source, axis, start)
     order = [axis, *(other for other in range(wire.rank(x)) if other != axis)]
@@ -68,10 +71,8 @@ def slice_scatter(call: Call, wire: NodeWiring) -> OutletId:
 
 
 def _from_front(start: Dim, size: Dim) -> Dim:
-    """A place on an axis, which is at 0 or behind it; numbers below 0 count from the end."""
-    if isinstance(start, int):
-        return start if start >= 0 else size + start if not isinstance(size, int) else max(size + start, 0)
-    return start
+    """A place on an axis; numbers below 0 count from the end."""
+    return size + start if isinstance(start, int) and start < 0 else start
 
 
 def _replaced(wire: NodeWiring, x: OutletId, part: OutletId, axis: int, start: Dim) -> OutletId:
