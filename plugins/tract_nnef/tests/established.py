@@ -30,7 +30,7 @@ PYTHON = Path(os.environ.get("TRACT_ESTABLISHED") or _OWN)
 _RUN = """
 import sys, numpy, tract
 source, inputs, outputs = sys.argv[1:]
-model = tract.nnef().with_tract_extra().with_onnx().load(source).into_runnable()
+model = tract.nnef().with_tract_extra().with_onnx().with_tract_transformers().load(source).into_runnable()
 given = numpy.load(inputs)
 found = model.run([given[str(place)] for place in range(len(given.files))])
 numpy.savez(outputs, **{str(place): one.to_numpy() for place, one in enumerate(found)})

@@ -79,6 +79,20 @@ def test_an_axis_of_one_in_the_example_may_be_dynamic(tmp_path: Path) -> None:
     assert str(tract.load(path).input_facts()[0]) == "3,input_0_dynamic_axes_0,f32"
 
 
+def test_sizes_may_be_all_those_that_the_program_is_right_for(tmp_path: Path) -> None:
+    def halves(x: torch.Tensor) -> torch.Tensor:
+        half = x.shape[1] // 2
+        return x[:, :half] + x[:, half:]
+
+    target = TARGET.with_dynamic_axes({"input_0": {0: "B", 1: "S"}})
+    archive = export_model_to_nnef(Calling(halves), torch.zeros(3, 8), tmp_path / "m.nnef", target)
+    runnable = tract.load(archive).into_runnable()
+    x = np.arange(12, dtype=np.float32).reshape(1, 12)
+    np.testing.assert_array_equal(np.asarray(runnable.run([x])[0]), x[:, :6] + x[:, 6:])
+    with pytest.raises(tract.TractError, match="does not hold for B=1, S=7"):
+        runnable.run([np.zeros((1, 7), np.float32)])
+
+
 @pytest.mark.parametrize(
     ("name", "level", "found"),
     [

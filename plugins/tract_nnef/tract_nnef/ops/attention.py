@@ -9,7 +9,7 @@ from math import sqrt
 
 import numpy as np
 
-from tract_core.data import DatumType, DType
+from tract_core.data import Constant, DatumType, DType
 from tract_core.dims import Dim
 from tract_core.errors import CorruptModel
 from tract_core.model.axes import AxesMapping
@@ -184,8 +184,15 @@ def _number(call: Call, value: float, like: OutletId) -> OutletId:
 
 @ROWS.row(NNEF_WRITE, Sdpa)
 def write_sdpa(op: Sdpa, node: Spelling) -> Invocation | None:
-    """By its own name."""
+    """By its own name, with a mask of floats: tract 0.23.9 takes no other one."""
     mask = node.input(3) if len(node.node.inputs) == 4 else None
+    if mask is not None and node.input_fact(3).datum_type.is_bool() and node.allows(TRANSFORMERS):
+        rank, kind = node.input_fact(3).rank, node.input_fact(0).datum_type.numpy
+        kept, left_out = (
+            node.constant(what, Constant(np.full([1] * rank, value, kind)))
+            for what, value in (("kept", 0.0), ("left_out", -np.inf))
+        )
+        mask = node.let("mask", node.invoke("select", mask, kept, left_out))
     return node.invoke(
         "tract_transformers_sdpa",
         *(node.input(slot) for slot in range(3)),

@@ -16,7 +16,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_nnef.reading.operators import Operators
 from tract_nnef.reading.values import size_from_text
-from tract_nnef.writing.extensions import CONDITION, DEFINITION, NAME, SCENARIO, SHAPE, UNNAMED
+from tract_nnef.writing.extensions import ASSERTION, CONDITION, DEFINITION, NAME, SCENARIO, SHAPE, UNNAMED
 
 Lines = Sequence[tuple[str, str]]
 """The first word of each line, and what comes behind it."""
@@ -106,6 +106,7 @@ def _definition(model: TypedModel, text: str) -> None:
 _SYMBOLS: Final[Mapping[str, Callable[[TypedModel, str], object]]] = {"tract_symbol": _symbol}
 _SAID: Final[Mapping[str, Callable[[TypedModel, str], object]]] = {
     "tract_assert": lambda model, text: model.symbols.add_assertion(text),
+    ASSERTION: lambda model, text: model.symbols.add_assertion(_string(text)),
     SCENARIO: lambda model, text: model.symbols.add_scenario(_string(text)),
     UNNAMED: lambda model, text: model.symbols.unname(_string(text)),
     CONDITION: _condition,

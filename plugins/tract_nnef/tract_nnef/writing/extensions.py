@@ -18,8 +18,9 @@ from tract_core.model.op import TypedOp
 from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedGraph
-from tract_nnef.writing.expressions import is_plain_size
 
+ASSERTION: Final = "tract_py_assert"
+"""What is asserted of symbols, in words that the established engine does not read."""
 CONDITION: Final = "tract_py_condition"
 """``[left, relation, right, origin]``: what every run checks of sizes, and for which node."""
 DEFINITION: Final = "tract_py_definition"
@@ -38,14 +39,25 @@ def symbol_lines(model: TypedModel, *, ours: bool = True) -> Iterator[str]:
     """The symbols of a model, in their order, and what is asserted of them.
 
     ``ours``: whether only this project reads the archive. Others take no archive with an assertion that they cannot
-    read, as one in which sizes are compared; so these are left out, as conditions are.
+    read, as one in which sizes are compared; so these are lines that others pass over.
     """
     declared = model.symbols.names
     for name in [*declared, *sorted(_mentioned(model).difference(declared))]:
         yield f"tract_symbol {_escaped(write_name(name))}"
     for assertion in model.symbols:
-        if ours or all(map(is_plain_size, (assertion.left, assertion.right))):
+        if ours or (_is_linear(assertion.left) and _is_linear(assertion.right)):
             yield f"tract_assert {_escaped(str(assertion))}"
+        else:
+            yield _line(ASSERTION, str(assertion))
+
+
+def _is_linear(size: Dim) -> bool:
+    """Whether it is a sum of symbols and numbers. The established engine compares no others for certain.
+
+    It reads no comparison in another one, and its version 0.23.9 does not come back from ``B*S<=100`` and
+    ``S/2==2*(S/4)``.
+    """
+    return isinstance(size, int) or all(len(term) == 1 and isinstance(term[0], str) for term in size.terms)
 
 
 def _mentioned(model: TypedModel) -> frozenset[str]:

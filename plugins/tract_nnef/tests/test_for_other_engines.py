@@ -1,0 +1,68 @@
+"""What is written in words that the established engine reads, and that means the same here."""
+
+from __future__ import annotations
+
+import documents
+import numpy as np
+import pytest
+from cycles import INTERCHANGE, cycled, small_model, text
+from tract_nnef.nnef_only.sdpa import Sdpa
+from tract_nnef.options import Writing
+from tract_nnef.registry import CORE, TRANSFORMERS
+
+import tract_core as tract
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+
+
+@pytest.mark.parametrize("said", ["B>=2", "2*B<=S+7", "B==3", "decode: S==1"])
+def test_assertions_on_sums_of_sizes(said: str) -> None:
+    model = small_model()
+    model.symbols.add("S")
+    model.symbols.add_assertion(said)
+    assert f"extension tract_assert {said};" in text(model, how=INTERCHANGE)
+
+
+@pytest.mark.parametrize("said", ["-(B/4==1)+1==1", "B/2==2*(B/4)", "B*S<=100"])
+def test_other_assertions_are_for_this_project(said: str) -> None:
+    model = small_model()
+    model.symbols.add("S")
+    model.symbols.add_assertion(said)
+    written = text(model, how=INTERCHANGE)
+    assert f'extension tract_py_assert "{said}";' in written
+    assert "extension tract_assert" not in written
+    assert list(cycled(model, how=INTERCHANGE).symbols) == list(model.symbols)
+
+
+@pytest.mark.parametrize("start", [0, -1])
+def test_a_range_of_sizes(start: int) -> None:
+    bounds = ", ".join(f"tract_core_cast({bound}, to = 'i64')" for bound in (start, "2*B", 1))
+    body = f"y = add(x, unsqueeze(tract_core_range({bounds}), axes = [1]));"
+    model = documents.read(body, {"x": f"2*B-({start}),3"}, kinds={"x": "i64"})
+    ours, theirs = (text(model.typed, how=how) for how in (Writing(), INTERCHANGE))
+    count = "2 * B + 1" if start else "2 * B"
+    said = f'tract_core_cast(tract_core_range({start}, 2 * B, 1, announced = [{count}]), to = "i64")'
+    assert f"= {said};" in ours
+    assert (f"= abs({said});" if start == 0 else f"= {said};") in theirs
+    x = np.arange(3 * (4 - start)).reshape(-1, 3)
+    for how in (Writing(), INTERCHANGE):
+        found = documents.run(tract.Model(cycled(model.typed, how=how)), x)
+        np.testing.assert_array_equal(found, x + np.arange(start, 4)[:, None])
+
+
+def test_a_mask_of_booleans() -> None:
+    model = TypedModel()
+    facts = {"q": "B,S,8,f32", "k": "B,P,8,f32", "v": "B,P,3,f32", "mask": "S,P,bool"}
+    inputs = [model.add_source(name, parse_typed_fact(fact, model.symbols)) for name, fact in facts.items()]
+    model.set_outputs(model.wire_node("y", Sdpa(0.5), inputs))
+    how = Writing(registries=frozenset({CORE, TRANSFORMERS}))
+    written = text(model, how=how)
+    assert "y_mask = select(mask, [[0.0]], [[-inf]]);" in written
+    assert "mask = y_mask" in written
+    rng = np.random.default_rng(3)
+    arrays = [rng.random(shape, np.float32) for shape in ((2, 3, 8), (2, 5, 8), (2, 5, 3))]
+    arrays.append(np.arange(15).reshape(3, 5) % 4 < 2)
+    scores = np.einsum("bsd,bpd->bsp", arrays[0], arrays[1]).astype(np.float64) / 2
+    weights = np.exp(scores) * arrays[3]
+    wanted = weights / weights.sum(-1, keepdims=True) @ arrays[2]
+    np.testing.assert_allclose(documents.run(tract.Model(cycled(model, how=how)), *arrays), wanted, rtol=1e-5)
