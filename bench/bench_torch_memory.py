@@ -2,7 +2,8 @@
 
 ``python bench/bench_torch_memory.py [--megabytes 1024] [--only NAME ...]``
 
-Each network is loaded and written as a tar in a process of its own. What is printed is the peak of the process's
+Each network is loaded and written as a tar in a process of its own, and exported in another one, without and with the
+check, which runs the archive beside the module. What is printed is the peak of the process's
 resident memory from then on (the kernel's, which counts mapped files too), less what was resident before, over the
 bytes of the weights: 0 is the best, and the bound is 1.3.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import logging
 import re
 import subprocess
 import sys
@@ -76,21 +78,26 @@ def resident(field: str) -> int:
     return 1024 * int(found[1])
 
 
+def prepared(name: str, megabytes: int, dtype: torch.dtype) -> tuple[Network, int]:
+    """A network with its weights, and their bytes; what is measured from now on begins here."""
+    each = SIZE * SIZE * dtype.itemsize
+    network, example = NETWORKS[name](max(2, (megabytes << 20) // each), dtype)
+    with torch.no_grad():
+        for index, weights in enumerate(network.parameters()):
+            weights.fill_(1 / SIZE + index / (1024 * SIZE))
+    export(linear(1, torch.float32), check=True)  # what is imported on the way
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")
+    return (network, example), sum(one.nbytes for one in network.parameters())
+
+
 def measure(name: str, megabytes: int, dtype: torch.dtype, *, keep: bool) -> None:
     """Print what loading and writing one network takes."""
     import tract_torch
 
     import tract_core as tract
 
-    each = SIZE * SIZE * dtype.itemsize
-    network, example = NETWORKS[name](max(2, (megabytes << 20) // each), dtype)
-    with torch.no_grad():
-        for index, weights in enumerate(network.parameters()):
-            weights.fill_(1 + index / 1024)
-    size = sum(one.nbytes for one in network.parameters())
-    tract_torch.load(linear(1, torch.float32)[0], torch.ones(1, SIZE))  # what is imported on the way
-    gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")
+    (network, example), size = prepared(name, megabytes, dtype)
     before, start = resident("VmRSS"), time.perf_counter()
     model = tract_torch.load(network, example, keep_parameters=keep)
     loaded, middle = resident("VmHWM"), time.perf_counter()
@@ -100,10 +107,34 @@ def measure(name: str, megabytes: int, dtype: torch.dtype, *, keep: bool) -> Non
     end = time.perf_counter()
     shares = [(peak - before) / size for peak in (loaded, resident("VmHWM"))]
     print(
-        f"{name:13} {str(dtype).removeprefix('torch.'):9} {'kept' if keep else 'folded':6} {size >> 20:5} MiB, "
+        f"{name:13} {str(dtype).removeprefix('torch.'):9} {'kept' if keep else 'folded':8} {size >> 20:5} MiB, "
         f"archive {written >> 20:5} MiB; peak beyond the module: loaded {shares[0]:.2f}, written {shares[1]:.2f}; "
         f"{middle - start:.1f} s, {end - middle:.1f} s"
     )
+
+
+def measure_export(name: str, megabytes: int, dtype: torch.dtype, *, check: bool) -> None:
+    """Print what one call of the exporter takes."""
+    network, size = prepared(name, megabytes, dtype)
+    before, start = resident("VmRSS"), time.perf_counter()
+    written = export(network, check=check)
+    seconds, share = time.perf_counter() - start, (resident("VmHWM") - before) / size
+    print(
+        f"{name:13} {str(dtype).removeprefix('torch.'):9} {'checked' if check else 'exported':8} {size >> 20:5} MiB, "
+        f"archive {written >> 20:5} MiB; peak beyond the module: {share:.2f}; {seconds:.1f} s"
+    )
+
+
+def export(network: Network, *, check: bool) -> int:
+    """The bytes of the archive of a network."""
+    from tract_torch.export import export_model_to_nnef
+    from tract_torch.inference_target import TractNNEF
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = export_model_to_nnef(
+            *network, Path(folder) / "model.nnef.tar", TractNNEF(None, check_io=check), log_level=logging.WARNING
+        )
+        return path.stat().st_size
 
 
 def main() -> None:
@@ -115,12 +146,16 @@ def main() -> None:
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        name, keep = given.child
-        measure(name, given.megabytes, getattr(torch, given.dtype), keep=keep == "kept")
+        name, what = given.child
+        dtype = getattr(torch, given.dtype)
+        if what in ("folded", "kept"):
+            measure(name, given.megabytes, dtype, keep=what == "kept")
+        else:
+            measure_export(name, given.megabytes, dtype, check=what == "checked")
         return
     for name in given.only:
-        for keep in ("folded", "kept"):
-            flags = ["--megabytes", str(given.megabytes), "--dtype", given.dtype, "--child", name, keep]
+        for what in ("folded", "kept", "exported", "checked"):
+            flags = ["--megabytes", str(given.megabytes), "--dtype", given.dtype, "--child", name, what]
             subprocess.run([sys.executable, __file__, *flags], check=True)
 
 

@@ -66,3 +66,16 @@ def test_a_mask_of_booleans() -> None:
     weights = np.exp(scores) * arrays[3]
     wanted = weights / weights.sum(-1, keepdims=True) @ arrays[2]
     np.testing.assert_allclose(documents.run(tract.Model(cycled(model, how=how)), *arrays), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [(5, 7), (1, 3), (41, 2)])
+@pytest.mark.parametrize("given", [(3, 4), (7, 41)])
+def test_images_are_resized_by_factors(sizes: tuple[int, int], given: tuple[int, int]) -> None:
+    body = f"y = tract_core_resize(x, sizes = [B, 2, {sizes[0]}, {sizes[1]}], interpolator = 'linear', axes = [2, 3]);"
+    model = documents.read(body, {"x": f"B,2,{given[0]},{given[1]}"})
+    assert f"sizes = [B, 2, {sizes[0]}, {sizes[1]}]" in text(model.typed)
+    assert "sizes" not in text(model.typed, how=INTERCHANGE)
+    x = np.random.default_rng(1).random((3, 2, *given), np.float32)
+    found = documents.run(tract.Model(cycled(model.typed, how=INTERCHANGE)), x)
+    assert found.shape == (3, 2, *sizes)
+    np.testing.assert_allclose(found, documents.run(model, x), rtol=1e-5, atol=1e-6)

@@ -125,3 +125,10 @@ class Halved(nn.Module):
 def test_sizes_that_the_program_is_right_for(tmp_path: Path) -> None:
     examples = [(torch.randn(2, 8),), (torch.randn(2, 14),)]
     agree(Halved(), tmp_path, examples, {"input_0": {1: "S"}})
+
+
+@interchange
+def test_images_of_other_sizes(tmp_path: Path) -> None:
+    module = nn.Sequential(nn.Upsample(size=(7, 5), mode="bilinear"), nn.Conv2d(3, 4, 3))
+    examples = [(torch.randn(size, 3, 4, 6),) for size in (2, 3)]
+    agree(module, tmp_path, examples, {"input_0": {0: "B"}})

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
+
+from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.interpolate import Interpolator
@@ -28,7 +31,7 @@ from tract_core.ops.resize import (
 from tract_core.plugins.tables import Rows
 from tract_nnef.ops.resample import spell_upsample
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import CORE, NNEF_WRITE, ONNX, reads
+from tract_nnef.registry import CORE, NNEF_WRITE, ONNX, PY, reads
 from tract_nnef.syntax.ast import Invocation
 from tract_nnef.writing.spelling import Spelling
 
@@ -129,11 +132,28 @@ def write_resize(op: Resize, node: Spelling) -> Invocation | None:
     axes = None if op.axes == tuple(range(len(shape))) else list(op.axes)
     if isinstance(op.target, Scales):
         kind, target = TargetKind.SCALES, _spread(op, op.target.values, [1.0] * len(shape))
+    elif op.target.policy is not AspectPolicy.STRETCH:
+        return None
     else:
-        if op.target.policy is not AspectPolicy.STRETCH:
-            return None
         kind, target = TargetKind.SIZES, _spread(op, op.target.values, shape)
+        factors = None if node.allows(PY) or not any(map(is_symbolic, target)) else _factors(op, shape)
+        if factors is not None:
+            kind, target = TargetKind.SCALES, _spread(op, factors, [1.0] * len(shape))
     return _spelled(op.sampling, node, kind, target, axes=axes, roi=_regions(op, len(shape)))
+
+
+def _factors(op: Resize, shape: Sequence[Dim]) -> list[float] | None:
+    """What gives the sizes that are wanted, where these are known: other engines take no sizes with symbols."""
+    found: list[float] = []
+    for axis, wanted in zip(op.axes, op.target.values, strict=True):
+        size = shape[axis]
+        if not isinstance(size, int) or not isinstance(wanted, int) or not size:
+            return None
+        factor = np.float32(wanted / size)
+        while int(np.float32(size) * factor) < wanted:
+            factor = np.nextafter(factor, np.float32(np.inf))
+        found.append(float(factor))
+    return found
 
 
 @ROWS.row(NNEF_WRITE, DynResize)
