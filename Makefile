@@ -54,7 +54,7 @@ test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTo
 	$(BIN)/python -m pytest -m networks tests/networks plugins/tract_pulse/tests $(ARGS)
 
 test-torch: $(VENV)/.with-torch ## import modules of PyTorch, operator by operator, and small networks
-	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(WITH_TORCH)/tests $(ARGS)
+	TRACT_TORCH_ALL=1 $(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(WITH_TORCH)/tests $(ARGS)
 
 test-torch-networks: $(VENV)/.with-torch ## import real networks of PyTorch, torchvision and transformers
 	$(BIN)/python -m pytest -n $(JOBS) -m networks $(WITH_TORCH)/tests $(ARGS)

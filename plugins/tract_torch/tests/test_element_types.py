@@ -28,8 +28,8 @@ LOOSE = ("grid_sampler", "affine_grid", "upsample")
 """What PyTorch computes in narrow types throughout: only one digit is to be expected of these."""
 UNDEFINED = ("type_as",)
 """What gives bytes of negative floats, which C leaves undefined."""
-ALL = bool(os.environ.get("TRACT_TORCH_ALL_TYPES"))
-"""Whether every type of a kind is tried for each operator; else one, which depends on the operator's name."""
+ALL = bool(os.environ.get("TRACT_TORCH_ALL"))
+"""Whether every type of a kind is tried for each entry; else one for each operator, which depends on its name."""
 
 
 class Calling(torch.nn.Module):
@@ -88,7 +88,7 @@ def _pairs(old: str, kinds: Sequence[str]) -> list[Any]:
         for entry in CATALOGUE
         if has(entry, old) and entry.name not in UNDEFINED
         for place, kind in enumerate(kinds)
-        if ALL or zlib.crc32(entry.name.encode()) % len(kinds) == place
+        if ALL or ("," not in entry.name and zlib.crc32(entry.name.encode()) % len(kinds) == place)
     ]
 
 

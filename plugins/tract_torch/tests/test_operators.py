@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,11 @@ def compare(entry: Entry, model: Any, runtime: str, inputs: list[torch.Tensor]) 
         np.testing.assert_allclose(ours, wide, rtol=entry.tolerance, atol=entry.tolerance)
 
 
-@pytest.mark.parametrize("entry", CATALOGUE, ids=str)
+FIXED = [one for one in CATALOGUE if os.environ.get("TRACT_TORCH_ALL") or not one.dynamic]
+"""With all sizes fixed: every entry where everything is asked for, else those that cannot be dynamic."""
+
+
+@pytest.mark.parametrize("entry", FIXED, ids=str)
 def test_fixed_sizes(entry: Entry) -> None:
     model = tract_torch.load(Calling(entry), entry.drawn(5))
     for runtime in ("reference", "cpu"):

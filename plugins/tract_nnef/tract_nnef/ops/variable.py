@@ -20,7 +20,6 @@ from tract_core.plugins.tables import Rows
 from tract_nnef.archive.blocks import Blocks
 from tract_nnef.nnef_only.blocks import FORMATS, UnpackBlocks
 from tract_nnef.ops.cast import ITEMS
-from tract_nnef.ops.einsum import as_matmul
 from tract_nnef.reading import values
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
@@ -97,6 +96,8 @@ def _is_cast_by_readers(node: Spelling) -> bool:
 
 
 def _says_type(op: TypedOp) -> bool:
+    from tract_nnef.ops.einsum import as_matmul
+
     return isinstance(op, Gather) or (isinstance(op, EinSum) and as_matmul(op.axes) is None)
 
 
