@@ -223,6 +223,7 @@ def test_a_file_that_is_too_large(server: Server, tmp_path: Path, monkeypatch: p
         (GOOD[:-30], "it is no compressed tar file"),
         (b"<html>", "it is no compressed tar file"),
     ],
+    ids=["above", "absolute", "link", "hard link", "pipe", "several", "other", "nothing", "cut", "page"],
 )
 def test_what_is_in_it_is_one_plain_file(server: Server, tmp_path: Path, content: bytes, problem: str) -> None:
     server.files = {f"/0.23.9/{NAME}": content}
