@@ -9,6 +9,10 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from tract_core.cli.frame import app
+from tract_core.plugins import default_registry
+
+WITH_TORCH = "pt2" in default_registry().formats()
+"""Whether the distribution is installed that needs PyTorch, which not everybody has."""
 
 
 def offers(*line: object) -> list[str]:
@@ -27,7 +31,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_before_the_model() -> None:
     core = ["list-ops", "list-runtimes", "list-transforms", "plugins", "help"]
-    assert offers("") == [*core, "hwbench", "inferers", "FILES"]
+    assert offers("") == [*core, "hwbench", "inferers", *(["torch-export"] if WITH_TORCH else []), "FILES"]
     assert offers("list-o") == ["list-ops", "FILES"]
     assert "--runtime" in offers("--")
 
@@ -62,7 +66,7 @@ def test_values(model: Path) -> None:
     assert offers(model, "run", "-r", "ref") == ["reference"]
     assert offers("help", "do") == ["doctor"]
     assert offers(model, "-t", "f32") == ["f32_to_f16"]
-    assert offers("-f", "") == ["crvo", "nnef", "onnx"]
+    assert offers("-f", "") == ["crvo", "nnef", "onnx", *(["pt2"] if WITH_TORCH else [])]
     assert offers(model, "compare", "--with", "") == ["onnxruntime"]
     assert offers(model, "compare", "--against", "d") == ["default"]
     assert offers(model, "run", "--approx", "s") == ["super"]

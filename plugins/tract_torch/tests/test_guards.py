@@ -98,3 +98,14 @@ def test_sizes_without_a_name_are_called_after_their_input() -> None:
     program = torch.export.export(Calling(torch.relu), (torch.randn(4, 3),), dynamic_shapes={"x": {0: Dim("S")}})
     model = tract_torch.load(program)
     assert [str(fact) for fact in model.input_facts()] == ["x_0,3,f32"]
+
+
+def test_as_many_pieces_as_there_were_in_the_example() -> None:
+    def first_two(x: torch.Tensor) -> Any:
+        return [piece * 2 for piece in x.chunk(3)[:2]]
+
+    model = tract_torch.load(Calling(first_two), torch.randn(4, 3), dynamic_shapes={"x": {0: Dim.AUTO}})
+    runnable = model.into_runnable()
+    with pytest.raises(TractError, match="does not hold for x_0=7"):  # there are three pieces, and the first is of 3
+        runnable.run([np.ones((7, 3), np.float32)])
+    assert [piece.shape for piece in runnable.run([np.ones((4, 3), np.float32)])] == [(2, 3), (2, 3)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final, cast
 
 import sympy
 import torch
+from torch.utils._sympy.functions import FloorDiv
 
 from tract_core.dims import Assertion, Comparison, Dim, SymbolScope, symbols_of
 from tract_core.errors import TractError
@@ -85,7 +86,7 @@ def _environment(program: torch.export.ExportedProgram) -> Any:
 
 def _rely_on(guard: Any, names: Names, scope: SymbolScope) -> None:
     """Add one assertion, unless it follows from others. Raises TractError where sizes cannot say it."""
-    for part in guard.args if isinstance(guard, sympy.And) else (guard,):
+    for part in _parts(guard):
         holds = dim_of(part, names)
         if scope.simplify(holds) == 1 or not symbols_of(holds) <= set(scope.names):
             continue
@@ -97,6 +98,17 @@ def _rely_on(guard: Any, names: Names, scope: SymbolScope) -> None:
             _exclude(part, names, scope, holds)
         else:
             scope.add_assertion(Assertion(holds, "==", 1))
+
+
+def _parts(guard: Any) -> Sequence[Any]:
+    """What all has to hold for a guard to hold; a quotient by a size, which no size can be, is told by its bounds."""
+    if isinstance(guard, sympy.And):
+        return guard.args
+    left, right = cast("tuple[Any, Any]", guard.args) if isinstance(guard, sympy.Eq) else (None, None)
+    if isinstance(left, FloorDiv) and not left.args[1].is_Integer and right is not None and right.is_Integer:
+        size, divisor = cast("tuple[Any, Any]", left.args)
+        return sympy.Ge(divisor, 1), sympy.Ge(size, right * divisor), sympy.Lt(size, (right + 1) * divisor)
+    return (guard,)
 
 
 def _exclude(part: Any, names: Names, scope: SymbolScope, holds: Dim) -> None:

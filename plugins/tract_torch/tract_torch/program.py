@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.fx import Node
 
 from tract_core.data import Constant, DatumType
-from tract_core.errors import Unsupported
+from tract_core.errors import ModelWarning, Unsupported
 from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -97,7 +98,9 @@ class Program:
         """Rely on what PyTorch found out about sizes: the program was made for these, and for no others."""
         assert_ranges(self.exported, self.names, self.model.symbols, self.free)
         for guard in assert_guards(self.exported, self.names, self.model.symbols):
-            self.model.remarks.append(Unsupported(f"PyTorch relies on {guard}, which no assertion says"))
+            problem = f"PyTorch relies on {guard}, which no assertion says: other sizes are computed, and may be wrong"
+            self.model.remarks.append(Unsupported(problem))
+            warnings.warn(ModelWarning(problem), stacklevel=5)
 
     def _add_inputs(self, names: Sequence[str] | None) -> None:
         """Sources for what the user gives, constants for what the module holds."""

@@ -10,11 +10,12 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim, exact_div, product
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
+from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import float_type, same_type, wide
-from tract_core.plugins.keys import COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -68,6 +69,12 @@ def reference(op: Sdpa, q: Array, k: Array, v: Array, mask: Array | None = None)
     with np.errstate(invalid="ignore"):  # rows that see nothing are NaN
         weights = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
         return (weights / weights.sum(-1, keepdims=True) @ v).astype(narrow)
+
+
+@ROWS.row(AXES, Sdpa)
+def axes(op: Sdpa, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """Not told: whoever computes with axes reads the archive first, where it becomes operators of the core."""
+    return AxesMapping.disconnected([fact.rank for fact in inputs], [fact.rank for fact in outputs])
 
 
 @ROWS.row(COST, Sdpa)
