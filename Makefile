@@ -16,7 +16,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-streaming demo-torch agents test test-torch test-torch-networks test-interchange test-networks test-shipped test-long test-hostile test-soak check format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup demo demo-streaming demo-torch agents test test-torch test-torch-networks test-interchange test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -79,11 +79,14 @@ test-hostile: $(VENV)/.test ## run the tests on hostile files and values, each h
 test-soak: $(VENV)/.test ## use a runtime of many policies from four threads for SOAK_SECONDS seconds
 	SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest plugins/tract_inferers/tests/test_soak.py $(ARGS)
 
-check: $(VENV)/.check $(VENV)/.with-torch ## format, lint, strict types, import contract
+check: $(VENV)/.check $(VENV)/.test ## format, lint, strict types, import contract
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/basedpyright --project .
 	$(BIN)/lint-imports --no-cache
+
+check-torch: $(VENV)/.check $(VENV)/.with-torch ## strict types and import contract of what needs PyTorch
+	$(BIN)/basedpyright --project . $(WITH_TORCH)/tract_torch examples/dialling docs/generate_torch.py
 	$(BIN)/lint-imports --no-cache --config $(WITH_TORCH)/pyproject.toml
 
 format: $(VENV)/.check ## format the sources and mend what lint can mend
@@ -92,7 +95,6 @@ format: $(VENV)/.check ## format the sources and mend what lint can mend
 
 index: $(VENV)/.test ## write down which rows our modules have, and the table of a grammar: after one of them changed
 	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_onnx.plugin tract_nnef.plugin tract_pulse.plugin tract_cpu.plugin
-	$(BIN)/python -m tract_core.plugins.write_index tract_torch.plugin
 	$(BIN)/python -m tract_nnef.syntax.write_table
 
 # Other engines live in environments of their own.

@@ -24,7 +24,7 @@ from tract_nnef.archive.tensors import MAX_RANK
 from tract_nnef.reading import values
 from tract_nnef.reading.values import Value, shown
 from tract_nnef.syntax import ast
-from tract_nnef.writing.expressions import MOST_INLINE, constant_expression, express
+from tract_nnef.writing.expressions import MOST_INLINE, constant_expression, express, nested
 
 _ANY: Final = ast.Primitive("?")
 _FEWEST: Final = -(1 << 63)
@@ -158,6 +158,9 @@ class Size(Integer):
 
     def _holds(self, value: object) -> bool:
         return isinstance(value, TDim) or super()._holds(value)
+
+    def _write(self, value: Any, home: Home) -> ast.Expression:
+        return nested(value, pairs=False)  # an operator would give a tensor
 
     def _read(self, found: Any, source: Source) -> Any:
         return found if isinstance(found, TDim) else super()._read(found, source)
