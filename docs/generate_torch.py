@@ -32,18 +32,6 @@ NO_OPERATORS: Final = frozenset({"sym_is_contiguous", "sym_numel", "sym_size", "
 """Core operators that are sizes: they are known without being computed."""
 
 
-class Calling(torch.nn.Module):
-    """A module that calls an entry of the catalogue."""
-
-    def __init__(self, call: Any) -> None:
-        super().__init__()
-        self.call = call
-
-    def forward(self, *inputs: torch.Tensor) -> Any:
-        """What it gives."""
-        return self.call(*inputs)
-
-
 def core_operators() -> dict[str, list[str]]:
     """The core ATen operators of the installed PyTorch in the forward direction, each with its overloads."""
     found: dict[str, list[str]] = {}
@@ -57,6 +45,7 @@ def core_operators() -> dict[str, list[str]]:
 
 def tested() -> Counter[str]:
     """For each ATen operator, in how many entries of the catalogue it occurs, before or after decomposition."""
+    from calling import Calling
     from catalogue import CATALOGUE
 
     counts: Counter[str] = Counter()

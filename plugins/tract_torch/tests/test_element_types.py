@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import tract_torch
+from calling import Calling
 from catalogue import CATALOGUE, Entry
 from torch.utils import _pytree as pytree
 from tract_torch.tensors import array_of
@@ -30,15 +31,6 @@ UNDEFINED = ("type_as",)
 """What gives bytes of negative floats, which C leaves undefined."""
 ALL = bool(os.environ.get("TRACT_TORCH_ALL"))
 """Whether every type of a kind is tried for each entry; else one for each operator, which depends on its name."""
-
-
-class Calling(torch.nn.Module):
-    def __init__(self, entry: Entry) -> None:
-        super().__init__()
-        self.entry = entry
-
-    def forward(self, *inputs: torch.Tensor) -> Any:
-        return self.entry.call(*inputs)
 
 
 def retyped(entry: Entry, old: str, new: str) -> Entry:
@@ -69,7 +61,7 @@ def check(entry: Entry, tolerance: float) -> None:
     except (RuntimeError, IndexError, TypeError, ValueError) as error:
         pytest.skip(f"PyTorch does not take these types: {error}")
     try:
-        model = tract_torch.load(Calling(entry), inputs)
+        model = tract_torch.load(Calling(entry.call), inputs)
     except (Unsupported, FactError) as error:
         if "calling the module gave" not in str(error) and "ToComplex" not in str(error):
             raise

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from calling import Calling
 from tract_nnef.archive.reading import open_archive
 from tract_torch import KhronosNNEF, TractNNEF, VariableNamingScheme, export_model_to_nnef
 
@@ -42,15 +43,6 @@ def text_of(path: Path) -> str:
 
 def add_one(x: torch.Tensor) -> torch.Tensor:
     return x + 1
-
-
-class Calling(torch.nn.Module):
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: Any) -> Any:
-        return self.function(*inputs)
 
 
 def test_names_go_over_nested_structures(tmp_path: Path) -> None:
@@ -192,8 +184,11 @@ def test_what_is_no_tensor_becomes_part_of_the_model_with_a_warning(tmp_path: Pa
 
 def test_the_standard_alone(tmp_path: Path) -> None:
     module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
-    path = export_model_to_nnef(module, torch.randn(2, 3, 8, 8), tmp_path / "m.nnef", KhronosNNEF("1.0.5"))
+    target = KhronosNNEF("1.0.5")
+    path = export_model_to_nnef(module, torch.randn(2, 3, 8, 8), tmp_path / "m.nnef", target)
     assert "tract_" not in text_of(path)
+    assert target.report is not None
+    assert target.report.archive == str(path)
     with pytest.raises(Unwritable, match="cannot be written with the standard alone"):
         export_model_to_nnef(Calling(torch.erf), torch.zeros(3), tmp_path / "n.nnef", KhronosNNEF("1.0.5"))
     assert [one.name for one in tmp_path.iterdir()] == ["m.nnef.tar"]

@@ -9,20 +9,12 @@ import numpy as np
 import pytest
 import torch
 import tract_torch
+from calling import Calling
 from catalogue import CATALOGUE, Entry
 from torch.utils import _pytree as pytree
 from tract_torch.tensors import array_of
 
 import tract_core as tract
-
-
-class Calling(torch.nn.Module):
-    def __init__(self, entry: Entry) -> None:
-        super().__init__()
-        self.entry = entry
-
-    def forward(self, *inputs: torch.Tensor) -> Any:
-        return self.entry.call(*inputs)
 
 
 def compare(entry: Entry, model: Any, runtime: str, inputs: list[torch.Tensor]) -> None:
@@ -43,7 +35,7 @@ FIXED = [one for one in CATALOGUE if os.environ.get("TRACT_TORCH_ALL") or not on
 
 @pytest.mark.parametrize("entry", FIXED, ids=str)
 def test_fixed_sizes(entry: Entry) -> None:
-    model = tract_torch.load(Calling(entry), entry.drawn(5))
+    model = tract_torch.load(Calling(entry.call), entry.drawn(5))
     for runtime in ("reference", "cpu"):
         for seed in (0, 1):
             compare(entry, model, runtime, entry.drawn(5, seed))
@@ -54,7 +46,7 @@ def test_dynamic_sizes(entry: Entry) -> None:
     size = torch.export.Dim("S", min=min(entry.sizes), max=1000)
     places = [entry.axis_of_size(text) for text in entry.inputs]
     shapes = tuple({place: size} if place is not None else None for place in places)
-    model = tract_torch.load(Calling(entry), entry.drawn(5), dynamic_shapes=(shapes,))
+    model = tract_torch.load(Calling(entry.call), entry.drawn(5), dynamic_shapes=(shapes,))
     assert "S" in str(model)
     for runtime in ("reference", "cpu"):
         for rows in entry.sizes:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import tract_torch
+from calling import Calling
 
 import tract_core as tract
 from tract_core.errors import RunError, Unsupported
 
 RUNTIMES = ("reference", "cpu")
-
-
-class Calling(torch.nn.Module):
-    def __init__(self, call: Callable[..., Any]) -> None:
-        super().__init__()
-        self.call = call
-
-    def forward(self, *inputs: torch.Tensor) -> Any:
-        return self.call(*inputs)
 
 
 X = torch.arange(12.0).reshape(4, 3)

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 import tract_torch
+from calling import Calling
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
 from tract_core.errors import Unsupported
-
-
-class Calling(torch.nn.Module):
-    def __init__(self, call: Callable[..., Any]) -> None:
-        super().__init__()
-        self.call = call
-
-    def forward(self, *inputs: torch.Tensor) -> Any:
-        return self.call(*inputs)
-
 
 IMAGE = torch.ones(1, 2, 6, 7)
 

@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 import pytest
 import torch
 from agreement import agree
+from calling import Calling
 from tract_torch import TractNNEF, export_model_to_nnef
 from tract_torch.tensors import array_of
 
@@ -28,17 +28,6 @@ import tract_core as tract
 from tract_core.errors import ModelWarning
 
 TARGET = TractNNEF("0.23.9")
-
-
-class Calling(torch.nn.Module):
-    """A function of tensors as a module."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: torch.Tensor) -> Any:
-        return self.function(*inputs)
 
 
 def run(path: Path, *inputs: torch.Tensor) -> list[Any]:

@@ -145,10 +145,7 @@ class _Job:
         tensors = self.example.tensors()
         for name, axes in self.axes.items():
             for axis in axes:
-                while 0 < tensors[name].shape[axis] < 2:
-                    tensors[name] = torch.cat([tensors[name], tensors[name]], axis)
-                if tensors[name].shape[axis] == 0:
-                    tensors[name] = torch.cat([tensors[name], _more(tensors[name], axis)], axis)
+                tensors[name] = _of_two(tensors[name], axis)
         return self.example.with_tensors(tensors)
 
     def _outputs(self, program: torch.export.ExportedProgram) -> list[str]:
@@ -183,9 +180,12 @@ class _Job:
         return replace(found, extensions=(*found.extensions, *extensions), fragments=(*found.fragments, *fragments))
 
 
-def _more(x: torch.Tensor, axis: int) -> torch.Tensor:
-    """Two elements along an axis that has none."""
-    return x.new_zeros([2 if place == axis else size for place, size in enumerate(x.shape)])
+def _of_two(x: torch.Tensor, axis: int) -> torch.Tensor:
+    """The same with two elements along an axis that has fewer: the one that is there again, or zeros."""
+    if x.shape[axis] == 1:
+        return torch.cat([x, x], axis)
+    short = x.shape[axis] == 0
+    return x.new_zeros([2 if place == axis else size for place, size in enumerate(x.shape)]) if short else x
 
 
 def _set_level(level: int | str) -> None:

@@ -46,4 +46,4 @@ class KhronosNNEF(InferenceTarget):
     ) -> None:
         """Run the archive, and compare with the module. Raises CheckError."""
         if self.check_io:
-            check_io(model, exported_filepath, args, input_names=nnef_graph.graph.inputs)
+            self.report = check_io(model, exported_filepath, args, input_names=nnef_graph.graph.inputs)
