@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import tract_torch.graph
+import tract_torch.wiring.graph
 from checked import TOKENS, Encoder, archive_of, encoder_archive
-from tract_torch.call import Call
 from tract_torch.check import bisect
 from tract_torch.check.in_process import check_io
 from tract_torch.errors import CheckError
+from tract_torch.wiring.call import Call
 
 from tract_core.ops.binary import Add, FloorRem, Le, Sub
 from tract_core.ops.node_wiring import NodeWiring
@@ -22,8 +22,10 @@ from tract_core.ops.node_wiring import NodeWiring
 
 def with_row(monkeypatch: pytest.MonkeyPatch, operator: str, row: Callable[[Call, NodeWiring], Any]) -> None:
     """Let an operator be imported in another way, as if its row were wrong."""
-    real = tract_torch.graph.find
-    monkeypatch.setattr(tract_torch.graph, "find", lambda table, name: row if name == operator else real(table, name))
+    real = tract_torch.wiring.graph.find
+    monkeypatch.setattr(
+        tract_torch.wiring.graph, "find", lambda table, name: row if name == operator else real(table, name)
+    )
 
 
 def failure(module: torch.nn.Module, archive: Path, args: Any, **options: Any) -> str:

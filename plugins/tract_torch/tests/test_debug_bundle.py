@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import tract_torch.assert_io
+import tract_torch.check.assert_io
 from checked import archive_of
-from tract_torch.assert_io import (
+from tract_torch.check.assert_io import (
     assert_io_and_debug_bundle,
     debug_dumper_pytorch_to_onnx_to_nnef,
     pytorch_to_onnx_to_tract_to_nnef,
 )
 from tract_torch.check.tolerance import TractCheckTolerance
 from tract_torch.errors import CheckError, OnnxExportError
+from tract_torch.established.tract_cli import TractCli
 from tract_torch.export import export_model_to_nnef
 from tract_torch.inference_target.tract import TractNNEF
-from tract_torch.tract_cli import TractCli
 
 import tract_core as tract
 from tract_core.errors import InputError
@@ -52,7 +52,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         folders.append(folder)
         return True
 
-    monkeypatch.setattr(tract_torch.assert_io, "debug_dumper_pytorch_to_onnx_to_nnef", dumper)
+    monkeypatch.setattr(tract_torch.check.assert_io, "debug_dumper_pytorch_to_onnx_to_nnef", dumper)
     return folders
 
 
@@ -209,7 +209,7 @@ def test_the_exporter_asks_a_binary_too(tmp_path: Path, noted: list[Path]) -> No
 
 
 needs_onnx = pytest.mark.skipif(
-    not all(tract_torch.assert_io.importlib.util.find_spec(name) for name in ("onnxscript", "onnx")),
+    not all(tract_torch.check.assert_io.importlib.util.find_spec(name) for name in ("onnxscript", "onnx")),
     reason="needs onnx and onnxscript",
 )
 
@@ -241,6 +241,6 @@ def test_what_onnx_does_not_take_is_noted(tmp_path: Path) -> None:
 
 
 def test_onnxscript_may_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tract_torch.assert_io.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(tract_torch.check.assert_io.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(OnnxExportError, match=r"(?s)with the package onnxscript only.*pip install onnxscript"):
         pytorch_to_onnx_to_tract_to_nnef(Scaled(1.0), X, tmp_path / "m.onnx", tmp_path / "m.nnef.tgz")

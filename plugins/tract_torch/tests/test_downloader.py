@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tract_torch.download
-from tract_torch.download import TractBinaryDownloader
+import tract_torch.established.download
 from tract_torch.errors import DownloadError
+from tract_torch.established.download import TractBinaryDownloader
 
 from tract_core.errors import InputError, Unsupported
 
@@ -200,10 +200,10 @@ def test_a_slow_server(server: Server, tmp_path: Path, begins: bool) -> None:
 
 def test_a_file_that_is_too_large(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server.files = {f"/0.23.9/{NAME}": GOOD}
-    monkeypatch.setattr(tract_torch.download, "LARGEST_BINARY", 10)
+    monkeypatch.setattr(tract_torch.established.download, "LARGEST_BINARY", 10)
     with pytest.raises(DownloadError, match=f"'[^']*tract' has {len(COMMAND)} bytes"):
         downloader(server, tmp_path).dl_tract()
-    monkeypatch.setattr(tract_torch.download, "LARGEST", 20)
+    monkeypatch.setattr(tract_torch.established.download, "LARGEST", 20)
     with pytest.raises(DownloadError, match="it has more than 20 bytes"):
         downloader(server, tmp_path).dl_tract()
     assert left(tmp_path) == []
@@ -241,7 +241,7 @@ def test_two_processes_at_once_download_it_once(server: Server, tmp_path: Path) 
 
     server.files = {f"/0.23.9/{NAME}": late}
     code = (
-        "import platform, sys; from tract_torch.download import TractBinaryDownloader\n"
+        "import platform, sys; from tract_torch.established.download import TractBinaryDownloader\n"
         "platform.system, platform.machine = lambda: 'Linux', lambda: 'x86_64'\n"
         "print(TractBinaryDownloader('0.23.9', base_url=sys.argv[1], cache=sys.argv[2]).tract_path.read_text())"
     )

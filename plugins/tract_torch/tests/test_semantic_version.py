@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from tract_torch.semantic_version import SemanticVersion
+from tract_torch.established.semantic_version import SemanticVersion
 
 from tract_core.errors import InputError
 

@@ -11,8 +11,8 @@ from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 from tract_nnef.archive.reading import open_archive
 from tract_nnef.syntax.parser import parse_document
 from tract_torch import TractNNEF, export_model_to_nnef
+from tract_torch.established.semantic_version import SemanticVersion
 from tract_torch.inference_target.spellings import check_since, with_debox
-from tract_torch.semantic_version import SemanticVersion
 
 from tract_core.errors import Unsupported
 

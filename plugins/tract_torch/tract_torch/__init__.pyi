@@ -3,8 +3,10 @@
 from tract_torch.check.in_process import check_io as check_io
 from tract_torch.check.report import CheckReport as CheckReport
 from tract_torch.check.tolerance import TractCheckTolerance as TractCheckTolerance
-from tract_torch.download import TractBinaryDownloader as TractBinaryDownloader
 from tract_torch.errors import CheckError as CheckError
+from tract_torch.established.download import TractBinaryDownloader as TractBinaryDownloader
+from tract_torch.established.semantic_version import SemanticVersion as SemanticVersion
+from tract_torch.established.tract_cli import TractCli as TractCli
 from tract_torch.export import export_model_to_nnef as export_model_to_nnef
 from tract_torch.inference_target.base import InferenceTarget as InferenceTarget
 from tract_torch.inference_target.khronos import KhronosNNEF as KhronosNNEF
@@ -12,12 +14,10 @@ from tract_torch.inference_target.tract import TractFeatureFlag as TractFeatureF
 from tract_torch.inference_target.tract import TractNNEF as TractNNEF
 from tract_torch.loading import load as load
 from tract_torch.naming import VariableNamingScheme as VariableNamingScheme
-from tract_torch.semantic_version import SemanticVersion as SemanticVersion
 from tract_torch.tensor_export import export_tensors_from_disk_to_nnef as export_tensors_from_disk_to_nnef
 from tract_torch.tensor_export import export_tensors_to_nnef as export_tensors_to_nnef
 from tract_torch.tensor_export import iter_torch_tensors_from_disk as iter_torch_tensors_from_disk
 from tract_torch.tensor_export import torch_safe_load as torch_safe_load
-from tract_torch.tract_cli import TractCli as TractCli
 from tract_torch.weights.compress import DEFAULT_COMPRESSION as DEFAULT_COMPRESSION
 from tract_torch.weights.compress import dynamic_load_registry as dynamic_load_registry
 from tract_torch.weights.compress import (

@@ -12,15 +12,15 @@ from torch.utils import _pytree as pytree
 from tract_core.api.model import Model
 from tract_core.errors import InputError, TractError, Unsupported
 from tract_core.plugins import Registry, default_registry
-from tract_torch.alone import alone
-from tract_torch.dynamic import symbol_names
-from tract_torch.exporting import FREE, SYMBOLS, exported, quantised_in
-from tract_torch.lowering import Lowering, StatesOption
+from tract_torch.capture.alone import alone
+from tract_torch.capture.dynamic import symbol_names
+from tract_torch.capture.exporting import FREE, SYMBOLS, exported, quantised_in
 from tract_torch.naming import key_text
-from tract_torch.program import Program, with_constants
 from tract_torch.pt2 import load_program
 from tract_torch.registry import ATEN, find
 from tract_torch.weights.held import Weights, weights_in_place
+from tract_torch.wiring.lowering import Lowering, StatesOption
+from tract_torch.wiring.program import Program, with_constants
 
 
 def load(

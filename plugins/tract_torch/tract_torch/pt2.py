@@ -28,7 +28,7 @@ from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 from tract_core.lookalikes import HEAD, recognise
 from tract_core.model.typed import TypedModel
 from tract_core.safe_files import check_size
-from tract_torch.alone import alone
+from tract_torch.capture.alone import alone
 
 _TARGETS: Final = re.compile(r"torch\.ops(\.\w+){2,3}|_operator\.\w+|torch\.sym_\w+|math\.\w+")
 _FUNCTIONS: Final = re.compile(

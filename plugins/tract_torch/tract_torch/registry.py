@@ -21,7 +21,7 @@ from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows, Table, TableKey, function_row
 
 if TYPE_CHECKING:
-    from tract_torch.call import Call
+    from tract_torch.wiring.call import Call
 
 AtenFn = Callable[["Call", NodeWiring], "OutletId | Sequence[OutletId]"]
 """``(call, wire) -> outlet``, or one outlet per output of the operator."""

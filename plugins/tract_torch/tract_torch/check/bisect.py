@@ -32,11 +32,11 @@ from tract_torch.check.eager import as_array, outputs_of
 from tract_torch.check.report import CheckReport
 from tract_torch.check.tolerance import Difference, TractCheckTolerance, difference
 from tract_torch.example import Example
-from tract_torch.graph import module_of, source_of
 from tract_torch.loading import exported_program, program_of
-from tract_torch.lowering import Lowering
-from tract_torch.program import Program
 from tract_torch.tensors import array_of
+from tract_torch.wiring.graph import module_of, source_of
+from tract_torch.wiring.lowering import Lowering
+from tract_torch.wiring.program import Program
 
 Array = np.ndarray[Any, Any]
 

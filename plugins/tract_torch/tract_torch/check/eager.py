@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
+from tract_torch.capture.exporting import evaluating
 from tract_torch.example import Example
-from tract_torch.exporting import evaluating
 from tract_torch.tensors import array_of
 
 Array = np.ndarray[Any, Any]

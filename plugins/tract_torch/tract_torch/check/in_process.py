@@ -21,8 +21,8 @@ from tract_torch.check.report import CheckReport, Refusal, Trial
 from tract_torch.check.tolerance import Difference, TractCheckTolerance, difference
 from tract_torch.errors import CheckError
 from tract_torch.example import Example
-from tract_torch.lowering import Lowering
 from tract_torch.tensors import array_of
+from tract_torch.wiring.lowering import Lowering
 
 if TYPE_CHECKING:
     from tract_core.api.runnable import Runnable

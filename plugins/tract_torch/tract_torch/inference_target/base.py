@@ -11,8 +11,8 @@ from tract_nnef.options import Writing
 from tract_nnef.syntax.ast import Document
 
 from tract_torch.check.report import CheckReport
-from tract_torch.lowering import Lowering
-from tract_torch.semantic_version import SemanticVersion
+from tract_torch.established.semantic_version import SemanticVersion
+from tract_torch.wiring.lowering import Lowering
 
 
 class InferenceTarget:

@@ -12,8 +12,8 @@ from tract_nnef.syntax.ast import Document
 
 from tract_core.errors import InputError
 from tract_torch.check.in_process import check_io
+from tract_torch.established.semantic_version import SemanticVersion
 from tract_torch.inference_target.base import InferenceTarget
-from tract_torch.semantic_version import SemanticVersion
 
 
 class KhronosNNEF(InferenceTarget):

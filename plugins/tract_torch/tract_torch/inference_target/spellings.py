@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from tract_nnef.syntax import ast
 
 from tract_core.errors import Unsupported
-from tract_torch.semantic_version import SemanticVersion
+from tract_torch.established.semantic_version import SemanticVersion
 
 SINCE: Final = {
     "tract_core_resize": SemanticVersion(0, 23, 2),

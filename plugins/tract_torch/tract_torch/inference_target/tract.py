@@ -21,7 +21,7 @@ from tract_nnef.registry import CORE, EXTRA, TRANSFORMERS
 from tract_nnef.syntax.ast import Document
 
 from tract_core.errors import InputError, ModelWarning, TractError, Unsupported
-from tract_torch.assert_io import (
+from tract_torch.check.assert_io import (
     Opinion,
     all_close_map_weights,
     assert_io,
@@ -30,20 +30,20 @@ from tract_torch.assert_io import (
     debug_dumper_pytorch_to_onnx_to_nnef,
     pytorch_to_onnx_to_tract_to_nnef,
 )
+from tract_torch.check.debug_bundle import save_arrays, write_debug_bundle
 from tract_torch.check.eager import outputs_of
 from tract_torch.check.in_process import check_io
 from tract_torch.check.tolerance import TractCheckTolerance
-from tract_torch.debug_bundle import save_arrays, write_debug_bundle
-from tract_torch.download import TractBinaryDownloader
 from tract_torch.errors import CheckError, chosen
+from tract_torch.established.download import TractBinaryDownloader
+from tract_torch.established.semantic_version import SemanticVersion
+from tract_torch.established.tract_cli import TractCli
 from tract_torch.example import Example
 from tract_torch.inference_target.axes import Asked, named_axes
 from tract_torch.inference_target.base import InferenceTarget
 from tract_torch.inference_target.spellings import check_since, with_debox
-from tract_torch.lowering import Lowering
-from tract_torch.semantic_version import SemanticVersion
 from tract_torch.tensors import array_of
-from tract_torch.tract_cli import TractCli
+from tract_torch.wiring.lowering import Lowering
 
 __all__ = [
     "TractBinaryDownloader",

@@ -22,9 +22,9 @@ from tract_core.ops.pool_spec import DataFormat, PoolSpec
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.ops.wiring_dyn import wire_range
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.ops.pool import with_items, with_places
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

@@ -19,8 +19,8 @@ from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
 from tract_core.ops.wiring_dyn import wire_range
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

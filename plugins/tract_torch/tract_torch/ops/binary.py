@@ -13,9 +13,9 @@ from tract_core.ops import binary as core
 from tract_core.ops.elementwise import Abs, Atan, IsNan, Neg, Recip, RoundHalfToEven, Rsqrt, Sqrt, Square
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.ops.elementwise import computed_in, is_negative, times, towards_zero
 from tract_torch.registry import ATEN, AtenFn, aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

@@ -14,8 +14,8 @@ from tract_core.ops.scatter import ScatterElements
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring_dyn import wire_range
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

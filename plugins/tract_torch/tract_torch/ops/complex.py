@@ -21,12 +21,12 @@ from tract_core.ops.fft import ComplexToInnerDim, InnerDimToComplex
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.slice import Slice
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.ops import matmul
 from tract_torch.ops import reduce as reductions
 from tract_torch.ops.binary import wire_atan2, wire_hypot, with_sign
 from tract_torch.ops.cumsum import running
 from tract_torch.registry import ATEN, AtenFn, aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

@@ -11,8 +11,8 @@ from tract_core.ops.deconv import Deconv
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec, SameUpper, Valid
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

@@ -12,9 +12,9 @@ from tract_core.ops.cumsum import CumLogSumExp, CumMax, CumMin, CumProd, CumSum,
 from tract_core.ops.elementwise import IsNan
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
-from tract_torch.positions import steps
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
+from tract_torch.wiring.positions import steps
 
 ROWS = Rows()
 

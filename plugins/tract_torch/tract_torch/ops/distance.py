@@ -13,9 +13,9 @@ from tract_core.ops.binary import Sub
 from tract_core.ops.gather import Gather
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.ops.reduce import norm_along
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

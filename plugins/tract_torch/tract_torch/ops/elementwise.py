@@ -16,8 +16,8 @@ from tract_core.ops import elementwise as core
 from tract_core.ops.binary import Add, And, Div, Eq, Ge, Gt, Lt, Max, Min, Mul, Or, Pow, Sub
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.registry import ATEN, AtenFn, aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

@@ -17,8 +17,8 @@ from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.scatter import Reduction, ScatterElements, ScatterNd
 from tract_core.ops.slice import Slice
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

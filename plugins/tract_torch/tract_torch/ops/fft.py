@@ -21,9 +21,9 @@ from tract_core.ops.pad import PadConstant
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring_dyn import wire_pad
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.ops.col2im import overlap_add, window_places
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

@@ -14,9 +14,9 @@ from tract_core.ops.non_zero import NonZero
 from tract_core.ops.trilu import Trilu
 from tract_core.ops.wiring_dyn import wire_range
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.registry import aten
 from tract_torch.tensors import array_of
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

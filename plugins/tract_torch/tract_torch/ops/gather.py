@@ -22,9 +22,9 @@ from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.scatter import ScatterElements
 from tract_core.ops.slice import Slice
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
-from tract_torch.positions import by_axis, columns, common_shape, diagonal, in_one_place, steps
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
+from tract_torch.wiring.positions import by_axis, columns, common_shape, diagonal, in_one_place, steps
 
 ROWS = Rows()
 

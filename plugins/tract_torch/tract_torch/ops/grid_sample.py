@@ -10,8 +10,8 @@ from tract_core.ops.grid_sample import GridSample, PaddingMode
 from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

@@ -13,9 +13,9 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.loop import wire_loop
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows
-from tract_torch.bodies import Body, call_graph, flag, tensors_only
-from tract_torch.call import Call
 from tract_torch.registry import aten
+from tract_torch.wiring.bodies import Body, call_graph, flag, tensors_only
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

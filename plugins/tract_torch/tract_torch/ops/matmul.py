@@ -12,9 +12,9 @@ from tract_core.ops.einsum import EinSum, accumulator, wire_matmul
 from tract_core.ops.elementwise import GeluApproximate
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.ops.elementwise import computed_in, times
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

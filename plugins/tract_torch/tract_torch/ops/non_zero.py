@@ -12,9 +12,9 @@ from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.non_zero import NonZero
 from tract_core.ops.slice import Slice
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
-from tract_torch.positions import non_zero
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
+from tract_torch.wiring.positions import non_zero
 
 ROWS = Rows()
 

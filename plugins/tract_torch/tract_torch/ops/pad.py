@@ -13,8 +13,8 @@ from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.pad import PadConstant, PadEdge, PadMode, PadReflect, PadWrap
 from tract_core.ops.wiring_dyn import wire_pad
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

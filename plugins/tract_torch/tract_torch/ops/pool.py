@@ -14,8 +14,8 @@ from tract_core.ops.pool import MaxPool, SumPool
 from tract_core.ops.pool_spec import DataFormat, ExplicitOnnxPool, PoolSpec
 from tract_core.ops.scatter import ScatterElements
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

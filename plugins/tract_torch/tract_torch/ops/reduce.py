@@ -16,9 +16,9 @@ from tract_core.ops.elementwise import Abs, Sqrt, Square
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
 from tract_torch.ops.elementwise import computed_in
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

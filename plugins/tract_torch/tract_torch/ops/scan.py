@@ -19,9 +19,9 @@ from tract_core.ops.scan import (
 )
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.tables import Rows
-from tract_torch.bodies import Body, tensors_only
-from tract_torch.call import Call
 from tract_torch.registry import aten
+from tract_torch.wiring.bodies import Body, tensors_only
+from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 

@@ -17,9 +17,9 @@ from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.scatter import Reduction, ScatterElements, ScatterNd
 from tract_core.ops.slice import Slice
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
-from tract_torch.positions import by_axis, columns, common_shape, diagonal, in_one_place
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
+from tract_torch.wiring.positions import by_axis, columns, common_shape, diagonal, in_one_place
 
 ROWS = Rows()
 

@@ -9,9 +9,9 @@ from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.scatter import ScatterNd
 from tract_core.ops.slice import Slice, wire_slice
 from tract_core.plugins.tables import Rows
-from tract_torch.call import Call
-from tract_torch.positions import steps
 from tract_torch.registry import aten
+from tract_torch.wiring.call import Call
+from tract_torch.wiring.positions import steps
 
 ROWS = Rows()
 

@@ -19,7 +19,7 @@ from typing import Final, Self
 from tract_core.errors import MissingFile
 from tract_torch.check.tolerance import TractCheckTolerance
 from tract_torch.errors import CheckError, CommandError
-from tract_torch.semantic_version import SemanticVersion
+from tract_torch.established.semantic_version import SemanticVersion
 
 logger: Final = logging.getLogger("tract_torch")
 
@@ -49,7 +49,7 @@ class TractCli:
     @classmethod
     def download(cls, version: SemanticVersion | str) -> Self:
         """That of a release of the established engine, which is downloaded unless it was before."""
-        from tract_torch.download import TractBinaryDownloader
+        from tract_torch.established.download import TractBinaryDownloader
 
         return cls(TractBinaryDownloader(SemanticVersion.of(version)).tract_path)
 

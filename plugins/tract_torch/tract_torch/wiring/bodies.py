@@ -12,8 +12,8 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.node_wiring import NodeWiring
-from tract_torch.call import Call, Known
-from tract_torch.graph import Graph
+from tract_torch.wiring.call import Call, Known
+from tract_torch.wiring.graph import Graph
 
 
 class Body:

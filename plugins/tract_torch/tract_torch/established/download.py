@@ -23,7 +23,7 @@ from typing import IO, Any, Final
 from tract_core.errors import Unsupported
 from tract_core.saving import whole_file
 from tract_torch.errors import DownloadError
-from tract_torch.semantic_version import SemanticVersion
+from tract_torch.established.semantic_version import SemanticVersion
 
 logger: Final = logging.getLogger("tract_torch")
 

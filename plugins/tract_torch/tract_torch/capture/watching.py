@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import torch
 
-from tract_torch.rewritten import Rewritten
+from tract_torch.capture.rewritten import Rewritten
 
 _OURS: Final = tuple(f"{Path(path).parent}/" for path in (str(torch.__file__), __file__))
 

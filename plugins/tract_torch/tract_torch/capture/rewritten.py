@@ -12,8 +12,8 @@ import torch
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 from torch.overrides import TorchFunctionMode
 
-from tract_torch import whole
-from tract_torch.keeping import KEPT
+from tract_torch.capture import whole
+from tract_torch.capture.keeping import KEPT
 
 
 class Rewritten(TorchFunctionMode):

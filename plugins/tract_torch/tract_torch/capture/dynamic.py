@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from tract_core.errors import InputError, meant
 from tract_core.frozen import frozen
-from tract_torch.sizes import expression_of
+from tract_torch.wiring.sizes import expression_of
 
 _WANTED: Final = "a symbol's name, a torch.export.Dim, Dim.AUTO, Dim.DYNAMIC, a number, or None"
 

@@ -20,7 +20,7 @@ class Lowering:
     parameters, and buffers of floats, are constants of the names that they have in the module, with nothing folded into
     them, as batch normalisation is into convolutions, so others can take their place. ``naming``: how tensors between
     inputs and outputs are called.
-    ``states``: what becomes of buffers that the module changes, see `tract_torch.states`.
+    ``states``: what becomes of buffers that the module changes, see `tract_torch.wiring.states`.
     """
 
     attention_in_f32: bool = True

@@ -17,9 +17,9 @@ from tract_core.dims import Dim
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.ops.node_wiring import NodeWiring
-from tract_torch.lowering import Lowering
-from tract_torch.sizes import Names, dim_of, wire_number
 from tract_torch.tensors import datum_type
+from tract_torch.wiring.lowering import Lowering
+from tract_torch.wiring.sizes import Names, dim_of, wire_number
 
 Known: TypeAlias = "OutletId | Dim | Sequence[Any]"
 """What a node of the program is: a tensor, a size, or several."""

@@ -12,7 +12,7 @@ from torch.utils._sympy.functions import FloorDiv
 from tract_core.dims import Assertion, Comparison, Dim, SymbolScope, symbols_of
 from tract_core.errors import TractError
 from tract_core.model.conditions import Condition
-from tract_torch.sizes import Names, dim_of, expression_of
+from tract_torch.wiring.sizes import Names, dim_of, expression_of
 
 _RELATIONS: Final[dict[type, Comparison]] = {
     sympy.Eq: "==",

@@ -12,10 +12,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tract_core.errors import ModelWarning
-from tract_torch.alone import LOCK, alone
-from tract_torch.dynamic import DynamicShapes, specialised, symbol_names
-from tract_torch.refusals import check_tensors, explained
-from tract_torch.watching import Watching
+from tract_torch.capture.alone import LOCK, alone
+from tract_torch.capture.dynamic import DynamicShapes, specialised, symbol_names
+from tract_torch.capture.refusals import check_tensors, explained
+from tract_torch.capture.watching import Watching
 from tract_torch.weights.held import quantised, standing_in
 from tract_torch.weights.qtensor import QTensor
 

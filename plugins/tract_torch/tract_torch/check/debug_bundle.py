@@ -18,7 +18,7 @@ import numpy as np
 
 from tract_core.saving import whole_file
 from tract_torch.check.tolerance import TractCheckTolerance
-from tract_torch.tract_cli import Paths, TractCli
+from tract_torch.established.tract_cli import Paths, TractCli
 
 logger: Final = logging.getLogger("tract_torch")
 

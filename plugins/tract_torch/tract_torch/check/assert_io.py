@@ -20,15 +20,15 @@ from tract_nnef.archive.tensors import read_tensor
 import tract_core as tract
 from tract_core.errors import InputError, TractError
 from tract_core.frozen import frozen
+from tract_torch.capture.exporting import evaluating
+from tract_torch.check.debug_bundle import ONNX_ARCHIVE, ONNX_FILE, ONNX_FOLDER, save_arrays, write_debug_bundle
 from tract_torch.check.eager import as_array, result_of
 from tract_torch.check.tolerance import TractCheckTolerance, difference
-from tract_torch.debug_bundle import ONNX_ARCHIVE, ONNX_FILE, ONNX_FOLDER, save_arrays, write_debug_bundle
 from tract_torch.errors import CheckError, OnnxExportError
+from tract_torch.established.tract_cli import Paths, TractCli
 from tract_torch.example import Example
-from tract_torch.exporting import evaluating
 from tract_torch.naming import flat_names, named_results
 from tract_torch.tensors import array_of
-from tract_torch.tract_cli import Paths, TractCli
 
 logger: Final = logging.getLogger("tract_torch")
 
@@ -116,7 +116,7 @@ def assert_io_and_debug_bundle(  # noqa: PLR0917 - the order of the parameters i
 ) -> None:
     """`assert_io`; where it raises, and ``debug_bundle_path`` is given, what is needed to find out why is there.
 
-    That is a folder, or a ``.tgz``: see `tract_torch.debug_bundle.write_debug_bundle`.
+    That is a folder, or a ``.tgz``: see `tract_torch.check.debug_bundle.write_debug_bundle`.
     """
     archive, command = _asked(model, nnef_file_path, tract_cli)
     with TemporaryDirectory() as folder:

@@ -14,9 +14,9 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.scan import FullInput, InputMapping, OutputMapping, Scan, ScannedInput, StateInput
-from tract_torch.call import Known
-from tract_torch.lowering import StatesOption
 from tract_torch.tensors import array_of, datum_type
+from tract_torch.wiring.call import Known
+from tract_torch.wiring.lowering import StatesOption
 
 
 class States:

@@ -20,15 +20,15 @@ from tract_core.model.identity import Identity
 from tract_core.model.typed import TypedModel
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins import Registry
-from tract_torch.call import Known
-from tract_torch.graph import Graph, check_operators
-from tract_torch.guards import assert_guards, assert_ranges, late_ranges
-from tract_torch.lowering import Lowering
-from tract_torch.sizes import Names, dim_of
-from tract_torch.states import States
 from tract_torch.tensors import array_of, datum_type
 from tract_torch.weights.qtensor import QTensor
 from tract_torch.weights.wiring import wire_quantised
+from tract_torch.wiring.call import Known
+from tract_torch.wiring.graph import Graph, check_operators
+from tract_torch.wiring.guards import assert_guards, assert_ranges, late_ranges
+from tract_torch.wiring.lowering import Lowering
+from tract_torch.wiring.sizes import Names, dim_of
+from tract_torch.wiring.states import States
 
 
 class Program:

@@ -1,0 +1,1 @@
+"""What asks `torch.export` for a program, and what stands in for PyTorch while it is asked."""

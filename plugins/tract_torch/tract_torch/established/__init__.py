@@ -1,0 +1,1 @@
+"""The command of the established engine: found, fetched when asked, and run."""

@@ -1,0 +1,1 @@
+"""From an exported program to a model: its sizes, guards, states and nodes."""
