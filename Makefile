@@ -16,7 +16,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-streaming demo-torch agents test test-torch test-torch-networks test-interchange test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup demo demo-streaming demo-torch agents test test-torch test-torch-long test-torch-networks test-interchange test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -48,12 +48,15 @@ agents: $(VENV)/.ours ## watch hundreds of agents with three policies, under a b
 	$(BIN)/python examples/agents/demo.py $(ARGS)
 
 test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependency
-	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(ARGS)
 
 test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTorch and compare with ONNX Runtime
 	$(BIN)/python -m pytest -m networks tests/networks plugins/tract_pulse/tests $(ARGS)
 
 test-torch: $(VENV)/.with-torch ## import modules of PyTorch, operator by operator, and small networks
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(WITH_TORCH)/tests $(ARGS)
+
+test-torch-long: $(VENV)/.with-torch ## the same with fixed and with dynamic sizes, and every element type
 	TRACT_TORCH_ALL=1 $(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(WITH_TORCH)/tests $(ARGS)
 
 test-torch-networks: $(VENV)/.with-torch ## import real networks of PyTorch, torchvision and transformers
