@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from checked import AXES, TOKENS, Encoder, archive_of, encoder_archive
+from torch._subclasses.fake_tensor import FakeTensor
 from tract_torch.check.draw import drawn, larger_sizes, smallest_sizes
 from tract_torch.check.in_process import check_io
 from tract_torch.check.tolerance import TractCheckTolerance, difference
@@ -287,6 +288,33 @@ def test_drawn_inputs_are_like_the_example() -> None:
     assert drawn(torch.randn(9, dtype=torch.complex64), (7,), 1).dtype is torch.complex64
     assert torch.equal(drawn(torch.arange(9), (6,), 3), drawn(torch.arange(9), (6,), 3))
     assert drawn(torch.zeros(0, 3), (2, 3), 0).shape == (2, 3)
+    rising = drawn(torch.tensor([0, 4, 4, 9]), (6,), 1)
+    assert (rising.diff() >= 0).all()
+    assert (int(rising[0]), int(rising[-1])) == (0, 9)
+
+
+def test_integers_that_the_module_refuses_stay_as_they_are(tmp_path: Path) -> None:
+    class Paired(torch.nn.Module):
+        def forward(self, x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+            if not isinstance(i, FakeTensor) and i.sum() != 0:
+                raise ValueError("pairs")
+            return x + i
+
+    inputs = torch.randn(6), torch.tensor([3, -3, 1, 5, -5, -1])
+    report = check_io(Paired(), archive_of(Paired(), inputs, tmp_path), inputs)
+    assert [one.inputs for one in report.trials] == ["example", "seed 1", "seed 2"]
+    assert not report.notes
+
+
+def test_random_inputs_that_the_module_refuses_are_noted(tmp_path: Path) -> None:
+    class Positive(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if not isinstance(x, FakeTensor) and x.sum() != 0:
+                raise ValueError("zeros")
+            return x + 1
+
+    report = check_io(Positive(), archive_of(Positive(), torch.zeros(3), tmp_path), torch.zeros(3))
+    assert report.notes[0] == "seed 1 was not compared: the module refuses it: ValueError: zeros"
 
 
 def test_other_sizes_stay_inside_what_is_asserted() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import torch
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 from torch.overrides import TorchFunctionMode
@@ -118,6 +119,32 @@ def _window(given: Mapping[str, Any]) -> torch.Tensor | None:
     return torch.ones(length, dtype=x.dtype.to_real() if x.dtype.is_complex else x.dtype)
 
 
+def _fake_quantize(
+    input: torch.Tensor,  # noqa: A002 - as PyTorch calls it
+    scale: float | torch.Tensor,
+    zero_point: int | torch.Tensor,
+    quant_min: int,
+    quant_max: int,
+) -> torch.Tensor:
+    """`torch.fake_quantize_per_tensor_affine`, which has no shapes to export with; its steps are in f32."""
+    inverse = scale.reciprocal() if isinstance(scale, torch.Tensor) else float(np.float32(1) / np.float32(scale))
+    steps = torch.clamp(torch.round(input * inverse) + zero_point, quant_min, quant_max)
+    return ((steps - zero_point) * scale).to(input.dtype)
+
+
+def _fake_quantize_channels(  # noqa: PLR0917 - as PyTorch has it
+    input: torch.Tensor,  # noqa: A002 - as PyTorch calls it
+    scale: torch.Tensor,
+    zero_point: torch.Tensor,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+) -> torch.Tensor:
+    """`torch.fake_quantize_per_channel_affine`."""
+    along = [-1 if place == axis % input.dim() else 1 for place in range(input.dim())]
+    return _fake_quantize(input, scale.view(along), zero_point.view(along), quant_min, quant_max)
+
+
 _OTHERS: Final[Mapping[Any, Callable[..., Any]]] = {
     torch.istft: _istft,
     torch.Tensor.istft: _istft,
@@ -128,5 +155,7 @@ _OTHERS: Final[Mapping[Any, Callable[..., Any]]] = {
     F.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
     torch.conv_tbc: _conv_tbc,
+    torch.fake_quantize_per_tensor_affine: _fake_quantize,
+    torch.fake_quantize_per_channel_affine: _fake_quantize_channels,
     **KEPT,
 }

@@ -21,9 +21,10 @@ FEW: Final = 8
 def drawn(example: torch.Tensor, shape: Sequence[int], seed: int) -> torch.Tensor:
     """A tensor of that shape whose values are like those of the example. The process's random numbers stay as they are.
 
-    Integers are between the smallest and the largest of the example, so that indices stay valid; floats too, or about
-    the one value that it has. Masks, of truth values or of few others, have the values of the example, and in each row
-    something but zeros if so has each of the example's.
+    Integers are between the smallest and the largest of the example, so that indices stay valid; where they rise along
+    their one axis, as places at which parts begin, so do others, between the same ends. Floats are between those of the
+    example too, or about the one value that it has. Masks, of truth values or of few others, have the values of the
+    example, and in each row something but zeros if so has each of the example's.
     """
     generator = torch.Generator().manual_seed(seed)
     values = example.detach().cpu()
@@ -37,9 +38,7 @@ def drawn(example: torch.Tensor, shape: Sequence[int], seed: int) -> torch.Tenso
     elif values.is_floating_point():
         found = _floats(distinct, shape, generator).to(values.dtype)
     else:
-        ends = [int(distinct.min()), int(distinct.max())] if count else [0, 0]
-        found = torch.randint(ends[0], ends[1] + 1, tuple(shape), generator=generator, dtype=torch.int64)
-        found = found.to(values.dtype)
+        found = _integers(values, shape, generator).to(values.dtype)
     return found.to(example.device)
 
 
@@ -49,6 +48,15 @@ def _mask(values: torch.Tensor, shape: Sequence[int], generator: torch.Generator
     if values.dim() and found.numel() and bool((values != 0).any(-1).all()):
         empty = ~(found != 0).any(-1)
         found[..., 0][empty] = flat[flat != 0][0]
+    return found
+
+
+def _integers(values: torch.Tensor, shape: Sequence[int], generator: torch.Generator) -> torch.Tensor:
+    ends = [int(values.min()), int(values.max())] if values.numel() else [0, 0]
+    found = torch.randint(ends[0], ends[1] + 1, tuple(shape), generator=generator, dtype=torch.int64)
+    if values.dim() == 1 and values.numel() > 1 and found.numel() > 1 and bool((values.diff() >= 0).all()):
+        found = found.sort().values
+        found[0], found[-1] = ends
     return found
 
 

@@ -131,10 +131,16 @@ class _Check:
                     raise CheckError(problem, hint="the module computes with that size as a number: see its code")
 
     def example_and_seeds(self, seeds: Sequence[int]) -> None:
-        """At the sizes of the example."""
+        """At the sizes of the example. Where the module refuses other integers, they stay as they are there."""
         self._compare("example", self.symbols, self.example.tensors())
         for seed in seeds:
-            self._compare(f"seed {seed}", self.symbols, self._drawn(self.symbols, seed))
+            try:
+                try:
+                    self._compare(f"seed {seed}", self.symbols, self._drawn(self.symbols, seed))
+                except _Refused:
+                    self._compare(f"seed {seed}", self.symbols, self._drawn(self.symbols, seed, integers=False))
+            except _Refused as refusal:
+                self.report.notes.append(f"seed {seed} was not compared: the module refuses it: {refusal.args[1]}")
 
     def other_sizes(self, given: Sequence[Mapping[str, int]] | None) -> None:
         """At those that are given, or at as many as are wanted."""
@@ -167,10 +173,15 @@ class _Check:
         """Whether no assertion of the archive is against these values."""
         return all(assertion.holds(values) is not False for assertion in self.typed.symbols.assertions())
 
-    def _drawn(self, values: Mapping[str, int], seed: int) -> Tensors:
-        """Tensors of these sizes; those that the archive does not take, as they are in the example."""
+    def _drawn(self, values: Mapping[str, int], seed: int, *, integers: bool = True) -> Tensors:
+        """Tensors of these sizes; those that the archive does not take, as they are in the example.
+
+        Without ``integers`` so are all but floats.
+        """
         tensors = self.example.tensors()
         for place, (name, fact) in enumerate(zip(self.inputs, self.facts, strict=True)):
+            if not (integers or tensors[name].is_floating_point() or tensors[name].is_complex()):
+                continue
             shape = [evaluate(dim, values) for dim in fact.shape]
             tensors[name] = drawn(tensors[name], shape, 1000 * seed + place)
         return tensors
