@@ -90,6 +90,7 @@ _RULES: Final = (
     "concat_then_einsum",
     "if_then_else",
     "sequence",
+    "cumsum",
     "loop",
     "bodies",
     "scan",

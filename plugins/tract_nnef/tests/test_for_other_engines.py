@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import documents
 import numpy as np
 import pytest
-from cycles import INTERCHANGE, cycled, small_model, text
+from cycles import INTERCHANGE, cycle_of_cases, cycled, small_model, text
 from tract_nnef.nnef_only.sdpa import Sdpa
 from tract_nnef.options import Writing
 from tract_nnef.registry import CORE, TRANSFORMERS
@@ -13,6 +15,26 @@ from tract_nnef.registry import CORE, TRANSFORMERS
 import tract_core as tract
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
+from tract_core.ops.cumsum import CumSum
+from tract_core.ops.cumsum_loop import running_loop
+from tract_core.plugins import default_registry
+from tract_core.testing.case import CASES
+
+SHORT = [case.name for case in default_registry()[CASES].find("cumsum") or () if "f16" in case.name]
+"""Running sums of floats of 16 bits, which come back with casts around them."""
+
+test_running_sums_come_back_from_loops = cycle_of_cases("cumsum", others=SHORT)
+
+
+def test_a_loop_that_goes_on_from_turn_to_turn_stays_one() -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("S,3,f32", model.symbols))
+    start = model.add_const("start", np.zeros((1, 3), np.float32))
+    loop = running_loop(CumSum(0), model.outlet_fact(x))
+    for name, op in (("fresh", loop), ("going_on", replace(loop, reset_every_turn=False))):
+        model.set_outputs([*model.outputs, model.wire_node(name, op, [x, start])[0]])
+    kinds = [model.producer(outlet).op.name for outlet in model.declutter().outputs]
+    assert kinds == ["CumSum", "Scan"]
 
 
 @pytest.mark.parametrize("said", ["B>=2", "2*B<=S+7", "B==3", "decode: S==1"])

@@ -22,7 +22,7 @@ from tract_core.testing.case import CASES, Case
 
 FAMILIES = (
     *("downsample", "exp_norm", "fft", "gather", "grid_sample", "lrn", "non_zero", "norm", "one_hot", "range"),
-    *("recurrent", "resize", "scan", "scatter", "slice", "submodel", "topk", "trilu"),
+    *("cumsum", "recurrent", "resize", "scan", "scatter", "slice", "submodel", "topk", "trilu"),
 )
 WRITER = NnefWriter(how=Writing(frozenset({"tract_core", "tract_onnx", "tract_extra"})))
 

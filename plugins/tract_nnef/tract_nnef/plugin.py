@@ -19,6 +19,7 @@ _FAMILIES: Final = (
     "cast",
     "concat",
     "conv",
+    "cumsum",
     "deconv",
     "downsample",
     "einsum",

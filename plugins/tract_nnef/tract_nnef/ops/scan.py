@@ -15,7 +15,7 @@ from tract_nnef.reading import values
 from tract_nnef.reading.call import Call
 from tract_nnef.reading.values import shown
 from tract_nnef.registry import CORE, NNEF_WRITE, PY, reads
-from tract_nnef.syntax.ast import Invocation
+from tract_nnef.syntax.ast import Expression, Invocation
 from tract_nnef.syntax.names import plain_name
 from tract_nnef.writing.spelling import Spelling
 
@@ -178,12 +178,22 @@ def write_scan(op: Scan, node: Spelling) -> Invocation | None:
     """The body as a fragment, whose inputs and outputs are called by their names there."""
     if not node.allows(CORE) or (op.body.properties and node.allows(PY)):
         return None
-    fragment, lines = node.writer.fragment(op.body, "scan_body")
+    return invoke_loop(op, node, node.inputs, "scan_body", _own_facts(op, node))
+
+
+def invoke_loop(
+    op: Scan, node: Spelling, inputs: Sequence[Expression], name: str, facts: list[str] | None = None
+) -> Invocation | None:
+    """A loop that is fed ``inputs``, with its body in a fragment whose name begins like ``name``.
+
+    ``facts``: those of the inputs of the body where they are not those of what it is fed.
+    """
+    fragment, lines = node.writer.fragment(op.body, name)
     scan: list[Any] = []
     full: list[Any] = []
     state: list[Any] = []
     feeds = iter(fragment.results[place].name for place in op.state_outputs)
-    for parameter, mapping, tensor in zip(fragment.parameters, op.inputs, node.inputs, strict=True):
+    for parameter, mapping, tensor in zip(fragment.parameters, op.inputs, inputs, strict=True):
         if isinstance(mapping, ScannedInput):
             scan.append((parameter.name, tensor, mapping.axis, mapping.chunk))
         elif isinstance(mapping, StateInput):
@@ -200,7 +210,7 @@ def write_scan(op: Scan, node: Spelling) -> Invocation | None:
         skip=op.skip,
         reset_every_turn=op.reset_every_turn,
         external_state=op.external_state,
-        facts=_own_facts(op, node),
+        facts=facts,
         extensions=list(lines) or None,
         registry=CORE,
     )

@@ -1,0 +1,36 @@
+"""Running sums and their like, as loops: other engines have no operator of them."""
+
+from __future__ import annotations
+
+from tract_core.data import Constant, DatumType
+from tract_core.ops.cumsum import CumLogSumExp, CumMax, CumMin, CumProd, CumSum, Running
+from tract_core.ops.cumsum_loop import first_of, running_loop
+from tract_core.ops.expect import wide
+from tract_core.plugins.tables import Rows
+from tract_nnef.ops.scan import invoke_loop
+from tract_nnef.registry import CORE, NNEF_WRITE, PY
+from tract_nnef.syntax.ast import Invocation
+from tract_nnef.writing.spelling import Spelling
+
+ROWS = Rows()
+
+
+@ROWS.row(NNEF_WRITE, CumSum, CumProd, CumMax, CumMin, CumLogSumExp)
+def write_running(op: Running, node: Spelling) -> Invocation | None:
+    """A loop over slices, in f32 where floats are shorter; as it is where this project alone reads it."""
+    fact = node.input_fact(0)
+    kind = fact.datum_type
+    if node.allows(PY) or not node.allows(CORE) or not isinstance(kind, DatumType):
+        return None
+    joined = DatumType.from_numpy(wide(kind.numpy))
+    x = node.input(0)
+    if joined is not kind:
+        fact = fact.without_value().with_type(joined)
+        x = node.let("wide", node.invoke("tract_core_cast", x, to=joined.short, registry=CORE))
+    one = node.constant("first", Constant(first_of(op, joined).reshape((1,) * fact.rank)))
+    shape = [*fact.shape[: op.axis], 1, *fact.shape[op.axis + 1 :]]
+    start = node.let("start", node.invoke("tract_core_broadcast", one, shape=shape, registry=CORE))
+    found = invoke_loop(running_loop(op, fact), node, [x, start], "running")
+    if joined is kind or found is None:
+        return found
+    return node.invoke("tract_core_cast", node.let("joined", found), to=kind.short, registry=CORE)
