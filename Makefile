@@ -19,7 +19,7 @@ SOAK_SECONDS ?= 600
 .PHONY: help setup demo demo-streaming demo-torch agents test test-torch test-torch-long test-torch-networks test-interchange test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
 
 setup: $(VENV)/.ours ## make .venv with all our distributions, installed from this folder
 
@@ -46,6 +46,9 @@ demo-streaming: $(VENV)/.ours ## take the noise out of a sound, chunk by chunk
 
 agents: $(VENV)/.ours ## watch hundreds of agents with three policies, under a budget of time
 	$(BIN)/python examples/agents/demo.py $(ARGS)
+
+demo-torch: $(VENV)/.with-torch ## train a network that reads dialled numbers, and run it as a stream from its archive
+	$(BIN)/python examples/dialling/dial.py $(ARGS)
 
 test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependency
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(ARGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,12 @@ def test_no_function_is_longer_than_60_lines() -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno - node.lineno >= 60
     ]
     assert not long
+
+
+def test_every_target_of_the_makefile_has_a_rule_and_a_line_of_help() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert set(phony.split()) - set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)) == set()
 
 
 def loaded_by(statement: str, *arguments: str) -> set[str]:
