@@ -42,7 +42,7 @@ COMMANDS = [
 def test_python_block(block: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(ROOT)
     if "import torch" in block:
-        pytest.importorskip("tract_torch", reason="needs PyTorch: run `make test-torch`", exc_type=ImportError)
+        pytest.importorskip("tract_torch", reason="needs PyTorch: run `make test-torch`")
     exec(compile(block, "document", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
     promised = re.findall(r"print\(.*\)\s+# (.*)", block)
