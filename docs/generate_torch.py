@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from tract_torch.loading import exported_program
+from tract_torch.capture.exporting import exported_program
 from tract_torch.registry import ATEN, find
 
 from tract_core.errors import TractError

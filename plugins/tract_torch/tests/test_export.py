@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import gzip
+import logging
 import platform
 import tarfile
 from pathlib import Path
@@ -201,7 +202,7 @@ REFUSED = [
     ({"compression_level": 10}, InputError, "compression_level is 10, wanted None for a folder, or 0 to 9"),
     ({"inference_target": "tract"}, InputError, "inference_target is str"),
     ({"model": "module"}, InputError, "wanted a torch.nn.Module, .*, got str"),
-    ({"args": ()}, InputError, "cannot be called with this example: missing"),
+    ({"args": ()}, InputError, "the example does not fit Network: missing"),
     ({"args": 3.0}, InputError, "args is float"),
     ({"input_names": ["a", "a"]}, InputError, "two inputs have the name 'a'"),
     ({"input_names": ["a", "b", "c"]}, InputError, "3 names for 2 inputs"),
@@ -287,3 +288,18 @@ def test_assertions_that_other_engines_cannot_read_are_lines_that_they_pass_over
         lines = text.read().decode().splitlines()
     assert any(line.startswith('extension tract_py_assert "') and "==" in line for line in lines)
     assert not any("tract_assert" in line and "==" in line for line in lines)
+
+
+def test_the_logger_speaks_as_before_afterwards(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("tract_torch")
+    before = logger.level
+    path = export_model_to_nnef(
+        torch.nn.ReLU(), torch.ones(2), tmp_path / "m.nnef", TractNNEF(None), log_level=logging.INFO
+    )
+    assert f"{path} is written" in caplog.messages
+    caplog.clear()
+    with pytest.raises(InputError):
+        export_model_to_nnef(torch.nn.ReLU(), (), tmp_path / "n.nnef", TractNNEF(None), log_level="DEBUG")
+    export_model_to_nnef(torch.nn.ReLU(), torch.ones(2), tmp_path / "n.nnef", TractNNEF(None), log_level=logging.ERROR)
+    assert not caplog.messages
+    assert logger.level == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -45,14 +46,16 @@ def sizes(**axes: Any) -> dict[str, Any]:
 X = torch.randn(8, 3)
 
 
-def test_an_if_on_data() -> None:
+def test_an_if_on_data(capsys: pytest.CaptureFixture[str]) -> None:
     def decide(x: torch.Tensor) -> torch.Tensor:
+        sys.stderr.write("called\n")
         return x if x.sum() > 0 else x * 2
 
     text = refused(decide, X)
+    assert set(capsys.readouterr().err.split()) == {"called"}
     assert text.startswith("module '0', ")
     assert "test_refusals.py" in text
-    assert "in decide: the module decides by what only a run knows" in text
+    assert "in decide: the module decides by what only a run knows\n" in text
     assert "torch.cond or torch.where" in text
     assert "torch.jit.script" in text
 

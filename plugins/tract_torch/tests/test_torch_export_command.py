@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +28,23 @@ def with_example():
 
 def number():
     return 3
+
+
+def failing():
+    return {}["weights"]
+
+
+def bound():
+    import beside
+    return beside.network(), (torch.randn(2, 8),)
 """
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "some_networks.py").write_text(NETWORKS)
+    (tmp_path / "wrong.py").write_text("def network(:")
+    (tmp_path / "leaving.py").write_text("import sys\nsys.exit(3)")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -47,6 +59,14 @@ def test_a_factory_that_brings_its_example(folder: Path) -> None:
     assert "m.nnef.tar: " in done.output
     assert "compared with the module on 3 inputs, approximate" in done.output
     assert tract.load(folder / "m.nnef.tar").input_names() == ["input_0"]
+
+
+def test_what_lies_beside_a_file_can_be_imported_and_no_longer_afterwards(folder: Path) -> None:
+    (folder / "beside.py").write_text("from some_networks import network")
+    before = list(sys.path)
+    done = export(f"{folder / 'some_networks.py'}:bound", "m.nnef", "--no-check")
+    assert done.exit_code == 0, done.output
+    assert sys.path == before
 
 
 def test_an_example_that_is_described(folder: Path) -> None:
@@ -89,9 +109,16 @@ def test_an_example_that_is_described(folder: Path) -> None:
             "the standard has no sizes that may be others",
         ),
         (["some_networks:network", "-i", "B,8,f32", "--size", "B"], "--size B: wanted a symbol and a number"),
-        (["there_is_no_such_module:network"], "it cannot be imported"),
+        (
+            ["there_is_no_such_module:network"],
+            "importing it gave ModuleNotFoundError: No module named 'there_is_no_such_module'",
+        ),
         (["nowhere.py:network"], "there is no such file"),
         (["network"], "names no function"),
+        (["some_networks:failing"], "some_networks.py, line 19, in failing: failing() gave KeyError: 'weights'"),
+        (["some_networks.py:failing"], "some_networks.py, line 19, in failing: failing() gave KeyError: 'weights'"),
+        (["wrong.py:network"], "wrong.py: importing it gave SyntaxError: invalid syntax (wrong.py, line 1)"),
+        (["leaving.py:network"], "leaving.py, line 2, in <module>: importing it gave SystemExit: 3"),
     ],
 )
 def test_what_is_refused_leaves_nothing_behind(folder: Path, arguments: list[str], problem: str) -> None:

@@ -39,10 +39,7 @@ class Example:
         """
         signature = inspect.signature(module.forward)
         given, keywords = _called(args, signature)
-        try:
-            bound = signature.bind(*given, **keywords).arguments
-        except TypeError as error:
-            raise InputError(f"{type(module).__name__} cannot be called with this example: {error}") from None
+        bound = bound_arguments(module, given, keywords)
         values = [*((f"input_{place}", value) for place, value in enumerate(given)), *keywords.items()]
         flat = flat_names(names, values, "input")
         if not flat:
@@ -51,7 +48,7 @@ class Example:
         ordered = {key: [next(rest) for _ in _tensors(value)] for key, value in values}
         if keywords:  # they come in the order of the definition
             flat = [name for key in bound for name in ordered[key]]
-        return cls(signature, dict(bound), tuple(flat))
+        return cls(signature, bound, tuple(flat))
 
     @property
     def args(self) -> tuple[Any, ...]:
@@ -94,6 +91,16 @@ class Example:
         return pytree.tree_unflatten(
             [next(in_place) if isinstance(leaf, torch.Tensor) else next(elsewhere, None) for leaf in leaves], spec
         )
+
+
+def bound_arguments(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of the example by their names. Raises InputError where the module does not take them."""
+    signature = inspect.signature(module.forward)
+    try:
+        return dict(signature.bind(*args, **kwargs).arguments)
+    except TypeError as error:
+        hint = f"it is called as forward{signature}"
+        raise InputError(f"the example does not fit {type(module).__name__}: {error}", hint=hint) from None
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

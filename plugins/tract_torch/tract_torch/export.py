@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,15 +25,16 @@ from tract_nnef.writing.saver import NnefWriter
 from tract_core.errors import InputError, ModelWarning, TractError
 from tract_core.model.typed import TypedModel
 from tract_core.saving import tried_first
+from tract_torch.capture.exporting import exported_program
+from tract_torch.capture.refusals import check_module
 from tract_torch.errors import chosen
 from tract_torch.example import Example
 from tract_torch.inference_target.axes import counted_axes
 from tract_torch.inference_target.base import InferenceTarget
-from tract_torch.loading import check_module, exported_program, model_of
+from tract_torch.loading import model_of
 from tract_torch.naming import VariableNamingScheme, check_archive_names, flat_names, named_results
+from tract_torch.speaking import logger, speaking
 from tract_torch.weights.held import Weights, weights_in_place
-
-logger: Final = logging.getLogger("tract_torch")
 
 
 def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that of the page this follows
@@ -61,23 +62,22 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
     ``input_names``, ``output_names``: one for each argument and result, to which tensors in containers add their keys,
     or one for each tensor; by default ``input_0`` and ``output_0`` and so on, or the names of keyword arguments.
     ``compression_level``: None for a folder, 0 for a tar, whose weights can be mapped into memory, 1 to 9 for a
-    compressed one. ``log_level``: from which on the logger ``tract_torch`` speaks. ``nnef_variable_naming_scheme``:
-    how tensors in between are called. ``check_io_names_qte_match``: whether there have to be as many names as inputs
-    and outputs; else names of outputs that are too many are left out. ``debug_bundle_path``: a folder or ``.tgz`` that
-    is written where the check fails. ``custom_extensions``: lines for the head, as ``tract_assert P >= 0``.
-    ``allow_same_io_names``: whether an output may have the name of an input. ``keep_parameters``: whether parameters
-    are as they are in the module, under their names, so that `patch_archive` finds them; else they are folded, as batch
-    normalisation is into convolutions, which otherwise whoever loads the archive does. ``weights``: a file or a mapping
-    of those to take in the place of the module's own, as `load` has it.
+    compressed one. ``log_level``: from which on the logger ``tract_torch`` speaks meanwhile.
+    ``nnef_variable_naming_scheme``: how tensors in between are called. ``check_io_names_qte_match``: whether there have
+    to be as many names as inputs and outputs; else names of outputs that are too many are left out.
+    ``debug_bundle_path``: a folder or ``.tgz`` that is written where the check fails. ``custom_extensions``: lines for
+    the head, as ``tract_assert P >= 0``. ``allow_same_io_names``: whether an output may have the name of an input.
+    ``keep_parameters``: whether parameters are as they are in the module, under their names, so that `patch_archive`
+    finds them; else they are folded, as batch normalisation is into convolutions, which otherwise whoever loads the
+    archive does. ``weights``: a file or a mapping of those to take in the place of the module's own, as `load` has it.
 
     The archive is there once it is checked, or not at all; the module stays as it is. Raises InputError for what cannot
     be asked, Unsupported for what cannot be exported or written, CheckError where the archive computes something else.
     """
-    _set_level(log_level)
     path, container = _place_of(file_path_export, compression_level)
     scheme = chosen(VariableNamingScheme, nnef_variable_naming_scheme, "nnef_variable_naming_scheme")
     job = _Job(model, inference_target, scheme, keep_parameters)
-    with weights_in_place(model, weights):
+    with speaking(log_level), weights_in_place(model, weights):
         job.prepare(args, input_names, output_names, check_io_names_qte_match)
         typed = job.typed(allow_same_io_names)
         how = replace(inference_target.writing(), held=job.parameters, level=compression_level or LEVEL)
@@ -186,14 +186,6 @@ def _of_two(x: torch.Tensor, axis: int) -> torch.Tensor:
         return torch.cat([x, x], axis)
     short = x.shape[axis] == 0
     return x.new_zeros([2 if place == axis else size for place, size in enumerate(x.shape)]) if short else x
-
-
-def _set_level(level: int | str) -> None:
-    """Raises InputError for what is no level of logging."""
-    try:
-        logger.setLevel(level)
-    except (ValueError, TypeError):
-        raise InputError(f"log_level is {level!r}, wanted a level of logging, as logging.INFO") from None
 
 
 def _place_of(given: str | os.PathLike[str], level: int | None) -> tuple[Path, str]:

@@ -14,7 +14,8 @@ from tract_core.errors import InputError, TractError, Unsupported
 from tract_core.plugins import Registry, default_registry
 from tract_torch.capture.alone import alone
 from tract_torch.capture.dynamic import symbol_names
-from tract_torch.capture.exporting import FREE, SYMBOLS, exported, quantised_in
+from tract_torch.capture.exporting import FREE, SYMBOLS, exported_program, quantised_in
+from tract_torch.capture.refusals import check_module
 from tract_torch.naming import key_text
 from tract_torch.pt2 import load_program
 from tract_torch.registry import ATEN, find
@@ -102,22 +103,6 @@ def program_of(
     program = Program(exported, names, registry, lowering or Lowering(), held, free=free)
     program.typed(input_names, output_names or _output_names(exported))
     return program
-
-
-def exported_program(module: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> torch.export.ExportedProgram:
-    """What `torch.export.export` makes of a module in evaluation mode. Raises InputError for what is no module."""
-    check_module(module)
-    given = (args,) if isinstance(args, torch.Tensor) else tuple(args)
-    return exported(module, given, dict(kwargs or {}), dynamic_shapes)
-
-
-def check_module(module: Any) -> None:
-    """Raises InputError for what is no module, Unsupported for one that PyTorch compiled already."""
-    if not isinstance(module, torch.nn.Module):
-        raise InputError(f"wanted a torch.nn.Module, an ExportedProgram or a path, got {type(module).__name__}")
-    if isinstance(module, torch.jit.ScriptModule):
-        hint = "give the module that it was made of; torch.onnx.export(..., dynamo=False) takes it as it is, and "
-        raise Unsupported("torch.export does not take a ScriptModule", hint=f"{hint}tract.load reads the file")
 
 
 def _decomposed(program: torch.export.ExportedProgram, registry: Registry) -> torch.export.ExportedProgram:

@@ -43,6 +43,11 @@ def _safe(x: Tensor) -> Tensor:
 
 
 ENTRIES = [
+    Entry(
+        "scaled_dot_product_attention, heads of any width",
+        lambda q, k: F.scaled_dot_product_attention(q, k, k),
+        ("2,3,S,f32", "2,5,S,f32"),
+    ),
     Entry("scaled_dot_product_attention, a mask", _masked(9), (*_QKV, "S,5,bool")),
     Entry("scaled_dot_product_attention, nothing is seen", _masked(1), (*_QKV, "2,1,S,5,bool")),
     Entry("scaled_dot_product_attention, a mask that is added", _added, (*_QKV, "3,S,5,f32")),

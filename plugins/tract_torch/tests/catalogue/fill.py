@@ -53,6 +53,7 @@ ENTRIES = [
     one(lambda x: torch.eye(x.shape[0], 4, dtype=torch.int32), "eye, of a size"),
     one(lambda x: x + torch.arange(x.shape[0]).unsqueeze(1), "arange"),
     one(lambda x: x + torch.arange(1, 3, 0.75), "arange, steps"),
+    one(lambda x: torch.arange(0.25, x.shape[0], 0.5), "arange, fractions up to a size"),
     one(lambda x: torch.arange(x.shape[0], 0, -2) * 2, "arange, backwards"),
     one(lambda x: torch.arange(5, dtype=torch.bfloat16) + x.sum().bfloat16() * 0, "arange, bf16"),
     one(lambda x: torch.linspace(-1, 2, 3) + x, "linspace"),

@@ -8,6 +8,9 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
+from unittest.mock import patch
+
+from torch.export import _trace
 
 LOCK: Final = threading.RLock()
 """Held while a module is changed: put into evaluation mode, given other weights, or exported, for which `torch.export`
@@ -15,6 +18,10 @@ puts other tensors in the place of parameters."""
 
 _LOGGERS: Final = ("torch.export", "torch.fx.experimental.symbolic_shapes", "torch._subclasses.fake_tensor")
 """Which of PyTorch's loggers write the tracebacks of what is raised anyway."""
+
+
+def _silent(*_: object, **__: object) -> None:
+    """In the place of the `print` with which one module of PyTorch writes the graph of what it refuses."""
 
 
 class _Others(logging.Filter):
@@ -34,7 +41,7 @@ def alone() -> Generator[None]:
     """One thread at a time works with programs; what PyTorch says of its errors and deprecated parts is not told."""
     others = _Others()
     loggers = [logging.getLogger(name) for name in _LOGGERS]
-    with LOCK, warnings.catch_warnings():
+    with LOCK, warnings.catch_warnings(), patch.object(_trace, "print", _silent, create=True):
         warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg|torch")
         for logger in loggers:
             logger.addFilter(others)

@@ -6,7 +6,6 @@ is the same size. Axes may be counted from the end.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -16,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from tract_core.errors import InputError, meant
 from tract_core.frozen import frozen
+from tract_torch.example import bound_arguments
 from tract_torch.wiring.sizes import expression_of
 
 _WANTED: Final = "a symbol's name, a torch.export.Dim, Dim.AUTO, Dim.DYNAMIC, a number, or None"
@@ -40,16 +40,6 @@ class Axis:
 
     def __str__(self) -> str:
         return f"axis {self.axis} of {self.where}" + (f" ({self.name})" if self.name else "")
-
-
-def bound_arguments(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of the example by their names. Raises InputError where the module does not take them."""
-    signature = inspect.signature(module.forward)
-    try:
-        return dict(signature.bind(*args, **kwargs).arguments)
-    except TypeError as error:
-        hint = f"it is called as forward{signature}"
-        raise InputError(f"the example does not fit {type(module).__name__}: {error}", hint=hint) from None
 
 
 class DynamicShapes:

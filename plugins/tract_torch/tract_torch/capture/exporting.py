@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 from tract_core.errors import ModelWarning
 from tract_torch.capture.alone import LOCK, alone
 from tract_torch.capture.dynamic import DynamicShapes, specialised, symbol_names
-from tract_torch.capture.refusals import check_tensors, explained
+from tract_torch.capture.refusals import check_module, check_tensors, explained
 from tract_torch.capture.watching import Watching
 from tract_torch.weights.held import quantised, standing_in
 from tract_torch.weights.qtensor import QTensor
@@ -29,15 +29,17 @@ FREE: Final = "tract_free_symbols"
 _QUANTISED: Final[WeakKeyDictionary[torch.export.ExportedProgram, Mapping[str, QTensor]]] = WeakKeyDictionary()
 
 
-def exported(
-    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
+def exported_program(
+    module: Any, args: Sequence[Any] | torch.Tensor, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any
 ) -> torch.export.ExportedProgram:
     """The program of a module in evaluation mode, with recurrent layers kept whole.
 
-    The module is as it was afterwards, also where this raises. Raises InputError for an example or dynamic shapes that
-    do not fit the module, Unsupported for what `torch.export` refuses. Warns of sizes that were left to PyTorch, as by
-    ``Dim.AUTO``, and that can be nothing else than in the example.
+    The module is as it was afterwards, also where this raises. Raises InputError for what is no module, and for an
+    example or dynamic shapes that do not fit it, Unsupported for what `torch.export` refuses. Warns of sizes that were
+    left to PyTorch, as by ``Dim.AUTO``, and that can be nothing else than in the example.
     """
+    check_module(module)
+    args, kwargs = (args,) if isinstance(args, torch.Tensor) else tuple(args), dict(kwargs or {})
     shapes = DynamicShapes(module, args, kwargs, dynamic_shapes)
     watching = Watching(module)
     with alone(), evaluating(module), standing_in(module), torch.no_grad():
@@ -45,14 +47,14 @@ def exported(
         warnings.filterwarnings("ignore", message=r"(?s).*assigned during export")  # lists of a layer's own weights
         try:
             with watching:
-                program = torch.export.export(module, args, dict(kwargs), dynamic_shapes=shapes.specs, strict=False)
+                program = torch.export.export(module, args, kwargs, dynamic_shapes=shapes.specs, strict=False)
         except Exception as error:
             raise explained(error, watching, shapes) from error
     _QUANTISED[program] = quantised(module)
     program.graph_module.meta[SYMBOLS] = symbol_names(program, shapes.axes)
     program.graph_module.meta[FREE] = frozenset(axis.dim for axis in shapes.axes if isinstance(axis.dim, str))
     for axis, size in specialised(program, shapes.axes):
-        warnings.warn(f"{axis} was specialised to {size}: other sizes are refused", ModelWarning, stacklevel=4)
+        warnings.warn(f"{axis} was specialised to {size}: other sizes are refused", ModelWarning, stacklevel=3)
     return program
 
 

@@ -40,9 +40,10 @@ def _data_dependent(error: Exception, text: str, place: str | None) -> TractErro
             hint="leave x.item() as it is, without int(), and say what holds of it by torch._check(n >= 0); to read or "
             "write a place that is a tensor, use index_select, index_copy or torch.where",
         )
-    about = getattr(error, "cond", None)
+    about = str(getattr(error, "cond", ""))
+    is_truth = re.fullmatch(r"Eq\(u\d+, [01]\)", about)  # of an element, which says nothing
     return Unsupported(
-        f"the module decides by what only a run knows{f': {about}' if about is not None else ''}",
+        f"the module decides by what only a run knows{f': {about}' if about and not is_truth else ''}",
         where=place,
         hint="torch.cond or torch.where takes the place of an if on the elements of a tensor, torch._check(...) says "
         "what holds of a number such as x.item(); torch.onnx.export(torch.jit.script(module), ..., dynamo=False) keeps "
@@ -200,6 +201,15 @@ def _fixes(text: str) -> list[str]:
 
 def _unique(texts: Iterable[str]) -> list[str]:
     return [text for text in dict.fromkeys(texts) if text]
+
+
+def check_module(module: Any) -> None:
+    """Raises InputError for what is no module, Unsupported for one that PyTorch compiled already."""
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(f"wanted a torch.nn.Module, an ExportedProgram or a path, got {type(module).__name__}")
+    if isinstance(module, torch.jit.ScriptModule):
+        hint = "give the module that it was made of; torch.onnx.export(..., dynamo=False) takes it as it is, and "
+        raise Unsupported("torch.export does not take a ScriptModule", hint=f"{hint}tract.load reads the file")
 
 
 def check_tensors(module: torch.nn.Module, leaves: Iterable[Any]) -> None:

@@ -13,7 +13,7 @@ import torch
 
 from tract_torch.capture.rewritten import Rewritten
 
-_OURS: Final = tuple(f"{Path(path).parent}/" for path in (str(torch.__file__), __file__))
+_OURS: Final = (f"{Path(str(torch.__file__)).parent}/", f"{Path(__file__).parents[1]}/")
 
 
 class Watching(Rewritten):

@@ -28,11 +28,12 @@ from tract_core.model.typed import TypedModel
 from tract_core.runtime.binding import bind_inputs
 from tract_core.runtime.parts import Part
 from tract_core.runtime.protocol import ObservablePlan, Plan, running_model
+from tract_torch.capture.exporting import exported_program
 from tract_torch.check.eager import as_array, outputs_of
 from tract_torch.check.report import CheckReport
 from tract_torch.check.tolerance import Difference, TractCheckTolerance, difference
 from tract_torch.example import Example
-from tract_torch.loading import exported_program, program_of
+from tract_torch.loading import program_of
 from tract_torch.tensors import array_of
 from tract_torch.wiring.graph import module_of, source_of
 from tract_torch.wiring.lowering import Lowering

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -14,9 +15,10 @@ import torch
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, SymbolScope, TDim
-from tract_core.errors import InputError
+from tract_core.errors import InputError, TractError
 from tract_core.model.fact import TypedFact
 from tract_core.model.fact_text import parse_typed_fact
+from tract_torch.capture.watching import place_of_error
 from tract_torch.tensors import torch_type
 
 SIZES = (3, 5, 7, 11, 13, 17, 19, 23)
@@ -32,22 +34,34 @@ class Given:
     axes: dict[str, dict[int, str]] = field(default_factory=dict[str, dict[int, str]])
 
 
+@contextmanager
+def importable(factory: str) -> Generator[None]:
+    """Inside, what lies beside the file of ``factory``, or in the working directory, can be imported."""
+    place = factory.rpartition(":")[0]
+    folder = str((Path(place).parent if place.endswith(".py") else Path.cwd()).resolve())
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # somebody else took it out
+            sys.path.remove(folder)
+
+
 def made(factory: str) -> tuple[torch.nn.Module, Any]:
     """The module, and the arguments that come with it or None, of a function named as ``package.module:function``.
 
-    In the place of a module's name may be that of a file. Raises InputError where there is no such function, where it
-    fails, and where it makes something else.
+    In the place of a module's name may be that of a file. It is called inside of `importable`. Raises InputError where
+    there is no such function, where it fails, with the line in which it does, and where it makes something else.
     """
     place, _, name = factory.rpartition(":")
     if not place or not name:
         raise InputError(f"{factory!r} names no function", hint="as in networks:classifier, or networks.py:classifier")
-    try:
+    with _told(place, "importing it"):
         function = getattr(_module(place), name, None)
-    except ImportError as error:
-        raise InputError(f"it cannot be imported: {error}", where=place) from error
     if not callable(function):
         raise InputError(f"there is no function {name!r}", where=place)
-    found = function()
+    with _told(place, f"{name}()"):
+        found = function()
     module, args = cast("tuple[Any, Any]", found) if isinstance(found, tuple) and len(found) == 2 else (found, None)
     if not isinstance(module, torch.nn.Module):
         hint = "it returns a torch.nn.Module, or a pair of one and the arguments of the example"
@@ -55,9 +69,22 @@ def made(factory: str) -> tuple[torch.nn.Module, Any]:
     return module, args
 
 
+@contextmanager
+def _told(place: str, step: str) -> Generator[None]:
+    """Whatever code of the user raises is one error of ours, with the line that it is from."""
+    try:
+        yield
+    except TractError:
+        raise
+    except (Exception, SystemExit) as error:
+        line = place_of_error(error.__traceback__, torch.nn.Module())
+        text = " ".join(str(error).split())[:300]
+        raise InputError(f"{step} gave {type(error).__name__}: {text}", where=line or place) from error
+
+
 def _module(place: str) -> Any:
+    """What a name or a file stands for. Raises InputError where there is no such file, and whatever is raised in it."""
     if not place.endswith(".py"):
-        sys.path.insert(0, str(Path.cwd()))
         return importlib.import_module(place)
     path = Path(place)
     if not path.is_file():
@@ -65,7 +92,6 @@ def _module(place: str) -> Any:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None  # noqa: PT018 - both are there for a file of Python
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent.resolve()))
     sys.modules.setdefault(path.stem, module)
     spec.loader.exec_module(module)
     return module

@@ -46,27 +46,28 @@ def command(request: Request, factory: str, archive: str, as_json: bool, **optio
     """
     import logging
 
-    from tract_torch.cli.made import example_of, made
+    from tract_torch.cli.made import example_of, importable, made
     from tract_torch.export import export_model_to_nnef
 
-    with request.progress(f"importing {factory}"):
-        module, args = made(factory)
-        given = example_of(options["inputs"], options["sizes"], args)
-    level = None if options["folder"] else options["compression"] or 0
-    with request.progress(f"exporting {type(module).__name__}"):
-        target = _target(options, given.axes)
-        path = export_model_to_nnef(
-            module,
-            given.args,
-            archive,
-            target,
-            given.names,
-            options["outputs"] or None,
-            level,
-            logging.WARNING,
-            options["naming"],
-            debug_bundle_path=options["debug_bundle"],
-        )
+    with importable(factory):
+        with request.progress(f"importing {factory}"):
+            module, args = made(factory)
+            given = example_of(options["inputs"], options["sizes"], args)
+        level = None if options["folder"] else options["compression"] or 0
+        with request.progress(f"exporting {type(module).__name__}"):
+            target = _target(options, given.axes)
+            path = export_model_to_nnef(
+                module,
+                given.args,
+                archive,
+                target,
+                given.names,
+                options["outputs"] or None,
+                level,
+                logging.WARNING,
+                options["naming"],
+                debug_bundle_path=options["debug_bundle"],
+            )
     _print(request, path, target, as_json)
 
 

@@ -14,6 +14,7 @@ from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Ge, Mul, Ne
 from tract_core.ops.einsum import wire_matmul
+from tract_core.ops.elementwise import Rsqrt
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
@@ -32,15 +33,14 @@ def attention(call: Call, wire: NodeWiring) -> OutletId:
         raise Unsupported("attention with dropout", hint="call eval() on the module")
     q, k, v = (call.tensor(name) for name in ("query", "key", "value"))
     kind, rank = wire.dtype(q), wire.rank(q)
-    scale = _scale(call, wire.shape(q)[-1])
     if call.lowering.keep_attention and rank in (3, 4):
-        return _kept(call, wire, [q, k, v], scale)
+        return _kept(call, wire, [q, k, v])
     if call.value("enable_gqa"):
         k, v = (_repeated(wire, x, wire.shape(q)[-3]) for x in (k, v))
     if call.lowering.attention_in_f32:
         q, k, v = (wire.cast(x, DatumType.F32) if kind.itemsize < 4 else x for x in (q, k, v))
     order = [*range(rank - 2), rank - 1, rank - 2]
-    scores = wire.through(wire_matmul, wire.op(Mul(), q, wire.scalar(scale, q)), wire.transpose(k, order))
+    scores = wire.through(wire_matmul, wire.op(Mul(), q, _scale(call, wire, q)), wire.transpose(k, order))
     mask = call.optional("attn_mask")
     if call.value("is_causal"):
         scores = _causal(wire, scores)
@@ -53,24 +53,36 @@ def attention(call: Call, wire: NodeWiring) -> OutletId:
     return wire.cast(found, kind)
 
 
-def _scale(call: Call, width: Dim) -> float:
-    """What scores are multiplied by"""
+def _known_scale(call: Call, width: Dim) -> float | None:
+    """What scores are multiplied by; None where that follows from a width which may be another"""
     scale = call.value("scale")
     if scale is None:
-        if not isinstance(width, int):
-            raise Unsupported(f"attention over heads of {width} elements", hint="give it a scale")
-        scale = 1 / sqrt(max(width, 1))
+        return 1 / sqrt(max(width, 1)) if isinstance(width, int) else None
     return float(scale)
 
 
-def _kept(call: Call, wire: NodeWiring, qkv: Sequence[OutletId], scale: float) -> OutletId:
+def _scale(call: Call, wire: NodeWiring, q: OutletId) -> OutletId:
+    """What scores are multiplied by, of the rank and type of the queries"""
+    width = wire.shape(q)[-1]
+    scale = _known_scale(call, width)
+    if scale is not None:
+        return wire.scalar(scale, q)
+    found = wire.op(Rsqrt(), wire.cast(wire.const(width), DatumType.F64))
+    return wire.reshape(wire.cast(found, wire.dtype(q)), (1,) * wire.rank(q))
+
+
+def _kept(call: Call, wire: NodeWiring, qkv: Sequence[OutletId]) -> OutletId:
     """One operator, where queries and keys begin together as PyTorch has it, and end together as the operator has it"""
     mask, causal = call.optional("attn_mask"), bool(call.value("is_causal"))
     lengths = [wire.shape(x)[-2] for x in qkv[:2]]
     if causal and lengths[0] != lengths[1]:
         hint = "give it a mask, or do not keep attention as one operator (reify_sdpa_operator)"
         raise Unsupported(f"causal attention of {lengths[0]} queries to {lengths[1]} keys", hint=hint)
-    kind = call.kind
+    kind, width = call.kind, wire.shape(qkv[0])[-1]
+    scale = _known_scale(call, width)
+    if scale is None:
+        hint = "give it a scale, or do not keep attention as one operator (reify_sdpa_operator)"
+        raise Unsupported(f"attention over heads of {width} elements", hint=hint)
     op = Sdpa(scale, causal, DatumType.F32 if call.lowering.attention_in_f32 and kind.itemsize < 4 else kind)
     if mask is None:
         return wire.op(op, *qkv)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import reduce
@@ -65,8 +67,8 @@ def _dim(expression: Any, names: Names) -> Dim:
         return int(bool(expression))
     if expression.is_Symbol:
         return symbol(names.get(expression.name, expression.name))
-    if isinstance(expression, (theirs.TruncToInt, theirs.FloorToInt)):
-        return _scaled(expression.args[0], names)
+    if isinstance(expression, (theirs.TruncToInt, theirs.FloorToInt, theirs.CeilToInt)):
+        return _rounded(expression.args[0], names, up=isinstance(expression, theirs.CeilToInt))
     build = _BUILDERS.get(type(expression))
     if build is None:
         raise Unsupported(f"the size {expression} has {type(expression).__name__}, which no size of a model has")
@@ -95,25 +97,59 @@ def _number(dim: Dim) -> int:
     raise Unsupported(f"a size is divided by {dim}, wanted a number")
 
 
-def _scaled(expression: Any, names: Names) -> Dim:
-    """The whole part of a size times a number, which PyTorch computes in f64.
+def _rounded(expression: Any, names: Names, *, up: bool = False) -> Dim:
+    """The whole part of a number that PyTorch computes in f64 from one size; the next integer from there ``up``.
 
-    Raises Unsupported where no fraction gives, for all of many sizes, what the product in f64 is rounded to.
+    Raises Unsupported where no fraction gives, for all of many sizes, what the number in f64 is rounded to.
     """
-    sizes: list[Dim] = [_dim(one.args[0], names) for one in expression.args if isinstance(one, theirs.ToFloat)]
-    numbers = [float(one) for one in expression.args if one.is_Number]
-    if not expression.is_Mul or len(sizes) != 1 or len(numbers) != 1 or len(expression.args) != 2:
-        raise Unsupported(f"the size {expression} is none that a model can have")
+    sizes: list[Any] = []
     tried = np.arange(_TRIED)
-    wanted = (tried * numbers[0]).astype(np.int64)
-    for ratio in (Fraction(numbers[0]).limit_denominator(1 << 10), Fraction(numbers[0])):
-        found = tried.astype(object) * ratio.numerator // ratio.denominator
-        if ratio.numerator < _LARGEST and np.array_equal(found, wanted):
-            return sizes[0] * ratio.numerator // ratio.denominator
+    with np.errstate(all="ignore"):
+        numbers = _computed(expression, tried.astype(np.float64), float, sizes)
+    if len(set(sizes)) != 1 or not np.isfinite(numbers).all():
+        raise Unsupported(f"the size {expression} is none that a model can have")
+    wanted, size = (np.ceil(numbers) if up else np.trunc(numbers)).astype(np.int64), _dim(sizes[0], names)
+    for number in (_near, _exact):
+        offset, one = (_computed(expression, Fraction(place), number, []) for place in (0, 1))
+        below = math.lcm(offset.denominator, one.denominator)
+        factor, more = int((one - offset) * below), int(offset * below) + (below - 1 if up else 0)
+        found = (tried.astype(object) * factor + more) // below
+        if abs(factor) < _LARGEST and np.array_equal(found[wanted >= 0], wanted[wanted >= 0]):
+            return (size * factor + more) // below
     hint = "give sizes, or a factor that is a simple fraction"
     raise Unsupported(f"the size {expression} depends on how the product is rounded", hint=hint)
 
 
+def _near(number: Any) -> Fraction:
+    return Fraction(float(number)).limit_denominator(1 << 10)
+
+
+def _exact(number: Any) -> Fraction:
+    return Fraction(float(number))
+
+
+def _computed(expression: Any, size: Any, number: Callable[[Any], Any], sizes: list[Any]) -> Any:
+    """The value of an expression in which ``size`` stands for each size, which are noted, and ``number`` makes numbers.
+
+    Raises Unsupported for other operators than those between real numbers.
+    """
+    if expression.is_Number:
+        return number(expression)
+    if isinstance(expression, theirs.ToFloat) or expression.is_integer:
+        sizes.append(expression.args[0] if isinstance(expression, theirs.ToFloat) else expression)
+        return size
+    operation = _OF_NUMBERS.get(type(expression))
+    if operation is None:
+        raise Unsupported(f"the size {expression} has {type(expression).__name__}, which no size of a model has")
+    return reduce(operation, (_computed(one, size, number, sizes) for one in expression.args))
+
+
+_OF_NUMBERS: Final[dict[type, Callable[[Any, Any], Any]]] = {
+    sympy.Add: operator.add,
+    sympy.Mul: operator.mul,
+    theirs.FloatTrueDiv: operator.truediv,
+    theirs.IntTrueDiv: operator.truediv,
+}
 _TRIED: Final = 1 << 12
 """Sizes up to here must be scaled as PyTorch does."""
 _LARGEST: Final = 1 << 50
