@@ -90,9 +90,9 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
                 bundle = None if debug_bundle_path is None else Path(debug_bundle_path)
                 given = dict(job.example.parameters) if job.example.keywords else job.example.args
                 inference_target.post_export(model, written.document, given, unchecked, bundle)
-    if inference_target.report is not None:
-        inference_target.report.archive = str(path)
-    logger.info("%s is written", path)
+        if inference_target.report is not None:
+            inference_target.report.archive = str(path)
+        logger.info("%s is written", path)
     return path
 
 
