@@ -97,3 +97,35 @@ def test_outputs_that_are_inputs_or_numbers() -> None:
 def test_an_option_that_there_is_not() -> None:
     with pytest.raises(InputError, match="states='outside' is none of 'refuse', 'inputs' and 'inside'"):
         tract_torch.load(Doubling(), (torch.ones(3), torch.ones(3)), states="outside")  # pyright: ignore[reportArgumentType]: a mistake
+
+
+class Normalising(torch.nn.Module):
+    """A normalisation by the batch, which moves what it knows of the channels towards it."""
+
+    def __init__(self, way: Any) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(3))
+        self.register_buffer("variance", torch.ones(3))
+        self.weight, self.bias = (torch.nn.Parameter(torch.randn(3)) for _ in range(2))
+        self.way = way
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.way(x, self.mean, self.variance, self.weight, self.bias, True, momentum=0.2)
+
+
+@pytest.mark.parametrize("way", [torch.nn.functional.batch_norm, torch.nn.functional.instance_norm])
+@pytest.mark.parametrize("runtime", ["reference", "cpu"])
+def test_what_a_normalisation_knows_of_its_batches_changes(way: Any, runtime: str) -> None:
+    torch.manual_seed(0)
+    module = Normalising(way).eval()
+    with pytest.raises(Unsupported, match="changes what it holds: mean, variance"):
+        tract_torch.load(module, torch.randn(4, 3, 5))
+    batch = torch.export.Dim("B", min=2)
+    model = tract_torch.load(module, torch.randn(4, 3, 5), dynamic_shapes=({0: batch},), states="inputs")
+    runnable = tract.runtime_for_name(runtime).prepare(model)
+    known = [np.zeros(3, np.float32), np.ones(3, np.float32)]
+    for size in (4, 2, 7):
+        x = torch.randn(size, 3, 5)
+        want = module(x).detach()
+        found, *known = runnable.run([*known, x.numpy()])
+        same([found, *known], [want, module.mean, module.variance], 1e-5)

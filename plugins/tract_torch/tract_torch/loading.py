@@ -10,15 +10,14 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tract_core.api.model import Model
-from tract_core.errors import InputError, TractError, Unsupported
-from tract_core.plugins import Registry, default_registry
-from tract_torch.capture.alone import alone
+from tract_core.errors import InputError
+from tract_core.plugins import default_registry
+from tract_torch.capture.decomposing import decomposed
 from tract_torch.capture.dynamic import symbol_names
 from tract_torch.capture.exporting import FREE, SYMBOLS, exported_program, quantised_in
 from tract_torch.capture.refusals import check_module
 from tract_torch.naming import key_text
 from tract_torch.pt2 import load_program
-from tract_torch.registry import ATEN, find
 from tract_torch.weights.held import Weights, weights_in_place
 from tract_torch.wiring.lowering import Lowering, StatesOption
 from tract_torch.wiring.program import Program, with_constants
@@ -99,35 +98,10 @@ def program_of(
     registry, held = default_registry(), quantised_in(exported)
     names = exported.graph_module.meta.get(SYMBOLS) or _symbol_names(exported, dynamic_shapes)
     free = exported.graph_module.meta.get(FREE, ())
-    exported = _decomposed(exported, registry)
+    exported = decomposed(exported, registry)
     program = Program(exported, names, registry, lowering or Lowering(), held, free=free)
     program.typed(input_names, output_names or _output_names(exported))
     return program
-
-
-def _decomposed(program: torch.export.ExportedProgram, registry: Registry) -> torch.export.ExportedProgram:
-    """The program without operators that PyTorch can decompose and that have no row. Raises Unsupported."""
-    try:
-        with alone():
-            return program.run_decompositions(_decompositions(registry))
-    except TractError:
-        raise
-    except Exception as error:  # whatever it is, it is PyTorch's
-        error.__traceback__ = error.__context__ = None
-        text = " ".join(str(error).split())[:300]
-        raise Unsupported(f"PyTorch cannot decompose the program: {type(error).__name__}: {text}") from error
-
-
-def _decompositions(registry: Registry) -> dict[Any, Any]:
-    """PyTorch's own, but for operators that have a row, also where they write in place, as `aten.silu_` does."""
-    table = registry[ATEN]
-    every = cast("Mapping[Any, Any]", torch.export.default_decompositions())
-    return {target: way for target, way in every.items() if not any(find(table, name) for name in _names(target))}
-
-
-def _names(target: Any) -> tuple[str, str]:
-    """An operator's name, and that of the one which does the same but not in place."""
-    return str(target), str(target).replace("_.", ".")
 
 
 def _symbol_names(program: torch.export.ExportedProgram, dynamic_shapes: Any) -> dict[str, str]:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tract_core.dims import product
+from tract_core.dims import Dim, product
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Sub
+from tract_core.ops.binary import Add, Div, Mul, Sub
 from tract_core.ops.elementwise import Rsqrt
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.norm import wire_batch_norm, wire_group_norm, wire_instance_norm, wire_layer_norm
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.plugins.tables import Rows
-from tract_torch.ops.elementwise import computed_in
+from tract_torch.ops.elementwise import computed_in, times
 from tract_torch.registry import aten
 from tract_torch.tensors import datum_type
 from tract_torch.wiring.call import Call
@@ -90,6 +90,36 @@ def batch_norm_no_training(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 def batch_norm_by_batch(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """Each channel standardised by the batch, times a scale, plus a bias; its mean and its inverse deviation"""
     return _by_batch(call, wire)
+
+
+@aten(ROWS, "aten._native_batch_norm_legit_functional")
+def batch_norm_in_training(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+    """The same, and what is known of each channel, moved towards the batch; as PyTorch writes what changes both"""
+    names = ("running_mean", "running_var")
+    if not call.value("training"):
+        return *batch_norm_no_training(call, wire), *(call.tensor(name) for name in names)
+    found, mean, inverse = _by_batch(call, wire)
+    axes = [axis for axis in range(wire.rank(found)) if axis != 1]
+    moments = _moments(wire, wire.cast(call.tensor("input"), wire.dtype(mean)), axes)
+    of_batch = [wire.squeeze(one, axes) for one in moments]
+    shape = wire.shape(found)
+    of_batch[1] = _of_sample(wire, of_batch[1], product(shape[axis] for axis in axes))
+    momentum = float(call.value("momentum"))
+    moved = [_moved(wire, call.tensor(name), new, momentum) for name, new in zip(names, of_batch, strict=True)]
+    kinds = (datum_type(one.dtype) for one in call.results[3:])
+    return found, mean, inverse, *(wire.cast(one, kind) for one, kind in zip(moved, kinds, strict=True))
+
+
+def _of_sample(wire: NodeWiring, variance: OutletId, count: Dim) -> OutletId:
+    """The variance of what a sample is of: the sum of squares is shared by one less than there are."""
+    size, others = (wire.cast(wire.const(one), wire.dtype(variance)) for one in (count, count - 1))
+    return wire.binary(Mul(), variance, wire.binary(Div(), size, others))
+
+
+def _moved(wire: NodeWiring, old: OutletId, new: OutletId, share: float) -> OutletId:
+    """A share of the way from an old value to a new one, in the type of the new one."""
+    old = wire.cast(old, wire.dtype(new))
+    return wire.op(Add(), old, times(wire, wire.op(Sub(), new, old), share))
 
 
 def _by_known(call: Call, wire: NodeWiring) -> OutletId:
