@@ -35,7 +35,8 @@ NO_OPERATORS: Final = frozenset({"sym_is_contiguous", "sym_numel", "sym_size", "
 def core_operators() -> dict[str, list[str]]:
     """The core ATen operators of the installed PyTorch in the forward direction, each with its overloads."""
     found: dict[str, list[str]] = {}
-    for whole in sorted(torch._C._dispatch_get_all_op_names()):
+    every = torch._C._dispatch_get_all_op_names()  # pyright: ignore[reportPrivateUsage]: dir() knows only those that were used
+    for whole in sorted(every):
         library, _, name = whole.partition("::")
         operator, _, overload = name.partition(".")
         one = f"aten.{operator}.{overload or 'default'}"
