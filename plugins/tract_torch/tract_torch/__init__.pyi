@@ -18,6 +18,8 @@ from tract_torch.tensor_export import export_tensors_from_disk_to_nnef as export
 from tract_torch.tensor_export import export_tensors_to_nnef as export_tensors_to_nnef
 from tract_torch.tensor_export import iter_torch_tensors_from_disk as iter_torch_tensors_from_disk
 from tract_torch.tensor_export import torch_safe_load as torch_safe_load
+from tract_torch.version import VERSION as VERSION
+from tract_torch.version import __version__ as __version__
 from tract_torch.weights.compress import DEFAULT_COMPRESSION as DEFAULT_COMPRESSION
 from tract_torch.weights.compress import dynamic_load_registry as dynamic_load_registry
 from tract_torch.weights.compress import (
@@ -27,7 +29,12 @@ from tract_torch.weights.compress import (
     qscale_per_group_f16_min_max_calibration as qscale_per_group_f16_min_max_calibration,
 )
 from tract_torch.weights.offload import OffloadedTensor as OffloadedTensor
+from tract_torch.weights.offload import SupportsOffloadState as SupportsOffloadState
+from tract_torch.weights.offload import (
+    ctx_maybe_load_from_disk_as_offloaded as ctx_maybe_load_from_disk_as_offloaded,
+)
 from tract_torch.weights.offload import init_empty_weights as init_empty_weights
+from tract_torch.weights.offload import offload_tensor as offload_tensor
 from tract_torch.weights.offload import t2n_load_checkpoint_and_dispatch as t2n_load_checkpoint_and_dispatch
 from tract_torch.weights.patch import patch_archive as patch_archive
 from tract_torch.weights.qtensor import QScalePerGroupF16 as QScalePerGroupF16
@@ -35,4 +42,6 @@ from tract_torch.weights.qtensor import QScheme as QScheme
 from tract_torch.weights.qtensor import QTensor as QTensor
 from tract_torch.weights.qtensor import QTensorTractScaleOnly as QTensorTractScaleOnly
 from tract_torch.weights.qtensor import U8Compressor as U8Compressor
+from tract_torch.weights.residency import ResidencyStrategy as ResidencyStrategy
+from tract_torch.weights.residency import TensorResidencyPool as TensorResidencyPool
 from tract_torch.weights.updater import ModTensorUpdater as ModTensorUpdater

@@ -43,6 +43,7 @@ from tract_torch.inference_target.axes import Asked, named_axes
 from tract_torch.inference_target.base import InferenceTarget
 from tract_torch.inference_target.spellings import check_since, with_debox
 from tract_torch.tensors import array_of
+from tract_torch.weights.held import quantised
 from tract_torch.wiring.lowering import Lowering
 
 __all__ = [
@@ -63,6 +64,9 @@ logger = logging.getLogger("tract_torch")
 
 OLDEST = SemanticVersion(0, 21, 0)
 """Engines before this one read symbols and tensors in other forms."""
+
+HALVES = SemanticVersion(0, 21, 11)
+"""The first engine that reads Q4_0 in the order of ggml, which is the one that is written."""
 
 
 class TractFeatureFlag(StrEnum):
@@ -207,6 +211,10 @@ class TractNNEF(InferenceTarget):
         self, model: torch.nn.Module, input_names: Sequence[str] | None, output_names: Sequence[str] | None
     ) -> None:
         """Look at the names of dynamic axes. Those of outputs need no symbols: they are found. Raises InputError."""
+        held = next(iter(quantised(model)), None) if self.version < HALVES else None
+        if held is not None and not self.for_this_project:
+            problem = f"tract {self.version} reads the blocks of {held!r} in another order"
+            raise Unsupported(problem, hint=f"target {HALVES} or newer, or put decompress() of it in its place")
         outputs = set(output_names or ()).difference(input_names or ())
         for name in sorted(outputs.intersection(self._dynamic_axes)):
             warnings.warn(

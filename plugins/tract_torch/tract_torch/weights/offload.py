@@ -9,9 +9,10 @@ import weakref
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self, runtime_checkable
 
 import torch
+from torch.utils.serialization import config
 
 from tract_core.errors import InputError
 from tract_torch.weights.disk import iter_torch_tensors_from_disk, weight_files
@@ -103,6 +104,46 @@ class OffloadedTensor(torch.Tensor):
         return found
 
 
+@runtime_checkable
+class SupportsOffloadState(Protocol):
+    """A kind of tensor that is made of others, as `QTensor`: `offload_tensor` puts these into files."""
+
+    def offload_state(self) -> tuple[Mapping[str, torch.Tensor], Any]:
+        """The plain tensors that it is made of, by names of their own, and what else it takes to make it again."""
+        ...
+
+    @classmethod
+    def from_offload_state(cls, tensors: Mapping[str, torch.Tensor], rest: Any) -> Self:
+        """One of these tensors and the rest."""
+        ...
+
+
+def offload_tensor(tensor: torch.Tensor, name: str, offload_dir: str | os.PathLike[str] | None = None) -> torch.Tensor:
+    """The same tensor with its elements in a file, as `OffloadedTensor.from_original_tensor`; quantised ones stay so.
+
+    One that `SupportsOffloadState` is made again, of parts in files. Raises InputError as there.
+    """
+    if not isinstance(tensor, SupportsOffloadState):
+        return OffloadedTensor.from_original_tensor(tensor, name, offload_dir)
+    parts, rest = tensor.offload_state()
+    held = {key: offload_tensor(part, f"{name}.{key}", offload_dir) for key, part in parts.items()}
+    return type(tensor).from_offload_state(held, rest)
+
+
+@contextmanager
+def ctx_maybe_load_from_disk_as_offloaded(device_map: Any = "t2n_auto") -> Generator[None]:
+    """Inside, `torch.load` maps files in the place of reading them, where ``device_map`` leaves weights in files.
+
+    That is with ``t2n_auto`` and ``t2n_offload_disk``; anything else changes nothing. So ``load_state_dict(torch.load(
+    path), assign=True)`` takes no memory; the files have to stay as they are. It counts for the whole process.
+    """
+    if device_map not in (AUTO, OFFLOAD):
+        yield
+        return
+    with config.patch("load.mmap", True):
+        yield
+
+
 @contextmanager
 def init_empty_weights() -> Generator[None]:
     """Modules that are made inside have their parameters on the device ``meta``, which takes no memory."""
@@ -153,5 +194,5 @@ def _placed(tensor: torch.Tensor, name: str, device: Any, folder: str | os.PathL
     if device == AUTO:
         return tensor
     if device == OFFLOAD:
-        return OffloadedTensor.from_original_tensor(tensor, name, folder)
+        return offload_tensor(tensor, name, folder)
     return tensor.to(device, copy=True)

@@ -160,6 +160,16 @@ class QTensor(torch.Tensor):
             blob, scheme = blob.to(device), scheme.to_device(device)
         return self._made(blob, scheme, self.shape, dtype or self.dtype, self.u8_compressors)
 
+    def offload_state(self) -> tuple[Mapping[str, torch.Tensor], Any]:
+        """The integers, and all else."""
+        rest = self.qscheme, tuple(self.shape), self.dtype, self.u8_compressors
+        return {"u8_blob": self.u8_blob}, rest
+
+    @classmethod
+    def from_offload_state(cls, tensors: Mapping[str, torch.Tensor], rest: Any) -> Self:
+        """One with these integers."""
+        return cls._made(tensors["u8_blob"], *rest)
+
     def write_in_file(self, dirpath: str | os.PathLike[str], label: str, inference_target: Any = None) -> Path:
         """Write ``<label>.dat``, whole or not at all, and return its path.
 
