@@ -94,14 +94,20 @@ def pack(kind: DatumType, elements: Array) -> Array:
     return np.bitwise_or.reduce(padded << np.arange(0, 8, bits, dtype=np.uint8), axis=1, dtype=np.uint8)
 
 
+def mapped_around(array: Array) -> mmap | None:
+    """The mapped file whose memory an array is part of; ``None`` for any other."""
+    whole: Any = array
+    while whole is not None and not isinstance(whole, mmap):
+        whole = whole.obj if isinstance(whole, memoryview) else getattr(whole, "base", None)
+    return whole
+
+
 def let_go(array: Array) -> None:
     """Tell the system that the elements of an array in a mapped file need not stay in memory, as there is a copy.
 
     They are read from the file again where somebody asks for them after all.
     """
-    whole: Any = array
-    while whole is not None and not isinstance(whole, mmap):
-        whole = whole.obj if isinstance(whole, memoryview) else getattr(whole, "base", None)
+    whole = mapped_around(array)
     if whole is None or not hasattr(mapped, "MADV_DONTNEED") or not memoryview(whole).readonly:
         return
     begin = np.frombuffer(whole, np.uint8).__array_interface__["data"][0]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tract_core.data import Constant, Value, value_of
+from tract_core.data.scratch import computed_of
 from tract_core.dims import Dim, SymbolScope, TDim, is_symbolic
 from tract_core.errors import FactError, GraphError, TractError
 from tract_core.limits import DEFAULT_LIMITS, current_budget
@@ -380,8 +381,11 @@ def evaluate_values(registry: Registry, op: TypedOp, values: Sequence[Value]) ->
             if meaning is None or symbols_needed(op):
                 return None
             with np.errstate(all="ignore"):
-                result = meaning(op, *(value.array for value in values))
-            return Constant(np.asarray(result)) if isinstance(result, np.ndarray | np.generic) else None
+                known = [value.array for value in values]
+                result = meaning(op, *known)
+            if not isinstance(result, np.ndarray | np.generic):
+                return None
+            return Constant(computed_of(known, np.asarray(result)))
         symbolic = registry[SYMBOLIC].find(type(op))
         if symbolic is None:
             return None

@@ -94,16 +94,21 @@ def _conv_before(model: TypedModel, node: TypedNode) -> ConvNode | None:
 
 def _unseen(model: TypedModel, node: TypedNode, conv: ConvNode) -> bool:
     """Whether taking the numbers of ``node`` into kernel and bias of floats changes last digits only, and unseen."""
-    known = [model.constant(outlet) for outlet in (*conv.inputs[1:3], node.inputs[1])]
-    if any(one is None or one.dtype.itemsize < 4 for one in known) or feeds_jump(model, OutletId(node.id)):
+    constants = [model.constant(outlet) for outlet in (*conv.inputs[1:3], node.inputs[1])]
+    known = [one for one in constants if one is not None and one.dtype.itemsize >= 4]
+    if len(known) < len(constants) or feeds_jump(model, OutletId(node.id)):
         return False
-    kernel, bias, number = (np.asarray(one, np.float64) for one in known)
+    kernel, bias, number = known[0], *(np.asarray(one, np.float64) for one in known[1:])
     kind = np.finfo(conv.outputs[0].fact.datum_type.numpy)
     if isinstance(node.op, _SHIFTS):
         return bool(np.all(np.abs(_MEANING[type(node.op)](bias.reshape(-1), number.reshape(-1))) <= kind.max))
     per_channel = tuple(axis for axis in range(kernel.ndim) if axis != conv.op.kernel_format.o_axis(kernel.ndim))
     factor = _MEANING[type(node.op)](1.0, np.abs(number.reshape(-1)))
-    largest, bias = np.abs(kernel).max(axis=per_channel, initial=0) * factor, np.abs(bias.reshape(-1)) * factor
+    ends = (
+        kernel.max(axis=per_channel, initial=0),
+        -kernel.min(axis=per_channel, initial=0),
+    )  # large ones are not copied
+    largest, bias = np.maximum(*ends).astype(np.float64) * factor, np.abs(bias.reshape(-1)) * factor
     in_full = (largest == 0) | ((largest >= kind.smallest_normal) & (largest <= kind.max))
     return bool(np.all(in_full) and np.all(bias <= kind.max))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
+from tract_core.data.stored import let_go
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
@@ -16,6 +18,9 @@ from tract_cpu.kernels.dots import Grouping, stored
 from tract_cpu.language.types import BF16, ElementType, numpy_type, other_sign
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.ranges import Range, of_type, range_of
+
+_PIECE: Final = 4 << 20
+"""Bytes that are packed at once, at the most, where more lie apart."""
 
 
 @frozen
@@ -75,18 +80,36 @@ def in_panels(matrices: Array, width: int, grouping: Grouping | None) -> Array:
     runs = -(-columns // width)
     if grouping is None:
         packed = lasting((count, runs, depth, width), matrices.dtype)
-        _lay(packed, matrices)
+        for piece, panels in _pieces(matrices, packed):
+            _lay(panels, piece)
+            let_go(piece)
         return packed
     size, first = grouping.size, int(grouping.flips)
     packed = lasting((count, runs, first + -(-depth // size), width), np.int32)
-    elements = as_stored(matrices, grouping.right)
-    groups = packed.view(numpy_type(stored(grouping.right))).reshape(*packed.shape, size)[:, :, first:]
-    for place in range(size):
-        _lay(groups[..., place], elements[:, place::size])
-    if grouping.flips:
-        start = matrices.sum(axis=1, dtype=np.int64, keepdims=True) * grouping.half
-        _lay(packed, start.astype(np.int32))
+    for piece, panels in _pieces(matrices, packed):
+        elements = as_stored(piece, grouping.right)
+        groups = panels.view(numpy_type(stored(grouping.right))).reshape(*panels.shape, size)[:, :, first:]
+        for place in range(size):
+            _lay(groups[..., place], elements[:, place::size])
+        if grouping.flips:
+            start = piece.sum(axis=1, dtype=np.int64, keepdims=True) * grouping.half
+            _lay(panels, start.astype(np.int32))
+        let_go(piece)
     return packed
+
+
+def _pieces(matrices: Array, packed: Array) -> Iterator[tuple[Array, Array]]:
+    """Parts of matrices [count, depth, columns] that lie apart, with their panels: a few megabytes at once."""
+    sizes, width = matrices.shape, packed.shape[3]
+    axis = max(range(3), key=lambda one: (abs(matrices.strides[one]) if sizes[one] > 1 else 0, -one))
+    half = sizes[axis] // 2 // (width if axis == 2 else 1) * (width if axis == 2 else 1)
+    if matrices.nbytes <= _PIECE or not half or (axis == 1 and packed.shape[2] != sizes[1]):
+        yield matrices, packed
+        return
+    into = (0, 2, 1)[axis]
+    at = half // width if axis == 2 else half
+    for mine, theirs in ((slice(half), slice(at)), (slice(half, None), slice(at, None))):
+        yield from _pieces(matrices[(slice(None),) * axis + (mine,)], packed[(slice(None),) * into + (theirs,)])
 
 
 def _lay(packed: Array, matrices: Array) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-import numpy as np
-
 from tract_core.data import DatumType
 from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.frozen import frozen
@@ -238,10 +236,11 @@ def _panels(weights: Array, tile: Tile) -> Array:
     depth, columns = weights.shape
     units = columns // tile.vectors
     panels = -(-units // tile.lanes)
-    padded = np.zeros((depth, tile.vectors, panels * tile.lanes), weights.dtype)
-    padded[:, :, :units] = weights.reshape(depth, tile.vectors, units)
     packed = lasting((panels, depth, tile.vectors, tile.lanes), weights.dtype)
-    packed[...] = padded.reshape(depth, tile.vectors, panels, tile.lanes).transpose(2, 0, 1, 3)
+    gates = weights.reshape(depth, tile.vectors, units)
+    for panel in range(panels):
+        part = gates[:, :, panel * tile.lanes : (panel + 1) * tile.lanes]
+        packed[panel, :, :, : part.shape[2]] = part
     return packed
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
 
 import tract_core as tract
+from tract_core.data.scratch import large_values_in
 from tract_core.dims import evaluate, is_symbolic
 from tract_core.errors import InputError, TractError
 from tract_core.plugins import default_registry
@@ -61,6 +63,9 @@ def check_io(
     per tensor; ``dynamic_axes``: which axes of inputs were asked to be dynamic. ``runtime``: the name of the one to
     use, by default ``cpu`` where it is installed, else ``reference``.
 
+    What is computed of weights while the archive is loaded, as those of convolutions with batch normalisation in them,
+    lies in files without names beside it.
+
     The module, its mode, its buffers and the random numbers of the process stay as they are. Sizes that the module
     itself does not take are noted in the report, those that the archive refuses are an error, unless they are 1: that
     is a number of which `torch.export` assumes that no dynamic size is it.
@@ -70,8 +75,9 @@ def check_io(
     """
     runtime = runtime or ("cpu" if "cpu" in default_registry().runtimes() else "reference")
     report = CheckReport(os.fspath(archive), runtime, TractCheckTolerance(tolerance))
-    loaded = tract.load(os.fspath(archive))
-    runnable = tract.runtime_for_name(runtime).prepare(loaded)
+    with large_values_in(Path(archive).parent):  # where as much was written just now
+        loaded = tract.load(os.fspath(archive))
+        runnable = tract.runtime_for_name(runtime).prepare(loaded)
     example = _example(model, args, input_names, runnable.input_names())
     check: _Check | None = None
     try:
