@@ -14,6 +14,9 @@ from checked import TOKENS, Encoder, archive_of, encoder_archive
 from tract_torch.check import bisect
 from tract_torch.check.in_process import check_io
 from tract_torch.errors import CheckError
+from tract_torch.export import export_model_to_nnef
+from tract_torch.inference_target import TractNNEF
+from tract_torch.naming import VariableNamingScheme
 from tract_torch.wiring.call import Call
 
 from tract_core.ops.binary import Add, FloorRem, Le, Sub
@@ -72,6 +75,18 @@ def test_an_archive_of_other_weights(tmp_path: Path) -> None:
         encoder.attention.out_proj.bias[0] += 1
     text = failure(encoder, archive, TOKENS)
     assert text.startswith("read back from the archive, on cpu: the first that differs is in module 'attention'")
+
+
+@pytest.mark.parametrize("scheme", VariableNamingScheme)
+def test_the_names_of_an_archive_tell_how_it_was_made(tmp_path: Path, scheme: VariableNamingScheme) -> None:
+    encoder = Encoder()
+    archive = tmp_path / "m.nnef.tar"
+    target = TractNNEF(None, check_io=False, dynamic_axes={"input_0": {0: "B"}})
+    export_model_to_nnef(encoder, TOKENS, archive, target, nnef_variable_naming_scheme=scheme)
+    with torch.no_grad():
+        encoder.head[2].weight[0] += 1
+    text = failure(encoder, archive, TOKENS)
+    assert text.startswith("read back from the archive, on cpu: the first that differs is in module 'head.2'")
 
 
 def test_a_module_that_is_not_what_was_exported(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ differ is looked at tensor by tensor. Each node gets PyTorch's tensors as inputs
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -34,8 +33,9 @@ from tract_torch.check.report import CheckReport
 from tract_torch.check.tolerance import Difference, TractCheckTolerance, difference
 from tract_torch.example import Example
 from tract_torch.loading import program_of
+from tract_torch.naming import VariableNamingScheme, node_name, plain
 from tract_torch.tensors import array_of
-from tract_torch.wiring.graph import module_of, source_of
+from tract_torch.wiring.graph import computing, module_of, source_of
 from tract_torch.wiring.lowering import Lowering
 from tract_torch.wiring.program import Program
 
@@ -84,13 +84,14 @@ def first_difference(
 
     ``examples``: what the archive was made with, and the inputs at which it differs. ``report``: says which archive it
     is, the tolerance and the runtime. ``inputs``: which tensor of the example each input of the archive is.
-    ``lowering``: how the archive was made, so that its tensors are called as here. ``None`` where every stage gives
-    what the module does.
+    ``lowering``: how the archive was made; the names in it tell how tensors were called. ``None`` where every stage
+    gives what the module does.
     """
     runtime, tolerance = report.runtime, report.tolerance
     loaded = tract.load(report.archive).typed
     facts = {name: loaded.outlet_fact(outlet) for name, outlet in zip(inputs, loaded.inputs, strict=True)}
-    program = _program(model, examples, facts, lowering)
+    written = {loaded.outlet_name(outlet) for node in loaded.live_nodes() for outlet in node.outlets()}
+    program = _program(model, examples, facts, lowering or Lowering(), written)
     tensors = examples[1].tensors()
     search = _Search(program, list(tensors.values()), tolerance)
     names = [loaded.outlet_name(outlet) for outlet in loaded.outputs]
@@ -121,11 +122,14 @@ def _program(
     model: torch.nn.Module,
     examples: tuple[Example, Example],
     facts: Mapping[str, TypedFact],
-    lowering: Lowering | None,
+    lowering: Lowering,
+    written: Collection[str],
 ) -> Program:
-    """The program, exported with the sizes dynamic that are so in the archive; if that cannot be, with these sizes."""
+    """The program, exported with the sizes dynamic that are so in the archive; if that cannot be, with these sizes.
+
+    Its tensors are called as in the archive, whose names are ``written``.
+    """
     example, other = examples
-    how = replace(lowering or Lowering(), keep_parameters=False)
     auto = torch.export.Dim.AUTO
     free = [
         {axis: auto for axis, dim in enumerate(facts[name].shape if name in facts else ()) if is_symbolic(dim)}
@@ -135,11 +139,22 @@ def _program(
         with suppress(Exception):  # whatever is against it, there is another way
             shapes = example.shaped([axes or None for axes in free])
             exported = exported_program(model, example.args, example.keywords, shapes)
-            program = program_of(exported, lowering=how)
+            program = program_of(exported, lowering=_like_the_archive(exported, lowering, written))
             found = [program.model.outlet_fact(outlet) for outlet in program.model.inputs]
             bind_inputs(other.names, found, [array_of(one) for one in other.tensors().values()])
             return program
-    return program_of(exported_program(model, other.args, other.keywords, None), lowering=how)
+    exported = exported_program(model, other.args, other.keywords, None)
+    return program_of(exported, lowering=_like_the_archive(exported, lowering, written))
+
+
+def _like_the_archive(exported: torch.export.ExportedProgram, lowering: Lowering, written: Collection[str]) -> Lowering:
+    """The way that the program becomes a model, in which tensors are called as most of the names in the archive are."""
+
+    def found(scheme: VariableNamingScheme) -> int:
+        return len({plain(node_name(node, scheme)) for node in computing(exported.graph_module)}.intersection(written))
+
+    schemes = sorted(VariableNamingScheme, key=lambda scheme: scheme is not lowering.naming)
+    return replace(lowering, keep_parameters=False, naming=max(schemes, key=found))
 
 
 class _Search:
@@ -181,7 +196,7 @@ class _Search:
         named: dict[str, list[Node]] = {}
         for node, outlet in self.program.outlets.items():
             named.setdefault(self.program.model.outlet_name(outlet), []).append(node)
-        written = {re.sub(r"\W", "_", name, flags=re.ASCII): nodes for name, nodes in named.items()}
+        written = {plain(name): nodes for name, nodes in named.items()}
         there = {model.outlet_name(outlet) for node in model.live_nodes() for outlet in node.outlets()}
         return {name: nodes for name, nodes in (written | named).items() if name in there}
 
