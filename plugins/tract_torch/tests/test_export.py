@@ -226,20 +226,71 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, change: Any, kind
     assert not list(tmp_path.iterdir())
 
 
+class _Quarters(torch.nn.Module):
+    """The first of every four elements, added to others"""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.unflatten(1, (-1, 4))[:, :, 0] + y
+
+
+@pytest.mark.parametrize(("size", "other"), [(3, 12), (1, 4)])
+def test_sizes_may_be_multiples_of_a_symbol(tmp_path: Path, size: int, other: int) -> None:
+    target = TractNNEF(None, dynamic_axes={"x": {-1: "4*H"}, "y": {1: "H"}})
+    given = torch.randn(2, other), torch.randn(2, size)
+    path = export_model_to_nnef(_Quarters(), given, tmp_path / "m.nnef", target, ["x", "y"])
+    typed = tract.load(path).typed
+    assert [str(typed.outlet_fact(outlet)) for outlet in typed.inputs] == ["2,4*H,f32", "2,H,f32"]
+    assert not list(typed.symbols)
+    assert target.report is not None
+    assert target.report.values_of("H") > {1}
+
+
+def test_sizes_may_be_multiples_with_something_more(tmp_path: Path) -> None:
+    module = Calling(lambda x, y: x[:, 1:] * y.unflatten(1, (2, -1)).sum(1))
+    target = TractNNEF(None, dynamic_axes={"x": {1: "H+1"}, "y": {1: "2*H"}})
+    path = export_model_to_nnef(
+        module, (torch.randn(2, 6), torch.randn(2, 10)), tmp_path / "m.nnef", target, ["x", "y"]
+    )
+    typed = tract.load(path).typed
+    assert [str(typed.outlet_fact(outlet)) for outlet in typed.inputs] == ["2,H+1,f32", "2,2*H,f32"]
+
+
+@pytest.mark.parametrize(
+    ("axes", "problem"),
+    [
+        ({"x": {1: "3*H"}}, r"dynamic_axes\['x'\]: axis 1 of 'x' has size 16 in the example, wanted 3\*H"),
+        ({"x": {1: "4*H"}, "y": {1: "H"}}, "H is 4 on axis 1 of 'x' and 3 on axis 1 of 'y' in the example"),
+    ],
+)
+def test_examples_that_are_no_multiples(tmp_path: Path, axes: Any, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        export_model_to_nnef(
+            _Quarters(),
+            (torch.randn(2, 16), torch.randn(2, 3)),
+            tmp_path / "m.nnef",
+            TractNNEF(None, dynamic_axes=axes),
+            ["x", "y"],
+        )
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
         ({"version": "0.20.1"}, "archives cannot be written for tract 0.20.1"),
         ({"version": "newest"}, "'newest' is no version"),
         ({"dynamic_axes": {"x": {"0": "B"}}}, "'0' is no axis"),
-        ({"dynamic_axes": {"x": {0: "B-1"}}}, "'B-1' is no name of a symbol"),
+        ({"dynamic_axes": {"x": {0: "B*C"}}}, r"'B\*C' is no size.*as '4\*H\+1'; PyTorch takes no others"),
+        ({"dynamic_axes": {"x": {0: "B-1"}}}, "'B-1' is no size that may be another one"),
+        ({"dynamic_axes": {"x": {0: "B/2"}}}, "'B/2' is no size that may be another one"),
+        ({"dynamic_axes": {"x": {0: "2*S"}}}, "'2\\*S' cannot be told to PyTorch, .*as 'T'"),
+        ({"dynamic_axes": {"x": {0: "größe"}}}, "'größe' is no name of a symbol"),
         ({"dynamic_axes": {"x": 0}}, "0 is neither a mapping of axes to symbols nor a list"),
         ({"dynamic_axes": ["x"]}, "dynamic_axes is list, wanted a mapping"),
         ({"specific_properties": {"a": 1}}, "the property 'a' is 1, wanted texts"),
     ],
 )
 def test_targets_that_cannot_be(options: dict[str, Any], problem: str) -> None:
-    with pytest.raises(InputError, match=problem):
+    with pytest.raises(InputError, match=f"(?s){problem}"):
         TractNNEF(**({"version": "0.23.9"} | options))
 
 

@@ -69,6 +69,13 @@ def test_what_lies_beside_a_file_can_be_imported_and_no_longer_afterwards(folder
     assert sys.path == before
 
 
+def test_a_size_may_be_a_multiple_of_a_symbol(folder: Path) -> None:
+    done = export("some_networks:network", "m.nnef", "-i", "x:2*B,8,f32", "--size", "B=3")
+    assert done.exit_code == 0, done.output
+    typed = tract.load(folder / "m.nnef.tar").typed
+    assert str(typed.outlet_fact(typed.inputs[0])) == "2*B,8,f32"
+
+
 def test_an_example_that_is_described(folder: Path) -> None:
     arguments = [
         "-i",
@@ -102,7 +109,7 @@ def test_an_example_that_is_described(folder: Path) -> None:
         (["some_networks:nothing"], "there is no function 'nothing'"),
         (["some_networks:number"], "number returns int"),
         (["some_networks:network"], "there is no example to export the module with"),
-        (["some_networks:network", "-i", "2*B,8,f32"], "the size 2*B is an expression"),
+        (["some_networks:network", "-i", "2*B,8,f32"], "'B*B' is no size that may be another one"),
         (["some_networks:network", "-i", "B,9,f32"], "9"),
         (
             ["some_networks:network", "-i", "B,8,f32", "--for", "khronos"],

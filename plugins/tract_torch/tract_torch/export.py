@@ -27,6 +27,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.saving import tried_first
 from tract_torch.capture.exporting import exported_program
 from tract_torch.capture.refusals import check_module
+from tract_torch.capture.dynamic import Linear
 from tract_torch.errors import chosen
 from tract_torch.example import Example
 from tract_torch.inference_target.axes import counted_axes
@@ -130,7 +131,7 @@ class _Job:
             hint = "give it another name, or allow_same_io_names where it is the same tensor"
             raise InputError(f"{both[0]!r} is the name of an input and of an output", hint=hint)
         self.parameters = frozenset(program.state_dict)
-        symbols = (symbol for axes in self.axes.values() for symbol in axes.values())
+        symbols = (Linear.of(size).symbol for axes in self.axes.values() for size in axes.values())
         named = [name for name in outputs if name]
         check_archive_names(self.example.names, named, [*self.parameters, *symbols])
         with _timed("wire"):
@@ -141,11 +142,14 @@ class _Job:
         return found
 
     def _enlarged(self) -> Example:
-        """The example with sizes of 2 and more on dynamic axes: `torch.export` takes 0 and 1 as numbers for good."""
+        """The example with symbols of 2 and more: `torch.export` takes 0 and 1 as numbers for good."""
         tensors = self.example.tensors()
         for name, axes in self.axes.items():
-            for axis in axes:
-                tensors[name] = _of_two(tensors[name], axis)
+            for axis, text in axes.items():
+                size = Linear.of(text)
+                value = size.solved(tensors[name].shape[axis])
+                if value is not None and value < 2:
+                    tensors[name] = _of_size(tensors[name], axis, size.size(2))
         return self.example.with_tensors(tensors)
 
     def _outputs(self, program: torch.export.ExportedProgram) -> list[str]:
@@ -180,12 +184,11 @@ class _Job:
         return replace(found, extensions=(*found.extensions, *extensions), fragments=(*found.fragments, *fragments))
 
 
-def _of_two(x: torch.Tensor, axis: int) -> torch.Tensor:
-    """The same with two elements along an axis that has fewer: the one that is there again, or zeros."""
-    if x.shape[axis] == 1:
-        return torch.cat([x, x], axis)
-    short = x.shape[axis] == 0
-    return x.new_zeros([2 if place == axis else size for place, size in enumerate(x.shape)]) if short else x
+def _of_size(x: torch.Tensor, axis: int, size: int) -> torch.Tensor:
+    """The same with more elements along an axis: those that are there again, or zeros."""
+    if not x.shape[axis]:
+        return x.new_zeros([size if place == axis else other for place, other in enumerate(x.shape)])
+    return torch.cat([x] * -(-size // x.shape[axis]), axis).narrow(axis, 0, size)
 
 
 def _place_of(given: str | os.PathLike[str], level: int | None) -> tuple[Path, str]:

@@ -1,24 +1,76 @@
 """Which sizes may be others: what `torch.export` calls dynamic shapes, and what these sizes are called in the model.
 
 Besides what PyTorch takes, a text is a symbol of that name, of whichever sizes the program is right for; the same text
-is the same size. Axes may be counted from the end.
+is the same size. It may also be a multiple of a symbol plus a number, as ``4*H+1``. Axes may be counted from the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import torch
 from torch.export import Dim
 from torch.utils import _pytree as pytree
 
-from tract_core.errors import InputError, meant
+from tract_core.dims import linear_in_one_symbol, parse_dim
+from tract_core.errors import DimError, InputError, meant
 from tract_core.frozen import frozen
 from tract_torch.example import bound_arguments
+from tract_torch.wiring.guards import ASSUMED
 from tract_torch.wiring.sizes import expression_of
 
+_SYMPY: Final = frozenset("SNEIOQ")
+"""What PyTorch takes for SymPy's own names where symbols are computed with."""
+
 _WANTED: Final = "a symbol's name, a torch.export.Dim, Dim.AUTO, Dim.DYNAMIC, a number, or None"
+
+
+@frozen
+class Linear:
+    """A size that PyTorch can be told of: ``factor * symbol + offset``, with a positive factor, no negative offset."""
+
+    symbol: str
+    factor: int
+    offset: int
+
+    @classmethod
+    def of(cls, text: str) -> Linear:
+        """From a text as ``H`` or ``4*H+1``. Raises InputError for any other one."""
+        if text.isidentifier():
+            return cls(text, 1, 0)
+        found = _linear(text)
+        if found is None or found[1] < 1 or found[2] < 0 or not found[0].isidentifier():
+            hint = "a size is a symbol, as 'B', or a multiple of one plus a number, as '4*H+1'; PyTorch takes no others"
+            raise InputError(f"{text!r} is no size that may be another one", hint=hint)
+        if found[0] in _SYMPY:
+            raise InputError(f"{text!r} cannot be told to PyTorch, whose {found[0]} means another thing", hint=_OTHER)
+        return cls(*found)
+
+    def size(self, value: int) -> int:
+        """The size for a value of the symbol."""
+        return self.factor * value + self.offset
+
+    def solved(self, size: int) -> int | None:
+        """The value of the symbol for a size; ``None`` where there is none."""
+        value, rest = divmod(size - self.offset, self.factor)
+        return None if rest or value < 0 else value
+
+    def dim(self, root: Any) -> Any:
+        """As PyTorch has it. ``root``: that of the symbol."""
+        dim = root if self.factor == 1 else self.factor * root
+        return dim + self.offset if self.offset else dim
+
+
+_OTHER: Final = "give the symbol another name, as 'T'"
+
+
+def _linear(text: str) -> tuple[str, int, int] | None:
+    try:
+        return linear_in_one_symbol(parse_dim(text))
+    except DimError:
+        return None
 
 
 @frozen
@@ -50,6 +102,7 @@ class DynamicShapes:
     ) -> None:
         """Raises InputError for names, axes and sizes that are none."""
         self.axes: list[Axis] = []
+        self._roots = _roots(dynamic_shapes)
         self._leaves = {id(leaf): place for place, leaf in enumerate(pytree.tree_leaves((tuple(args), dict(kwargs))))}
         given = bound_arguments(module, args, kwargs)
         self.specs = dynamic_shapes
@@ -88,17 +141,39 @@ class DynamicShapes:
         for axis, dim in cast("list[tuple[Any, Any]]", pairs):
             if not isinstance(axis, int) or not -rank <= axis < rank:
                 raise InputError(f"has {rank} axes, dynamic_shapes has an axis {axis!r}", where=f"argument {where!r}")
-            one = Axis(where, self._leaves[id(value)], axis % rank, dim)
-            if isinstance(dim, str) and not dim.isidentifier():
-                raise InputError(f"the size {dim!r} is no name", where=str(one), hint=f"give {_WANTED}")
-            if isinstance(dim, (str, Dim)) or getattr(getattr(dim, "type", None), "name", None) in ("AUTO", "DYNAMIC"):
+            one = self._named(Axis(where, self._leaves[id(value)], axis % rank, dim))
+            kind = getattr(getattr(dim, "type", None), "name", None)
+            if isinstance(one.dim, (str, Dim)) or kind in ("AUTO", "DYNAMIC"):
                 self.axes.append(one)
-            found[one.axis] = Dim.DYNAMIC if isinstance(dim, str) else dim
+            found[one.axis] = Dim.DYNAMIC if isinstance(one.dim, str) else one.dim
         return found if isinstance(spec, dict) else type(spec)(found.get(axis) for axis in range(len(pairs)))
+
+    def _named(self, axis: Axis) -> Axis:
+        """With its size as PyTorch has it, where it is a text of a symbol of which there is a multiple somewhere."""
+        if not isinstance(axis.dim, str):
+            return axis
+        try:
+            size = Linear.of(axis.dim)
+        except InputError as error:
+            raise error.at(str(axis)) from None
+        return replace(axis, dim=size.dim(self._roots[size.symbol])) if size.symbol in self._roots else axis
+
+    @property
+    def free(self) -> frozenset[str]:
+        """The names of symbols that were given no range: those of texts."""
+        return frozenset(axis.dim for axis in self.axes if isinstance(axis.dim, str)).union(self._roots)
 
     def named(self, name: str) -> Axis | None:
         """The first axis whose size has a name."""
         return next((axis for axis in self.axes if axis.name == name), None)
+
+
+def _roots(dynamic_shapes: Any) -> dict[str, Any]:
+    """The symbols of which there are multiples, as PyTorch has them."""
+    texts = [leaf for leaf in pytree.tree_leaves(dynamic_shapes) if isinstance(leaf, str)]
+    found = [one for one in map(_linear, texts) if one is not None]
+    multiples = {name for name, factor, offset in found if (factor, offset) != (1, 0) and name not in _SYMPY}
+    return {name: Dim(name, min=ASSUMED) for name in sorted(multiples)}
 
 
 def symbol_names(program: torch.export.ExportedProgram, axes: Sequence[Axis]) -> dict[str, str]:

@@ -52,7 +52,7 @@ def exported_program(
             raise explained(error, watching, shapes) from error
     _QUANTISED[program] = quantised(module)
     program.graph_module.meta[SYMBOLS] = symbol_names(program, shapes.axes)
-    program.graph_module.meta[FREE] = frozenset(axis.dim for axis in shapes.axes if isinstance(axis.dim, str))
+    program.graph_module.meta[FREE] = shapes.free
     for axis, size in specialised(program, shapes.axes):
         warnings.warn(f"{axis} was specialised to {size}: other sizes are refused", ModelWarning, stacklevel=3)
     return program

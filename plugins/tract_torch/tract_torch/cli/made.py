@@ -19,6 +19,7 @@ from tract_core.errors import InputError, TractError
 from tract_core.model.fact import TypedFact
 from tract_core.model.fact_text import parse_typed_fact
 from tract_torch.capture.watching import place_of_error
+from tract_torch.capture.dynamic import Linear
 from tract_torch.tensors import torch_type
 
 SIZES = (3, 5, 7, 11, 13, 17, 19, 23)
@@ -130,9 +131,8 @@ def _size(text: str) -> tuple[str, int]:
 def _number(dim: Dim, scope: SymbolScope, chosen: dict[str, int]) -> int:
     if isinstance(dim, int):
         return dim
-    if str(dim) not in scope.names:
-        raise InputError(f"the size {dim} is an expression, wanted a number or a letter")
-    return chosen.get(str(dim), SIZES[list(scope.names).index(str(dim)) % len(SIZES)])
+    size = Linear.of(str(dim))
+    return size.size(chosen.get(size.symbol, SIZES[list(scope.names).index(size.symbol) % len(SIZES)]))
 
 
 def _drawn(fact: TypedFact, shape: list[int]) -> torch.Tensor:

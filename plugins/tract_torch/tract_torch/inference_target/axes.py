@@ -9,9 +9,10 @@ import torch
 from tract_nnef.syntax.names import is_plain
 
 from tract_core.errors import InputError, meant
+from tract_torch.capture.dynamic import Linear
 
 Asked = Mapping[str, Mapping[int, str] | Sequence[int]]
-"""By the name of a tensor: symbols by axis, or axes, whose symbols get names."""
+"""By the name of a tensor: sizes by axis, as ``B`` or ``4*H+1``, or axes, whose sizes are symbols that get names."""
 
 
 def named_axes(asked: Asked | None) -> dict[str, dict[int, str]]:
@@ -38,7 +39,7 @@ def _axes_of(name: str, axes: Any) -> dict[int, str]:
     for axis, symbol in found.items():
         if not isinstance(axis, int) or isinstance(axis, bool):
             raise InputError(f"{axis!r} is no axis, wanted a number", where=where)
-        if not isinstance(symbol, str) or not is_plain(symbol):
+        if not isinstance(symbol, str) or not (is_plain(symbol) or is_plain(Linear.of(symbol).symbol)):
             hint = "symbols are words of letters, digits and _, as 'B' or 'batch'"
             raise InputError(f"{symbol!r} is no name of a symbol", where=where, hint=hint)
     return found
@@ -47,7 +48,7 @@ def _axes_of(name: str, axes: Any) -> dict[int, str]:
 def counted_axes(
     axes: Mapping[str, Mapping[int, str]], tensors: Mapping[str, torch.Tensor]
 ) -> dict[str, dict[int, str]]:
-    """The same with axes counted from the front. ``tensors``: those of the example.
+    """The same with axes counted from the front. ``tensors``: those of the example, which tell values of symbols.
 
     Raises InputError for a name that no input has, for an axis that its tensor does not have, for one that is there
     twice, and where tensors of the example disagree on the size of a symbol.
@@ -68,10 +69,13 @@ def counted_axes(
             if counted in found.setdefault(name, {}):
                 raise InputError(f"axes {counted} and {counted - len(shape)} are one axis", where=where)
             found[name][counted] = symbol
-            place = f"axis {counted} of {name!r}"
-            size, other = sizes.setdefault(symbol, (shape[counted], place))
-            if size != shape[counted]:
+            place, size = f"axis {counted} of {name!r}", Linear.of(symbol)
+            value = size.solved(shape[counted])
+            if value is None:
+                raise InputError(f"{place} has size {shape[counted]} in the example, wanted {symbol}", where=where)
+            before, other = sizes.setdefault(size.symbol, (value, place))
+            if before != value:
                 raise InputError(
-                    f"{symbol} is {size} on {other} and {shape[counted]} on {place} in the example", where=where
+                    f"{size.symbol} is {before} on {other} and {value} on {place} in the example", where=where
                 )
     return found

@@ -9,7 +9,7 @@ import sympy
 import torch
 from torch.utils._sympy.functions import FloorDiv
 
-from tract_core.dims import Assertion, Comparison, Dim, SymbolScope, symbols_of
+from tract_core.dims import Assertion, Comparison, Dim, SymbolScope, evaluate, symbol, symbols_of
 from tract_core.errors import TractError
 from tract_core.model.conditions import Condition
 from tract_torch.wiring.sizes import Names, dim_of, expression_of
@@ -28,14 +28,14 @@ ASSUMED: Final = 2
 
 
 def assert_ranges(
-    program: torch.export.ExportedProgram, names: Names, scope: SymbolScope, free: Collection[str] = ()
+    program: torch.export.ExportedProgram, names: Names, scope: SymbolScope, free: Collection[str]
 ) -> None:
     """Rely on the ranges of symbols that the scope has. ``free``: names of those that PyTorch was given no range of."""
     for name, found in program.range_constraints.items():
         size = dim_of(name, names)
         if isinstance(size, int) or not symbols_of(size) <= set(scope.names):
             continue
-        lowest = ASSUMED if str(size) in free else 0
+        lowest = evaluate(size, dict.fromkeys(free, ASSUMED)) if symbols_of(size) <= set(free) else 0
         if found.lower.is_Integer and int(found.lower) > lowest:
             scope.add_assertion(Assertion(size, ">=", int(found.lower)))
         if found.upper.is_Integer:
@@ -54,12 +54,14 @@ def late_ranges(program: torch.export.ExportedProgram, names: Names, late: Colle
             yield Condition(size, "<=", int(found.upper))
 
 
-def assert_guards(program: torch.export.ExportedProgram, names: Names, scope: SymbolScope) -> list[str]:
-    """Rely on what the program was decided by. Returns what no assertion can say."""
+def assert_guards(
+    program: torch.export.ExportedProgram, names: Names, scope: SymbolScope, free: Collection[str]
+) -> list[str]:
+    """Rely on what the program was decided by. Returns what no assertion can say. ``free``: as for `assert_ranges`."""
     unsaid: list[str] = []
     for guard in guards_of(program):
         try:
-            _rely_on(guard, names, scope)
+            _rely_on(guard, names, scope, free)
         except TractError:
             unsaid.append(str(guard))
     return unsaid
@@ -84,10 +86,15 @@ def _environment(program: torch.export.ExportedProgram) -> Any:
     return None
 
 
-def _rely_on(guard: Any, names: Names, scope: SymbolScope) -> None:
+def _rely_on(guard: Any, names: Names, scope: SymbolScope, free: Collection[str]) -> None:
     """Add one assertion, unless it follows from others. Raises TractError where sizes cannot say it."""
+    assumed = scope.copy()
+    for name in free:
+        assumed.add_assertion(Assertion(symbol(name), ">=", ASSUMED))
     for part in _parts(guard):
         holds = dim_of(part, names)
+        if isinstance(part, sympy.Ne) and assumed.simplify(holds) == 1:
+            continue  # it says that a size without a range is neither 0 nor 1
         if scope.simplify(holds) == 1 or not symbols_of(holds) <= set(scope.names):
             continue
         relation = _RELATIONS.get(type(part))

@@ -97,7 +97,7 @@ class Program:
     def _assert_sizes(self) -> None:
         """Rely on what PyTorch found out about sizes: the program was made for these, and for no others."""
         assert_ranges(self.exported, self.names, self.model.symbols, self.free)
-        for guard in assert_guards(self.exported, self.names, self.model.symbols):
+        for guard in assert_guards(self.exported, self.names, self.model.symbols, self.free):
             problem = f"PyTorch relies on {guard}, which no assertion says: other sizes are computed, and may be wrong"
             self.model.remarks.append(Unsupported(problem))
             warnings.warn(ModelWarning(problem), stacklevel=5)
