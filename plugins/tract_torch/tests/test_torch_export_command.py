@@ -109,7 +109,7 @@ def test_an_example_that_is_described(folder: Path) -> None:
         (["some_networks:nothing"], "there is no function 'nothing'"),
         (["some_networks:number"], "number returns int"),
         (["some_networks:network"], "there is no example to export the module with"),
-        (["some_networks:network", "-i", "2*B,8,f32"], "'B*B' is no size that may be another one"),
+        (["some_networks:network", "-i", "B*B,8,f32"], "'B*B' is no size that may be another one"),
         (["some_networks:network", "-i", "B,9,f32"], "9"),
         (
             ["some_networks:network", "-i", "B,8,f32", "--for", "khronos"],

@@ -24,8 +24,6 @@ from tract_torch.wiring.sizes import expression_of
 _SYMPY: Final = frozenset("SNEIOQ")
 """What PyTorch takes for SymPy's own names where symbols are computed with."""
 
-_WANTED: Final = "a symbol's name, a torch.export.Dim, Dim.AUTO, Dim.DYNAMIC, a number, or None"
-
 
 @frozen
 class Linear:

@@ -18,8 +18,8 @@ from tract_core.dims import Dim, SymbolScope, TDim
 from tract_core.errors import InputError, TractError
 from tract_core.model.fact import TypedFact
 from tract_core.model.fact_text import parse_typed_fact
-from tract_torch.capture.watching import place_of_error
 from tract_torch.capture.dynamic import Linear
+from tract_torch.capture.watching import place_of_error
 from tract_torch.tensors import torch_type
 
 SIZES = (3, 5, 7, 11, 13, 17, 19, 23)

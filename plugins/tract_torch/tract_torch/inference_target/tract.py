@@ -104,12 +104,13 @@ class TractNNEF(InferenceTarget):
 
         ``check_io``: whether the archive is run and compared with the module, by this project's runtime, and by the
         binary of an engine where ``specific_tract_binary_path`` gives one; ``check_io_tolerance``: how closely.
-        ``dynamic_axes``: ``{name: {axis: size}}``, where a size is a symbol or such as ``4*H+1``, or ``{name: [axis]}``;
-        axes may be negative. ``feature_flags``: what that binary was built with. ``specific_properties``: texts that the archive holds, by name.
-        ``dump_identity_properties``: whether it tells the system, the host, the user, the command and the time too:
-        then no two archives are alike. ``force_..._in_f32``: whether attention and the sums of products are
-        computed in 32 bits in a model of 16; normalisations are, whatever is asked. ``reify_sdpa_operator``: whether
-        attention is one operator. ``upsample_with_debox``: whether images are enlarged by ``debox``.
+        ``dynamic_axes``: ``{name: {axis: size}}``, where a size is a symbol or such as ``4*H+1``, or ``{name:
+        [axis]}``; axes may be negative. ``feature_flags``: what that binary was built with. ``specific_properties``:
+        texts that the archive holds, by name. ``dump_identity_properties``: whether it tells the system, the host, the
+        user, the command and the time too: then no two archives are alike. ``force_..._in_f32``: whether attention and
+        the sums of products are computed in 32 bits in a model of 16; normalisations are, whatever is asked.
+        ``reify_sdpa_operator``: whether attention is one operator. ``upsample_with_debox``: whether images are enlarged
+        by ``debox``.
 
         Raises InputError for what is none of that, and for an engine older than 0.21.0.
         """
