@@ -109,3 +109,46 @@ def test_as_many_pieces_as_there_were_in_the_example() -> None:
     with pytest.raises(TractError, match="does not hold for x_0=7"):  # there are three pieces, and the first is of 3
         runnable.run([np.ones((7, 3), np.float32)])
     assert [piece.shape for piece in runnable.run([np.ones((4, 3), np.float32)])] == [(2, 3), (2, 3)]
+
+
+def test_what_pytorch_takes_for_granted_of_a_size_is_so_in_a_product_too() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        batch, length = x.shape[0], x.shape[1] // 10 - 1
+        return x * 2 if batch * length != length else x
+
+    shapes = {"x": {0: "B", 1: "N"}}
+    model = agree(Calling(function), [torch.randn(3, 40)], [[torch.randn(2, 35)]], dynamic_shapes=shapes)
+    assert run(model, (1, 40))[0].shape == (1, 40)
+    with pytest.raises(TractError, match="N=19"):
+        run(model, (3, 19))
+
+
+def test_a_size_that_is_no_factor_of_its_own_is_asserted() -> None:
+    model = agree(
+        Calling(lambda x: x * 2 if x.shape[0] * x.shape[1] != 12 else x),
+        [torch.randn(3, 5)],
+        [[torch.randn(2, 5)]],
+        dynamic_shapes={"x": {0: "B", 1: "N"}},
+    )
+    with pytest.raises(TractError, match="B=3, N=4"):
+        run(model, (3, 4))
+
+
+def test_a_size_is_divided_by_one_that_is_a_factor_of_it() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        both = x.unsqueeze(2) * x.unsqueeze(1)  # (B, S, S), shifted as scores of relative positions are
+        shifted = torch.nn.functional.pad(both, (1, 0)).reshape(x.shape[0], x.shape[1] + 1, x.shape[1])
+        return shifted[:, 1:].reshape(x.shape[0], -1, x.shape[1])
+
+    agree(
+        Calling(function),
+        [torch.randn(3, 4)],
+        [[torch.randn(2, 7)]],
+        dynamic_shapes={"x": {0: "B", 1: "S"}},
+    )
+
+
+def test_what_follows_from_a_multiple_is_not_told(recwarn: pytest.WarningsRecorder) -> None:
+    shapes = {"x": {0: "S"}}
+    agree(Calling(lambda x: x.reshape(-1, 4, 3)), [torch.randn(16, 3)], [[torch.randn(8, 3)]], dynamic_shapes=shapes)
+    assert not [str(one.message) for one in recwarn if "PyTorch relies on" in str(one.message)]

@@ -194,3 +194,16 @@ def test_tied_weights_are_one_constant() -> None:
     weights = module.a.weight.data_ptr()
     held = [outlet.fact.constant for node in model.typed.live_nodes() for outlet in node.outputs]
     assert sum(array is not None and array.ctypes.data == weights for array in held) == 1
+
+
+def test_an_example_that_was_refused_is_as_it_was() -> None:
+    x = torch.randn(8, 3)
+    text = refused(lambda x: x * torch.arange(8.0)[:, None], x, **sizes(_0=Dim("S")))
+    assert "(S) was specialised to 8" in text
+    model = load(lambda x: x * torch.arange(8.0)[:, None], x)
+    assert [str(fact) for fact in model.input_facts()] == ["8,3,f32"]
+
+
+def test_the_graph_of_a_refused_module_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    refused(lambda x: x if x.sum() > 0 else x * 2, X)
+    assert "def forward" not in capsys.readouterr().err

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import warnings
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Final
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
+from typing import Any, Final, TextIO
 from weakref import WeakKeyDictionary
 
 import torch
@@ -42,11 +44,12 @@ def exported_program(
     args, kwargs = (args,) if isinstance(args, torch.Tensor) else tuple(args), dict(kwargs or {})
     shapes = DynamicShapes(module, args, kwargs, dynamic_shapes)
     watching = Watching(module)
-    with alone(), evaluating(module), standing_in(module), torch.no_grad():
-        check_tensors(module, pytree.tree_leaves((args, kwargs)))
+    leaves = pytree.tree_leaves((args, kwargs))
+    with alone(), evaluating(module, leaves), standing_in(module), torch.no_grad():
+        check_tensors(module, leaves)
         warnings.filterwarnings("ignore", message=r"(?s).*assigned during export")  # lists of a layer's own weights
         try:
-            with watching:
+            with watching, redirect_stderr(_WithoutGraphs(sys.stderr)):
                 program = torch.export.export(module, args, kwargs, dynamic_shapes=shapes.specs, strict=False)
         except Exception as error:
             raise explained(error, watching, shapes) from error
@@ -58,19 +61,34 @@ def exported_program(
     return program
 
 
+class _WithoutGraphs(io.TextIOBase):
+    """What writes to another, but for the graphs that PyTorch prints in full where it refuses a module."""
+
+    def __init__(self, other: TextIO) -> None:
+        self.other = other
+
+    def write(self, text: str, /) -> int:
+        """Write a text to the other one, unless it is a graph."""
+        return len(text) if "\ndef forward(self" in text else self.other.write(text)
+
+
 def quantised_in(program: torch.export.ExportedProgram) -> Mapping[str, QTensor]:
     """The quantised tensors of the module that a program is of, by name: the program has others in their places."""
     return _QUANTISED.get(program, {})
 
 
 @contextmanager
-def evaluating(module: torch.nn.Module) -> Generator[None]:
+def evaluating(module: torch.nn.Module, leaves: Iterable[Any] = ()) -> Generator[None]:
     """The module in evaluation mode; what each part of it holds is what it held before, afterwards.
+
+    So it is for tensors among ``leaves``, those of the example: PyTorch marks them with their dynamic axes, and leaves
+    the marks where it refuses the module, so that the next export of the same tensors would be one with these axes.
 
     One thread at a time has a module so: it would find it changed by another.
     """
     with LOCK:
-        before = [(part, dict(part.__dict__)) for part in module.modules()]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        before = [(part, dict(part.__dict__)) for part in (*module.modules(), *tensors)]
         try:
             module.eval()
             yield

@@ -127,7 +127,9 @@ def _constraint(line: str, watching: Watching, shapes: DynamicShapes) -> tuple[s
     if constant:
         axis = _axis(constant[1], shapes)
         told = str(axis) if axis else _readable(constant[1])
-        hint = "compute with x.shape[...] there in place of a number, or leave the axis out of dynamic_shapes"
+        hint = (
+            "compute with x.shape[...] there in place of a number or of len(x), or leave the axis out of dynamic_shapes"
+        )
         if constant[2] in ("0", "1"):
             hint = f"take an example whose {told} is 2 or more: PyTorch has rules of its own for 0 and 1"
         return f"{told} was specialised to {constant[2]}{_because(watching, axis)}", hint

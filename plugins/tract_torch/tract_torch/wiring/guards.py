@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import sympy
 import torch
-from torch.utils._sympy.functions import FloorDiv
+from torch.utils._sympy.functions import FloorDiv, Mod
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from tract_core.dims import Assertion, Comparison, Dim, SymbolScope, evaluate, symbol, symbols_of
 from tract_core.errors import TractError
@@ -58,13 +60,33 @@ def assert_guards(
     program: torch.export.ExportedProgram, names: Names, scope: SymbolScope, free: Collection[str]
 ) -> list[str]:
     """Rely on what the program was decided by. Returns what no assertion can say. ``free``: as for `assert_ranges`."""
-    unsaid: list[str] = []
-    for guard in guards_of(program):
-        try:
-            _rely_on(guard, names, scope, free)
-        except TractError:
-            unsaid.append(str(guard))
-    return unsaid
+    guards = list(guards_of(program))
+    multiples = _multiples(guards)
+    return [
+        str(guard)
+        for guard in guards
+        if not any(_relied_on(form, names, scope, free) for form in (guard, _of_multiples(guard, multiples)))
+    ]
+
+
+def _multiples(guards: Iterable[Any]) -> dict[Any, int]:
+    """Symbols that are multiples of a number, which others of the guards say."""
+    found: dict[Any, int] = {}
+    for guard in guards:
+        left, right = cast("tuple[Any, Any]", guard.args) if isinstance(guard, sympy.Eq) else (None, None)
+        if isinstance(left, Mod) and left.args[1].is_Integer and right == 0:
+            factor, size = left.args[0].as_coeff_Mul()
+            if size.is_Symbol and factor.is_Integer:
+                number = int(left.args[1]) // math.gcd(int(left.args[1]), int(factor))
+                found[size] = math.lcm(number, found.get(size, 1))
+    return found
+
+
+def _of_multiples(guard: Any, multiples: Mapping[Any, int]) -> Any:
+    """The same guard, in which quotients of what is a multiple are simplified, as ``S//(S//4)`` to 4."""
+    parts = {one: sympy.Dummy(integer=True, positive=True) for one in multiples if guard.has(one)}
+    found = guard.xreplace({one: multiples[one] * part for one, part in parts.items()})
+    return found.xreplace({part: FloorDiv(one, multiples[one]) for one, part in parts.items()})
 
 
 def guards_of(program: torch.export.ExportedProgram) -> Iterator[Any]:
@@ -84,6 +106,15 @@ def _environment(program: torch.export.ExportedProgram) -> Any:
             if isinstance(size, torch.SymInt):
                 return size.node.shape_env
     return None
+
+
+def _relied_on(guard: Any, names: Names, scope: SymbolScope, free: Collection[str]) -> bool:
+    """Add one assertion, unless it follows from others. Returns whether sizes can say it."""
+    try:
+        _rely_on(guard, names, scope, free)
+    except TractError:
+        return False
+    return True
 
 
 def _rely_on(guard: Any, names: Names, scope: SymbolScope, free: Collection[str]) -> None:
@@ -108,14 +139,27 @@ def _rely_on(guard: Any, names: Names, scope: SymbolScope, free: Collection[str]
 
 
 def _parts(guard: Any) -> Sequence[Any]:
-    """What all has to hold for a guard to hold; a quotient by a size, which no size can be, is told by its bounds."""
+    """What all has to hold for a guard to hold; a quotient by a size, which no size can be, is told by its bounds.
+
+    That sizes differ is told of the factors of their difference. PyTorch does not know of a product that it is not 0,
+    also where each factor is so: what it takes for granted of a symbol is left out there, as it is where it is alone.
+    """
     if isinstance(guard, sympy.And):
         return guard.args
+    if isinstance(guard, sympy.Ne):
+        factors = [base for base, _ in sympy.factor_list(guard.args[0] - guard.args[1])[1]]
+        return [sympy.Ne(one, 0) for one in factors if not _is_assumed(one)] if len(factors) > 1 else (guard,)
     left, right = cast("tuple[Any, Any]", guard.args) if isinstance(guard, sympy.Eq) else (None, None)
     if isinstance(left, FloorDiv) and not left.args[1].is_Integer and right is not None and right.is_Integer:
         size, divisor = cast("tuple[Any, Any]", left.args)
         return sympy.Ge(divisor, 1), sympy.Ge(size, right * divisor), sympy.Lt(size, (right + 1) * divisor)
     return (guard,)
+
+
+def _is_assumed(factor: Any) -> bool:
+    """Whether this is a symbol of an input, which PyTorch takes to be 2 or more, or such a one less 1."""
+    found = next((one for one in (factor, factor + 1) if one.is_Symbol), None)
+    return found is not None and not symbol_is_type(found, SymT.UNBACKED_INT)
 
 
 def _exclude(part: Any, names: Names, scope: SymbolScope, holds: Dim) -> None:

@@ -69,6 +69,9 @@ def _dim(expression: Any, names: Names) -> Dim:
         return symbol(names.get(expression.name, expression.name))
     if isinstance(expression, (theirs.TruncToInt, theirs.FloorToInt, theirs.CeilToInt)):
         return _rounded(expression.args[0], names, up=isinstance(expression, theirs.CeilToInt))
+    divide = _DIVISIONS.get(type(expression))
+    if divide is not None:
+        return divide(*expression.args, names)
     build = _BUILDERS.get(type(expression))
     if build is None:
         raise Unsupported(f"the size {expression} has {type(expression).__name__}, which no size of a model has")
@@ -81,20 +84,25 @@ def _power(base: Dim, exponent: Dim) -> Dim:
     return product([base] * exponent)
 
 
-def _floor_divide(a: Dim, b: Dim) -> Dim:
-    divisor = _number(b)
-    return a // divisor if divisor > 0 else -a // -divisor
+def _floor_divide(a: Any, b: Any, names: Names) -> Dim:
+    """The whole part of a quotient. Raises Unsupported where a size is divided by one that is no factor of it."""
+    if not b.is_Integer:
+        a, b = _cancelled(a, b, names)
+    size, divisor = _dim(a, names), int(b)
+    return size // divisor if divisor > 0 else -size // -divisor
 
 
-def _modulo(a: Dim, b: Dim) -> Dim:
-    divisor = _number(b)
-    return a - a // divisor * divisor
+def _modulo(a: Any, b: Any, names: Names) -> Dim:
+    """What is left of a size divided by another. Raises as the quotient does."""
+    return _dim(a, names) - product([_floor_divide(a, b, names), _dim(b, names)])
 
 
-def _number(dim: Dim) -> int:
-    if isinstance(dim, int):
-        return dim
-    raise Unsupported(f"a size is divided by {dim}, wanted a number")
+def _cancelled(a: Any, b: Any, names: Names) -> tuple[Any, Any]:
+    """The same quotient without common factors, below of which a number is left. Raises Unsupported where none is."""
+    above, below = sympy.fraction(sympy.cancel(a / b))
+    if not below.is_Integer:
+        raise Unsupported(f"a size is divided by {_dim(b, names)}, wanted a number")
+    return above, below
 
 
 def _rounded(expression: Any, names: Names, *, up: bool = False) -> Dim:
@@ -155,14 +163,17 @@ _TRIED: Final = 1 << 12
 _LARGEST: Final = 1 << 50
 """Numbers by which sizes can be multiplied, which are of 64 bits."""
 
-_BUILDERS: Final[dict[type, Callable[..., Dim]]] = {
-    sympy.Add: lambda *dims: reduce(lambda a, b: a + b, dims),
-    sympy.Mul: lambda *dims: product(dims),
-    sympy.Pow: _power,
+_DIVISIONS: Final[dict[type, Callable[[Any, Any, Names], Dim]]] = {
     theirs.FloorDiv: _floor_divide,
     theirs.CleanDiv: _floor_divide,
     theirs.Mod: _modulo,
     theirs.PythonMod: _modulo,
+}
+
+_BUILDERS: Final[dict[type, Callable[..., Dim]]] = {
+    sympy.Add: lambda *dims: reduce(lambda a, b: a + b, dims),
+    sympy.Mul: lambda *dims: product(dims),
+    sympy.Pow: _power,
     theirs.Max: dim_max,
     theirs.Min: dim_min,
     theirs.PowByNatural: _power,
