@@ -39,13 +39,13 @@ def test_buffers_as_inputs_and_outputs() -> None:
     torch.manual_seed(0)
     module = Remembering().eval()
     model = tract_torch.load(module, torch.randn(2, 3), states="inputs")
-    assert model.input_names() == ["rows", "at", "x"]
+    assert model.input_names() == ["x", "rows", "at"]
     assert model.output_names() == ["sum", "x.1", "rows_out", "at_out"]
     rows, at = torch.zeros(4, 3).numpy(), np.array(0)
     for _ in range(6):
         x = torch.randn(2, 3)
         want = module(x)
-        total, scaled, rows, at = map(np.asarray, model.clone().into_runnable().run([rows, at, x.numpy()]))
+        total, scaled, rows, at = map(np.asarray, model.clone().into_runnable().run([x.numpy(), rows, at]))
         same([total, scaled, rows, at], [want["sum"].detach(), want["x"], module.rows.detach(), module.at])
 
 

@@ -22,7 +22,7 @@ from tract_nnef.syntax.parser import parse_fragments
 from tract_nnef.writing.document import Written
 from tract_nnef.writing.saver import NnefWriter
 
-from tract_core.errors import InputError, ModelWarning, TractError
+from tract_core.errors import InputError, ModelWarning, TractError, Unsupported
 from tract_core.model.typed import TypedModel
 from tract_core.saving import tried_first
 from tract_torch.capture.dynamic import Linear
@@ -33,9 +33,17 @@ from tract_torch.example import Example
 from tract_torch.inference_target.axes import counted_axes
 from tract_torch.inference_target.base import InferenceTarget
 from tract_torch.loading import model_of
-from tract_torch.naming import VariableNamingScheme, check_archive_names, flat_names, named_results
+from tract_torch.naming import (
+    VariableNamingScheme,
+    check_archive_names,
+    check_names,
+    flat_names,
+    named_results,
+    plain,
+)
 from tract_torch.speaking import logger, speaking
 from tract_torch.weights.held import Weights, weights_in_place
+from tract_torch.wiring.lowering import StatesOption
 
 
 def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that of the page this follows
@@ -54,6 +62,8 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
     allow_same_io_names: bool = False,
     keep_parameters: bool = True,
     weights: Weights | None = None,
+    *,
+    states: StatesOption = "refuse",
 ) -> Path:
     """Write the archive of a module, as it computes in evaluation mode, and return where it is.
 
@@ -72,12 +82,18 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
     finds them; else they are folded, as batch normalisation is into convolutions, which otherwise whoever loads the
     archive does. ``weights``: a file or a mapping of those to take in the place of the module's own, as `load` has it.
 
+    ``states``: what becomes of buffers that the module changes while it is called. "refuse" names them. With "inputs"
+    each of them is an input and an output of the archive, behind the others, and no tensor of it: ``memory_last`` and
+    ``memory_last_out`` for ``memory.last``. ``input_names`` and ``output_names`` are those of the others. An argument
+    that is changed in place is an output ``NAME_out`` then. With "inside" a running model keeps them, from what they
+    hold in the module on, which archives for this project alone can say.
+
     The archive is there once it is checked, or not at all; the module stays as it is. Raises InputError for what cannot
     be asked, Unsupported for what cannot be exported or written, CheckError where the archive computes something else.
     """
     path, container = _place_of(file_path_export, compression_level)
     scheme = chosen(VariableNamingScheme, nnef_variable_naming_scheme, "nnef_variable_naming_scheme")
-    job = _Job(model, inference_target, scheme, keep_parameters)
+    job = _Job(model, inference_target, scheme, keep_parameters, states)
     with speaking(log_level), weights_in_place(model, weights):
         job.prepare(args, input_names, output_names, check_io_names_qte_match)
         typed = job.typed(allow_same_io_names)
@@ -101,12 +117,22 @@ class _Job:
     """One export, step by step."""
 
     def __init__(
-        self, model: torch.nn.Module, target: InferenceTarget, scheme: VariableNamingScheme, keep_parameters: bool
+        self,
+        model: torch.nn.Module,
+        target: InferenceTarget,
+        scheme: VariableNamingScheme,
+        keep_parameters: bool,
+        states: StatesOption,
     ) -> None:
         check_module(model)
         if not isinstance(target, InferenceTarget):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
             raise InputError(f"inference_target is {type(target).__name__}", hint="TractNNEF(...) is one")
+        if states == "inside" and not target.keeps_states:
+            whom = f"{type(target).__name__} {target.version}"
+            hint = "states='inputs' makes inputs and outputs of them; archives of TractNNEF(None) can keep them"
+            raise Unsupported(f"an archive for {whom} cannot keep states inside a running model", hint=hint)
         self.model, self.target, self.scheme, self.keep_parameters = model, target, scheme, keep_parameters
+        self.states: StatesOption = states
         self.parameters: frozenset[str] = frozenset()
 
     def prepare(self, args: Any, inputs: Sequence[str] | None, outputs: Sequence[str] | None, exact: bool) -> None:
@@ -135,11 +161,23 @@ class _Job:
         named = [name for name in outputs if name]
         check_archive_names(self.example.names, named, [*self.parameters, *symbols])
         with _timed("wire"):
-            lowering = replace(self.target.lowering, naming=self.scheme, keep_parameters=self.keep_parameters)
+            how = {"naming": self.scheme, "keep_parameters": self.keep_parameters, "states": self.states}
+            lowering = replace(self.target.lowering, **how)
             found = model_of(program, shapes, self.example.names, outputs, lowering).typed
+        self._name_states(found, len(named))
         for name, text in self.target.specific_metadata(self.model).items():
             found.properties[name] = np.array(text, object)
         return found
+
+    def _name_states(self, typed: TypedModel, results: int) -> None:
+        """Let inputs and outputs that are buffers have names that archives can have. Raises InputError."""
+        inputs, outputs = typed.inputs[len(self.example.names) :], typed.outputs[results:]
+        for outlet in (*inputs, *outputs):
+            typed.set_label(outlet, plain(typed.outlet_name(outlet)))
+        names = [[typed.outlet_name(outlet) for outlet in several] for several in (typed.inputs, typed.outputs)]
+        check_names(names[0], "input")
+        check_names(names[1], "output")
+        self.parameters -= {name for name in self.parameters if plain(name) in names[0]}
 
     def _enlarged(self) -> Example:
         """The example with symbols of 2 and more: `torch.export` takes 0 and 1 as numbers for good."""

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from torch.export.graph_signature import OutputKind
 from torch.fx import Interpreter, Node
-from torch.utils import _pytree as pytree
 
 import tract_core as tract
 from tract_core.dims import is_symbolic
@@ -28,7 +28,8 @@ from tract_core.runtime.binding import bind_inputs
 from tract_core.runtime.parts import Part
 from tract_core.runtime.protocol import ObservablePlan, Plan, running_model
 from tract_torch.capture.exporting import exported_program
-from tract_torch.check.eager import as_array, outputs_of
+from tract_torch.check.eager import Start, as_array, turn_of
+from tract_torch.check.interface import Interface, held_tensors
 from tract_torch.check.report import CheckReport
 from tract_torch.check.tolerance import Difference, TractCheckTolerance, difference
 from tract_torch.example import Example
@@ -75,39 +76,76 @@ class Culprit:
 
 def first_difference(
     model: torch.nn.Module,
-    examples: tuple[Example, Example],
+    example: Example,
+    starts: Sequence[Start],
     report: CheckReport,
-    inputs: Sequence[str],
+    interface: Interface,
+    *,
     lowering: Lowering | None = None,
 ) -> Culprit | None:
     """The first node that gives something else than PyTorch.
 
-    ``examples``: what the archive was made with, and the inputs at which it differs. ``report``: says which archive it
-    is, the tolerance and the runtime. ``inputs``: which tensor of the example each input of the archive is.
-    ``lowering``: how the archive was made; the names in it tell how tensors were called. ``None`` where every stage
-    gives what the module does.
+    ``example``: what the archive was made with. ``starts``: what the calls in a row start from, of which the last is
+    the one where it differs. ``report``: says which archive it is, the tolerance and the runtime. ``interface``: what
+    the inputs of the archive are. ``lowering``: how the archive was made; the names in it tell how tensors were called.
+    ``None`` where every stage gives what the module does.
     """
-    runtime, tolerance = report.runtime, report.tolerance
     loaded = tract.load(report.archive).typed
-    facts = {name: loaded.outlet_fact(outlet) for name, outlet in zip(inputs, loaded.inputs, strict=True)}
+    facts = {name: loaded.outlet_fact(outlet) for name, outlet in zip(interface.inputs, loaded.inputs, strict=True)}
     written = {loaded.outlet_name(outlet) for node in loaded.live_nodes() for outlet in node.outlets()}
-    program = _program(model, examples, facts, lowering or Lowering(), written)
-    tensors = examples[1].tensors()
-    search = _Search(program, list(tensors.values()), tolerance)
-    names = [loaded.outlet_name(outlet) for outlet in loaded.outputs]
-    wanted = outputs_of(model, examples[1])
-    found = search.differing(names, search.outputs(), wanted)
-    if found is not None:
-        return Culprit("exported by PyTorch", found)
-    for stage, made, where in _stages(program, loaded, runtime):
-        plan = tract.runtime_for_name(where).backend.prepare(made)
-        arrays = [array_of(tensors[name]) for name in (inputs if made is loaded else tensors)]
-        given = [np.array(one) for one in plan.spawn().run(arrays)]
-        found = search.differing(names, given, wanted)
+    symbolic = {argument: facts[name] for name, argument in interface.arguments.items()}
+    program = _program(model, (example, starts[-1].example), symbolic, lowering or Lowering(), written)
+    turns = [_Turn.of(model, program, start, interface, report.tolerance) for start in starts]
+    for turn in turns:
+        found = turn.search.differing(turn.search.outputs(), turn.all)
         if found is not None:
-            title = f"{stage}, on {where}"
-            return search.culprit(title, made, plan, arrays) or Culprit(title, found)
+            return Culprit("exported by PyTorch", found)
+    for stage, made, where in _stages(program, loaded, report.runtime):
+        plan = tract.runtime_for_name(where).backend.prepare(made)
+        state = plan.spawn()
+        for turn in turns:
+            arrays, wanted = (turn.given, turn.wanted) if made is loaded else (turn.arrays, turn.all)
+            found = turn.search.differing([np.array(one) for one in state.run(arrays)], wanted)
+            if found is not None:
+                title = f"{stage}, on {where}"
+                return turn.search.culprit(title, made, plan, arrays) or Culprit(title, found)
     return None
+
+
+@frozen
+class _Turn:
+    """One of some calls in a row.
+
+    ``arrays``: what the program's model is called with, which takes buffers that change; ``all``: what it has to give,
+    by name. ``given``, ``wanted``: the same for the archive, which may keep them itself.
+    """
+
+    search: _Search
+    arrays: Sequence[Array]
+    all: Mapping[str, Array]
+    given: Sequence[Array]
+    wanted: Mapping[str, Array]
+
+    @staticmethod
+    def of(
+        model: torch.nn.Module, program: Program, start: Start, interface: Interface, level: TractCheckTolerance
+    ) -> _Turn:
+        whole = _interface(program, interface)
+        start = replace(start, held=held_tensors(model, whole.held.values()) | dict(start.held))
+        turn = turn_of(model, start)
+        wanted = [dict(zip(one.outputs, one.wanted(start, turn), strict=True)) for one in (whole, interface)]
+        return _Turn(_Search(program, start, level), whole.given(start), wanted[0], interface.given(start), wanted[1])
+
+
+def _interface(program: Program, archive: Interface) -> Interface:
+    """That of the model of a program, whose results are called as in an archive."""
+    model = program.model
+    names = [model.outlet_name(outlet) for outlet in model.inputs]
+    count = len(archive.arguments)
+    results = len(model.outputs) - len(program.states.changes())
+    after = [model.outlet_name(outlet) for outlet in model.outputs[results:]]
+    arguments = dict(zip(names, archive.arguments.values(), strict=False))
+    return Interface.of(arguments, {name: name for name in names[count:]}, [*archive.outputs[:results], *after])
 
 
 def _stages(program: Program, loaded: TypedModel, runtime: str) -> Iterator[tuple[str, TypedModel, str]]:
@@ -154,26 +192,30 @@ def _like_the_archive(exported: torch.export.ExportedProgram, lowering: Lowering
         return len({plain(node_name(node, scheme)) for node in computing(exported.graph_module)}.intersection(written))
 
     schemes = sorted(VariableNamingScheme, key=lambda scheme: scheme is not lowering.naming)
-    return replace(lowering, keep_parameters=False, naming=max(schemes, key=found))
+    return replace(lowering, keep_parameters=False, states="inputs", naming=max(schemes, key=found))
 
 
 class _Search:
     """A program with the inputs at which something differs."""
 
-    def __init__(self, program: Program, tensors: Sequence[torch.Tensor], tolerance: TractCheckTolerance) -> None:
+    def __init__(self, program: Program, start: Start, tolerance: TractCheckTolerance) -> None:
         self.program = program
-        self.tensors = tensors
+        self.start = start
         self.tolerance = tolerance
 
     def outputs(self) -> list[Array]:
-        """What the program gives by PyTorch's operators."""
-        found = pytree.tree_leaves(_Run(self.program, self.tensors).result)
-        return [as_array(one) for one in found if one is not None]
+        """What the program gives by PyTorch's operators, in the order of the outputs of its model."""
+        run = _Run(self.program, self.start)
+        found: Sequence[Any] = run.result
+        specs = self.program.exported.graph_signature.output_specs
+        results = [one for one, spec in zip(found, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]
+        changes = [found[place] for place, _ in self.program.states.changes()]
+        return [as_array(one) for one in (*results, *changes) if one is not None]
 
-    def differing(self, names: Sequence[str], found: Sequence[Array], wanted: Sequence[Array]) -> Difference | None:
-        """The first output that differs."""
-        pairs = zip(names, found, wanted, strict=True)
-        differences = (difference(name, one, other, self.tolerance) for name, one, other in pairs)
+    def differing(self, found: Sequence[Array], wanted: Mapping[str, Array]) -> Difference | None:
+        """The first output that differs. ``wanted``: by name."""
+        pairs = zip(wanted.items(), found, strict=True)
+        differences = (difference(name, one, other, self.tolerance) for (name, other), one in pairs)
         return next((one for one in differences if one.problem), None)
 
     def culprit(self, stage: str, model: TypedModel, plan: Plan, arrays: Sequence[Array]) -> Culprit | None:
@@ -183,7 +225,7 @@ class _Search:
         nodes = self._by_name(running_model(plan, model))
         for adds_up in (False, True):
             for piece in self._pieces({node for several in nodes.values() for node in several}):
-                wanted = _Run(self.program, self.tensors, piece).kept
+                wanted = _Run(self.program, self.start, piece).kept
                 watch = _Watch(running_model(plan, model), nodes, wanted, self.tolerance, correct=not adds_up)
                 plan.spawn_observed(watch).run(list(arrays))
                 wrong = [node for node in piece if node in watch.wrong]
@@ -218,12 +260,12 @@ class _Search:
 class _Run(Interpreter):
     """A run of a program by PyTorch's operators: ``result``, and what the nodes gave that are to be ``kept``."""
 
-    def __init__(self, program: Program, tensors: Sequence[torch.Tensor], keep: Collection[Node] = ()) -> None:
+    def __init__(self, program: Program, start: Start, keep: Collection[Node] = ()) -> None:
         super().__init__(program.exported.graph_module)
         self._keep = frozenset(keep)
         self.kept: dict[Node, Array] = {}
         with torch.no_grad(), torch.random.fork_rng([]):
-            self.result = self.run(*program.arguments(tensors))
+            self.result = self.run(*program.arguments(list(start.example.tensors().values()), start.held))
 
     def run_node(self, n: Node) -> Any:
         """As PyTorch does."""

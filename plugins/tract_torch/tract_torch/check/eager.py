@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
+from tract_core.frozen import frozen
 from tract_torch.capture.exporting import evaluating
 from tract_torch.example import Example
 from tract_torch.tensors import array_of
@@ -17,22 +19,78 @@ from tract_torch.tensors import array_of
 Array = np.ndarray[Any, Any]
 
 
-def result_of(model: torch.nn.Module, example: Example) -> Any:
-    """What a module returns in evaluation mode, with copies of its tensors.
+@frozen
+class Start:
+    """What a module is called with, and what its buffers hold then: by their names; others hold what they do."""
+
+    example: Example
+    held: Mapping[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
+
+
+@frozen
+class Turn:
+    """What came of a call. ``held``: what the buffers hold then that the module wrote into, by their names.
+
+    ``changed``: the arguments that it wrote into, by theirs.
+    """
+
+    result: Any
+    held: Mapping[str, torch.Tensor]
+    changed: Mapping[str, torch.Tensor]
+
+    @property
+    def outputs(self) -> list[Array]:
+        """What the module returned, flat, without what is None."""
+        return [as_array(one) for one in pytree.tree_leaves(self.result) if one is not None]
+
+
+def turn_of(model: torch.nn.Module, start: Start) -> Turn:
+    """Call a module in evaluation mode, with copies of the tensors of an example.
 
     The module is left as it was, buffers too, and so are the tensors of the example, and the random numbers of the
     process.
     """
-    given = example.with_tensors({name: tensor.detach().clone() for name, tensor in example.tensors().items()})
+    copies = {name: tensor.detach().clone() for name, tensor in start.example.tensors().items()}
+    given = start.example.with_tensors(copies)
     cuda = sorted({one.device.index or 0 for one in model.parameters() if one.device.type == "cuda"})
     with evaluating(model), _unchanged(model), torch.no_grad(), torch.random.fork_rng(cuda):
+        before = dict(model.named_buffers(remove_duplicate=False))
+        for name, value in start.held.items():
+            before[name].copy_(value)
+        versions = {name: _version(one) for name, one in before.items()}
         found = model(*given.args, **given.keywords)
-        return pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, found)
+        now = dict(model.named_buffers(remove_duplicate=False))
+        wrote = [name for name in now if name in before and _wrote(before[name], now[name], versions[name])]
+        own = start.example.tensors()
+        return Turn(
+            pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, found),
+            {name: now[name].detach().clone() for name in wrote},
+            {name: copy for name, copy in copies.items() if not _same(copy, own[name])},
+        )
+
+
+def _version(buffer: torch.Tensor) -> int:
+    """How often it was written into, as far as PyTorch counts that."""
+    return 0 if buffer.is_inference() else buffer._version
+
+
+def _wrote(before: torch.Tensor, now: torch.Tensor, version: int) -> bool:
+    """Whether there is another tensor now, or it was written into."""
+    return now is not before or _version(now) != version
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.shape == other.shape and bool(torch.equal(one, other))
+
+
+def result_of(model: torch.nn.Module, example: Example) -> Any:
+    """What a module returns; see `turn_of`."""
+    return turn_of(model, Start(example)).result
 
 
 def outputs_of(model: torch.nn.Module, example: Example) -> list[Array]:
-    """The outputs of a module, flat, without those that are None; see `result_of`."""
-    return [as_array(one) for one in pytree.tree_leaves(result_of(model, example)) if one is not None]
+    """The outputs of a module, flat, without those that are None; see `turn_of`."""
+    return turn_of(model, Start(example)).outputs
 
 
 def as_array(value: Any) -> Array:
@@ -43,14 +101,14 @@ def as_array(value: Any) -> Array:
 @contextmanager
 def _unchanged(model: torch.nn.Module) -> Generator[None]:
     """What the block does to buffers is undone."""
-    parts = list(model.modules())
-    held = [(part, name, buffer) for part in parts for name, buffer in part.named_buffers(recurse=False)]
-    copies = [buffer.clone() for _, _, buffer in held]
+    held = [(part, dict(part._buffers)) for part in model.modules()]
+    copies = {id(one): (one, one.clone()) for _, buffers in held for one in buffers.values() if one is not None}
     try:
         yield
     finally:
-        for (part, name, buffer), copy in zip(held, copies, strict=True):
-            if getattr(part, name) is not buffer:
-                setattr(part, name, buffer)
+        for part, buffers in held:
+            part._buffers.clear()
+            part._buffers.update(buffers)
+        for buffer, copy in copies.values():
             if not torch.equal(buffer, copy):
                 buffer.copy_(copy)

@@ -18,16 +18,17 @@ from tract_core.errors import InputError, TractError
 from tract_core.plugins import default_registry
 from tract_core.runtime.binding import bind_inputs
 from tract_torch.check.draw import drawn, larger_sizes, sizes_of, smallest_sizes
-from tract_torch.check.eager import outputs_of
+from tract_torch.check.eager import Start, Turn, turn_of
+from tract_torch.check.interface import Interface, held_inputs, held_tensors
 from tract_torch.check.report import CheckReport, Refusal, Trial
 from tract_torch.check.tolerance import Difference, TractCheckTolerance, difference
 from tract_torch.errors import CheckError
 from tract_torch.example import Example
-from tract_torch.tensors import array_of
 from tract_torch.wiring.lowering import Lowering
 
 if TYPE_CHECKING:
     from tract_core.api.runnable import Runnable
+    from tract_core.api.state import State
 
 Array = np.ndarray[Any, Any]
 DynamicAxes = Mapping[str, "Mapping[int, str] | Sequence[int]"]
@@ -38,6 +39,9 @@ SEEDS: Final = (1, 2)
 
 WANTED: Final = 2
 """Values of each symbol besides that of the example."""
+
+TURNS: Final = 3
+"""Calls in a row of a module that changes its buffers, each time from what they hold in the module."""
 
 
 def check_io(
@@ -66,6 +70,10 @@ def check_io(
     What is computed of weights while the archive is loaded, as those of convolutions with batch normalisation in them,
     lies in files without names beside it.
 
+    Where the module changes its buffers, several calls in a row are compared. An archive that has inputs and outputs
+    for buffers is given what they hold in the module, and its outputs are compared with what they hold afterwards; any
+    other has to keep them itself.
+
     The module, its mode, its buffers and the random numbers of the process stay as they are. Sizes that the module
     itself does not take are noted in the report, those that the archive refuses are an error, unless they are 1: that
     is a number of which `torch.export` assumes that no dynamic size is it.
@@ -78,10 +86,15 @@ def check_io(
     with large_values_in(Path(archive).parent):  # where as much was written just now
         loaded = tract.load(os.fspath(archive))
         runnable = tract.runtime_for_name(runtime).prepare(loaded)
-    example = _example(model, args, input_names, runnable.input_names())
+    held = held_inputs(model, runnable.input_names(), runnable.output_names())
+    there = [name for name in runnable.input_names() if name not in held]
+    names = input_names and [name for name in input_names if name not in held]
+    example = _example(model, args, names, there)
     check: _Check | None = None
     try:
-        check = _Check(report, model, example, runnable, in_order=input_names is None)
+        arguments = _arguments(there, example.names, in_order=input_names is None)
+        names_of_both = tuple(runnable.input_names()), tuple(runnable.output_names())
+        check = _Check(report, model, example, runnable, Interface(*names_of_both, arguments, held))
         check.names(output_names)
         check.declared_axes(dynamic_axes or {})
         check.example_and_seeds(seeds)
@@ -97,29 +110,33 @@ def check_io(
 
 
 class _Check:
-    """One check in the making. ``inputs``: which tensor of the example each input of the archive is.
+    """One check in the making. ``first``: what the buffers hold in the module that are inputs of the archive.
 
-    ``wrong``: the tensors at which outputs differ, once they do.
+    ``wrong``: what the calls started from up to the one whose outputs differ, once they do.
     """
 
     def __init__(
-        self, report: CheckReport, model: torch.nn.Module, example: Example, runnable: Runnable, *, in_order: bool
+        self,
+        report: CheckReport,
+        model: torch.nn.Module,
+        example: Example,
+        runnable: Runnable,
+        interface: Interface,
     ) -> None:
         self.report = report
         self.model = model
         self.example = example
         self.runnable = runnable
+        self.interface = interface
         self.typed = runnable.typed
-        self.wrong: Tensors | None = None
-        self.inputs = _inputs(runnable.input_names(), example.names, in_order=in_order)
+        self.first = held_tensors(model, interface.held.values())
+        self.wrong: list[Start] | None = None
         self.facts = [self.typed.outlet_fact(outlet) for outlet in self.typed.inputs]
         try:
-            self.symbols = bind_inputs(runnable.input_names(), self.facts, self._given(example.tensors()))
+            given = interface.given(Start(example, self.first))
+            self.symbols = bind_inputs(runnable.input_names(), self.facts, given)
         except InputError as error:
             raise CheckError(f"it does not take the example's inputs: {error.problem}", where=error.where) from None
-
-    def _given(self, tensors: Tensors) -> list[Array]:
-        return [array_of(tensors[name]) for name in self.inputs]
 
     def names(self, wanted: Sequence[str] | None) -> None:
         """Raises CheckError where outputs have other names than these."""
@@ -138,13 +155,14 @@ class _Check:
 
     def example_and_seeds(self, seeds: Sequence[int]) -> None:
         """At the sizes of the example. Where the module refuses other integers, they stay as they are there."""
-        self._compare("example", self.symbols, self.example.tensors())
+        own = self.example.tensors()
+        self._compare("example", self.symbols, own, 0)
         for seed in seeds:
             try:
                 try:
-                    self._compare(f"seed {seed}", self.symbols, self._drawn(self.symbols, seed))
+                    self._compare(f"seed {seed}", self.symbols, self._drawn(self.symbols, seed), seed)
                 except _Refused:
-                    self._compare(f"seed {seed}", self.symbols, self._drawn(self.symbols, seed, integers=False))
+                    self._compare(f"seed {seed}", self.symbols, self._drawn(self.symbols, seed, integers=own), seed)
             except _Refused as refusal:
                 self.report.notes.append(f"seed {seed} was not compared: the module refuses it: {refusal.args[1]}")
 
@@ -179,14 +197,18 @@ class _Check:
         """Whether no assertion of the archive is against these values."""
         return all(assertion.holds(values) is not False for assertion in self.typed.symbols.assertions())
 
-    def _drawn(self, values: Mapping[str, int], seed: int, *, integers: bool = True) -> Tensors:
+    def _drawn(self, values: Mapping[str, int], seed: int, *, integers: Tensors | None = None) -> Tensors:
         """Tensors of these sizes; those that the archive does not take, as they are in the example.
 
-        Without ``integers`` so are all but floats.
+        Where ``integers`` are given, all but floats are as they are there.
         """
         tensors = self.example.tensors()
-        for place, (name, fact) in enumerate(zip(self.inputs, self.facts, strict=True)):
-            if not (integers or tensors[name].is_floating_point() or tensors[name].is_complex()):
+        for place, (input_, fact) in enumerate(zip(self.interface.inputs, self.facts, strict=True)):
+            name = self.interface.arguments.get(input_)
+            if name is None:
+                continue  # buffers hold what calls before left there
+            if integers is not None and not (tensors[name].is_floating_point() or tensors[name].is_complex()):
+                tensors[name] = integers[name]
                 continue
             shape = [evaluate(dim, values) for dim in fact.shape]
             tensors[name] = drawn(tensors[name], shape, 1000 * seed + place)
@@ -196,7 +218,7 @@ class _Check:
         """Compare at these sizes; whether that was done: neither the module nor the archive refused them."""
         tensors = self._drawn(values, seed)
         try:
-            self._compare(f"seed {seed}", values, tensors)
+            self._compare(f"seed {seed}", values, tensors, seed)
         except _Refused as refusal:
             by, reason = refusal.args
             self.report.refusals.append(Refusal(dict(values), by, reason))
@@ -207,46 +229,73 @@ class _Check:
             return False
         return True
 
-    def first_difference(self, tensors: Tensors, lowering: Lowering | None) -> str:
+    def first_difference(self, turns: Sequence[Start], lowering: Lowering | None) -> str:
         """The first module that differs, in words; where the search fails, that it did."""
         from tract_torch.check.bisect import first_difference
 
-        examples = self.example, self.example.with_tensors(tensors)
         try:
-            found = first_difference(self.model, examples, self.report, self.inputs, lowering)
+            found = first_difference(self.model, self.example, turns, self.report, self.interface, lowering=lowering)
         except Exception as error:  # what was found before is to be told in any case
             return f"the search for the first module that differs failed: {_first_line(error)}"
         return str(found) if found is not None else "looked at node by node, nothing differs"
 
-    def _compare(self, inputs: str, values: Mapping[str, int], tensors: Tensors) -> None:
-        """One run of both. Raises CheckError where outputs differ, `_Refused` for sizes that are not the example's."""
-        trial = self._run(inputs, values, tensors)
+    def _compare(self, inputs: str, values: Mapping[str, int], tensors: Tensors, seed: int) -> None:
+        """One run of both, or several in a row where the module changes its buffers, with the same integers.
+
+        Raises CheckError where outputs differ, `_Refused` for sizes that are not the example's.
+        """
+        state = self.runnable.spawn_state()
+        start = Start(self.example.with_tensors(tensors), self.first)
+        starts: list[Start] = []
+        for number in range(TURNS):
+            what = inputs if not number else f"{inputs}, call {number + 1}"
+            starts.append(start)
+            try:
+                turn = self._called(start, own=what == "example")
+            except _Refused as refusal:
+                if not number:
+                    raise
+                self.report.notes.append(f"{what}: the module takes no more calls in a row: {refusal.args[1]}")
+                return
+            self._compare_turn(what, values, starts, turn, state)
+            if not turn.held:
+                return
+            other = self._drawn(values, seed + (number + 1) * len(self.report.trials), integers=tensors)
+            start = Start(self.example.with_tensors(other), {**start.held, **turn.held})
+
+    def _called(self, start: Start, *, own: bool) -> Turn:
+        """What the module gives. Raises `_Refused`, unless it is called with its ``own`` example."""
+        try:
+            return turn_of(self.model, start)
+        except Exception as error:
+            if own:
+                raise
+            raise _Refused("module", _first_line(error)) from None
+
+    def _compare_turn(
+        self, what: str, values: Mapping[str, int], starts: list[Start], turn: Turn, state: State
+    ) -> None:
+        """The last of some calls in a row. Raises CheckError where outputs differ."""
+        given = self.interface.given(starts[-1])
+        try:
+            found = [np.asarray(one) for one in state.run(given)]
+        except TractError as error:
+            if values == self.symbols:
+                raise CheckError(f"it does not run: {error.problem}", where=error.where, hint=error.hint) from error
+            raise _Refused("archive", _first_line(error)) from error
+        wanted = self.interface.wanted(starts[-1], turn)
+        trial = Trial(what, dict(values), tuple(self._differences(found, wanted)))
         self.report.trials.append(trial)
         problems = [f"output {one.name!r}: {one.problem}" for one in trial.outputs if one.problem]
         if problems:
-            self.wrong = tensors
+            kept = set(turn.held).difference(self.interface.held.values())
+            self.wrong = starts if kept else starts[-1:]
             level = self.report.tolerance.value
             error = CheckError(f"it differs from the module beyond {level!r}, {trial.name}: {'; '.join(problems)}")
-            error.inputs = dict(zip(self.runnable.input_names(), self._given(tensors), strict=True))
-            wanted = outputs_of(self.model, self.example.with_tensors(tensors))
-            error.outputs = dict(zip(self.runnable.output_names(), wanted, strict=True))
+            if not kept or len(starts) == 1:  # else nobody can begin with this call
+                error.inputs = dict(zip(self.interface.inputs, given, strict=True))
+                error.outputs = dict(zip(self.interface.outputs, wanted, strict=True))
             raise error
-
-    def _run(self, inputs: str, values: Mapping[str, int], tensors: Tensors) -> Trial:
-        own = values == self.symbols
-        try:
-            wanted = outputs_of(self.model, self.example.with_tensors(tensors))
-        except Exception as error:
-            if own and inputs == "example":
-                raise
-            raise _Refused("module", _first_line(error)) from None
-        try:
-            found = [np.asarray(one) for one in self.runnable.run(self._given(tensors))]
-        except TractError as error:
-            if own:
-                raise CheckError(f"it does not run: {error.problem}", where=error.where, hint=error.hint) from error
-            raise _Refused("archive", _first_line(error)) from error
-        return Trial(inputs, dict(values), tuple(self._differences(found, wanted)))
 
     def _differences(self, found: Sequence[Array], wanted: Sequence[Array]) -> Iterator[Difference]:
         """Raises CheckError where there are more outputs on one side."""
@@ -279,10 +328,10 @@ def _example(model: torch.nn.Module, args: Any, names: Sequence[str] | None, the
     return Example.of(model, args, names)
 
 
-def _inputs(there: Sequence[str], names: Sequence[str], *, in_order: bool) -> list[str]:
+def _arguments(there: Sequence[str], names: Sequence[str], *, in_order: bool) -> dict[str, str]:
     """Which tensor of the example each input of the archive is, by its name, or ``in_order`` of as many."""
     if set(there) <= set(names):
-        return list(there)
+        return {name: name for name in there}
     if not in_order or len(there) != len(names):
         raise CheckError(f"its inputs are {', '.join(there)}, those of the example {', '.join(names)}")
-    return list(names)
+    return dict(zip(there, names, strict=True))

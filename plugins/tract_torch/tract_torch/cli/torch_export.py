@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tract_torch.inference_target.base import InferenceTarget
 
 _LEVELS = ("exact", "close", "approximate", "very", "super", "ultra")
+_STATES = ("refuse", "inputs", "inside")
 _SCHEMES = ("natural_verbose", "natural_verbose_camel", "numeric", "raw")
 
 
@@ -32,6 +33,13 @@ _SCHEMES = ("natural_verbose", "natural_verbose_camel", "numeric", "raw")
 @click.option("--no-check", is_flag=True, help="Do not compare with the module.")
 @click.option("--debug-bundle", type=click.Path(), metavar="PATH", help="What to write where the check fails.")
 @click.option("--naming", type=click.Choice(_SCHEMES), default=_SCHEMES[0], show_default=True)
+@click.option(
+    "--states",
+    type=click.Choice(_STATES),
+    default=_STATES[0],
+    show_default=True,
+    help="What becomes of buffers that the module changes: inputs and outputs, or kept inside by a running model.",
+)
 @click.option("--property", "properties", multiple=True, metavar="NAME=TEXT", help="A text that the archive holds.")
 @click.option("--identity", is_flag=True, help="Tell the system, the user, the command and the time in it.")
 @click.option("--json", "as_json", is_flag=True, help="Report as JSON.")
@@ -67,6 +75,7 @@ def command(request: Request, factory: str, archive: str, as_json: bool, **optio
                 logging.WARNING,
                 options["naming"],
                 debug_bundle_path=options["debug_bundle"],
+                states=options["states"],
             )
     _print(request, path, target, as_json)
 

@@ -47,6 +47,11 @@ class InferenceTarget:
         """How operators become operators of the core."""
         return Lowering()
 
+    @property
+    def keeps_states(self) -> bool:
+        """Whether what runs the archive can keep buffers from one call to the next."""
+        return False
+
     def writing(self) -> Writing:
         """Which operators the archive may use."""
         raise NotImplementedError

@@ -31,8 +31,9 @@ from tract_torch.check.assert_io import (
     pytorch_to_onnx_to_tract_to_nnef,
 )
 from tract_torch.check.debug_bundle import save_arrays, write_debug_bundle
-from tract_torch.check.eager import outputs_of
+from tract_torch.check.eager import Start, turn_of
 from tract_torch.check.in_process import check_io
+from tract_torch.check.interface import Interface, held_inputs, held_tensors
 from tract_torch.check.tolerance import TractCheckTolerance
 from tract_torch.errors import CheckError, chosen
 from tract_torch.established.download import TractBinaryDownloader
@@ -42,7 +43,6 @@ from tract_torch.example import Example
 from tract_torch.inference_target.axes import Asked, named_axes
 from tract_torch.inference_target.base import InferenceTarget
 from tract_torch.inference_target.spellings import check_since, with_debox
-from tract_torch.tensors import array_of
 from tract_torch.weights.held import quantised
 from tract_torch.wiring.lowering import Lowering
 
@@ -183,6 +183,11 @@ class TractNNEF(InferenceTarget):
             keep_attention=self.reify_sdpa_operator,
         )
 
+    @property
+    def keeps_states(self) -> bool:
+        """Whether this project runs it: the established engine takes first values of states for those of all calls."""
+        return self.for_this_project
+
     def writing(self) -> Writing:
         """The registries that the engine has; what only this project reads for this project alone."""
         registries = {CORE, EXTRA}
@@ -299,10 +304,13 @@ def _saved(
     inputs = error.inputs if isinstance(error, CheckError) else None
     outputs = error.outputs if isinstance(error, CheckError) else None
     if inputs is None or outputs is None:
-        example = Example.of(model, args, None)
-        given = map(array_of, example.tensors().values())
-        inputs = dict(zip(document.graph.inputs, given, strict=True))
-        outputs = dict(zip(document.graph.outputs, outputs_of(model, example), strict=False))
+        graph = document.graph
+        example, held = Example.of(model, args, None), held_inputs(model, graph.inputs, graph.outputs)
+        arguments = dict(zip((name for name in graph.inputs if name not in held), example.names, strict=True))
+        interface = Interface(graph.inputs, graph.outputs, arguments, held)
+        start = Start(example, held_tensors(model, held.values()))
+        inputs = dict(zip(graph.inputs, interface.given(start), strict=True))
+        outputs = dict(zip(graph.outputs, interface.wanted(start, turn_of(model, start)), strict=False))
     return save_arrays(folder / "inputs.npz", inputs), save_arrays(folder / "outputs.npz", outputs)
 
 

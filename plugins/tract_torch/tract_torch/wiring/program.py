@@ -83,15 +83,21 @@ class Program:
         """The tensor that each node became which yields one, once the model is made."""
         return {node: known for node, known in self.graph.known.items() if isinstance(known, OutletId)}
 
-    def arguments(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
-        """What the graph of the program takes, where the user's inputs are these ``tensors``, in order."""
+    def arguments(self, tensors: Sequence[torch.Tensor], held: Mapping[str, torch.Tensor]) -> list[Any]:
+        """What the graph of the program takes, where the user's inputs are these ``tensors``, in order.
+
+        ``held``: what stands for the buffers of these names.
+        """
         given = iter(tensors)
         found: list[Any] = []
         for spec in self.exported.graph_signature.input_specs:
+            name = str(spec.target)
             if isinstance(spec.arg, ConstantArgument):
                 found.append(spec.arg.value)
+            elif spec.kind is InputKind.USER_INPUT:
+                found.append(next(given))
             else:
-                found.append(next(given) if spec.kind is InputKind.USER_INPUT else self._held(str(spec.target)))
+                found.append(held[name] if name in held else self._held(name))
         return found
 
     def _assert_sizes(self) -> None:
@@ -114,11 +120,14 @@ class Program:
                 raise Unsupported(f"is {type(spec.arg).__name__}, wanted a tensor", where=f"input {node.name!r}")
             if spec.kind is InputKind.USER_INPUT:
                 name = next(given) if given else node.name
-                self.graph.known[node] = self.model.add_source(name, self._fact(node.meta["val"]))
-            elif str(spec.target) in self.states.buffers:
+                source = self.model.add_source(name, self._fact(node.meta["val"]))
+                self.states.given(node.name, source)
+                self.graph.known[node] = source
+            elif str(spec.target) in self.states.held:
                 self.graph.known[node] = self.states.source(str(spec.target), self._held(str(spec.target)))
             elif node.users:
                 self.graph.known[node] = self._constant(self._first.get(str(spec.target), str(spec.target)), spec.kind)
+        self.model.inputs = self.states.last(self.model.inputs)
 
     def _fact(self, value: torch.Tensor) -> TypedFact:
         return TypedFact.of(datum_type(value.dtype), [dim_of(size, self.names) for size in value.shape])
@@ -144,11 +153,11 @@ class Program:
             for value, spec in zip(values, self.exported.graph_signature.output_specs, strict=True)
             if spec.kind is OutputKind.USER_OUTPUT
         ]
-        outlets = [self._output(value, name) for value, name in zip(given, names, strict=True) if value is not None]
-        after = [self._output(value, name) for value, name in self.states.results(values)]
-        if not outlets and not after:
+        named = [(value, name) for value, name in zip(given, names, strict=True) if value is not None]
+        for value, name in [*named, *self.states.results(values)]:
+            self.model.outputs.append(self._output(value, name))
+        if not self.model.outputs:
             raise Unsupported("the module returns no tensor", hint="return what the model is to compute")
-        self.model.set_outputs([*outlets, *after])
 
     def _output(self, known: Known, name: str) -> OutletId:
         if not isinstance(known, (OutletId, int, float)):
