@@ -138,7 +138,7 @@ def test_tensors_are_held_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_search_that_fails_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = archive_of(torch.nn.ReLU(), torch.rand(3), tmp_path)
 
-    def fails(*_: Any) -> None:
+    def fails(*_: Any, **__: Any) -> None:
         raise ValueError("no")
 
     monkeypatch.setattr(bisect, "first_difference", fails)

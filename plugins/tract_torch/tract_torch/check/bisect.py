@@ -178,7 +178,7 @@ def _program(
             shapes = example.shaped([axes or None for axes in free])
             exported = exported_program(model, example.args, example.keywords, shapes)
             program = program_of(exported, lowering=_like_the_archive(exported, lowering, written))
-            found = [program.model.outlet_fact(outlet) for outlet in program.model.inputs]
+            found = [program.model.outlet_fact(outlet) for outlet in program.model.inputs[: len(other.names)]]
             bind_inputs(other.names, found, [array_of(one) for one in other.tensors().values()])
             return program
     exported = exported_program(model, other.args, other.keywords, None)
