@@ -100,13 +100,7 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
         how = replace(inference_target.writing(), held=job.parameters, level=compression_level or LEVEL)
         writer = NnefWriter(container=container, how=how)
         written = job.written(writer, typed, _extensions(typed, custom_extensions))
-        with tried_first(path) as unchecked:
-            with _timed("save"):
-                writer.write_files(writer.files_of(written), unchecked)
-            with _timed("check"):
-                bundle = None if debug_bundle_path is None else Path(debug_bundle_path)
-                given = dict(job.example.parameters) if job.example.keywords else job.example.args
-                inference_target.post_export(model, written.document, given, unchecked, bundle)
+        job.save(writer, written, path, None if debug_bundle_path is None else Path(debug_bundle_path))
         if inference_target.report is not None:
             inference_target.report.archive = str(path)
         logger.info("%s is written", path)
@@ -213,6 +207,15 @@ class _Job:
         except TractError as error:
             raise error.at(type(self.model).__name__) from error.__cause__
         return found
+
+    def save(self, writer: NnefWriter, written: Written, path: Path, bundle: Path | None) -> None:
+        """Write the archive, check it, and only then let it be there. Raises CheckError."""
+        with tried_first(path) as unchecked:
+            with _timed("save"):
+                writer.write_files(writer.files_of(written), unchecked)
+            with _timed("check"):
+                given = dict(self.example.parameters) if self.example.keywords else self.example.args
+                self.target.post_export(self.model, written.document, given, unchecked, bundle)
 
     def _finished(self, document: Document, extensions: list[str]) -> Document:
         """The document as the target wants it."""

@@ -86,15 +86,9 @@ def check_io(
     with large_values_in(Path(archive).parent):  # where as much was written just now
         loaded = tract.load(os.fspath(archive))
         runnable = tract.runtime_for_name(runtime).prepare(loaded)
-    held = held_inputs(model, runnable.input_names(), runnable.output_names())
-    there = [name for name in runnable.input_names() if name not in held]
-    names = input_names and [name for name in input_names if name not in held]
-    example = _example(model, args, names, there)
     check: _Check | None = None
     try:
-        arguments = _arguments(there, example.names, in_order=input_names is None)
-        names_of_both = tuple(runnable.input_names()), tuple(runnable.output_names())
-        check = _Check(report, model, example, runnable, Interface(*names_of_both, arguments, held))
+        check = _Check.of(report, model, args, runnable, input_names)
         check.names(output_names)
         check.declared_axes(dynamic_axes or {})
         check.example_and_seeds(seeds)
@@ -137,6 +131,18 @@ class _Check:
             self.symbols = bind_inputs(runnable.input_names(), self.facts, given)
         except InputError as error:
             raise CheckError(f"it does not take the example's inputs: {error.problem}", where=error.where) from None
+
+    @staticmethod
+    def of(
+        report: CheckReport, model: torch.nn.Module, args: Any, runnable: Runnable, names: Sequence[str] | None
+    ) -> _Check:
+        """One with the example ``args``, whose tensors have these names. Raises CheckError where inputs do not fit."""
+        inputs, outputs = tuple(runnable.input_names()), tuple(runnable.output_names())
+        held = held_inputs(model, inputs, outputs)
+        there = [name for name in inputs if name not in held]
+        example = _example(model, args, names and [name for name in names if name not in held], there)
+        arguments = _arguments(there, example.names, in_order=names is None)
+        return _Check(report, model, example, runnable, Interface(inputs, outputs, arguments, held))
 
     def names(self, wanted: Sequence[str] | None) -> None:
         """Raises CheckError where outputs have other names than these."""
