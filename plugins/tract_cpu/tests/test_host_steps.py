@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from threading import Thread
 from typing import Any
 
@@ -17,7 +18,9 @@ from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.activation import Tanh
+from tract_core.ops.binary import Add
 from tract_core.ops.non_zero import NonZero
+from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.runtime.reference import ReferenceRuntime
 
 
@@ -112,3 +115,23 @@ def test_a_turn_after_one_that_was_refused_is_right() -> None:
         plan.spawn().run([given(2, 1).astype("f8")])
     for found, wanted in zip(plan.spawn().run([given(2, 1)]), right, strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_results_that_nobody_needs_any_more_take_no_memory() -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("S,f32", model.symbols))
+    for number in range(8):
+        shift = model.add_const(f"shift{number}", np.full(1, number, np.float32))
+        (moved,) = model.wire_node(f"moved{number}", Add(), [x, shift])
+        (places,) = model.wire_node(f"places{number}", NonZero(symbol(f"n{number}")), [moved])
+        model.set_outputs([*model.outputs, *model.wire_node(f"sum{number}", Reduce((1,), Reducer.SUM), [places])])
+    plan, given = plan_of(model), np.ones(1 << 16, np.float32)
+    wanted = [one[0, 0] for one in plan.spawn().run([given])]
+    assert wanted == [(1 << 15) * ((1 << 16) - 1)] * 8
+    tracemalloc.start()
+    try:
+        plan.spawn().run([given])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * 8 * given.size  # of 8 results of i64, and what the host needs for one of them

@@ -7,6 +7,7 @@ arena, so that several states run at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from math import inf
 from time import perf_counter_ns
 from typing import Any, Final
@@ -33,6 +34,7 @@ from tract_core.runtime.work import Ceilings
 from tract_cpu.binding import Layout
 from tract_cpu.ceilings import Meter
 from tract_cpu.execution import Execution
+from tract_cpu.hosted import gone_after
 from tract_cpu.isa import Isa
 from tract_cpu.kept import Memory
 from tract_cpu.kernels.code import code_of
@@ -148,6 +150,12 @@ class CpuPlan:
         self._repeated: tuple[list[tuple[int, ...]] | None, Repeat] = None, look_closer
         self._sharing = dict[tuple[tuple[str, int], ...], Sharing]()
         self._idle, self._idle_workplaces = list[Execution](), list[Workplace]()
+
+    @cached_property
+    def gone(self) -> list[list[tuple[OutletId, int]]]:
+        """What of the host nobody needs behind each piece, with the numbers of its storages."""
+        found = gone_after(self.model, self.program, self.pieces)
+        return [[(outlet, self.layout.number(storage)) for outlet, storage in one] for one in found]
 
     def _compiled(self) -> list[int]:
         """The addresses of the kernels. What else native code is needed is compiled along with them."""

@@ -280,12 +280,14 @@ class _Turn:
         if self.observe is not None or self.plan.model.limits.run_deadline_s < inf:
             self._one_by_one()
         else:
-            for piece in self.plan.pieces:
+            for piece, gone in zip(self.plan.pieces, self.plan.gone, strict=True):
                 check_run_time()
                 if isinstance(piece, range):
                     self._native(piece.start, piece.stop)
                 else:
                     self._on_host(piece)
+                for outlet, number in gone:
+                    del self.hosted[outlet], self.arrays[number]
         return [
             self._output(outlet, view)
             for outlet, view in zip(self.plan.model.outputs, self.plan.program.outputs, strict=True)
