@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Barrier, Thread
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tract_torch import TractNNEF, export_model_to_nnef
 from tract_torch.established.semantic_version import SemanticVersion
 from tract_torch.inference_target.spellings import check_since, with_debox
 
-from tract_core.errors import Unsupported
+from tract_core.errors import InputError, Unsupported
 
 
 class Attention(torch.nn.Module):
@@ -108,3 +109,34 @@ def test_targets_like_another_one() -> None:
     assert other.has_dynamic_axes
     assert not target.has_dynamic_axes
     assert (other.specific_properties, target.specific_properties) == ({"a": "b"}, {})
+
+
+def test_threads_that_share_a_target_have_a_report_each(tmp_path: Path) -> None:
+    target, both = TractNNEF(None), Barrier(2)
+    found: dict[str, str] = {}
+
+    def export(name: str, size: int) -> None:
+        path = export_model_to_nnef(torch.nn.Linear(size, 3), torch.ones(1, size), tmp_path / f"{name}.nnef", target)
+        both.wait()
+        assert target.report is not None
+        found[str(path)] = target.report.archive
+
+    threads = [Thread(target=export, args=one) for one in (("a", 3), ("b", 4))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {str(tmp_path / f"{name}.nnef.tar"): str(tmp_path / f"{name}.nnef.tar") for name in "ab"}
+    assert target.report is not None  # in a thread without an export, that of the last one
+    assert target.report.archive in found
+
+
+def test_an_export_that_fails_leaves_no_report_of_an_earlier_one(tmp_path: Path) -> None:
+    target = TractNNEF(None)
+    export_model_to_nnef(torch.nn.ReLU(), torch.ones(2), tmp_path / "m.nnef", target)
+    assert target.report is not None
+    with pytest.raises(InputError):
+        export_model_to_nnef(torch.nn.ReLU(), torch.ones(2), tmp_path / "m.nnef", target, ["x", "y"])
+    with pytest.raises(InputError, match="is the name of an input and of an output"):
+        export_model_to_nnef(torch.nn.ReLU(), torch.ones(2), tmp_path / "m.nnef", target, ["x"], ["x"])
+    assert target.report is None

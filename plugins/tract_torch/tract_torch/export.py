@@ -94,6 +94,7 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
     path, container = _place_of(file_path_export, compression_level)
     scheme = chosen(VariableNamingScheme, nnef_variable_naming_scheme, "nnef_variable_naming_scheme")
     job = _Job(model, inference_target, scheme, keep_parameters, states)
+    inference_target.report = None
     with speaking(log_level), weights_in_place(model, weights):
         job.prepare(args, input_names, output_names, check_io_names_qte_match)
         typed = job.typed(allow_same_io_names)
@@ -137,7 +138,9 @@ class _Job:
             warnings.warn(ModelWarning(message), stacklevel=4)
         self.output_names, self.exact = outputs, exact
         self.target.pre_trace(self.model, list(self.example.names), outputs)
-        self.axes = counted_axes(self.target.dynamic_axes, self.example.tensors())
+        found = set(outputs or ()).difference(self.example.names)  # axes of outputs are found, not asked
+        asked = {name: axes for name, axes in self.target.dynamic_axes.items() if name not in found}
+        self.axes = counted_axes(asked, self.example.tensors())
 
     def typed(self, allow_same_io_names: bool) -> TypedModel:
         """The model, with its properties."""

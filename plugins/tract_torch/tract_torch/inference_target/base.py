@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Thread, current_thread
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import torch
 from tract_nnef.options import Writing
@@ -29,8 +31,17 @@ class InferenceTarget:
         """``check_io``: whether an archive is run and compared with the module. Raises InputError for no version."""
         self.version = SemanticVersion.of(version)
         self.check_io = check_io
-        self.report: CheckReport | None = None
-        """What was compared in the last export, once it was."""
+        self._reports = WeakKeyDictionary[Thread, CheckReport | None]()
+        self._latest: CheckReport | None = None
+
+    @property
+    def report(self) -> CheckReport | None:
+        """What was compared in the last export of this thread, once it was; in one that made none, in the last one."""
+        return self._reports.get(current_thread(), self._latest)
+
+    @report.setter
+    def report(self, report: CheckReport | None) -> None:
+        self._reports[current_thread()] = self._latest = report
 
     @property
     def dynamic_axes(self) -> Mapping[str, Mapping[int, str]]:

@@ -226,7 +226,6 @@ class TractNNEF(InferenceTarget):
             warnings.warn(
                 ModelWarning(f"dynamic_axes of the output {name!r} mean nothing: they are found"), stacklevel=2
             )
-        self._dynamic_axes = {name: axes for name, axes in self._dynamic_axes.items() if name not in outputs}
 
     def post_trace(self, nnef_graph: Document, active_custom_extensions: list[str]) -> Document:
         """The document in the words of the engine. Raises Unsupported for operators that it does not have yet."""
