@@ -175,18 +175,19 @@ def test_this_projects_own_command(tmp_path: Path, half: bool, monkeypatch: pyte
 
 
 def test_saved_files_are_enough(tmp_path: Path) -> None:
-    cli = command(tmp_path)
+    cli, archive = command(tmp_path), tmp_path / "m.tar"
+    archive.touch()
     both = {"input_bundle_path": tmp_path / "in.npz", "output_bundle_path": tmp_path / "out.npz"}
-    assert_io(nnef_file_path="m.tar", tract_cli=cli, check_tolerance="close", **both)
+    assert_io(nnef_file_path=archive, tract_cli=cli, check_tolerance="close", **both)
     words = json.loads((tmp_path / "words.json").read_text())
     paths = str(both["input_bundle_path"]), str(both["output_bundle_path"])
     assert words[-7:-1] == ["--input-from-bundle", paths[0], "--assert-output-bundle", paths[1], "--approx", "close"]
     with pytest.raises(InputError, match="without a module, input_bundle_path and output_bundle_path have to be given"):
-        assert_io(nnef_file_path="m.tar", tract_cli=cli)
+        assert_io(nnef_file_path=archive, tract_cli=cli)
     with pytest.raises(InputError, match=r"(?s)model is PosixPath, wanted a torch.nn.Module.*give everything by name"):
-        assert_io(tmp_path / "m.tar", cli, both["input_bundle_path"])  # pyright: ignore[reportArgumentType]: as others have it
+        assert_io(archive, cli, both["input_bundle_path"])  # pyright: ignore[reportArgumentType]: as others have it
     with pytest.raises(InputError, match="tract_cli is not given"):
-        assert_io(Twice(), torch.rand(2), "m.tar")
+        assert_io(Twice(), torch.rand(2), archive)
 
 
 def test_weights_in_files_are_compared(tmp_path: Path) -> None:

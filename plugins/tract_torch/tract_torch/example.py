@@ -11,6 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tract_core.errors import InputError
+from tract_torch.errors import module_of
 from tract_torch.naming import flat_names
 
 Axes = Mapping[str, Mapping[int, str]]
@@ -34,10 +35,10 @@ class Example:
         """From a tensor, a sequence of arguments, or a mapping.
 
         A mapping whose keys are all parameters of ``forward`` gives these, as the tokenizers of transformers do; any
-        other one is one argument. Raises InputError where ``forward`` cannot be called so, where there is no tensor in
-        the example, and as `flat_names` does.
+        other one is one argument. Raises InputError for what is no module, where ``forward`` cannot be called so, where
+        there is no tensor in the example, and as `flat_names` does.
         """
-        signature = inspect.signature(module.forward)
+        signature = inspect.signature(module_of(module).forward)
         given, keywords = _called(args, signature)
         bound = bound_arguments(module, given, keywords)
         values = [*((f"input_{place}", value) for place, value in enumerate(given)), *keywords.items()]

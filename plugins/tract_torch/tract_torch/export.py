@@ -28,7 +28,7 @@ from tract_core.saving import tried_first
 from tract_torch.capture.dynamic import Linear
 from tract_torch.capture.exporting import exported_program
 from tract_torch.capture.refusals import check_module
-from tract_torch.errors import chosen
+from tract_torch.errors import chosen, path_of
 from tract_torch.example import Example
 from tract_torch.inference_target.axes import counted_axes
 from tract_torch.inference_target.base import InferenceTarget
@@ -91,6 +91,7 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
     The archive is there once it is checked, or not at all; the module stays as it is. Raises InputError for what cannot
     be asked, Unsupported for what cannot be exported or written, CheckError where the archive computes something else.
     """
+    bundle = None if debug_bundle_path is None else path_of(debug_bundle_path, "debug_bundle_path")
     path, container = _place_of(file_path_export, compression_level)
     scheme = chosen(VariableNamingScheme, nnef_variable_naming_scheme, "nnef_variable_naming_scheme")
     job = _Job(model, inference_target, scheme, keep_parameters, states)
@@ -101,7 +102,7 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
         how = replace(inference_target.writing(), held=job.parameters, level=compression_level or LEVEL)
         writer = NnefWriter(container=container, how=how)
         written = job.written(writer, typed, _extensions(typed, custom_extensions))
-        job.save(writer, written, path, None if debug_bundle_path is None else Path(debug_bundle_path))
+        job.save(writer, written, path, bundle)
         if inference_target.report is not None:
             inference_target.report.archive = str(path)
         logger.info("%s is written", path)
@@ -237,13 +238,11 @@ def _of_size(x: torch.Tensor, axis: int, size: int) -> torch.Tensor:
 
 def _place_of(given: str | os.PathLike[str], level: int | None) -> tuple[Path, str]:
     """Where the archive will be, and in what it is: a folder, ``tar`` or ``tgz``. Raises InputError."""
-    try:
-        path = Path(given)
-    except TypeError:
-        raise InputError(f"file_path_export is {type(given).__name__}, wanted a path") from None
+    path = path_of(given, "file_path_export")
     name = path.name.lower()
     if ".nnef" not in name:
-        raise InputError("the name of an archive holds '.nnef'", where=str(path), hint=f"{path}.nnef would do")
+        hint = f"{path}.nnef would do" if name else "as in classifier.nnef"
+        raise InputError("the name of an archive holds '.nnef'", where=str(given), hint=hint)
     if level is not None and (not isinstance(level, int) or isinstance(level, bool) or not 0 <= level <= 9):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
         raise InputError(f"compression_level is {level!r}, wanted None for a folder, or 0 to 9")
     compressed, plain = name.endswith((".tgz", ".tar.gz")), name.endswith(".tar")
@@ -263,11 +262,13 @@ def _place_of(given: str | os.PathLike[str], level: int | None) -> tuple[Path, s
 
 def _extensions(typed: TypedModel, given: Sequence[str] | None) -> list[str]:
     """Lines for the head of the document; symbols and assertions become part of the model. Raises InputError."""
-    if given is not None and (isinstance(given, str) or not all(isinstance(line, str) for line in given)):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+    if given is not None and (not isinstance(given, (list, tuple)) or not all(isinstance(line, str) for line in given)):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
         raise InputError("custom_extensions is no list of texts", hint="as in ['tract_assert P >= 0']")
     rest: list[str] = []
     for line in given or ():
         word, _, text = line.strip().removeprefix("extension ").rstrip(";").partition(" ")
+        if not word:
+            raise InputError("custom_extensions has an empty line")
         try:
             if word == "tract_symbol":
                 typed.symbols.add(_symbol(text.strip()))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
+from torch.export.graph_signature import ConstantArgument, InputKind
 from torch.utils import _pytree as pytree
 
 from tract_core.api.model import Model
@@ -16,7 +17,7 @@ from tract_torch.capture.decomposing import decomposed
 from tract_torch.capture.dynamic import symbol_names
 from tract_torch.capture.exporting import FREE, SYMBOLS, exported_program, quantised_in
 from tract_torch.capture.refusals import check_module
-from tract_torch.naming import key_text
+from tract_torch.naming import check_count, key_text
 from tract_torch.pt2 import load_program
 from tract_torch.weights.held import Weights, weights_in_place
 from tract_torch.wiring.lowering import Lowering, StatesOption
@@ -65,6 +66,8 @@ def load(
         if weights is not None:
             raise InputError("an ExportedProgram has its own weights", hint="export the module with them")
         return model_of(module, dynamic_shapes, input_names, output_names, lowering)
+    if not isinstance(module, torch.nn.Module) and not isinstance(module, type):
+        raise InputError(f"wanted a torch.nn.Module, an ExportedProgram or a path, got {type(module).__name__}")
     check_module(module)
     with weights_in_place(module, weights):
         program = exported_program(module, args, kwargs, dynamic_shapes)
@@ -99,9 +102,19 @@ def program_of(
     names = exported.graph_module.meta.get(SYMBOLS) or _symbol_names(exported, dynamic_shapes)
     free = exported.graph_module.meta.get(FREE, ())
     exported = decomposed(exported, registry)
+    if input_names is not None:
+        check_count(input_names, _input_count(exported), "input")
+    if output_names is not None:
+        check_count(output_names, len(exported.graph_signature.user_outputs), "output")
     program = Program(exported, names, registry, lowering or Lowering(), held, free=free)
     program.typed(input_names, output_names or _output_names(exported))
     return program
+
+
+def _input_count(program: torch.export.ExportedProgram) -> int:
+    """How many tensors a program is called with."""
+    given = (spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT)
+    return sum(not isinstance(spec.arg, ConstantArgument) for spec in given)
 
 
 def _symbol_names(program: torch.export.ExportedProgram, dynamic_shapes: Any) -> dict[str, str]:

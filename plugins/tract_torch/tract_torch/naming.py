@@ -78,15 +78,15 @@ def flat_names(
     """
     held = [(name, places) for name, value in values if (places := _places(value, is_named))]
     count = sum(len(places) for _, places in held)
-    if roots is not None and isinstance(roots, str):
-        raise InputError(f"wanted a list of names for the {what}s, got the text {roots!r}")
     if roots is not None:
         check_names(roots, what)
     if roots is not None and len(roots) == len(held):
         held = [(root, places) for root, (_, places) in zip(roots, held, strict=True)]
     elif roots is not None and len(roots) != count:
-        hint = f"name each of the {len(held)} {what}s, or each of their {count} tensors"
-        raise InputError(f"{len(roots)} names for {len(held)} {what}s: {', '.join(map(str, roots))}", hint=hint)
+        hint = (
+            f"name each of the {what}s" if len(held) == count else f"name each {what}, or each of the {count} tensors"
+        )
+        raise InputError(_counted(roots, len(held), what), hint=hint)
     names = ["_".join([name, *map(plain, place)]) for name, places in held for place in places]
     if roots is not None and len(roots) != len(held):
         names = list(roots)
@@ -95,13 +95,32 @@ def flat_names(
 
 
 def check_names(names: Sequence[object], what: str) -> None:
-    """Raises InputError for a name that is none, and for one that is there twice."""
+    """Raises InputError for what is no list of names, for a name that is none, and for one that is there twice."""
+    if isinstance(names, str) or not isinstance(names, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+        raise InputError(f"the names of the {what}s are {names!r}, wanted a list of texts")
     wrong = [name for name in names if not isinstance(name, str) or not name]
     if wrong:
         raise InputError(f"{wrong[0]!r} is no name of an {what}", hint="names are texts that are not empty")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f"two {what}s have the name {twice[0]!r}", hint=f"give other names to the {what}s")
+
+
+def check_count(names: Sequence[str], count: int, what: str) -> None:
+    """Raises InputError as `check_names` does, and where there are more or fewer names than tensors."""
+    check_names([name for name in names if name] if isinstance(names, list) else names, what)
+    if len(names) != count:
+        raise InputError(_counted(names, count, what), hint="give one for each tensor")
+
+
+def _counted(names: Sequence[str], count: int, what: str) -> str:
+    """How many names there are, and how many were wanted."""
+    listed = f": {', '.join(names)}" if names else ""
+    return f"{_of(len(names), 'name')} for {_of(count, what)}{listed}"
+
+
+def _of(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def check_archive_names(inputs: Sequence[str], outputs: Sequence[str], others: Iterable[str]) -> None:

@@ -23,7 +23,7 @@ from typing import Any, Final, cast
 import torch
 
 from tract_core.api.formats import missing_file
-from tract_core.errors import CorruptModel, LimitExceeded, TractError, UnsafePath, Unsupported
+from tract_core.errors import CorruptModel, InputError, LimitExceeded, TractError, UnsafePath, Unsupported
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 from tract_core.lookalikes import HEAD, recognise
 from tract_core.model.typed import TypedModel
@@ -63,6 +63,8 @@ def load_program(path: str | os.PathLike[str], limits: LoadLimits = DEFAULT_LIMI
     """The program in a file. Raises ModelError, with the file's name, for one that is none, or has more in it."""
     path = Path(path)
     try:
+        if path.is_dir():
+            raise InputError("it is a folder, wanted a file of torch.export.save")
         if not path.is_file():
             raise missing_file(path)
         check_size(path.stat().st_size, limits)

@@ -17,6 +17,7 @@ from tract_nnef.writing.expressions import express
 
 from tract_core.errors import InputError, TractError, Unsupported
 from tract_core.saving import whole_files
+from tract_torch.errors import of_type
 from tract_torch.tensors import array_of
 from tract_torch.weights.disk import iter_torch_tensors_from_disk, torch_safe_load
 from tract_torch.weights.qtensor import QTensor
@@ -44,7 +45,8 @@ def export_tensors_to_nnef(
     (those on the device ``meta``); Unsupported for what the format has not: 4 GiB and more, more than 8 axes, scales
     per channel, sparse tensors.
     """
-    return _export(name_to_torch_tensors.items(), output_dir)
+    given = of_type(name_to_torch_tensors, Mapping, "name_to_torch_tensors", "a mapping of names to tensors")
+    return _export(given.items(), output_dir)
 
 
 def export_tensors_from_disk_to_nnef(
@@ -96,6 +98,7 @@ def tensor_pieces(name: str, tensor: torch.Tensor) -> tuple[list[Any], list[ast.
 
     Raises as `export_tensors_to_nnef`.
     """
+    of_type(tensor, torch.Tensor, "it", "a tensor")
     if plain_label(name) != name:
         raise InputError("this is no name of a file", hint=f"call it {plain_label(name)!r}")
     if isinstance(tensor, QTensor):

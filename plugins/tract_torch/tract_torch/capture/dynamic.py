@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 from tract_core.dims import linear_in_one_symbol, parse_dim
 from tract_core.errors import DimError, InputError, meant
 from tract_core.frozen import frozen
+from tract_torch.errors import of_type
 from tract_torch.example import bound_arguments
 from tract_torch.wiring.guards import ASSUMED
 from tract_torch.wiring.sizes import expression_of
@@ -108,7 +109,10 @@ class DynamicShapes:
             named = zip(given.items(), cast("Sequence[Any]", dynamic_shapes), strict=False)
             found = [self._spec(name, value, spec) for (name, value), spec in named]
             self.specs = type(dynamic_shapes)([*found, *dynamic_shapes[len(found) :]])
-        elif isinstance(dynamic_shapes, dict):
+        elif dynamic_shapes is not None:
+            of_type(
+                dynamic_shapes, dict, "dynamic_shapes", "a dictionary of the names of arguments, or a list or tuple"
+            )
             specs = cast("Mapping[Any, Any]", dynamic_shapes)
             unknown = next((name for name in specs if name not in given), None)
             if unknown is not None:

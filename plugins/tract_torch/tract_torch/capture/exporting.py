@@ -18,8 +18,11 @@ from tract_torch.capture.alone import LOCK, alone
 from tract_torch.capture.dynamic import DynamicShapes, specialised, symbol_names
 from tract_torch.capture.refusals import check_module, check_tensors, explained
 from tract_torch.capture.watching import Watching
+from tract_torch.errors import of_type
 from tract_torch.weights.held import quantised, standing_in
 from tract_torch.weights.qtensor import QTensor
+
+_ARGUMENTS: Final = "a tensor, or a list or tuple of what the module is called with"
 
 SYMBOLS: Final = "tract_symbols"
 """Under which key the graph of a program keeps what its symbols are called."""
@@ -41,7 +44,8 @@ def exported_program(
     left to PyTorch, as by ``Dim.AUTO``, and that can be nothing else than in the example.
     """
     check_module(module)
-    args, kwargs = (args,) if isinstance(args, torch.Tensor) else tuple(args), dict(kwargs or {})
+    args = (args,) if isinstance(args, torch.Tensor) else of_type(args, (tuple, list), "args", _ARGUMENTS)
+    kwargs = dict(of_type(kwargs or {}, Mapping, "kwargs", "a mapping of names to arguments"))
     shapes = DynamicShapes(module, args, kwargs, dynamic_shapes)
     watching = Watching(module)
     leaves = pytree.tree_leaves((args, kwargs))

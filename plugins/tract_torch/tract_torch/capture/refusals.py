@@ -11,6 +11,7 @@ import torch
 from tract_core.errors import InputError, TractError, Unsupported
 from tract_torch.capture.dynamic import Axis, DynamicShapes
 from tract_torch.capture.watching import Watching, place_of_error
+from tract_torch.errors import module_of
 
 _ONNX: Final = "torch.onnx.export(..., dynamo=False) follows the example, and tract.load reads the file"
 _SIZE: Final = re.compile(r"L\['(\w+)'\]((?:\[[^\]]*\])*)\.size\(\)\[(\d+)\]")
@@ -207,8 +208,7 @@ def _unique(texts: Iterable[str]) -> list[str]:
 
 def check_module(module: Any) -> None:
     """Raises InputError for what is no module, Unsupported for one that PyTorch compiled already."""
-    if not isinstance(module, torch.nn.Module):
-        raise InputError(f"wanted a torch.nn.Module, an ExportedProgram or a path, got {type(module).__name__}")
+    module_of(module, "the module")
     if isinstance(module, torch.jit.ScriptModule):
         hint = "give the module that it was made of; torch.onnx.export(..., dynamo=False) takes it as it is, and "
         raise Unsupported("torch.export does not take a ScriptModule", hint=f"{hint}tract.load reads the file")

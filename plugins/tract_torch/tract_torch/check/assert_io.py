@@ -24,7 +24,7 @@ from tract_torch.capture.exporting import evaluating
 from tract_torch.check.debug_bundle import ONNX_ARCHIVE, ONNX_FILE, ONNX_FOLDER, save_arrays, write_debug_bundle
 from tract_torch.check.eager import as_array, result_of
 from tract_torch.check.tolerance import TractCheckTolerance, difference
-from tract_torch.errors import CheckError, OnnxExportError
+from tract_torch.errors import CheckError, OnnxExportError, module_of, of_type, path_of
 from tract_torch.established.tract_cli import Paths, TractCli
 from tract_torch.example import Example
 from tract_torch.naming import flat_names, named_results
@@ -154,7 +154,10 @@ def _asked(model: object, archive: Paths | None, command: TractCli | None) -> tu
     if archive is None or command is None:
         missing = "nnef_file_path" if archive is None else "tract_cli"
         raise InputError(f"{missing} is not given")
-    return Path(archive), command
+    path = path_of(archive, "nnef_file_path")
+    if not path.exists():
+        raise InputError("there is no such archive", where=str(path))
+    return path, of_type(command, TractCli, "tract_cli", "a TractCli")
 
 
 @frozen
@@ -192,13 +195,20 @@ class _Files:
 def all_close_map_weights(weight_map_file_paths: Mapping[Path, Path]) -> None:
     """Compare tensors in ``.dat`` files, each with the one that it is mapped to, as ``approximate`` does.
 
-    Raises CheckError, naming both files, for the first ones that differ.
+    Raises CheckError, naming both files, for the first ones that differ, InputError for one that cannot be read.
     """
     for path, other in weight_map_file_paths.items():
-        found, wanted = (np.asarray(read_tensor(np.fromfile(one, np.uint8), str(one))) for one in (path, other))
+        found, wanted = (np.asarray(read_tensor(_content(one), str(one))) for one in (path, other))
         one = difference(str(path), found, wanted, TractCheckTolerance.APPROXIMATE)
         if one.problem:
             raise CheckError(f"its tensor is not that of {other}: {one.problem}", where=str(path))
+
+
+def _content(path: Path) -> np.ndarray[Any, Any]:
+    try:
+        return np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise InputError(f"it cannot be read: {error.strerror}", where=str(path)) from None
 
 
 # --- by way of ONNX ---------------------------------------------------------------------------------------------------
@@ -229,9 +239,13 @@ def debug_dumper_pytorch_to_onnx_to_nnef(
     By ``tract_cli``, or, for None, by this project's loader. Returns whether that could be done. Raises OnnxExportError
     where it could not; without ``raise_export_error`` the reason is in a file of the folder.
     """
-    folder = Path(target_folder)
+    module_of(model)
+    folder = path_of(target_folder, "target_folder")
     made = folder / ONNX_FOLDER
-    made.mkdir(parents=True, exist_ok=True)
+    try:
+        made.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"it is no folder to write to: {error.strerror}", where=str(folder)) from None
     try:
         pytorch_to_onnx_to_tract_to_nnef(model, test_input, folder / ONNX_FILE, made / ONNX_ARCHIVE, tract_cli)
     except TractError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,7 +21,7 @@ from tract_torch.check.eager import Start, Turn, turn_of
 from tract_torch.check.interface import Interface, held_inputs, held_tensors
 from tract_torch.check.report import CheckReport, Refusal, Trial
 from tract_torch.check.tolerance import Difference, TractCheckTolerance, difference
-from tract_torch.errors import CheckError
+from tract_torch.errors import CheckError, chosen, module_of, path_of
 from tract_torch.example import Example
 from tract_torch.wiring.lowering import Lowering
 
@@ -42,6 +41,9 @@ WANTED: Final = 2
 
 TURNS: Final = 3
 """Calls in a row of a module that changes its buffers, each time from what they hold in the module."""
+
+
+_NAMES: Final = "give the names of the archive, or none"
 
 
 def check_io(
@@ -82,9 +84,11 @@ def check_io(
     ``lowering`` says how the archive was made, where not by default.
     """
     runtime = runtime or ("cpu" if "cpu" in default_registry().runtimes() else "reference")
-    report = CheckReport(os.fspath(archive), runtime, TractCheckTolerance(tolerance))
-    with large_values_in(Path(archive).parent):  # where as much was written just now
-        loaded = tract.load(os.fspath(archive))
+    module_of(model)
+    path = path_of(archive, "archive")
+    report = CheckReport(str(path), runtime, chosen(TractCheckTolerance, tolerance, "tolerance"))
+    with large_values_in(path.parent):  # where as much was written just now
+        loaded = tract.load(str(path))
         runnable = tract.runtime_for_name(runtime).prepare(loaded)
     check: _Check | None = None
     try:
@@ -148,7 +152,7 @@ class _Check:
         """Raises CheckError where outputs have other names than these."""
         there = self.runnable.output_names()
         if wanted is not None and list(wanted) != there:
-            raise CheckError(f"its outputs are {', '.join(there)}, wanted {', '.join(wanted)}")
+            raise CheckError(f"its outputs are {', '.join(there)}, wanted {', '.join(wanted)}", hint=_NAMES)
 
     def declared_axes(self, dynamic_axes: DynamicAxes) -> None:
         """Raises CheckError where an axis that was declared as dynamic has a fixed size in the archive."""
@@ -175,6 +179,10 @@ class _Check:
     def other_sizes(self, given: Sequence[Mapping[str, int]] | None) -> None:
         """At those that are given, or at as many as are wanted."""
         if given is not None:
+            unknown = next((name for values in given for name in values if name not in self.symbols), None)
+            if unknown is not None:
+                there = f"its symbols are {', '.join(self.symbols)}" if self.symbols else "all its sizes are fixed"
+                raise InputError(f"sizes has {unknown!r}, which is no symbol of the archive: {there}")
             for number, values in enumerate(given):
                 self._tried({**self.symbols, **values}, number, needed=True)
             return
@@ -339,5 +347,5 @@ def _arguments(there: Sequence[str], names: Sequence[str], *, in_order: bool) ->
     if set(there) <= set(names):
         return {name: name for name in there}
     if not in_order or len(there) != len(names):
-        raise CheckError(f"its inputs are {', '.join(there)}, those of the example {', '.join(names)}")
+        raise CheckError(f"its inputs are {', '.join(there)}, those of the example {', '.join(names)}", hint=_NAMES)
     return dict(zip(there, names, strict=True))

@@ -29,6 +29,11 @@ class SemanticVersion:
     prerelease: str | None = None
     build: str | None = None
 
+    def __post_init__(self) -> None:
+        """Raises InputError for numbers and words that no version has."""
+        if _VERSION.fullmatch(self.to_str()) is None:
+            raise InputError(f"{self.to_str()[:40]!r} is no version", hint="versions are like 0.23.8 or 0.24.0-rc.1")
+
     @classmethod
     def from_str(cls, text: str) -> Self:
         """The version of a text, also with a ``v`` before it. Raises InputError for a text that is none."""

@@ -18,7 +18,7 @@ from typing import Final, Self
 
 from tract_core.errors import MissingFile
 from tract_torch.check.tolerance import TractCheckTolerance
-from tract_torch.errors import CheckError, CommandError
+from tract_torch.errors import CheckError, CommandError, chosen, path_of
 from tract_torch.established.semantic_version import SemanticVersion
 
 logger: Final = logging.getLogger("tract_torch")
@@ -42,7 +42,7 @@ class TractCli:
 
     def __init__(self, tract_path: Paths) -> None:
         """Raises MissingFile where there is no file."""
-        self.tract_path = Path(tract_path)
+        self.tract_path = path_of(tract_path, "tract_path")
         if not self.tract_path.is_file():
             raise MissingFile("there is no command tract", where=str(tract_path))
 
@@ -92,7 +92,7 @@ class TractCli:
         ``output_bundle_path``. ``check_tolerance``: ignored by engines before 0.21.7, which compare in one way only.
         """
         outputs = ["--assert-output-bundle", _path(output_bundle_path or io_npz_path, "outputs")]
-        level = TractCheckTolerance(check_tolerance)
+        level = chosen(TractCheckTolerance, check_tolerance, "check_tolerance")
         if self._since("0.21.7"):
             if self.version == "0.21.7" and not self.is_own and level in {level.VERY, level.ULTRA}:
                 level = level.SUPER  # that one has no others which are as loose

@@ -22,6 +22,9 @@ def named_axes(asked: Asked | None) -> dict[str, dict[int, str]]:
     """
     if asked is not None and not isinstance(asked, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
         raise InputError(f"dynamic_axes is {type(asked).__name__}, wanted a mapping of names to axes")
+    wrong = next((name for name in asked or {} if not isinstance(name, str)), None)  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+    if wrong is not None:
+        raise InputError(f"dynamic_axes has the key {wrong!r}, wanted the name of an input")
     return {name: _axes_of(name, axes) for name, axes in (asked or {}).items()}
 
 

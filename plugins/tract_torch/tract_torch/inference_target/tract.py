@@ -35,7 +35,7 @@ from tract_torch.check.eager import Start, turn_of
 from tract_torch.check.in_process import check_io
 from tract_torch.check.interface import Interface, held_inputs, held_tensors
 from tract_torch.check.tolerance import TractCheckTolerance
-from tract_torch.errors import CheckError, chosen
+from tract_torch.errors import CheckError, chosen, of_type, path_of
 from tract_torch.established.download import TractBinaryDownloader
 from tract_torch.established.semantic_version import SemanticVersion
 from tract_torch.established.tract_cli import TractCli
@@ -118,7 +118,10 @@ class TractNNEF(InferenceTarget):
         self.for_this_project = version is None
         if self.version < OLDEST:
             raise InputError(f"archives cannot be written for tract {self.version}", hint=f"{OLDEST} is the oldest")
-        self.feature_flags = {chosen(TractFeatureFlag, flag, "a feature flag") for flag in feature_flags or ()}
+        self.feature_flags = {
+            chosen(TractFeatureFlag, flag, "a feature flag")
+            for flag in of_type(feature_flags or (), (set, frozenset, list, tuple), "feature_flags", "a set")
+        }
         if (
             self.feature_flags - {TractFeatureFlag.DEFAULT}
             and specific_tract_binary_path is None
@@ -126,7 +129,8 @@ class TractNNEF(InferenceTarget):
         ):
             hint = "give its specific_tract_binary_path"
             raise Unsupported(f"no release of tract {self.version} was built with complex numbers", hint=hint)
-        self.specific_tract_binary_path = specific_tract_binary_path and Path(specific_tract_binary_path)
+        binary = specific_tract_binary_path
+        self.specific_tract_binary_path = None if binary is None else path_of(binary, "specific_tract_binary_path")
         self.check_io_tolerance = chosen(TractCheckTolerance, check_io_tolerance, "check_io_tolerance")
         self.specific_properties = _texts(specific_properties)
         self.dump_identity_properties = dump_identity_properties
@@ -314,7 +318,7 @@ def _saved(
 
 
 def _texts(properties: Mapping[str, str] | None) -> dict[str, str]:
-    found = dict(properties or {})
+    found = dict(of_type(properties or {}, Mapping, "specific_properties", "a mapping of names to texts"))
     for name, text in found.items():
         if not isinstance(name, str) or not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
             raise InputError(f"the property {name!r} is {text!r}, wanted texts")

@@ -12,6 +12,7 @@ import torch
 from tract_nnef.archive.blocks import Q4_0
 
 from tract_core.errors import InputError, ModelWarning, meant
+from tract_torch.errors import of_type
 from tract_torch.weights.qtensor import QScalePerGroupF16, QTensor, QTensorTractScaleOnly
 from tract_torch.weights.updater import ModTensorUpdater
 
@@ -111,7 +112,7 @@ def dynamic_load_registry(path: str) -> Mapping[str, Compression]:
 
     Raises InputError where there is none, or where it is no dictionary of functions.
     """
-    module, _, name = path.rpartition(".")
+    module, _, name = of_type(path, str, "path", "the dotted path of a registry").rpartition(".")
     if not module:
         raise InputError(f"{path!r} is no dotted path of a registry, as 'package.module.REGISTRY'")
     try:

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 import torch
 
 from tract_core.errors import InputError
+from tract_torch.errors import path_of
 
 SAFETENSORS: Final = ".safetensors"
 PICKLED: Final = (".pt", ".pth", ".bin")
@@ -32,7 +33,7 @@ def iter_torch_tensors_from_disk(
     """
     path = Path(store_filepath)
     if not path.is_file():
-        raise InputError("there is no such file", where=str(path))
+        raise InputError("it is a folder" if path.is_dir() else "there is no such file", where=str(path))
     suffix = path.suffix.lower()
     if suffix == SAFETENSORS:
         found = _of_safetensors(path, filter_key, map_location)
@@ -73,17 +74,19 @@ def torch_safe_load(
     ``weights_only``: read nothing but tensors and plain values. False runs whatever code the file holds, and is for
     files of one's own; nothing falls back to it. Raises InputError for a file that holds more, or something else.
     """
+    path_of(path, "path")
     try:
         try:
             found = torch.load(path, map_location=map_location, weights_only=weights_only, mmap=True)
         except RuntimeError:  # older files, which are no archives, cannot be mapped
             found = torch.load(path, map_location=map_location, weights_only=weights_only)
     except pickle.UnpicklingError as error:
-        reason = str(error).partition("\n")[0]
+        reason = str(error).rpartition("WeightsUnpickler error:")[2].strip().partition("\n")[0]
         hint = "torch_safe_load(..., weights_only=False) runs what is in it: only for files that you trust"
         raise InputError(f"it holds more than weights, or is damaged: {reason}", where=str(path), hint=hint) from None
     except (OSError, RuntimeError, EOFError, ValueError) as error:
-        raise InputError(f"it cannot be read: {error}", where=str(path)) from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"it cannot be read: {reason}", where=str(path)) from None
     if not isinstance(found, Mapping):
         kind = type(found).__name__
         hint = "save its state_dict() in place of the module" if isinstance(found, torch.nn.Module) else None

@@ -13,8 +13,10 @@ from typing import Any, Final, Protocol, Self, runtime_checkable
 
 import torch
 from torch.utils.serialization import config
+from tract_nnef.syntax.names import plain_label
 
 from tract_core.errors import InputError
+from tract_torch.errors import of_type
 from tract_torch.weights.disk import iter_torch_tensors_from_disk, weight_files
 from tract_torch.weights.updater import ModTensorUpdater
 
@@ -46,12 +48,13 @@ class OffloadedTensor(torch.Tensor):
         Raises InputError for a tensor that has no values, or not one for each place, and where the file cannot be
         written.
         """
+        of_type(tensor, torch.Tensor, "tensor", "a tensor")
         if tensor.is_meta or tensor.layout is not torch.strided:
             raise InputError(
                 f"{name!r} is on {tensor.device}, in the layout {tensor.layout}: it has no values to write"
             )
         kind = str(tensor.dtype).removeprefix("torch.")
-        path = Path(offload_dir or tempfile.gettempdir()) / f"{name}_{kind}_{uuid.uuid4().hex}.bin"
+        path = Path(offload_dir or tempfile.gettempdir()) / f"{plain_label(str(name))}_{kind}_{uuid.uuid4().hex}.bin"
         try:
             with path.open("xb") as file:
                 file.write(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
@@ -195,4 +198,8 @@ def _placed(tensor: torch.Tensor, name: str, device: Any, folder: str | os.PathL
         return tensor
     if device == OFFLOAD:
         return offload_tensor(tensor, name, folder)
-    return tensor.to(device, copy=True)
+    try:
+        return tensor.to(device, copy=True)
+    except (RuntimeError, TypeError) as error:
+        hint = f"it is {AUTO}, {OFFLOAD}, or a device, as cpu"
+        raise InputError(f"device_map is {device!r}: {str(error).partition(chr(10))[0]}", hint=hint) from None

@@ -15,6 +15,7 @@ from tract_nnef.archive.tensors import Header, read_header, tensor_file
 from tract_nnef.writing.saver import NnefWriter
 
 from tract_core.errors import InputError, TractError, Unsupported, meant
+from tract_torch.errors import of_type
 from tract_torch.tensor_export import tensor_pieces
 from tract_torch.weights.qtensor import QTensor
 
@@ -35,7 +36,8 @@ def patch_archive(
     """
     opened = open_archive(archive)
     files: dict[str, Any] = {}
-    for name, tensor in name_to_torch_tensors.items():
+    given = of_type(name_to_torch_tensors, Mapping, "name_to_torch_tensors", "a mapping of names to tensors")
+    for name, tensor in given.items():
         try:
             files[f"{name}.dat"] = _checked(opened, name, tensor)
         except TractError as error:

@@ -17,6 +17,7 @@ from tract_nnef.archive.tensors import tensor_file
 
 from tract_core.errors import InputError
 from tract_core.saving import whole_file
+from tract_torch.errors import of_type
 from tract_torch.tensors import array_of
 
 
@@ -126,6 +127,7 @@ class QTensor(torch.Tensor):
     @classmethod
     def check(cls, fp_tensor: torch.Tensor) -> None:
         """Raises InputError for a tensor that is not quantised so."""
+        of_type(fp_tensor, torch.Tensor, "fp_tensor", "a tensor of floats")
         if not fp_tensor.is_floating_point():
             raise InputError(f"a tensor of {fp_tensor.dtype} is not quantised, wanted one of floats")
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tract_core.errors import InputError, meant
+from tract_torch.errors import module_of, of_type
 
 
 class _Place(NamedTuple):
@@ -38,6 +39,7 @@ class ModTensorUpdater:
         add_unregistred_tensor: bool = False,
         disable_requires_grad: bool = False,
     ) -> None:
+        module_of(model)
         self._wraps = add_parameter_if_unset
         self._disables = disable_requires_grad
         self._places = dict(_places(model, add_buffers, add_unregistred_tensor))
@@ -112,6 +114,7 @@ class ModTensorUpdater:
         return [name for name, place in self._places.items() if place.get() is tensor]
 
     def _check(self, name: str, old: torch.Tensor, new: torch.Tensor) -> None:
+        of_type(new, torch.Tensor, f"what is put in the place of {name!r}", "a tensor")
         for what, before, after in (
             ("shape", list(old.shape), list(new.shape)),
             ("type", old.dtype, new.dtype),
