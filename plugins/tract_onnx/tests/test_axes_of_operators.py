@@ -10,13 +10,11 @@ from test_trees import grid, random_trees, random_votes
 from tract_onnx.onnx_only.bit_cast import BitCast
 from tract_onnx.onnx_only.col2im import Col2Im
 from tract_onnx.onnx_only.couple import CoupleProbabilities
-from tract_onnx.onnx_only.deform_conv import DeformConv
 from tract_onnx.onnx_only.det import Det
 from tract_onnx.onnx_only.lookup import Lookup, OneHotLookup
 from tract_onnx.onnx_only.power_of_two import ToPowerOfTwo
 from tract_onnx.onnx_only.probit import Probit
 from tract_onnx.onnx_only.regex import RegexFullMatch
-from tract_onnx.onnx_only.roi import MaxRoiPool, RoiAlign
 from tract_onnx.onnx_only.strings import StringConcat
 from tract_onnx.onnx_only.tfidf import TfIdfVectorizer, Weighting
 from tract_onnx.onnx_only.trees import TreeEnsemble
@@ -24,6 +22,8 @@ from tract_onnx.onnx_only.trees import TreeEnsemble
 from tract_core.data import Constant, DatumType
 from tract_core.model.fact import TypedFact
 from tract_core.ops.cumsum import CumProd
+from tract_core.ops.deform_conv import DeformConv
+from tract_core.ops.roi_align import MaxRoiPool, RoiAlign
 from tract_core.plugins import default_registry
 from tract_core.plugins.keys import AXES, COST, REFERENCE
 

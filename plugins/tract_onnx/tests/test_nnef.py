@@ -9,7 +9,6 @@ from tract_nnef.reading.loader import Nnef
 from tract_nnef.writing.saver import NnefWriter
 from tract_onnx.nnef import trees
 from tract_onnx.onnx_only.lookup import Lookup
-from tract_onnx.onnx_only.non_max_suppression import NonMaxSuppression
 from tract_onnx.onnx_only.trees import Aggregate, TreeEnsemble, reference
 from tract_onnx.onnx_only.trees import Test as Asked
 
@@ -20,6 +19,7 @@ from tract_core.dims import symbol
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
+from tract_core.ops.non_max_suppression import NonMaxSuppression
 from tract_core.ops.random import Distribution, Multinomial, RandomTensor
 
 ONNX = {"tract_core", "tract_onnx"}

@@ -13,9 +13,9 @@ from tract_nnef.writing.spelling import Spelling
 from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
+from tract_core.ops.non_max_suppression import NonMaxSuppression
 from tract_core.ops.wiring import fresh_size
 from tract_core.plugins.tables import Rows
-from tract_onnx.onnx_only.non_max_suppression import NonMaxSuppression
 
 ROWS = Rows()
 

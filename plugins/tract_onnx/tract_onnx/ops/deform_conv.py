@@ -7,9 +7,9 @@ import numpy as np
 from tract_core.dims import product
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
+from tract_core.ops.deform_conv import DeformConv
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.onnx_only.deform_conv import DeformConv
 from tract_onnx.ops.spatial import per_axis
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring

@@ -6,9 +6,9 @@ import numpy as np
 
 from tract_core.data import DatumType, DType
 from tract_core.model.graph import OutletId
+from tract_core.ops.non_max_suppression import NonMaxSuppression
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.onnx_only.non_max_suppression import NonMaxSuppression
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
+from tract_core.ops.roi_align import MaxRoiPool, RoiAlign
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.onnx_only.roi import MaxRoiPool, RoiAlign
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
