@@ -99,8 +99,7 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
     with speaking(log_level), weights_in_place(model, weights):
         job.prepare(args, input_names, output_names, check_io_names_qte_match)
         typed = job.typed(allow_same_io_names)
-        how = replace(inference_target.writing(), held=job.parameters, level=compression_level or LEVEL)
-        writer = NnefWriter(container=container, how=how)
+        writer = job.writer(container, compression_level)
         written = job.written(writer, typed, _extensions(typed, custom_extensions))
         job.save(writer, written, path, bundle)
         if inference_target.report is not None:
@@ -201,6 +200,12 @@ class _Job:
             wanted = wanted[: len(results)]
         names = iter(flat_names(wanted, results, "output", lambda leaf: leaf is not None))
         return ["" if leaf is None else next(names) for leaf in leaves]
+
+    def writer(self, container: str, level: int | None) -> NnefWriter:
+        """What writes the archive: parameters under their names, and what the target's engine reads."""
+        return NnefWriter(
+            container=container, how=replace(self.target.writing(), held=self.parameters, level=level or LEVEL)
+        )
 
     def written(self, writer: NnefWriter, typed: TypedModel, extensions: list[str]) -> Written:
         """What the archive holds. Raises Unsupported, with the class of the module."""
