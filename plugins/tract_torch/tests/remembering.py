@@ -103,6 +103,20 @@ class ByViews(nn.Module):
         return self.rows + 1
 
 
+class Tied(nn.Module):
+    """A buffer with two names, written by one and read by the other"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(3))
+        self.reader = nn.Module()
+        self.reader.register_buffer("same", self.total)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.total += x.sum(0)
+        return 2 * self.reader.same
+
+
 class Training(nn.Module):
     """A module that stays in training mode"""
 
@@ -131,6 +145,12 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], Callable[[int], Tensor], int]]
     "recurrent": (Recurrent, lambda count: torch.randn(1, count, 3), 1),
     "total": (Total, rows, 0),
     "views": (ByViews, rows, 0),
+    "two names": (Tied, rows, 0),
+    "batch norm": (
+        lambda: Training(nn.Sequential(nn.Conv1d(2, 3, 1), nn.BatchNorm1d(3))),
+        lambda count: torch.randn(count, 2, 4),
+        0,
+    ),
     "spectral norm": (lambda: Training(parametrizations.spectral_norm(nn.Linear(3, 4))), rows, 0),
 }
 """By name: what makes one, what makes its argument of some size, and which axis has that size."""

@@ -155,6 +155,95 @@ def test_an_argument_that_changes_comes_out(tmp_path: Path) -> None:
     assert {one.name for trial in report.trials for one in trial.outputs} == set(outputs(model))
 
 
+class Growing(Total):
+    """One whose buffer becomes larger"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.total = torch.cat([self.total, x[0]])
+        return x * self.total.sum()
+
+
+class Retyped(Total):
+    """One whose buffer becomes of another type"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.total = self.total > 1
+        return x * self.total
+
+
+class Overlapping(Total):
+    """One of whose buffers is a part of the other"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("part", self.total[:1])
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.total += x.sum(0)
+        return x * self.part
+
+
+class Late(nn.Module):
+    """One that makes its buffer when it is called"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.total = x.sum(0) if self.total is None else self.total + x.sum(0)
+        return x * self.total
+
+
+class Plain(nn.Module):
+    """One that changes a tensor which is no buffer"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = torch.zeros(3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.total += x.sum(0)
+        return x * self.total
+
+
+class Learning(nn.Module):
+    """One that changes a parameter"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            self.weight.add_(x.sum(0))
+        return x * self.weight
+
+
+@pytest.mark.parametrize("states", ["inputs", "inside"])
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (Growing, r"(?s)'total' is of the shape \[3\] before a call and of \[6\] after it.*large enough"),
+        (Retyped, "(?s)'total' is 3,f32 before a call and 3,bool after it.*have to stay"),
+        (Overlapping, "(?s)the buffers 'total' and 'part' share memory.*compute the others of it in forward"),
+        (Late, r"(?s)makes the buffer 'total' while it is called.*self.register_buffer\('total', torch.zeros"),
+        (Plain, r"(?s)changes the tensor 'total', which is no buffer.*self.register_buffer\('total', tensor\)"),
+        (Learning, "(?s)changes its parameters: weight.*what changes is a buffer"),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_what_cannot_be_kept_is_told(tmp_path: Path, module: type[nn.Module], message: str, states: Any) -> None:
+    changing = module()
+    before = {name: one.clone() for name, one in changing.state_dict().items()}
+    with pytest.raises(Unsupported, match=message):
+        export(changing, rows(2), tmp_path, states, None)
+    now = changing.state_dict()
+    assert now.keys() == before.keys()
+    assert all(torch.equal(now[name], value) for name, value in before.items())
+    assert not list(tmp_path.iterdir())
+
+
 class Full(nn.Module):
     """Takes two rows and no more"""
 

@@ -21,6 +21,7 @@ from tract_core.errors import TractError, Unsupported
 from tract_core.plugins import Registry
 from tract_core.plugins.tables import Table
 from tract_torch.capture.alone import alone
+from tract_torch.capture.shared_buffers import obstacle
 from tract_torch.registry import ATEN, AtenFn, find
 
 Ways: TypeAlias = Mapping[Any, Callable[..., Any]]
@@ -41,6 +42,9 @@ def decomposed(program: torch.export.ExportedProgram, registry: Registry) -> tor
     except Exception as error:  # whatever it is, it is PyTorch's
         error.__traceback__ = error.__context__ = None
         text = " ".join(str(error).split())[:300]
+        found = obstacle(program, text)
+        if found is not None:
+            raise Unsupported(found[0], hint=found[1]) from error
         raise Unsupported(f"PyTorch cannot decompose the program: {type(error).__name__}: {text}") from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import warnings
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from typing import Any, Final, TextIO
 from weakref import WeakKeyDictionary
@@ -13,10 +13,11 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.utils import _pytree as pytree
 
-from tract_core.errors import ModelWarning
+from tract_core.errors import ModelWarning, Unsupported
 from tract_torch.capture.alone import LOCK, alone
 from tract_torch.capture.dynamic import DynamicShapes, specialised, symbol_names
 from tract_torch.capture.refusals import check_module, check_tensors, explained
+from tract_torch.capture.shared_buffers import let_be_one
 from tract_torch.capture.watching import Watching
 from tract_torch.errors import of_type
 from tract_torch.weights.held import quantised, standing_in
@@ -51,18 +52,29 @@ def exported_program(
     leaves = pytree.tree_leaves((args, kwargs))
     with alone(), evaluating(module, leaves), standing_in(module), torch.no_grad():
         check_tensors(module, leaves)
+        buffers = {name for name, _ in module.named_buffers(remove_duplicate=False)}
         warnings.filterwarnings("ignore", message=r"(?s).*assigned during export")  # lists of a layer's own weights
         try:
             with watching, redirect_stderr(_WithoutGraphs(sys.stderr)):
                 program = torch.export.export(module, args, kwargs, dynamic_shapes=shapes.specs, strict=False)
         except Exception as error:
             raise explained(error, watching, shapes) from error
+        _check_buffers(module, buffers)
+    let_be_one(program)
     _QUANTISED[program] = quantised(module)
     program.graph_module.meta[SYMBOLS] = symbol_names(program, shapes.axes)
     program.graph_module.meta[FREE] = shapes.free
     for axis, size in specialised(program, shapes.axes):
         warnings.warn(f"{axis} was specialised to {size}: other sizes are refused", ModelWarning, stacklevel=3)
     return program
+
+
+def _check_buffers(module: torch.nn.Module, before: Collection[str]) -> None:
+    """Raises Unsupported for a buffer that there was not ``before`` the module was called: PyTorch loses it."""
+    made = [name for name, _ in module.named_buffers(remove_duplicate=False) if name not in before]
+    if made:
+        hint = f"register it with a tensor, as self.register_buffer({made[0].rpartition('.')[2]!r}, torch.zeros(...))"
+        raise Unsupported(f"the module makes the buffer {made[0]!r} while it is called", hint=hint)
 
 
 class _WithoutGraphs(io.TextIOBase):
@@ -92,13 +104,15 @@ def evaluating(module: torch.nn.Module, leaves: Iterable[Any] = ()) -> Generator
     """
     with LOCK:
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-        before = [(part, dict(part.__dict__)) for part in (*module.modules(), *tensors)]
+        parts = list(module.modules())
+        holding = [part.__dict__ for part in (*parts, *tensors)]
+        holding += [part.__dict__[name] for part in parts for name in ("_parameters", "_buffers", "_modules")]
+        before = [(now, dict(now)) for now in holding]
         try:
             module.eval()
             yield
         finally:
-            for part, held in before:
-                now = part.__dict__
+            for now, held in before:
                 for name in [name for name in now if name not in held]:
                     del now[name]
                 now.update({name: value for name, value in held.items() if now.get(name, now) is not value})

@@ -57,10 +57,10 @@ def turn_of(model: torch.nn.Module, start: Start) -> Turn:
         before = dict(model.named_buffers(remove_duplicate=False))
         for name, value in start.held.items():
             before[name].copy_(value)
-        versions = {name: _version(one) for name, one in before.items()}
+        first = {name: (one, _version(one), one.clone()) for name, one in before.items()}
         found = model(*given.args, **given.keywords)
         now = dict(model.named_buffers(remove_duplicate=False))
-        wrote = [name for name in now if name in before and _wrote(before[name], now[name], versions[name])]
+        wrote = [name for name in now if name in first and _wrote(now[name], *first[name])]
         own = start.example.tensors()
         return Turn(
             pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, found),
@@ -74,9 +74,9 @@ def _version(buffer: torch.Tensor) -> int:
     return 0 if buffer.is_inference() else buffer._version
 
 
-def _wrote(before: torch.Tensor, now: torch.Tensor, version: int) -> bool:
-    """Whether there is another tensor now, or it was written into."""
-    return now is not before or _version(now) != version
+def _wrote(now: torch.Tensor, before: torch.Tensor, version: int, value: torch.Tensor) -> bool:
+    """Whether there is another tensor now, or it was written into, which PyTorch does not count in normalisations."""
+    return now is not before or _version(now) != version or not _same(now, value)
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -100,15 +100,11 @@ def as_array(value: Any) -> Array:
 
 @contextmanager
 def _unchanged(model: torch.nn.Module) -> Generator[None]:
-    """What the block does to buffers is undone."""
-    held = [(part, dict(part._buffers)) for part in model.modules()]
-    copies = {id(one): (one, one.clone()) for _, buffers in held for one in buffers.values() if one is not None}
+    """What the block writes into buffers is undone; `evaluating` puts them back into their places."""
+    copies = [(buffer, buffer.clone()) for buffer in model.buffers()]
     try:
         yield
     finally:
-        for part, buffers in held:
-            part._buffers.clear()
-            part._buffers.update(buffers)
-        for buffer, copy in copies.values():
+        for buffer, copy in copies:
             if not torch.equal(buffer, copy):
                 buffer.copy_(copy)
