@@ -152,3 +152,12 @@ def test_what_follows_from_a_multiple_is_not_told(recwarn: pytest.WarningsRecord
     shapes = {"x": {0: "S"}}
     agree(Calling(lambda x: x.reshape(-1, 4, 3)), [torch.randn(16, 3)], [[torch.randn(8, 3)]], dynamic_shapes=shapes)
     assert not [str(one.message) for one in recwarn if "PyTorch relies on" in str(one.message)]
+
+
+def test_a_number_that_was_computed_from_a_size_holds_for_that_size() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x, p=float(1 / x.shape[0]), training=False) * float(1 / x.shape[0])
+
+    model = agree(Calling(function), [torch.randn(5, 3)], dynamic_shapes={"x": {0: "S"}})
+    with pytest.raises(TractError, match="S==5"):
+        run(model, (6, 3))

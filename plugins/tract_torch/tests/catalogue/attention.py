@@ -48,6 +48,11 @@ ENTRIES = [
         lambda q, k: F.scaled_dot_product_attention(q, k, k),
         ("2,3,S,f32", "2,5,S,f32"),
     ),
+    Entry(
+        "scaled_dot_product_attention, by a size",
+        lambda q, k: F.scaled_dot_product_attention(q, k, k, scale=1 / q.shape[2]),
+        ("2,3,S,4,f32", "2,3,5,4,f32"),
+    ),
     Entry("scaled_dot_product_attention, a mask", _masked(9), (*_QKV, "S,5,bool")),
     Entry("scaled_dot_product_attention, nothing is seen", _masked(1), (*_QKV, "2,1,S,5,bool")),
     Entry("scaled_dot_product_attention, a mask that is added", _added, (*_QKV, "3,S,5,f32")),

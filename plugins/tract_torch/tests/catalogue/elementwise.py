@@ -113,6 +113,11 @@ ENTRIES = [
     one(lambda x: (x.clamp(min=0.1), x.clamp_min(-0.3), x.clamp_max(0.2), x.clip(max=0.5)), "clamp_min, clamp_max"),
     one(lambda x: (x.clamp(min=1), x.clamp(max=0.5)), "clamp, integers", make="integers", shape=LONGS),
     one(lambda x: x.clamp(0.7, -0.5), "clamp, crossed", shape=EDGES),
+    one(
+        lambda x: (x.clamp(-1 / x.shape[0], 1), (x > 0).long().clamp(x.shape[0] - 5, x.shape[0] - 4)),
+        "clamp, sizes",
+        shape=EDGES,
+    ),
     Entry("clamp.Tensor", lambda x, a, b: x.clamp(a, b), ("S,24,f32:edges", "24,f32", "1,f32:positive")),
     Entry("clamp.Tensor, one side", lambda x, a: (x.clamp(min=a), x.clamp_max(a)), ("S,3,f32", "S,3,f32")),
     one(lambda x: F.hardtanh(x, -0.3, 0.4), "hardtanh, bounds", shape=EDGES),

@@ -9,6 +9,13 @@ from catalogue.entry import A_NUMBER, Entry
 
 BATCHES = ("2,S,3,f32", "2,3,4,f32")
 
+
+def _grouped(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """One row for the first matrix, none for the second, the rest for the third."""
+    ends = torch.tensor([1, 1, x.shape[0]], dtype=torch.int32)
+    return F.grouped_mm(x, weights, offs=ends)
+
+
 ENTRIES = [
     Entry("mm", torch.mm, ("S,3,f32", "3,4,f32")),
     Entry("mm, integers", lambda a, b: (a @ b, torch.mm(a.int(), b.int())), ("S,3,i64", "3,4,i64")),
@@ -22,6 +29,7 @@ ENTRIES = [
     Entry("mv", torch.mv, ("S,3,f32", "3,f32")),
     Entry("dot", lambda a, b: (torch.dot(a, b), torch.vdot(a, b), torch.inner(a, b)), ("S,f32", "S,f32")),
     Entry("dot, integers", torch.dot, ("S,i64", "S,i64")),
+    Entry("grouped_mm", _grouped, ("S,8,bf16", "3,8,16,bf16"), tolerance=1e-2, sizes=(3, 8)),
     Entry("inner", torch.inner, ("S,2,3,f32", "4,3,f32")),
     Entry("linear", F.linear, ("2,S,3,f32", "4,3,f32", "4,f32")),
     Entry("linear, no bias", F.linear, ("S,3,f32", "4,3,f32")),

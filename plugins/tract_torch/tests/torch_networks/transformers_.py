@@ -225,6 +225,18 @@ NETWORKS = (
             use_cache=False,
         ),
     ),
+    _words(
+        "qwen3 moe",
+        lambda: Masked(
+            hf.Qwen3MoeForCausalLM(
+                hf.Qwen3MoeConfig(
+                    **_DECODER, head_dim=8, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16
+                )
+            ),
+            "logits",
+            use_cache=False,
+        ),
+    ),
     _steps("gemma2, a step", lambda: hf.Gemma2ForCausalLM(hf.Gemma2Config(**_DECODER, head_dim=8)), 2),
     _steps("phi3, a step", lambda: hf.Phi3ForCausalLM(hf.Phi3Config(**_DECODER, pad_token_id=0)), 2),
     _words("t5 encoder", lambda: Masked(_t5().get_encoder(), _HIDDEN)),

@@ -145,11 +145,46 @@ def _fake_quantize_channels(  # noqa: PLR0917 - as PyTorch has it
     return _fake_quantize(input, scale.view(along), zero_point.view(along), quant_min, quant_max)
 
 
+def _is_dynamic(*numbers: Any) -> bool:
+    """Whether one of these is a size that may be another one, or is computed from such."""
+    return any(isinstance(number, (torch.SymInt, torch.SymFloat)) for number in numbers)
+
+
+def _linspace(*args: Any, **kwargs: Any) -> torch.Tensor:
+    """`torch.linspace`, each half counted from its end; as it is where all is known, and for narrow numbers."""
+    given = dict(zip(("start", "end", "steps"), args, strict=False)) | kwargs
+    kind = given.get("dtype") or torch.get_default_dtype()
+    if not _is_dynamic(*given.values()) or kind not in {torch.float32, torch.float64} or given.get("out") is not None:
+        return torch.linspace(*args, **kwargs)
+    start, end, count = (given.pop(name) for name in ("start", "end", "steps"))
+    place = torch.arange(count, **given | {"dtype": kind})
+    step = (end - start) / torch.sym_max(count - 1, 1)
+    half = torch.sym_max(count // 2, 1)  # one step is the start
+    return torch.where(place < half, start + place * step, end - (count - 1 - place) * step)
+
+
+def _one_hot(input: torch.Tensor, num_classes: int = -1) -> torch.Tensor:  # noqa: A002 - as PyTorch calls it
+    """`torch.nn.functional.one_hot`; as it is for a number of classes that is known."""
+    if not _is_dynamic(num_classes):
+        return F.one_hot(input, num_classes)
+    return (input.unsqueeze(-1) == torch.arange(num_classes, device=input.device)).long()
+
+
+def _attention(query: torch.Tensor, *args: Any, scale: Any = None, **kwargs: Any) -> torch.Tensor:
+    """`torch.nn.functional.scaled_dot_product_attention`, by a factor that is computed from sizes too."""
+    if _is_dynamic(scale):
+        query, scale = query * scale, 1.0
+    return F.scaled_dot_product_attention(query, *args, scale=scale, **kwargs)
+
+
 _OTHERS: Final[Mapping[Any, Callable[..., Any]]] = {
     torch.istft: _istft,
     torch.Tensor.istft: _istft,
     torch.stft: _stft,
     torch.Tensor.stft: _stft,
+    torch.linspace: _linspace,
+    F.one_hot: _one_hot,
+    F.scaled_dot_product_attention: _attention,
     torch.affine_grid_generator: whole.affine_grid_generator,
     F.affine_grid: _affine_grid,
     F.max_pool1d: _max_pool1d,

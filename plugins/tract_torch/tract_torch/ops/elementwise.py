@@ -124,15 +124,9 @@ def hardsigmoid(call: Call, wire: NodeWiring) -> OutletId:
     return wire.op(Mul(), line, wire.scalar(1 / 6, x))
 
 
-@aten(ROWS, "aten.clamp.default")
+@aten(ROWS, "aten.clamp")
 def clamp(call: Call, wire: NodeWiring) -> OutletId:
-    """x, not below one number and not above another one, where they are given"""
-    return _between(wire, wire.cast(call.tensor("self"), call.kind), call.value("min"), call.value("max"))
-
-
-@aten(ROWS, "aten.clamp.Tensor")
-def clamp_by_tensors(call: Call, wire: NodeWiring) -> OutletId:
-    """x, not below one tensor and not above another one, where they are given"""
+    """x, not below one number or tensor and not above another one, where they are given"""
     x = wire.cast(call.tensor("self"), call.kind)
     for name, op in (("min", Max()), ("max", Min())):
         x = wire.binary(op, x, call.operand(name, wire, call.kind)) if call.has(name) else x

@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from tract_core.data import DatumType
+from tract_core.errors import Unsupported
 from tract_core.model.axes import AxesMapping
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Max
+from tract_core.ops.binary import Add, Ge, Le, Max, Min
 from tract_core.ops.einsum import EinSum, accumulator, wire_matmul
 from tract_core.ops.elementwise import GeluApproximate
+from tract_core.ops.gather import Gather
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.plugins.tables import Rows
 from tract_torch.ops.elementwise import computed_in, times
 from tract_torch.registry import aten
 from tract_torch.wiring.call import Call
+from tract_torch.wiring.positions import steps
 
 ROWS = Rows()
 
@@ -72,6 +76,26 @@ def addmm_activation(call: Call, wire: NodeWiring) -> OutletId:
     """The same, and relu or gelu of it"""
     found = addmm(call, wire)
     return wire.op(GeluApproximate(), found) if call.value("use_gelu") else wire.op(Max(), found, wire.scalar(0, found))
+
+
+@aten(ROWS, "aten._grouped_mm", "transformers.grouped_mm_fallback")
+def grouped_mm(call: Call, wire: NodeWiring) -> OutletId:
+    """Rows (T, K), each times the matrix of its group, of (G, K, N)
+
+    Those before ``offs[0]`` are of the first group, those from there before ``offs[1]`` of the second, and so on; rows
+    behind all groups are 0. A matrix is taken for each row, as transformers does with experts in ``batched_mm``.
+    """
+    x, weights = (call.tensor(name) for name in (("input", "weight") if call.has("weight") else ("self", "mat2")))
+    if call.has("bias") or not call.has("offs") or (wire.rank(x), wire.rank(weights)) != (2, 3):
+        raise Unsupported("groups of other than rows, or with a bias, are not supported", hint="give rows and offs")
+    place, last = steps(wire, 0, wire.shape(x)[0]), wire.shape(weights)[0] - 1
+    passed = wire.binary(Ge(), wire.unsqueeze(place, [1]), wire.unsqueeze(wire.i64(call.tensor("offs")), [0]))
+    group = wire.squeeze(wire.op(Reduce((1,), Reducer.SUM), wire.i64(passed)), [1])
+    own = wire.op(Gather(0), weights, wire.binary(Min(), group, wire.const(last)))
+    axes = AxesMapping.parse("tk,tkn->tn")
+    found = wire.cast(wire.op(EinSum(axes, accumulator(wire.dtype(x))), x, own), call.kind)
+    inside = wire.unsqueeze(wire.binary(Le(), group, wire.const(last)), [1])
+    return wire.select(inside, found, wire.scalar(0, found))
 
 
 @aten(ROWS, "aten._trilinear")

@@ -29,6 +29,10 @@ ASSUMED: Final = 2
 """Where sizes begin that PyTorch was given no range of: it takes 0 and 1 for numbers, which says nothing of them."""
 
 
+_TRIED: Final = 1 << 10
+"""Below this a size is sought that alone makes an equation true."""
+
+
 def assert_ranges(
     program: torch.export.ExportedProgram, names: Names, scope: SymbolScope, free: Collection[str]
 ) -> None:
@@ -65,7 +69,7 @@ def assert_guards(
     return [
         str(guard)
         for guard in guards
-        if not any(_relied_on(form, names, scope, free) for form in (guard, _of_multiples(guard, multiples)))
+        if not any(_relied_on(form, names, scope, free) for form in _forms(guard, multiples))
     ]
 
 
@@ -80,6 +84,16 @@ def _multiples(guards: Iterable[Any]) -> dict[Any, int]:
                 number = int(left.args[1]) // math.gcd(int(left.args[1]), int(factor))
                 found[size] = math.lcm(number, found.get(size, 1))
     return found
+
+
+def _forms(guard: Any, multiples: Mapping[Any, int]) -> Iterator[Any]:
+    """The guard in one way after another that sizes may be able to say."""
+    yield guard
+    yield _of_multiples(guard, multiples)
+    symbols = list(guard.free_symbols)
+    if isinstance(guard, sympy.Eq) and len(symbols) == 1:  # a number that was computed from the size of the example
+        right = [size for size in range(1, _TRIED) if guard.xreplace({symbols[0]: sympy.Integer(size)}) == sympy.true]
+        yield from (sympy.Eq(symbols[0], size) for size in right if len(right) == 1)
 
 
 def _of_multiples(guard: Any, multiples: Mapping[Any, int]) -> Any:

@@ -118,7 +118,10 @@ def _rounded(expression: Any, names: Names, *, up: bool = False) -> Dim:
         raise Unsupported(f"the size {expression} is none that a model can have")
     wanted, size = (np.ceil(numbers) if up else np.trunc(numbers)).astype(np.int64), _dim(sizes[0], names)
     for number in (_near, _exact):
-        offset, one = (_computed(expression, Fraction(place), number, []) for place in (0, 1))
+        try:
+            offset, one = (_computed(expression, Fraction(place), number, []) for place in (0, 1))
+        except ZeroDivisionError:
+            raise Unsupported(f"the size {expression} is none that a model can have") from None
         below = math.lcm(offset.denominator, one.denominator)
         factor, more = int((one - offset) * below), int(offset * below) + (below - 1 if up else 0)
         found = (tried.astype(object) * factor + more) // below
