@@ -136,3 +136,8 @@ def test_an_axis_that_was_kept_by_squeeze_is_not_of_one_element() -> None:
     model = agree(Squeezed(), [torch.randn(4, 1, 3)], [[torch.randn(2, 1, 3)]], dynamic_shapes=({0: size},))
     with pytest.raises(InputError, match="S>=2 does not hold for S=1"):
         model.into_runnable().run([torch.randn(1, 1, 3)])
+
+
+def test_arguments_may_be_a_list() -> None:
+    model = tract_torch.load(torch.nn.Linear(3, 4), [torch.randn(2, 3)])
+    assert [str(fact) for fact in model.input_facts()] == ["2,3,f32"]

@@ -207,3 +207,20 @@ def test_an_example_that_was_refused_is_as_it_was() -> None:
 def test_the_graph_of_a_refused_module_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
     refused(lambda x: x if x.sum() > 0 else x * 2, X)
     assert "def forward" not in capsys.readouterr().err
+
+
+def test_sizes_that_a_model_cannot_say() -> None:
+    text = refused(lambda x: x.new_zeros(x.shape[0] // x.shape[1]), torch.randn(9, 3), **sizes(_0="S", _1="T"))
+    assert "a model cannot say the size S//(T): the divisor is no number" in text
+    assert "hint: leave the sizes that it is made of out of dynamic_shapes" in text
+
+
+def test_objects_that_are_no_tensors() -> None:
+    text = refused(lambda x: x + torch.randn(3, generator=torch.Generator()), X)
+    assert "is CustomObjArgument, wanted a tensor" in text
+    assert "no generator or other object of PyTorch" in text
+
+
+def test_element_types_that_models_have_not() -> None:
+    text = refused(lambda x: x.to(torch.float8_e4m3fn), X)
+    assert "tensors of torch.float8_e4m3fn are not supported\n  hint: convert it to one of torch.bool" in text

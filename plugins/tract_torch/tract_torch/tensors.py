@@ -40,7 +40,8 @@ def datum_type(dtype: torch.dtype) -> DatumType:
     """The element type. Raises Unsupported for one that the core does not compute with."""
     found = TYPES.get(dtype)
     if found is None:
-        raise Unsupported(f"tensors of {dtype} are not supported; supported are {', '.join(map(str, TYPES))}")
+        listed = ", ".join(map(str, TYPES))
+        raise Unsupported(f"tensors of {dtype} are not supported", hint=f"convert it to one of {listed}")
     return found
 
 

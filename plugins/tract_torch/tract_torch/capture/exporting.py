@@ -45,7 +45,7 @@ def exported_program(
     left to PyTorch, as by ``Dim.AUTO``, and that can be nothing else than in the example.
     """
     check_module(module)
-    args = (args,) if isinstance(args, torch.Tensor) else of_type(args, (tuple, list), "args", _ARGUMENTS)
+    args = (args,) if isinstance(args, torch.Tensor) else tuple(of_type(args, (tuple, list), "args", _ARGUMENTS))
     kwargs = dict(of_type(kwargs or {}, Mapping, "kwargs", "a mapping of names to arguments"))
     shapes = DynamicShapes(module, args, kwargs, dynamic_shapes)
     watching = Watching(module)

@@ -125,7 +125,7 @@ def _repeated(wire: NodeWiring, x: OutletId, heads: Dim) -> OutletId:
     *batch, own, length, width = wire.shape(x)
     times = exact_div(heads, own)
     if times is None:
-        raise Unsupported(f"{heads} heads of queries for {own} of keys")
+        raise Unsupported(f"{heads} heads of queries cannot share {own} heads of keys evenly")
     axis = len(batch) + 1
     wide = wire.broadcast(wire.unsqueeze(x, [axis]), (*batch, own, times, length, width))
     return wire.reshape(wide, (*batch, heads, length, width))

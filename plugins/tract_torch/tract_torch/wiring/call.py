@@ -49,7 +49,9 @@ class Call:
         """An argument that is neither a tensor nor a size: a number, a text, a list of such, or None."""
         found = self._given.get(name)
         if isinstance(found, Node):
-            raise Unsupported(f"the argument {name!r} of {self.name} is computed, wanted one that the program knows")
+            raise Unsupported(
+                f"the argument {name!r} of {self.name} is computed from data, wanted one that is known before a run"
+            )
         return found
 
     def tensor(self, name: str) -> OutletId:

@@ -117,7 +117,9 @@ class Program:
             if isinstance(spec.arg, ConstantArgument):
                 continue  # a number or a text, which the program knows
             if not isinstance(spec.arg, TensorArgument):
-                raise Unsupported(f"is {type(spec.arg).__name__}, wanted a tensor", where=f"input {node.name!r}")
+                hint = "use tensors, numbers and texts in the module, and no generator or other object of PyTorch"
+                kind = type(spec.arg).__name__
+                raise Unsupported(f"is {kind}, wanted a tensor", where=f"input {node.name!r}", hint=hint)
             if spec.kind is InputKind.USER_INPUT:
                 name = next(given) if given else node.name
                 source = self.model.add_source(name, self._fact(node.meta["val"]))
@@ -161,7 +163,8 @@ class Program:
 
     def _output(self, known: Known, name: str) -> OutletId:
         if not isinstance(known, (OutletId, int, float)):
-            raise Unsupported(f"is {known!r}, wanted a tensor or a number", where=f"output {name!r}")
+            problem = f"is {known!r}, wanted a tensor or a number"
+            raise Unsupported(problem, where=f"output {name!r}", hint="leave it out of what the module returns")
         if not isinstance(known, OutletId):
             return self.model.add_const(self.model.unique_name(name), known)
         taken = self.model.outlet_name(known)

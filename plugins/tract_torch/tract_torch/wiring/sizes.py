@@ -74,13 +74,19 @@ def _dim(expression: Any, names: Names) -> Dim:
         return divide(*expression.args, names)
     build = _BUILDERS.get(type(expression))
     if build is None:
-        raise Unsupported(f"the size {expression} has {type(expression).__name__}, which no size of a model has")
+        raise _unsaid(expression, f"it is computed by {type(expression).__name__}")
     return build(*(_dim(argument, names) for argument in expression.args))
+
+
+def _unsaid(expression: object, reason: str) -> Unsupported:
+    """The error for a size that the core has no expression for."""
+    hint = "leave the sizes that it is made of out of dynamic_shapes: they are numbers then"
+    return Unsupported(f"a model cannot say the size {expression}: {reason}", hint=hint)
 
 
 def _power(base: Dim, exponent: Dim) -> Dim:
     if not isinstance(exponent, int) or exponent < 0:
-        raise Unsupported(f"the size {base}**{exponent} is none that a model can have")
+        raise _unsaid(f"{base}**{exponent}", "the exponent is no number")
     return product([base] * exponent)
 
 
@@ -101,7 +107,7 @@ def _cancelled(a: Any, b: Any, names: Names) -> tuple[Any, Any]:
     """The same quotient without common factors, below of which a number is left. Raises Unsupported where none is."""
     above, below = sympy.fraction(sympy.cancel(a / b))
     if not below.is_Integer:
-        raise Unsupported(f"a size is divided by {_dim(b, names)}, wanted a number")
+        raise _unsaid(f"{_dim(a, names)}//({_dim(b, names)})", "the divisor is no number")
     return above, below
 
 
@@ -115,7 +121,7 @@ def _rounded(expression: Any, names: Names, *, up: bool = False) -> Dim:
     with np.errstate(all="ignore"):
         numbers = _computed(expression, tried.astype(np.float64), float, sizes)
     if len(set(sizes)) != 1 or not np.isfinite(numbers).all():
-        raise Unsupported(f"the size {expression} is none that a model can have")
+        raise _unsaid(expression, "it is no product of one size and a number")
     wanted, size = (np.ceil(numbers) if up else np.trunc(numbers)).astype(np.int64), _dim(sizes[0], names)
     for number in (_near, _exact):
         try:
@@ -151,7 +157,7 @@ def _computed(expression: Any, size: Any, number: Callable[[Any], Any], sizes: l
         return size
     operation = _OF_NUMBERS.get(type(expression))
     if operation is None:
-        raise Unsupported(f"the size {expression} has {type(expression).__name__}, which no size of a model has")
+        raise _unsaid(expression, f"it is computed by {type(expression).__name__}")
     return reduce(operation, (_computed(one, size, number, sizes) for one in expression.args))
 
 
