@@ -5,7 +5,8 @@
 Each network is measured in processes of their own: loaded and written as a tar (``folded``, and ``kept``, with its
 parameters as they are), exported, exported and checked, which runs the archive beside the module, and prepared by
 whoever gets the archive. What is printed is the peak from then on, less what there was before, over the bytes of the
-weights: 0 is the best, and the bound is 1.3, with which the script ends with an error where ``--most`` says so.
+weights as they are in the archive: 0 is the best, and the bound is 1.3, with which the script ends with an error where
+``--most`` says so.
 
 ``peak`` is of the process's resident memory, as the kernel counts it, which is the pages of mapped files too, though
 the system takes them back when it needs memory. ``private`` is what it cannot take back; it is looked at every few
@@ -194,7 +195,6 @@ def measure(name: str, megabytes: int, step: str) -> dict[str, float]:
         target = Path(folder) / "model.nnef.tar"
         warm_up(Path(folder) / "warm.nnef.tar")
         network = NETWORKS[name](megabytes)
-        size = sum(one.nbytes for one in network.module.parameters())
         if step == "prepared":
             exported(network, target, check=False)
         start = time.perf_counter()
@@ -205,7 +205,7 @@ def measure(name: str, megabytes: int, step: str) -> dict[str, float]:
                 prepared(network, target)
             else:
                 exported(network, target, check=step == "checked")
-        seconds, size = time.perf_counter() - start, max(size, target.stat().st_size)
+        seconds, size = time.perf_counter() - start, target.stat().st_size
     return {"weights": size, "peak": watch.peak / size, "private": watch.private / size, "seconds": seconds}
 
 
