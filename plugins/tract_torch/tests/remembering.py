@@ -103,6 +103,26 @@ class ByViews(nn.Module):
         return self.rows + 1
 
 
+class Cache(nn.Module):
+    """Causal attention to this and all earlier positions, whose keys and values are kept"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(4, 12)
+        self.register_buffer("keys", torch.zeros(1, 64, 4))
+        self.register_buffer("values", torch.zeros(1, 64, 4), persistent=False)
+        self.register_buffer("at", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = self.qkv(x).chunk(3, 2)
+        places = self.at + torch.arange(x.shape[1])
+        self.keys.index_copy_(1, places, key)
+        self.values[:, places] = value
+        self.at += x.shape[1]
+        mask = torch.arange(64) <= places[:, None]
+        return nn.functional.scaled_dot_product_attention(query, self.keys, self.values, mask)
+
+
 class Tied(nn.Module):
     """A buffer with two names, written by one and read by the other"""
 
@@ -145,6 +165,7 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], Callable[[int], Tensor], int]]
     "recurrent": (Recurrent, lambda count: torch.randn(1, count, 3), 1),
     "total": (Total, rows, 0),
     "views": (ByViews, rows, 0),
+    "cache": (Cache, lambda count: torch.randn(1, count, 4), 1),
     "two names": (Tied, rows, 0),
     "batch norm": (
         lambda: Training(nn.Sequential(nn.Conv1d(2, 3, 1), nn.BatchNorm1d(3))),

@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 from remembering import MODULES, Counter, Ring, Stream, Total, buffers_of, rows
 from torch import Tensor, nn
 from tract_torch import KhronosNNEF, TractNNEF, check_io, export_model_to_nnef
+from tract_torch.check.assert_io import assert_io, build_io
 from tract_torch.errors import CheckError
+from tract_torch.established.tract_cli import TractCli
 
 import tract_core as tract
+from tract_core.cli.frame import app
 from tract_core.errors import InputError, Unsupported
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tract_nnef" / "tests"))
@@ -310,6 +314,63 @@ def test_a_module_that_fails_is_left_as_it_was(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="nothing comes of it"):
         check_io(module, archive, rows(2), input_names=["x"])
     unchanged(module, before)
+
+
+# --- files of inputs and outputs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("states", ["inputs", "inside"])
+def test_a_command_checks_an_archive_with_states(tmp_path: Path, states: Any) -> None:
+    archive, _ = export(Ring(), rows(2), tmp_path, states, None)
+    module, given = Ring(), rows(2)
+    before = buffers_of(module)
+    names = {"input_names": ["x"], "output_names": ["y"], "states": states}
+    assert_io(module, given, archive, TractCli.own(), check_tolerance="close", **names)
+    assert_io(module, given, archive, TractCli.own(), tmp_path / "io.npz", check_tolerance="close", **names)
+    unchanged(module, before)
+    saved = dict(np.load(tmp_path / "io.npz"))
+    held = {"rows", "at", "rows_out", "at_out"} if states == "inputs" else set[str]()
+    assert set(saved) == {"x", "y", *held}
+    if held:
+        assert saved["at_out"] == saved["at"] + 1
+
+
+def test_files_of_a_module_that_changes_its_buffers_ask_for_the_option(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match=r"(?s)changes what it holds: rows, at.*states='inputs'"):
+        build_io(Ring(), rows(2), tmp_path / "i.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_debug_bundle_holds_the_buffers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tract_torch.inference_target import tract as targets
+
+    def differs(*_: Any, **__: Any) -> None:
+        raise CheckError("it differs")
+
+    monkeypatch.setattr(targets, "check_io", differs)
+    monkeypatch.setattr(targets, "Opinion", lambda *_: None)
+    target, place = TractNNEF(VERSION), tmp_path / "m.nnef"
+    bundle = tmp_path / "bundle"
+    with pytest.raises(CheckError, match="it differs"):
+        export_model_to_nnef(Ring(), rows(2), place, target, debug_bundle_path=bundle, states="inputs")
+    given, wanted = (dict(np.load(bundle / "torch_to_nnef" / f"{name}.npz")) for name in ("inputs", "outputs"))
+    assert set(given) == {"input_0", "rows", "at"}
+    assert set(wanted) == {"output_0", "rows_out", "at_out"}
+    assert wanted["at_out"] == 1
+
+
+def test_the_command_has_the_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    words = ["torch-export", "remembering:Ring", str(tmp_path / "m.nnef"), "-i", "x:N,3,f32", "-o", "y"]
+    refused = CliRunner().invoke(app, words)
+    assert refused.exit_code
+    assert "states='inputs'" in refused.output
+    done = CliRunner().invoke(app, [*words, "--states", "inputs"])
+    assert done.exit_code == 0, done.output
+    assert tract.load(tmp_path / "m.nnef.tar").input_names() == ["x", "rows", "at"]
+    done = CliRunner().invoke(app, [*words, "--states", "inside"])
+    assert done.exit_code == 0, done.output
+    assert tract.load(tmp_path / "m.nnef.tar").input_names() == ["x"]
 
 
 # --- the established engine -------------------------------------------------------------------------------------------

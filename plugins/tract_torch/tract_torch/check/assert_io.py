@@ -14,21 +14,22 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from torch.utils import _pytree as pytree
 from tract_nnef.archive.tensors import read_tensor
 
 import tract_core as tract
-from tract_core.errors import InputError, TractError
+from tract_core.errors import InputError, TractError, Unsupported
 from tract_core.frozen import frozen
 from tract_torch.capture.exporting import evaluating
 from tract_torch.check.debug_bundle import ONNX_ARCHIVE, ONNX_FILE, ONNX_FOLDER, save_arrays, write_debug_bundle
-from tract_torch.check.eager import as_array, result_of
+from tract_torch.check.eager import Start, turn_of
 from tract_torch.check.tolerance import TractCheckTolerance, difference
 from tract_torch.errors import CheckError, OnnxExportError, module_of, of_type, path_of
 from tract_torch.established.tract_cli import Paths, TractCli
 from tract_torch.example import Example
-from tract_torch.naming import flat_names, named_results
+from tract_torch.naming import flat_names, named_results, plain
 from tract_torch.tensors import array_of
+from tract_torch.wiring.lowering import StatesOption
+from tract_torch.wiring.states import after
 
 logger: Final = logging.getLogger("tract_torch")
 
@@ -45,18 +46,28 @@ def build_io(  # noqa: PLR0917 - the order of the parameters is that of what thi
     output_names: Sequence[str] | None = None,
     *,
     io_npz_path: Paths | None = None,
+    states: StatesOption = "refuse",
 ) -> tuple[list[str], list[str]]:
     """Run a module, and save what goes in and what comes out under their names, which are returned.
 
     ``test_input``, ``input_names``, ``output_names``: as the exporter takes them. Files: one for each side, or
-    ``io_npz_path`` for both. Floats of 16 bits are saved in 32, which every engine reads. Raises InputError.
+    ``io_npz_path`` for both. Floats of 16 bits are saved in 32, which every engine reads. ``states``: as the exporter
+    has it; with "inputs" buffers that the module changes are on both sides, with "inside" on none. Raises InputError,
+    and Unsupported where the module changes buffers and nothing is said of that.
     """
     example = Example.of(model, test_input, input_names)
-    result = result_of(model, example)
-    outputs = [one for one in pytree.tree_leaves(result) if one is not None]
-    names = flat_names(output_names, named_results(result), "output", lambda leaf: leaf is not None)
+    turn = turn_of(model, Start(example))
+    names = flat_names(output_names, named_results(turn.result), "output", lambda leaf: leaf is not None)
     given = {name: array_of(tensor) for name, tensor in example.tensors().items()}
-    wanted = {name: as_array(one) for name, one in zip(names, outputs, strict=True)}
+    wanted = dict(zip(names, turn.outputs, strict=True))
+    if turn.held and states == "refuse":
+        hint = "states='inputs' is for archives that take it and give it back, states='inside' for those that keep it"
+        raise Unsupported(f"the module changes what it holds: {', '.join(turn.held)}", hint=hint)
+    if states == "inputs":
+        held = {name: buffer for name, buffer in model.named_buffers() if name in turn.held}
+        given |= {plain(name): array_of(buffer) for name, buffer in held.items()}
+        changed = {plain(name): turn.held[name] for name in held} | dict(turn.changed)
+        wanted |= {after(name): array_of(tensor) for name, tensor in changed.items()}
     for path, arrays in ((input_bundle_path, given), (output_bundle_path, wanted), (io_npz_path, given | wanted)):
         if path is not None:
             save_arrays(Path(path), arrays)
@@ -75,18 +86,21 @@ def assert_io(  # noqa: PLR0917 - the order of the parameters is that of the pag
     *,
     input_bundle_path: Paths | None = None,
     output_bundle_path: Paths | None = None,
+    states: StatesOption = "refuse",
 ) -> None:
     """Let a command check that an archive gives what a module does, on ``test_input``; without it, on saved files.
 
     ``io_npz_path``: where the inputs and outputs are kept; those of a file that is there are taken as they are. Without
-    ``model``, ``input_bundle_path`` and ``output_bundle_path`` hold them. The model is let go before the archive is
-    run. Raises CheckError where they differ, unless the environment says otherwise (`VARIABLE`), CommandError where
-    the command cannot be run.
+    ``model``, ``input_bundle_path`` and ``output_bundle_path`` hold them. ``states``: what the archive does with
+    buffers that the model changes, as `build_io` has it. The model is let go before the archive is run.
+
+    Raises CheckError where they differ, unless the environment says otherwise (`VARIABLE`), CommandError where the
+    command cannot be run.
     """
     archive, command = _asked(model, nnef_file_path, tract_cli)
     with TemporaryDirectory() as folder:
         files = _Files.of(model, io_npz_path, input_bundle_path, output_bundle_path, folder)
-        files.fill(model, test_input, input_names, output_names)
+        files.fill(model, test_input, input_names, output_names, states)
         del model, test_input
         gc.collect()
         raises = os.environ.get(VARIABLE, "1") != "0"
@@ -113,6 +127,7 @@ def assert_io_and_debug_bundle(  # noqa: PLR0917 - the order of the parameters i
     *,
     input_bundle_path: Paths | None = None,
     output_bundle_path: Paths | None = None,
+    states: StatesOption = "refuse",
 ) -> None:
     """`assert_io`; where it raises, and ``debug_bundle_path`` is given, what is needed to find out why is there.
 
@@ -121,7 +136,7 @@ def assert_io_and_debug_bundle(  # noqa: PLR0917 - the order of the parameters i
     archive, command = _asked(model, nnef_file_path, tract_cli)
     with TemporaryDirectory() as folder:
         files = _Files.of(model, io_npz_path, input_bundle_path, output_bundle_path, folder)
-        files.fill(model, test_input, input_names, output_names)
+        files.fill(model, test_input, input_names, output_names, states)
         try:
             assert_io(
                 nnef_file_path=archive,
@@ -182,14 +197,15 @@ class _Files:
         test_input: Any,
         inputs: Sequence[str] | None,
         outputs: Sequence[str] | None,
+        states: StatesOption,
     ) -> None:
         """Write them, unless they are there."""
         if model is None or self.outputs.exists():
             return
         if self.inputs == self.outputs:
-            build_io(model, test_input, None, None, inputs, outputs, io_npz_path=self.inputs)
+            build_io(model, test_input, None, None, inputs, outputs, io_npz_path=self.inputs, states=states)
         else:
-            build_io(model, test_input, self.inputs, self.outputs, inputs, outputs)
+            build_io(model, test_input, self.inputs, self.outputs, inputs, outputs, states=states)
 
 
 def all_close_map_weights(weight_map_file_paths: Mapping[Path, Path]) -> None:
@@ -272,7 +288,7 @@ def pytorch_to_onnx_to_tract_to_nnef(
             return
         with TemporaryDirectory() as folder:
             inputs = Path(folder) / "inputs.npz"
-            build_io(model, test_input, inputs)
+            build_io(model, test_input, inputs, states="inside")
             tract_cli.convert_onnx_to_nnef(onnx_path, inputs, nnef_path)
     except TractError as error:
         raise OnnxExportError(f"what was exported to ONNX becomes no archive: {error}") from error
