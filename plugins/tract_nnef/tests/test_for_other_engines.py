@@ -17,6 +17,7 @@ from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.cumsum import CumSum
 from tract_core.ops.cumsum_loop import running_loop
+from tract_core.ops.pad import Pad, PadWrap
 from tract_core.plugins import default_registry
 from tract_core.testing.case import CASES
 
@@ -54,6 +55,50 @@ def test_other_assertions_are_for_this_project(said: str) -> None:
     assert f'extension tract_py_assert "{said}";' in written
     assert "extension tract_assert" not in written
     assert list(cycled(model, how=INTERCHANGE).symbols) == list(model.symbols)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("y = reshape(slice(x, axes = [0], begin = [0], end = [min(1, B)]), shape = [3, 2]);", "B>=1"),
+        ("y = slice(x, axes = [0], begin = [2], end = [5]);", None),
+        ("y = reshape(x, shape = [-1, 2]);", None),
+    ],
+)
+def test_what_sizes_must_be_at_least_is_asserted(body: str, said: str | None) -> None:
+    model = documents.read(body, {"x": "B,6"})
+    assert "tract_assert" not in text(model.typed)
+    found = [line for line in text(model.typed, how=INTERCHANGE).splitlines() if "tract_assert" in line]
+    assert found == ([f"extension tract_assert {said};"] if said else [])
+    assert [str(one) for one in cycled(model.typed, how=INTERCHANGE).symbols] == ([said] if said else [])
+
+
+def test_numbers_among_sizes_are_sizes_and_nothing_is_less_a_quotient() -> None:
+    body = "y = add(x, tract_core_cast([[[3], [B - B / 2]]], to = 'i64'));"
+    model = documents.read(body, {"x": "B,2,4"}, kinds={"x": "i64"})
+    assert "[[3], [B - B / 2]]" in text(model.typed)
+    assert "[[0 * B + 3], [(B + 1) / 2]]" in text(model.typed, how=INTERCHANGE)
+    x = np.zeros((5, 2, 4), np.int64)
+    found = documents.run(tract.Model(cycled(model.typed, how=INTERCHANGE)), x)
+    np.testing.assert_array_equal(found, x + np.array([[3], [3]]))
+
+
+@pytest.mark.parametrize("pads", [((0, 0), (2, 3)), ((1, 0), (0, 2)), ((3, 0), (0, 0))])
+def test_pads_that_go_around_are_slices_that_are_joined(pads: tuple[tuple[int, int], ...]) -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("B,4,f32", model.symbols))
+    model.set_outputs(model.wire_node("y", Pad(pads, PadWrap()), [x]))
+    given = np.random.default_rng(2).random((3, 4), np.float32)
+    found = documents.run(tract.Model(cycled(model, how=INTERCHANGE)), given)
+    np.testing.assert_array_equal(found, np.pad(given, pads, mode="wrap"))
+
+
+def test_pads_that_go_around_more_than_once_are_refused() -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("4,f32", model.symbols))
+    model.set_outputs(model.wire_node("y", Pad(((5, 0),), PadWrap()), [x]))
+    with pytest.raises(tract.errors.Unsupported, match="node 'y': Pad cannot be written"):
+        text(model, how=INTERCHANGE)
 
 
 @pytest.mark.parametrize("start", [0, -1])

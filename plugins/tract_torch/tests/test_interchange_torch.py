@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from calling import Calling
 from torch import Tensor, nn
 from tract_torch.check.eager import outputs_of
 from tract_torch.example import Example
@@ -132,3 +133,36 @@ def test_images_of_other_sizes(tmp_path: Path) -> None:
     module = nn.Sequential(nn.Upsample(size=(7, 5), mode="bilinear"), nn.Conv2d(3, 4, 3))
     examples = [(torch.randn(size, 3, 4, 6),) for size in (2, 3)]
     agree(module, tmp_path, examples, {"input_0": {0: "B"}})
+
+
+@interchange
+def test_the_last_of_a_batch_in_another_shape(tmp_path: Path) -> None:
+    module = Calling(lambda x: x[-1:].reshape(-1, 2))
+    agree(module, tmp_path, [(torch.randn(size, 6),) for size in (4, 2, 1)], {"input_0": {0: "B"}})
+
+
+@interchange
+def test_sums_and_extremes_so_far(tmp_path: Path) -> None:
+    module = Calling(lambda x: (x.cumsum(1), x.cumprod(2), x.cummax(1), x.flip(1).logcumsumexp(1)))
+    examples = [(torch.randn(size, steps, 3),) for size, steps in ((2, 5), (3, 1), (1, 8))]
+    agree(module, tmp_path, examples, {"input_0": {0: "B", 1: "S"}})
+
+
+@interchange
+def test_images_whose_sizes_are_multiples(tmp_path: Path) -> None:
+    module = nn.Sequential(nn.PixelUnshuffle(2), nn.Conv2d(12, 5, 3, padding=1))
+    examples = [(torch.randn(2, 3, 2 * size, 6),) for size in (3, 1, 4)]
+    agree(module, tmp_path, examples, {"input_0": {0: "B", 2: "2*H"}})
+
+
+@interchange
+def test_pads_that_go_around(tmp_path: Path) -> None:
+    module = nn.Conv2d(2, 3, 3, padding=1, padding_mode="circular")
+    examples = [(torch.randn(2, 2, 5, 6),), (torch.randn(1, 2, 7, 4),)]
+    agree(module, tmp_path, examples, {"input_0": {0: "B", 2: "H", 3: "W"}})
+
+
+@interchange
+@pytest.mark.parametrize("pool", [nn.AdaptiveAvgPool1d(3), nn.AdaptiveMaxPool1d(2)], ids=["mean", "largest"])
+def test_pools_of_so_many_windows(tmp_path: Path, pool: nn.Module) -> None:
+    agree(pool, tmp_path, [(torch.randn(2, 3, size),) for size in (9, 7, 5)], {"input_0": {0: "B", 2: "H"}})

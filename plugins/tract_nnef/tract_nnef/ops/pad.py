@@ -15,13 +15,13 @@ from tract_core.model.graph import OutletId
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.expect import element
-from tract_core.ops.pad import Pad, PadConstant, PadEdge, PadMode, PadReflect
+from tract_core.ops.pad import Pad, PadConstant, PadEdge, PadMode, PadReflect, PadWrap
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring_dyn import wire_pad
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading import values
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
+from tract_nnef.registry import CORE, NNEF_WRITE, PY, STANDARD, reads
 from tract_nnef.syntax.ast import Invocation
 from tract_nnef.writing.spelling import Spelling
 
@@ -89,8 +89,10 @@ def _mirrored(call: Call, x: OutletId, axis: int, pad: Dim, *, period: Dim, befo
 
 @ROWS.row(NNEF_WRITE, Pad)
 def write_pad(op: Pad, node: Spelling) -> Invocation | None:
-    """By its pads; around and around is not said in the standard, nor values that are no numbers."""
+    """By its pads; around and around as slices that are joined, where others read it; not by what is no number."""
     pads = [tuple(pair) for pair in op.pads]
+    if isinstance(op.mode, PadWrap) and not node.allows(PY):
+        return _around(op, node)
     if isinstance(op.mode, PadConstant):
         kind, value = node.input_fact(0).datum_type, op.mode.value.array.item()
         if not (kind.is_float() or kind.is_integer()) or isnan(value):
@@ -100,3 +102,23 @@ def write_pad(op: Pad, node: Spelling) -> Invocation | None:
     names: Mapping[type, str] = {PadEdge: replicated, PadReflect: "reflect"}
     border = names.get(type(op.mode))
     return None if border is None else node.invoke("pad", node.input(0), padding=pads, border=border, value=0.0)
+
+
+def _around(op: Pad, node: Spelling) -> Invocation | None:
+    """Axis by axis, what is at the other end joined to the tensor. ``None`` where that goes around more than once."""
+    found: Invocation | None = None
+    holds = node.writer.model.symbols.less_or_equal
+    x = node.input(0)
+    padded = [(axis, *pair) for axis, pair in enumerate(op.pads) if pair != (0, 0)]
+    for axis, before, after in padded:
+        size = node.input_fact(0).shape[axis]
+        x = x if found is None else node.let(f"around_{axis}", found)
+        parts = [x]
+        for place, (count, begin, end) in enumerate(((before, size - before, size), (after, 0, after))):
+            if holds(size, 0) or not isinstance(count, int) or (isinstance(size, int) and count > size):
+                return None
+            if count:
+                part = node.invoke("slice", x, axes=[axis], begin=[begin], end=[end])
+                parts.insert(place * len(parts), node.let(f"part_{axis}_{place}", part))
+        found = node.invoke("concat", parts, axis=axis)
+    return found

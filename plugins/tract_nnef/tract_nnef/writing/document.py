@@ -362,7 +362,8 @@ class Writer:
 
     def _sizes(self, outlet: OutletId, value: SymbolicArray) -> ast.Expression | None:
         """Sizes that are elements: as integers they are cast, for on their own they have a type of their own."""
-        kind, written = self.model.outlet_fact(outlet).datum_type, constant_expression(value)
+        kind = self.model.outlet_fact(outlet).datum_type
+        written = constant_expression(value, alike=not self.allows(PY))
         if kind is DatumType.TDIM or written is None:
             return written
         return self._allowed(cast_expression(written, kind))

@@ -51,13 +51,15 @@ def express(value: Any) -> ast.Expression:
             raise Unsupported(f"{value!r} cannot be written in an NNEF document")
 
 
-def constant_expression(value: Value) -> ast.Expression | None:
+def constant_expression(value: Value, *, alike: bool = False) -> ast.Expression | None:
     """A constant as it is written where it is read; ``None`` for one that cannot be.
 
     Floats of 32 bits and texts are nested arrays; integers and halves are cast, with an operator of ``tract_core``.
+    ``alike``: whether sizes are written for the established engine, see `_all_sizes`.
     """
     if isinstance(value, SymbolicArray):
-        return nested(value.array.tolist(), pairs=not value.array.ndim)
+        sizes = _all_sizes(value) if alike else value.array.tolist()
+        return nested(sizes, pairs=not value.array.ndim)
     array, kind = value.array, value.datum_type
     if array.size == 0 or not (kind.is_integer() or kind in (DatumType.F32, DatumType.F16, DatumType.STRING)):
         return None
@@ -67,6 +69,37 @@ def constant_expression(value: Value) -> ast.Expression | None:
     if kind in (DatumType.F32, DatumType.STRING):
         return written
     return cast_expression(written, kind)
+
+
+def _all_sizes(value: SymbolicArray) -> Any:
+    """The elements in nested lists as the established engine understands them.
+
+    It joins no numbers with sizes, so these look as sizes, ``0 * B + 3``; and it takes ``B - B / 2`` for ``B / 2``.
+    """
+    name = min((name for name in value.symbols() if is_plain(name)), default=None)
+    sizes = value.array.copy()
+    for place, one in np.ndenumerate(sizes):
+        if isinstance(one, TDim):
+            sizes[place] = _without_less(one)
+        elif name is not None:
+            sizes[place] = _parsed(f"0 * {name} + {one}")
+    return sizes.tolist()
+
+
+def _without_less(size: TDim) -> Dim:
+    """The same without the one quotient that is taken away: ``t - a / k`` is ``(k*t - a + k-1) / k``, rounded down."""
+    calls = [(factors[0], times) for factors, times in size.terms.items() if not isinstance(factors[0], str)]
+    if len(calls) != 1 or calls[0][1] != -1 or calls[0][0].kind is not Kind.DIV:
+        return size
+    above, below = calls[0][0].args
+    if not isinstance(below, int):
+        return size
+    return ((size + above // below) * below - above + below - 1) // below
+
+
+def _parsed(text: str) -> ast.Expression:
+    (assignment,) = parse_statements(f"size = {text};")
+    return assignment.value
 
 
 def cast_expression(written: ast.Expression, kind: DType) -> ast.Invocation:
@@ -112,8 +145,7 @@ def dim_expression(dim: TDim) -> ast.Expression:
     Where that has operations or names that the format does not know, it is the text in an operator of ``tract_py``.
     """
     if is_plain_size(dim):
-        (assignment,) = parse_statements(f"size = {dim};")
-        return assignment.value
+        return _parsed(str(dim))
     return _in_words(dim)
 
 

@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tract_core.dims import Dim, symbol
+from tract_core.dims import Assertion, Dim, TDim, symbol, symbols_of
+from tract_core.dims.atoms import Atom, Kind
 from tract_core.dims.names import write_name
 from tract_core.model.conditions import Condition
 from tract_core.model.fact import ShapeFact, TypedFact
@@ -49,6 +50,30 @@ def symbol_lines(model: TypedModel, *, ours: bool = True) -> Iterator[str]:
             yield f"tract_assert {_escaped(str(assertion))}"
         else:
             yield _line(ASSERTION, str(assertion))
+    if not ours:
+        yield from (f"tract_assert {_escaped(str(assertion))}" for assertion in _lowest_sizes(model))
+
+
+def _lowest_sizes(model: TypedModel) -> Iterator[Assertion]:
+    """Where symbols must begin for shapes to fit, as others do not find out: ``B>=1`` where ``min(1,B)`` must be 1."""
+    known = model.symbols.copy()
+    bound = frozenset[str]().union(*(model.outlet_fact(outlet).symbols() for outlet in model.inputs))
+    for condition, _ in model.conditions:
+        for size, lowest in _at_least(condition):
+            told = symbols_of(size) <= bound and _is_linear(size) and not known.less_or_equal(lowest, size)
+            if told:
+                yield known.add_assertion(Assertion(size, ">=", lowest))
+
+
+def _at_least(condition: Condition) -> Iterator[tuple[Dim, int]]:
+    """Sizes that a condition wants to be no smaller than a number, as it says what the smallest of them is."""
+    left, right = condition.left, condition.right
+    if condition.relation == "==" and isinstance(left, TDim) and isinstance(right, int) and len(left.terms) == 1:
+        ((factors, times),) = left.terms.items()
+        smaller = factors[0]
+        if len(factors) == 1 and isinstance(smaller, Atom) and smaller.kind is Kind.MIN:
+            lowest, rest = divmod(right - left.constant, times)
+            yield from ((size, lowest) for size in smaller.args if not rest and size != lowest)
 
 
 def _is_linear(size: Dim) -> bool:
