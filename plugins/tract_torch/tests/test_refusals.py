@@ -11,6 +11,7 @@ import pytest
 import torch
 import tract_torch
 from torch.export import Dim
+from torchvision_operators import operators
 
 from tract_core.errors import InputError, ModelWarning, TractError, Unsupported
 
@@ -224,3 +225,17 @@ def test_objects_that_are_no_tensors() -> None:
 def test_element_types_that_models_have_not() -> None:
     text = refused(lambda x: x.to(torch.float8_e4m3fn), X)
     assert "tensors of torch.float8_e4m3fn are not supported\n  hint: convert it to one of torch.bool" in text
+
+
+@pytest.mark.parametrize(
+    "function", [torch.linalg.svdvals, torch.linalg.eigvalsh, torch.linalg.eigvals, torch.pinverse]
+)
+def test_singular_values_and_eigenvalues_are_refused(function: Any) -> None:
+    with pytest.raises(Unsupported, match=r"(?s)iterations, which are not written here.*hint: compute them outside"):
+        tract_torch.load(Calling(function), (torch.eye(3),))
+
+
+def test_regions_whose_means_are_of_whole_pixels_are_refused() -> None:
+    pool = operators().ps_roi_pool
+    with pytest.raises(Unsupported, match=r"(?s)ps_roi_pool.*take torchvision.ops.ps_roi_align"):
+        tract_torch.load(Calling(lambda x, r: pool(x, r, 1.0, 2, 2)[0]), (torch.ones(1, 4, 3, 3), torch.zeros(1, 5)))

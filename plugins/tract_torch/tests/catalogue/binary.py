@@ -79,4 +79,8 @@ ENTRIES = [
     Entry("types are promoted, narrow", lambda a, b: (a + b, a * 2, a > b, a * 1.5), ("S,3,i8", "3,f16"), "integers"),
     Entry("bool times float", lambda a, b: ((a > 0) * b, (a > 0) + 1, (a > 0) * 2.5), ("S,3,f32", "3,f32")),
     Entry("a number with no axes", lambda a, b: (a + b, a * b, a > b), ("S,3,f16", "f32"), tolerance=2e-3),
+    Entry("gcd", torch.gcd, ("S,3,i64", "1,3,i64")),
+    Entry("gcd, far apart", lambda x: torch.gcd(x * 1836311903, torch.full((1,), 2971215073)), ("S,3,i64",)),
+    Entry("gcd, steps", lambda x: torch.gcd(x * 0 + 7540113804746346429, x * 0 + 4660046610375530309), ("S,i64",)),
+    Entry("lcm", lambda x, y: (torch.lcm(x, y), torch.lcm(x, torch.tensor(6))), ("S,3,i64", "1,3,i64")),
 ]

@@ -141,7 +141,7 @@ def _fake_quantize_channels(  # noqa: PLR0917 - as PyTorch has it
     quant_max: int,
 ) -> torch.Tensor:
     """`torch.fake_quantize_per_channel_affine`."""
-    along = [-1 if place == axis % input.dim() else 1 for place in range(input.dim())]
+    along = [-1 if place == axis else 1 for place in range(input.dim())]
     return _fake_quantize(input, scale.view(along), zero_point.view(along), quant_min, quant_max)
 
 
@@ -177,6 +177,38 @@ def _attention(query: torch.Tensor, *args: Any, scale: Any = None, **kwargs: Any
     return F.scaled_dot_product_attention(query, *args, scale=scale, **kwargs)
 
 
+def _cov(
+    input: torch.Tensor,  # noqa: A002
+    *,
+    correction: int = 1,
+    fweights: torch.Tensor | None = None,
+    aweights: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """`torch.cov`, which looks at its weights when it is exported."""
+    x = input if input.dtype.is_floating_point or input.dtype.is_complex else input.to(torch.get_default_dtype())
+    x = x.reshape(1, -1) if x.dim() < 2 else x
+    given = [one for one in (fweights, aweights) if one is not None]
+    if not given:
+        centred, share = x - x.mean(1, keepdim=True), torch.sym_max(x.shape[1] - correction, 0)
+        return (centred @ centred.mH / share).squeeze()
+    weights = torch.stack([one.to(x.dtype) for one in given]).prod(0)
+    total = weights.sum()
+    centred = x - (x * weights).sum(1, keepdim=True) / total
+    counted = total if aweights is None else (weights * aweights).sum() / total
+    share = total - correction * (counted if aweights is not None else 1)
+    return (centred * weights @ centred.mH / share.clamp_min(0)).squeeze()
+
+
+def _corrcoef(input: torch.Tensor) -> torch.Tensor:  # noqa: A002
+    """`torch.corrcoef`."""
+    found = _cov(input)
+    if found.dim() == 0:
+        return found / found
+    deviation = found.diagonal().sqrt()
+    found = found / deviation[:, None] / deviation[None, :]
+    return found if found.dtype.is_complex else found.clamp(-1, 1)
+
+
 _OTHERS: Final[Mapping[Any, Callable[..., Any]]] = {
     torch.istft: _istft,
     torch.Tensor.istft: _istft,
@@ -190,6 +222,10 @@ _OTHERS: Final[Mapping[Any, Callable[..., Any]]] = {
     F.max_pool1d: _max_pool1d,
     torch.max_pool1d: _max_pool1d,
     torch.conv_tbc: _conv_tbc,
+    torch.cov: _cov,
+    torch.Tensor.cov: _cov,
+    torch.corrcoef: _corrcoef,
+    torch.Tensor.corrcoef: _corrcoef,
     torch.fake_quantize_per_tensor_affine: _fake_quantize,
     torch.fake_quantize_per_channel_affine: _fake_quantize_channels,
     **KEPT,

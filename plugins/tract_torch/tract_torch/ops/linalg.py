@@ -30,7 +30,7 @@ _MOST: Final = 32
 """How many rows are eliminated one after the other, in as many pieces of the model."""
 
 
-def _rows_of(wire: NodeWiring, x: OutletId) -> int:
+def most_rows(wire: NodeWiring, x: OutletId) -> int:
     """How many rows a matrix has. Raises Unsupported for more than are reasonable, or a number that is not fixed."""
     count = wire.shape(x)[-2]
     if not isinstance(count, int) or count > _MOST:
@@ -72,7 +72,7 @@ def _eliminated(wire: NodeWiring, x: OutletId, columns: int) -> tuple[OutletId, 
 
 def _solved(wire: NodeWiring, a: OutletId, b: OutletId) -> OutletId:
     """The x of ``a x = b``, for matrices a of full rank."""
-    count, rank = _rows_of(wire, a), wire.rank(a)
+    count, rank = most_rows(wire, a), wire.rank(a)
     batch = wire.shape(a)[:-2]
     b = wire.broadcast(b, (*batch, *wire.shape(b)[-2:]))
     a = wire.broadcast(a, (*wire.shape(b)[:-2], count, count))
@@ -82,7 +82,7 @@ def _solved(wire: NodeWiring, a: OutletId, b: OutletId) -> OutletId:
     return wire.op(Div(), right, pivots[0] if count == 1 else wire.op(TypedConcat(rank - 2), *pivots))
 
 
-def _turned(wire: NodeWiring, x: OutletId) -> OutletId:
+def turned(wire: NodeWiring, x: OutletId) -> OutletId:
     """With rows as columns."""
     rank = wire.rank(x)
     return wire.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
@@ -90,7 +90,7 @@ def _turned(wire: NodeWiring, x: OutletId) -> OutletId:
 
 def _identity(wire: NodeWiring, x: OutletId) -> OutletId:
     """1 on the diagonal, else 0, in the shape of x."""
-    count = _rows_of(wire, x)
+    count = most_rows(wire, x)
     one = np.eye(count, dtype=wire.dtype(x).numpy).reshape((1,) * (wire.rank(x) - 2) + (count, count))
     return wire.broadcast(wire.const(one), wire.shape(x))
 
@@ -107,11 +107,33 @@ def solve(call: Call, wire: NodeWiring) -> OutletId:
     return _either_side(call, wire, a, b)
 
 
+@aten(ROWS, "aten.linalg_inv_ex", "aten._linalg_solve_ex")
+def solve_unchecked(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+    """The same; whether the matrix has an inverse is not computed"""
+    return (solve(call, wire),)
+
+
+@aten(ROWS, "aten.linalg_cholesky_ex")
+def cholesky_unchecked(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+    """The triangle of Cholesky; whether the matrix has one is not computed"""
+    return (cholesky(call, wire),)
+
+
+@aten(ROWS, "aten._linalg_svd", "aten._linalg_eigh", "aten.linalg_eig", "aten.linalg_eigvals", "aten.linalg_pinv")
+def spectrum(call: Call, wire: NodeWiring) -> OutletId:
+    """Refused: what only an iteration finds"""
+    raise Unsupported(
+        f"{call.name}: singular values and eigenvalues are found by iterations, which are not written here",
+        hint="compute them outside, and hold them as a buffer or give them as an input; solve, inv, cholesky and qr of "
+        "small matrices are taken",
+    )
+
+
 def _either_side(call: Call, wire: NodeWiring, a: OutletId, b: OutletId) -> OutletId:
     """The x of ``a x = b``, or of ``x a = b``."""
     if call.value("left"):
         return _solved(wire, a, b)
-    return _turned(wire, _solved(wire, _turned(wire, a), _turned(wire, b)))
+    return turned(wire, _solved(wire, turned(wire, a), turned(wire, b)))
 
 
 @aten(ROWS, "aten.linalg_solve_triangular")
@@ -123,7 +145,7 @@ def solve_triangular(call: Call, wire: NodeWiring) -> OutletId:
 
 def _triangle(wire: NodeWiring, x: OutletId, *, upper: bool, unit: bool = False) -> OutletId:
     """One triangle of matrices with the diagonal, which may be taken as 1; 0 elsewhere."""
-    count, lead = _rows_of(wire, x), (1,) * (wire.rank(x) - 2)
+    count, lead = most_rows(wire, x), (1,) * (wire.rank(x) - 2)
     mask = np.triu(np.ones((count, count), bool)) if upper else np.tri(count, dtype=bool)
     found = wire.select(wire.const(mask.reshape((*lead, count, count))), x, wire.scalar(0, x))
     diagonal = wire.const(np.eye(count, dtype=bool).reshape((*lead, count, count)))
@@ -160,9 +182,9 @@ def _signed_pivots(call: Call, wire: NodeWiring) -> list[OutletId]:
     """The pivots, each negated where rows were swapped for it; without the axes of the matrices."""
     x = call.tensor("A" if "linalg" in call.name else "self")
     rank = wire.rank(x)
-    _, pivots, swaps = _eliminated(wire, x, _rows_of(wire, x))
-    turned = (wire.select(swap, times(wire, pivot, -1), pivot) for pivot, swap in zip(pivots, swaps, strict=True))
-    return [wire.squeeze(pivot, [rank - 2, rank - 1]) for pivot in turned]
+    _, pivots, swaps = _eliminated(wire, x, most_rows(wire, x))
+    signed = (wire.select(swap, times(wire, pivot, -1), pivot) for pivot, swap in zip(pivots, swaps, strict=True))
+    return [wire.squeeze(pivot, [rank - 2, rank - 1]) for pivot in signed]
 
 
 @aten(ROWS, "aten.linalg_cholesky", "aten.cholesky")
@@ -170,13 +192,13 @@ def cholesky(call: Call, wire: NodeWiring) -> OutletId:
     """The triangle whose product with itself, turned, is the matrix; column by column"""
     x, columns = call.tensor("self"), list[OutletId]()
     rank = wire.rank(x)
-    for step in range(_rows_of(wire, x)):
+    for step in range(most_rows(wire, x)):
         column = _part(wire, x, -1, step, step + 1)
         column = wire.op(Div(), column, wire.op(Sqrt(), _part(wire, column, -2, step, step + 1)))
         columns.append(column)
-        x = wire.op(Sub(), x, wire.op(Mul(), column, _turned(wire, column)))
+        x = wire.op(Sub(), x, wire.op(Mul(), column, turned(wire, column)))
     found = _triangle(wire, wire.op(TypedConcat(rank - 1), *columns), upper=False)
-    return _turned(wire, found) if call.value("upper") else found
+    return turned(wire, found) if call.value("upper") else found
 
 
 @aten(ROWS, "aten.cholesky_solve", "aten.cholesky_inverse")
@@ -184,9 +206,9 @@ def cholesky_solve(call: Call, wire: NodeWiring) -> OutletId:
     """The solution of systems of equations, or the inverse, of a matrix whose triangle of Cholesky is given"""
     upper, inverts = bool(call.value("upper")), "inverse" in call.name
     factor = call.tensor("self" if inverts else "input2")
-    low = _triangle(wire, _turned(wire, factor) if upper else factor, upper=False)
+    low = _triangle(wire, turned(wire, factor) if upper else factor, upper=False)
     right = _identity(wire, factor) if inverts else call.tensor("self")
-    return _solved(wire, _turned(wire, low), _solved(wire, low, right))
+    return _solved(wire, turned(wire, low), _solved(wire, low, right))
 
 
 _HALVINGS: Final = 10
