@@ -127,6 +127,7 @@ def _fake_quantize(
     quant_max: int,
 ) -> torch.Tensor:
     """`torch.fake_quantize_per_tensor_affine`, which has no shapes to export with; its steps are in f32."""
+    scale = scale if isinstance(scale, torch.Tensor) else float(np.float32(scale))
     inverse = scale.reciprocal() if isinstance(scale, torch.Tensor) else float(np.float32(1) / np.float32(scale))
     steps = torch.clamp(torch.round(input * inverse) + zero_point, quant_min, quant_max)
     return ((steps - zero_point) * scale).to(input.dtype)
