@@ -59,11 +59,18 @@ def between(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
     return x.narrow(0, 0, count)
 
 
+def from_one_on(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    """Rows up to a place that a tensor says, whose number is a size of what is made of them."""
+    part = x[1 : n + 1]
+    return part.reshape(part.shape[0], 1, -1) * torch.ones(part.shape[0])[:, None, None]
+
+
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize(
     ("call", "numbers"),
     [
         (first, (0, 3, 4)),
+        (from_one_on, (1, 3)),
         (between, (2, 4)),
         (lambda x, n: x[n.item()] + 1, (0, 3)),
         (lambda x, n: torch.zeros(n.item()) + x[0, 0], (0, 5)),

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from tract_core.data import Constant
+from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.fill import DynFill
@@ -29,6 +30,11 @@ def item(call: Call, wire: NodeWiring) -> OutletId:
     x = wire.number(call.tensor("self"))
     size: Any = call.node.meta["val"]
     if isinstance(size, torch.SymInt):
-        shape = wire.op(TypedConcat(0), wire.sizes(x), wire.const([0]))
-        wire.op(DynFill(Constant(np.array(False)), (call.dim_of(size), 0)), shape)
+        wire_symbol(wire, call.dim_of(size), x)
     return x
+
+
+def wire_symbol(wire: NodeWiring, size: Dim, number: OutletId) -> None:
+    """Let a symbol be what a tensor of one integer holds, from there on in a run."""
+    shape = wire.op(TypedConcat(0), wire.sizes(number), wire.const([0]))
+    wire.op(DynFill(Constant(np.array(False)), (size, 0)), shape)

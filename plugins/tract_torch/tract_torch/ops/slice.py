@@ -9,6 +9,7 @@ from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.scatter import ScatterNd
 from tract_core.ops.slice import Slice, wire_slice
 from tract_core.plugins.tables import Rows
+from tract_torch.ops.item import wire_symbol
 from tract_torch.registry import aten
 from tract_torch.wiring.call import Call
 from tract_torch.wiring.positions import steps
@@ -21,7 +22,10 @@ _ENDLESS = 2**62
 
 @aten(ROWS, "aten.slice.Tensor", "aten.slice_copy.Tensor")
 def cut(call: Call, wire: NodeWiring) -> OutletId:
-    """``x[start:end:step]`` on one axis"""
+    """``x[start:end:step]`` on one axis
+
+    Between numbers that only a run knows, the result has a size that PyTorch has a new symbol for.
+    """
     x = call.tensor("self")
     axis = wire.axis(int(call.value("dim")), wire.rank(x))
     if call.value("step") == 1 and same_dim(call.shape()[axis], wire.shape(x)[axis]):
@@ -29,7 +33,12 @@ def cut(call: Call, wire: NodeWiring) -> OutletId:
     start, end = (call.dim(name) if call.has(name) else None for name in ("start", "end"))
     if isinstance(end, int) and end >= _ENDLESS:
         end = None
-    return wire.through(wire_slice, x, axis, start=None if start == 0 else start, end=end, step=int(call.value("step")))
+    start = None if start == 0 else start
+    found = wire.through(wire_slice, x, axis, start=start, end=end, step=int(call.value("step")))
+    if not call.node.meta.get("unbacked_bindings"):
+        return found
+    wire_symbol(wire, call.shape()[axis], wire.const(wire.shape(found)[axis]))
+    return wire.reshape(found, call.shape())
 
 
 @aten(ROWS, "aten.select.int", "aten.select_copy.int")
