@@ -23,8 +23,9 @@ from tract_core.errors import FactError, Unsupported
 FLOATS = {"f16": 4e-3, "bf16": 3e-2, "f64": 1e-9}
 """Types, and by how much the last digits of PyTorch's own kernels differ: they round in between."""
 INTEGERS = ("i8", "u8", "i16", "i32")
-ROUGH = {"special_bessel_j0": 1e-6}
-"""What PyTorch computes less precisely than the type is, and than we do: J0(6) is 0.15064525725099692."""
+ROUGH = {"special_bessel_j0": 1e-6, "fake_quantize_per_tensor_affine": 1e-6}
+"""What PyTorch computes less precisely than the type is, and than we do: J0(6) is
+0.15064525725099692, and 6 * 0.1 is 0.6."""
 LOOSE = ("grid_sampler", "affine_grid", "upsample")
 """What PyTorch computes in narrow types throughout: only one digit is to be expected of these."""
 UNDEFINED = ("type_as",)
