@@ -138,7 +138,8 @@ def test_a_size_is_divided_by_one_that_is_a_factor_of_it() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         both = x.unsqueeze(2) * x.unsqueeze(1)  # (B, S, S), shifted as scores of relative positions are
         shifted = torch.nn.functional.pad(both, (1, 0)).reshape(x.shape[0], x.shape[1] + 1, x.shape[1])
-        return shifted[:, 1:].reshape(x.shape[0], -1, x.shape[1])
+        part = shifted[:, 1:].reshape(x.shape[0], -1, x.shape[1])
+        return part.reshape(x.shape[0], x.shape[1], -1)
 
     agree(
         Calling(function),

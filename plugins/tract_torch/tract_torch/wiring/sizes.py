@@ -105,10 +105,20 @@ def _modulo(a: Any, b: Any, names: Names) -> Dim:
 
 def _cancelled(a: Any, b: Any, names: Names) -> tuple[Any, Any]:
     """The same quotient without common factors, below of which a number is left. Raises Unsupported where none is."""
-    above, below = sympy.fraction(sympy.cancel(a / b))
+    above, below = sympy.fraction(sympy.cancel(_exact_quotients(a) / _exact_quotients(b)))
     if not below.is_Integer:
         raise _unsaid(f"{_dim(a, names)}//({_dim(b, names)})", "the divisor is no number")
     return above, below
+
+
+def _exact_quotients(expression: Any) -> Any:
+    """The same, in which quotients by what is a factor are what they are, as ``S**2//S`` is S."""
+
+    def exact(above: Any, below: Any) -> Any:
+        top, bottom = sympy.fraction(sympy.cancel(above / below))
+        return top if bottom == 1 else theirs.FloorDiv(above, below)
+
+    return expression.replace(theirs.FloorDiv, exact)
 
 
 def _rounded(expression: Any, names: Names, *, up: bool = False) -> Dim:
