@@ -6,11 +6,11 @@ import logging
 import threading
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager
-from typing import Final
+from contextlib import contextmanager, nullcontext
+from typing import Any, Final
 from unittest.mock import patch
 
-from torch.export import _trace
+from tract_torch.capture.private import printing_module
 
 LOCK: Final = threading.RLock()
 """Held while a module is changed: put into evaluation mode, given other weights, or exported, for which `torch.export`
@@ -21,7 +21,13 @@ _LOGGERS: Final = ("torch.export", "torch.fx.experimental.symbolic_shapes", "tor
 
 
 def _silent(*_: object, **__: object) -> None:
-    """In the place of the `print` with which one module of PyTorch writes the graph of what it refuses."""
+    """In the place of `print`."""
+
+
+def _without_graphs() -> Any:
+    """Inside of it, PyTorch does not print the graph of what it refuses: one module of it has another `print`."""
+    module = printing_module()
+    return nullcontext() if module is None else patch.object(module, "print", _silent, create=True)
 
 
 class _Others(logging.Filter):
@@ -41,7 +47,7 @@ def alone() -> Generator[None]:
     """One thread at a time works with programs; what PyTorch says of its errors and deprecated parts is not told."""
     others = _Others()
     loggers = [logging.getLogger(name) for name in _LOGGERS]
-    with LOCK, warnings.catch_warnings(), patch.object(_trace, "print", _silent, create=True):
+    with LOCK, warnings.catch_warnings(), _without_graphs():
         warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg|torch")
         for logger in loggers:
             logger.addFilter(others)

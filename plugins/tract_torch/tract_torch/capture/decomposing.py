@@ -2,41 +2,35 @@
 
 `ExportedProgram.run_decompositions` puts a rule for every composed operator of PyTorch into its dispatcher, and takes
 it out again. That takes ten times as long as decomposing a small program, and only operators that are to be kept need a
-rule: the others fall apart by themselves. So those that are kept are told to PyTorch, and nothing else.
+rule: the others fall apart by themselves. So those that are kept are told to PyTorch, and nothing else, where it has
+the functions for that (`private`); else it is given a table of decompositions, which gives the same program.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, cast
 
 import torch
-from torch._export import utils
-from torch.export import exported_program as theirs
 
 from tract_core.errors import TractError, Unsupported
 from tract_core.plugins import Registry
 from tract_core.plugins.tables import Table
+from tract_torch.capture import private
 from tract_torch.capture.alone import alone
+from tract_torch.capture.private import Composed, Ways
 from tract_torch.capture.shared_buffers import obstacle
 from tract_torch.registry import ATEN, AtenFn, find
-
-Ways: TypeAlias = Mapping[Any, Callable[..., Any]]
-"""For operators, the functions that compute them by others."""
-_SPLIT: Final = "_split_decomp_table_to_cia_and_python_decomp"
-"""The function of PyTorch that tells composed operators from those that have a function."""
 
 
 def decomposed(program: torch.export.ExportedProgram, registry: Registry) -> torch.export.ExportedProgram:
     """The program without operators that PyTorch can decompose and that have no row. Raises Unsupported."""
-    ways, kept = _decompositions(registry)
-    kept = (kept | _kept_of_others(registry[ATEN])) - _writing(program)
     try:
-        with alone(), _keeping(ways, kept):
-            return program.run_decompositions({})
+        with alone():
+            return _decomposed(program, registry)
     except TractError:
         raise
     except Exception as error:  # whatever it is, it is PyTorch's
@@ -48,36 +42,43 @@ def decomposed(program: torch.export.ExportedProgram, registry: Registry) -> tor
         raise Unsupported(f"PyTorch cannot decompose the program: {type(error).__name__}: {text}") from error
 
 
+def _decomposed(program: torch.export.ExportedProgram, registry: Registry) -> torch.export.ExportedProgram:
+    composed, writing, table = private.composed(), _writing(program), registry[ATEN]
+    if composed is None:
+        every = cast("Ways", torch.export.default_decompositions())
+        ways = {target: way for target, way in every.items() if target in writing or not _has_row(table, target)}
+        return program.run_decompositions(ways)
+    ways, kept = _decompositions(registry, composed)
+    with _keeping(composed, ways, (kept | _kept_of_others(table, composed)) - writing):
+        return program.run_decompositions({})
+
+
 @lru_cache(maxsize=2)
-def _decompositions(registry: Registry) -> tuple[Ways, frozenset[Any]]:
-    """PyTorch's functions for operators that have no row, and the composed operators of PyTorch that are kept.
-
-    Operators that write in place, as `aten.silu_` does, have the row of those that do not.
-    """
-    table = registry[ATEN]
+def _decompositions(registry: Registry, composed: Composed) -> tuple[Ways, frozenset[Any]]:
+    """PyTorch's functions for operators that have no row, and the composed operators of PyTorch that are kept."""
     every = cast("Ways", torch.export.default_decompositions())
-    ways = {target: way for target, way in every.items() if not any(find(table, name) for name in _names(target))}
-    composed = utils._collect_all_valid_cia_ops()
-    functions = {target: way for target, way in ways.items() if target not in composed}
-    return functions, frozenset(target for target in composed if target not in ways)
+    ways = {target: way for target, way in every.items() if not _has_row(registry[ATEN], target)}
+    those = composed.every()
+    functions = {target: way for target, way in ways.items() if target not in those}
+    return functions, frozenset(target for target in those if target not in ways)
 
 
-def _names(target: Any) -> tuple[str, str]:
-    """An operator's name, and that of the one which does the same but not in place."""
-    return str(target), str(target).replace("_.", ".")
+def _has_row(table: Table[str, AtenFn], target: Any) -> bool:
+    """Whether an operator has a row: one that writes in place, as `aten.silu_`, has that of the one which does not."""
+    name = str(target)
+    return find(table, name) is not None or find(table, name.replace("_.", ".")) is not None
 
 
-def _kept_of_others(table: Table[str, AtenFn]) -> frozenset[Any]:
+def _kept_of_others(table: Table[str, AtenFn], composed: Composed) -> frozenset[Any]:
     """Composed operators of other libraries, which come and go, that have a row."""
-    keys = (key for key in table.names() if not key.startswith(("aten.", "complex.")))
-    found = (overload for key in keys for overload in _overloads(key))
-    return frozenset(target for target in found if utils._is_preservable_cia_op(target))
+    keys = (key for key in table.names() if not key.startswith(("aten.", "complex.", "higher_order.")))
+    return frozenset(target for key in keys for target in _overloads(key) if composed.is_one(target))
 
 
 def _overloads(key: str) -> Iterator[Any]:
     """What the key of a row names, as far as it is there."""
     library, operator, *overload = key.split(".")
-    packet = getattr(getattr(torch.ops, library), operator, None) if library in torch.ops._dir else None
+    packet = getattr(getattr(torch.ops, library), operator, None)
     names = overload or (packet.overloads() if packet is not None else ())
     return (getattr(packet, name) for name in names if hasattr(packet, name))
 
@@ -90,16 +91,19 @@ def _writing(program: torch.export.ExportedProgram) -> frozenset[Any]:
 
 
 @contextmanager
-def _keeping(ways: Ways, kept: frozenset[Any]) -> Generator[None]:
-    """Inside of it, PyTorch decomposes by ``ways`` in this thread, and keeps of the composed operators these."""
-    split, thread = getattr(theirs, _SPLIT), threading.get_ident()
-    rules = dict.fromkeys(kept, utils._special_op_to_preserve_cia)
+def _keeping(composed: Composed, ways: Ways, kept: frozenset[Any]) -> Generator[None]:
+    """Inside of it, PyTorch decomposes by ``ways`` in this thread, and keeps of the composed operators these.
 
-    def ours(table: Ways) -> tuple[Any, Any]:
+    `alone` is to be held, so that one thread at a time puts its own function there, and takes it away again.
+    """
+    split, thread = getattr(composed.module, composed.splitter), threading.get_ident()
+    rules = dict.fromkeys(kept, composed.keep)
+
+    def ours(table: Ways) -> tuple[Ways, Ways]:
         return (rules, dict(ways)) if threading.get_ident() == thread else split(table)
 
-    setattr(theirs, _SPLIT, ours)
+    setattr(composed.module, composed.splitter, ours)
     try:
         yield
     finally:
-        setattr(theirs, _SPLIT, split)
+        setattr(composed.module, composed.splitter, split)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import sys
 import warnings
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
-from typing import Any, Final, TextIO
+from contextlib import contextmanager
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import torch
@@ -55,7 +53,7 @@ def exported_program(
         buffers = {name for name, _ in module.named_buffers(remove_duplicate=False)}
         warnings.filterwarnings("ignore", message=r"(?s).*assigned during export")  # lists of a layer's own weights
         try:
-            with watching, redirect_stderr(_WithoutGraphs(sys.stderr)):
+            with watching:
                 program = torch.export.export(module, args, kwargs, dynamic_shapes=shapes.specs, strict=False)
         except Exception as error:
             raise explained(error, watching, shapes) from error
@@ -75,17 +73,6 @@ def _check_buffers(module: torch.nn.Module, before: Collection[str]) -> None:
     if made:
         hint = f"register it with a tensor, as self.register_buffer({made[0].rpartition('.')[2]!r}, torch.zeros(...))"
         raise Unsupported(f"the module makes the buffer {made[0]!r} while it is called", hint=hint)
-
-
-class _WithoutGraphs(io.TextIOBase):
-    """What writes to another, but for the graphs that PyTorch prints in full where it refuses a module."""
-
-    def __init__(self, other: TextIO) -> None:
-        self.other = other
-
-    def write(self, text: str, /) -> int:
-        """Write a text to the other one, unless it is a graph."""
-        return len(text) if "\ndef forward(self" in text else self.other.write(text)
 
 
 def quantised_in(program: torch.export.ExportedProgram) -> Mapping[str, QTensor]:
