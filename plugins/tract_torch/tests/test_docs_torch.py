@@ -76,14 +76,27 @@ class Classifier(torch.nn.Module):
         return self.layers(x).mean((2, 3))
 
 
-def test_the_python_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     names = {"module": Classifier()}
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     for block in blocks:
         exec(compile(block, "docs/torch.md", "exec"), names)
-    assert len(blocks) >= 4
+    assert len(blocks) >= 5
+    promised = re.findall(r"print\(.*\)\s+# (.*)", PAGE)
+    assert promised
+    assert set(promised) <= set(capsys.readouterr().out.splitlines())
     assert (tmp_path / "classifier.nnef.tar").is_file()
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "plugins" / "tract_torch" / "README.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(block, "README.md", "exec"), {})
+    assert (tmp_path / "scores.nnef.tar").is_file()
 
 
 def test_the_command_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
