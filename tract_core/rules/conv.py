@@ -104,10 +104,8 @@ def _unseen(model: TypedModel, node: TypedNode, conv: ConvNode) -> bool:
         return bool(np.all(np.abs(_MEANING[type(node.op)](bias.reshape(-1), number.reshape(-1))) <= kind.max))
     per_channel = tuple(axis for axis in range(kernel.ndim) if axis != conv.op.kernel_format.o_axis(kernel.ndim))
     factor = _MEANING[type(node.op)](1.0, np.abs(number.reshape(-1)))
-    ends = (
-        kernel.max(axis=per_channel, initial=0),
-        -kernel.min(axis=per_channel, initial=0),
-    )  # large ones are not copied
+    # by both ends: the absolute values of a large kernel would be a copy of it
+    ends = [kernel.max(axis=per_channel, initial=0), -kernel.min(axis=per_channel, initial=0)]
     largest, bias = np.maximum(*ends).astype(np.float64) * factor, np.abs(bias.reshape(-1)) * factor
     in_full = (largest == 0) | ((largest >= kind.smallest_normal) & (largest <= kind.max))
     return bool(np.all(in_full) and np.all(bias <= kind.max))

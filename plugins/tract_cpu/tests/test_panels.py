@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tract_cpu.isa import Dot
+from tract_cpu.kernels.dots import Grouping
 from tract_cpu.lower import dots
 from tract_cpu.lower.dots import in_panels
 
@@ -25,3 +27,24 @@ def test_pieces_of_a_matrix_give_the_same_panels(
     for piece in (1, 1 << 10, 1 << 30):
         monkeypatch.setattr(dots, "_PIECE", piece)
         np.testing.assert_array_equal(in_panels(matrices, 16, None), wanted)
+
+
+@pytest.mark.parametrize("flips", [False, True])
+@pytest.mark.parametrize("depth", [1, 2, 3, 9])
+def test_pieces_of_a_matrix_in_groups_give_the_same_panels(
+    depth: int, flips: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grouping = Grouping(Dot("x86.avx512.vpdpbusd.512", 4, "u8", "i8", "i32"), flips)
+    for laid in (np.arange(2 * depth * 70), np.arange(70 * depth * 2).reshape(70, depth, 2).transpose(2, 1, 0)):
+        matrices = (laid % 251 - 125).astype(np.int8).reshape(2, depth, 70)
+        panels = np.zeros((2, 5, -(-depth // 4), 16, 4), np.int8)
+        for line in range(depth):
+            padded = np.pad(matrices[:, line], ((0, 0), (0, 10)))
+            panels[:, :, line // 4, :, line % 4] = padded.reshape(2, 5, 16)
+        wanted = panels.view(np.int32)[..., 0]
+        if flips:
+            start = np.pad(matrices.sum(1, dtype=np.int32), ((0, 0), (0, 10))).reshape(2, 5, 1, 16)
+            wanted = np.concatenate([start * grouping.half, wanted], axis=2)
+        for piece in (1, 1 << 30):
+            monkeypatch.setattr(dots, "_PIECE", piece)
+            np.testing.assert_array_equal(in_panels(matrices, 16, grouping), wanted)

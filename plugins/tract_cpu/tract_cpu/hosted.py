@@ -25,7 +25,7 @@ def gone_after(
     last: dict[Storage, int] = {}
     places = [place for place, step in enumerate(program.steps) if isinstance(step, NativeStep)]
     for number, piece in enumerate(pieces):
-        numbers = [places[one] for one in piece] if isinstance(piece, range) else []
+        numbers = {places[one] for one in piece} if isinstance(piece, range) else set[int]()
         steps = [program.steps[place] for place in numbers] if isinstance(piece, range) else [piece]
         inlined = [one.node for one in program.inlined if not one.body and one.last in numbers]
         for storage in _needed(model, program, steps, inlined, own):

@@ -80,13 +80,13 @@ def in_panels(matrices: Array, width: int, grouping: Grouping | None) -> Array:
     runs = -(-columns // width)
     if grouping is None:
         packed = lasting((count, runs, depth, width), matrices.dtype)
-        for piece, panels in _pieces(matrices, packed):
+        for piece, panels in _pieces(matrices, packed, cuts_depth=True):
             _lay(panels, piece)
             let_go(piece)
         return packed
     size, first = grouping.size, int(grouping.flips)
     packed = lasting((count, runs, first + -(-depth // size), width), np.int32)
-    for piece, panels in _pieces(matrices, packed):
+    for piece, panels in _pieces(matrices, packed, cuts_depth=False):
         elements = as_stored(piece, grouping.right)
         groups = panels.view(numpy_type(stored(grouping.right))).reshape(*panels.shape, size)[:, :, first:]
         for place in range(size):
@@ -98,18 +98,22 @@ def in_panels(matrices: Array, width: int, grouping: Grouping | None) -> Array:
     return packed
 
 
-def _pieces(matrices: Array, packed: Array) -> Iterator[tuple[Array, Array]]:
-    """Parts of matrices [count, depth, columns] that lie apart, with their panels: a few megabytes at once."""
+def _pieces(matrices: Array, packed: Array, *, cuts_depth: bool) -> Iterator[tuple[Array, Array]]:
+    """Parts of matrices [count, depth, columns] that lie apart, with their panels: a few megabytes at once.
+
+    ``cuts_depth``: whether lines of the panels are those of the matrices, so that parts may have some of them.
+    """
     sizes, width = matrices.shape, packed.shape[3]
     axis = max(range(3), key=lambda one: (abs(matrices.strides[one]) if sizes[one] > 1 else 0, -one))
-    half = sizes[axis] // 2 // (width if axis == 2 else 1) * (width if axis == 2 else 1)
-    if matrices.nbytes <= _PIECE or not half or (axis == 1 and packed.shape[2] != sizes[1]):
+    unit = width if axis == 2 else 1  # panels stay whole
+    half = sizes[axis] // 2 // unit * unit
+    if matrices.nbytes <= _PIECE or not half or (axis == 1 and not cuts_depth):
         yield matrices, packed
         return
-    into = (0, 2, 1)[axis]
-    at = half // width if axis == 2 else half
+    into, at = (0, 2, 1)[axis], half // unit
     for mine, theirs in ((slice(half), slice(at)), (slice(half, None), slice(at, None))):
-        yield from _pieces(matrices[(slice(None),) * axis + (mine,)], packed[(slice(None),) * into + (theirs,)])
+        part, panels = matrices[(slice(None),) * axis + (mine,)], packed[(slice(None),) * into + (theirs,)]
+        yield from _pieces(part, panels, cuts_depth=cuts_depth)
 
 
 def _lay(packed: Array, matrices: Array) -> None:
