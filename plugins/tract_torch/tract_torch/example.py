@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tract_core.errors import InputError
-from tract_torch.errors import module_of
+from tract_torch.arguments import module_of
 from tract_torch.naming import flat_names
 
 Axes = Mapping[str, Mapping[int, str]]

@@ -25,10 +25,10 @@ from tract_nnef.writing.saver import NnefWriter
 from tract_core.errors import InputError, ModelWarning, TractError, Unsupported
 from tract_core.model.typed import TypedModel
 from tract_core.saving import tried_first
+from tract_torch.arguments import chosen, path_of
 from tract_torch.capture.dynamic import Linear
 from tract_torch.capture.exporting import exported_program
 from tract_torch.capture.refusals import check_module
-from tract_torch.errors import chosen, path_of
 from tract_torch.example import Example
 from tract_torch.inference_target.axes import counted_axes
 from tract_torch.inference_target.base import InferenceTarget

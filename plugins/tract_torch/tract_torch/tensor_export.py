@@ -17,7 +17,7 @@ from tract_nnef.writing.expressions import express
 
 from tract_core.errors import InputError, TractError, Unsupported
 from tract_core.saving import whole_files
-from tract_torch.errors import of_type
+from tract_torch.arguments import of_type
 from tract_torch.tensors import array_of
 from tract_torch.weights.disk import iter_torch_tensors_from_disk, torch_safe_load
 from tract_torch.weights.qtensor import QTensor

@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from tract_core.dims import linear_in_one_symbol, parse_dim
 from tract_core.errors import DimError, InputError, meant
 from tract_core.frozen import frozen
-from tract_torch.errors import of_type
+from tract_torch.arguments import of_type
 from tract_torch.example import bound_arguments
 from tract_torch.wiring.guards import ASSUMED
 from tract_torch.wiring.sizes import expression_of

@@ -12,12 +12,12 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tract_core.errors import ModelWarning, Unsupported
+from tract_torch.arguments import of_type
 from tract_torch.capture.alone import LOCK, alone
 from tract_torch.capture.dynamic import DynamicShapes, specialised, symbol_names
 from tract_torch.capture.refusals import check_module, check_tensors, explained
 from tract_torch.capture.shared_buffers import let_be_one
 from tract_torch.capture.watching import Watching
-from tract_torch.errors import of_type
 from tract_torch.weights.held import quantised, standing_in
 from tract_torch.weights.qtensor import QTensor
 

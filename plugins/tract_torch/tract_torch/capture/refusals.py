@@ -9,9 +9,9 @@ from typing import Any, Final
 import torch
 
 from tract_core.errors import InputError, TractError, Unsupported
+from tract_torch.arguments import module_of
 from tract_torch.capture.dynamic import Axis, DynamicShapes
 from tract_torch.capture.watching import Watching, place_of_error
-from tract_torch.errors import module_of
 
 _ONNX: Final = "torch.onnx.export(..., dynamo=False) follows the example, and tract.load reads the file"
 _SIZE: Final = re.compile(r"L\['(\w+)'\]((?:\[[^\]]*\])*)\.size\(\)\[(\d+)\]")

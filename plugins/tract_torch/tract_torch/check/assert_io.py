@@ -19,11 +19,12 @@ from tract_nnef.archive.tensors import read_tensor
 import tract_core as tract
 from tract_core.errors import InputError, TractError, Unsupported
 from tract_core.frozen import frozen
+from tract_torch.arguments import module_of, of_type, path_of
 from tract_torch.capture.exporting import evaluating
 from tract_torch.check.debug_bundle import ONNX_ARCHIVE, ONNX_FILE, ONNX_FOLDER, save_arrays, write_debug_bundle
 from tract_torch.check.eager import Start, turn_of
 from tract_torch.check.tolerance import TractCheckTolerance, difference
-from tract_torch.errors import CheckError, OnnxExportError, module_of, of_type, path_of
+from tract_torch.errors import CheckError, OnnxExportError
 from tract_torch.established.tract_cli import Paths, TractCli
 from tract_torch.example import Example
 from tract_torch.naming import flat_names, named_results, plain

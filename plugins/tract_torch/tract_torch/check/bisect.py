@@ -36,7 +36,7 @@ from tract_torch.example import Example
 from tract_torch.loading import program_of
 from tract_torch.naming import VariableNamingScheme, node_name, plain
 from tract_torch.tensors import array_of
-from tract_torch.wiring.graph import computing, module_of, source_of
+from tract_torch.wiring.graph import computing, origin_of, source_of
 from tract_torch.wiring.lowering import Lowering
 from tract_torch.wiring.program import Program
 
@@ -308,7 +308,7 @@ class _Watch:
 
 
 def _culprit(stage: str, node: Node, wrong: Difference, adds_up: bool) -> Culprit:
-    path, kind = module_of(node) or (None, None)
+    path, kind = origin_of(node) or (None, None)
     return Culprit(stage, wrong, node.name, str(node.target), path, kind, source_of(node), adds_up)
 
 

@@ -16,12 +16,13 @@ from tract_core.dims import evaluate, is_symbolic
 from tract_core.errors import InputError, TractError
 from tract_core.plugins import default_registry
 from tract_core.runtime.binding import bind_inputs
+from tract_torch.arguments import chosen, module_of, path_of
 from tract_torch.check.draw import drawn, larger_sizes, sizes_of, smallest_sizes
 from tract_torch.check.eager import Start, Turn, turn_of
 from tract_torch.check.interface import Interface, held_inputs, held_tensors
 from tract_torch.check.report import CheckReport, Refusal, Trial
 from tract_torch.check.tolerance import Difference, TractCheckTolerance, difference
-from tract_torch.errors import CheckError, chosen, module_of, path_of
+from tract_torch.errors import CheckError
 from tract_torch.example import Example
 from tract_torch.wiring.lowering import Lowering
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Final, Self
 
 from tract_core.errors import MissingFile
+from tract_torch.arguments import chosen, path_of
 from tract_torch.check.tolerance import TractCheckTolerance
-from tract_torch.errors import CheckError, CommandError, chosen, path_of
+from tract_torch.errors import CheckError, CommandError
 from tract_torch.established.semantic_version import SemanticVersion
 
 logger: Final = logging.getLogger("tract_torch")

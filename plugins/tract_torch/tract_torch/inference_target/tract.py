@@ -21,6 +21,7 @@ from tract_nnef.registry import CORE, EXTRA, TRANSFORMERS
 from tract_nnef.syntax.ast import Document
 
 from tract_core.errors import InputError, ModelWarning, TractError, Unsupported
+from tract_torch.arguments import chosen, of_type, path_of
 from tract_torch.check.assert_io import (
     Opinion,
     all_close_map_weights,
@@ -35,7 +36,7 @@ from tract_torch.check.eager import Start, turn_of
 from tract_torch.check.in_process import check_io
 from tract_torch.check.interface import Interface, held_inputs, held_tensors
 from tract_torch.check.tolerance import TractCheckTolerance
-from tract_torch.errors import CheckError, chosen, of_type, path_of
+from tract_torch.errors import CheckError
 from tract_torch.established.download import TractBinaryDownloader
 from tract_torch.established.semantic_version import SemanticVersion
 from tract_torch.established.tract_cli import TractCli

@@ -12,7 +12,7 @@ import torch
 from tract_nnef.archive.blocks import Q4_0
 
 from tract_core.errors import InputError, ModelWarning, meant
-from tract_torch.errors import of_type
+from tract_torch.arguments import of_type
 from tract_torch.weights.qtensor import QScalePerGroupF16, QTensor, QTensorTractScaleOnly
 from tract_torch.weights.updater import ModTensorUpdater
 

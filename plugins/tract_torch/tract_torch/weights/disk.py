@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import torch
 
 from tract_core.errors import InputError
-from tract_torch.errors import path_of
+from tract_torch.arguments import path_of
 
 SAFETENSORS: Final = ".safetensors"
 PICKLED: Final = (".pt", ".pth", ".bin")

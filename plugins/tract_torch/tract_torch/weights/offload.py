@@ -16,7 +16,7 @@ from torch.utils.serialization import config
 from tract_nnef.syntax.names import plain_label
 
 from tract_core.errors import InputError
-from tract_torch.errors import of_type
+from tract_torch.arguments import of_type
 from tract_torch.weights.disk import iter_torch_tensors_from_disk, weight_files
 from tract_torch.weights.updater import ModTensorUpdater
 

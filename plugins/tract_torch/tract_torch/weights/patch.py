@@ -15,7 +15,7 @@ from tract_nnef.archive.tensors import Header, read_header, tensor_file
 from tract_nnef.writing.saver import NnefWriter
 
 from tract_core.errors import InputError, TractError, Unsupported, meant
-from tract_torch.errors import of_type
+from tract_torch.arguments import of_type
 from tract_torch.tensor_export import tensor_pieces
 from tract_torch.weights.qtensor import QTensor
 

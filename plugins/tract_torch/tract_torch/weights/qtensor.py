@@ -17,7 +17,7 @@ from tract_nnef.archive.tensors import tensor_file
 
 from tract_core.errors import InputError
 from tract_core.saving import whole_file
-from tract_torch.errors import of_type
+from tract_torch.arguments import of_type
 from tract_torch.tensors import array_of
 
 

@@ -15,7 +15,7 @@ from typing import Self
 import torch
 
 from tract_core.errors import InputError
-from tract_torch.errors import chosen
+from tract_torch.arguments import chosen
 from tract_torch.weights.offload import OffloadedTensor
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tract_core.errors import InputError, meant
-from tract_torch.errors import module_of, of_type
+from tract_torch.arguments import module_of, of_type
 
 
 class _Place(NamedTuple):

@@ -168,7 +168,7 @@ def _differ(found: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
     return any(same_dim(one, other) is False for one, other in zip(found, wanted, strict=True))
 
 
-def module_of(node: Node) -> tuple[str, str] | None:
+def origin_of(node: Node) -> tuple[str, str] | None:
     """The path of the module that a node is from, and its class; None where that is not known or the module itself."""
     stack: Mapping[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
     held = [(path, kind) for path, kind in stack.values() if path and "_from_metadata_hook" not in path]
@@ -187,6 +187,6 @@ def source_of(node: Node) -> str | None:
 
 def place_of(node: Node) -> str:
     """Where a node is from: its name, the module, and the line of its source, as far as that is known."""
-    module, source = module_of(node), source_of(node)
+    module, source = origin_of(node), source_of(node)
     named = f" of module {module[0]!r}" if module else ""
     return f"node {node.name!r} ({node.target}){named}{f', {source}' if source else ''}"
