@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -95,6 +96,33 @@ def test_scopes_and_reading_ahead(tensors: list[OffloadedTensor]) -> None:
     assert pool.cached_bytes == 0
 
 
+def test_several_are_read_at_once(tensors: list[OffloadedTensor], monkeypatch: pytest.MonkeyPatch) -> None:
+    both, read = Barrier(2, timeout=20), OffloadedTensor.reload
+
+    def slowly(tensor: OffloadedTensor) -> torch.Tensor:
+        both.wait()
+        return read(tensor)
+
+    monkeypatch.setattr(OffloadedTensor, "reload", slowly)
+    with TensorResidencyPool(max_workers=2) as pool:
+        pool.prefetch(*tensors[:2])
+        assert [float(pool.resolve(one)[0]) for one in tensors[:2]] == [0, 1]
+        assert not both.broken
+
+
+def test_what_cannot_be_read_is_tried_again(tensors: list[OffloadedTensor], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(tensor: OffloadedTensor) -> torch.Tensor:
+        raise MemoryError
+
+    with TensorResidencyPool() as pool:
+        with monkeypatch.context() as without_memory:
+            without_memory.setattr(OffloadedTensor, "reload", fails)
+            with pytest.raises(MemoryError):
+                pool.resolve(tensors[1])
+        assert pool.cached_bytes == 0
+        assert torch.equal(pool.resolve(tensors[1]), torch.ones(10))
+
+
 def test_what_is_asked_wrongly() -> None:
     for options, says in (
         ({"max_cached_bytes": -1}, "max_cached_bytes is -1, wanted None, 0 or more"),
@@ -103,8 +131,9 @@ def test_what_is_asked_wrongly() -> None:
     ):
         with pytest.raises(InputError, match=says):
             TensorResidencyPool(**options)
-    with pytest.raises(InputError, match="wanted an OffloadedTensor, got Tensor"):
-        TensorResidencyPool().resolve(torch.ones(2))  # pyright: ignore[reportArgumentType]: a wrong one
+    for ask in (TensorResidencyPool().resolve, TensorResidencyPool().prefetch):
+        with pytest.raises(InputError, match="wanted an OffloadedTensor, got Tensor"):
+            ask(torch.ones(2))  # pyright: ignore[reportArgumentType]: a wrong one
 
 
 def test_quantised_tensors_stay_so_in_files(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
@@ -38,12 +38,20 @@ class AccessMode(StrEnum):
 
 @dataclass(slots=True)
 class _Copy:
-    """``users``: how many hold it, by leases and pins; ``changed``: whether the file is to be written."""
+    """``read``: what one thread reads, and others wait for. ``users``: how many hold it, by leases and pins.
+
+    ``changed``: whether the file is to be written.
+    """
 
     source: OffloadedTensor
-    tensor: torch.Tensor
+    read: Future[torch.Tensor] = field(default_factory=Future[torch.Tensor])
     users: int = 0
     changed: bool = False
+
+    @property
+    def tensor(self) -> torch.Tensor:
+        """The copy, once it was read. Raises what reading it raised."""
+        return self.read.result()
 
 
 class TensorResidencyPool:
@@ -75,11 +83,15 @@ class TensorResidencyPool:
     def cached_bytes(self) -> int:
         """How much the copies take."""
         with self._lock:
-            return sum(one.tensor.nbytes for one in self._copies.values())
+            return sum(one.source.nbytes for one in self._copies.values())
 
     def prefetch(self, *tensors: OffloadedTensor) -> None:
-        """Have tensors read by other threads, which this does not wait for."""
+        """Have tensors read by other threads, which this does not wait for. What fails there is tried again when used.
+
+        Raises InputError for what is no tensor in a file.
+        """
         for tensor in tensors:
+            _check(tensor)
             self._readers.submit(self._copy, tensor)
 
     def resolve(self, tensor: OffloadedTensor) -> torch.Tensor:
@@ -153,17 +165,28 @@ class TensorResidencyPool:
 
     def _copy(self, source: OffloadedTensor, users: int = 0) -> _Copy | None:
         """The copy of a tensor, with so many users more; None where there is no room. Raises InputError for another."""
-        if not isinstance(source, OffloadedTensor):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
-            raise InputError(f"wanted an OffloadedTensor, got {type(source).__name__}")
+        _check(source)
         with self._lock:
-            found = self._copies.get(source.path)
+            found = there = self._copies.get(source.path)
             if found is None:
                 if not self._has_room(source.nbytes):
                     return None
-                found = self._copies[source.path] = _Copy(source, source.reload())
+                found = self._copies[source.path] = _Copy(source)
             self._copies.move_to_end(source.path)
             found.users += users
-            return found
+        if there is None:
+            self._read(found)
+        return found
+
+    def _read(self, one: _Copy) -> None:
+        """Without the lock, so that several are read at once, and others are used meanwhile."""
+        try:
+            one.read.set_result(one.source.reload())
+        except BaseException as error:
+            with self._lock:
+                del self._copies[one.source.path]
+            one.read.set_exception(error)
+            raise
 
     def _has_room(self, wanted: int) -> bool:
         """Whether so many bytes fit, once others made room."""
@@ -179,7 +202,7 @@ class TensorResidencyPool:
     def _forget(self, paths: list[Path]) -> None:
         for path in paths:
             found = self._copies.get(path)
-            if found is not None and not found.users:
+            if found is not None and not found.users and found.read.done():
                 self._write(found)
                 del self._copies[path]
 
@@ -188,3 +211,9 @@ class TensorResidencyPool:
         if one.changed:
             one.source.update_values(one.tensor)
             one.changed = False
+
+
+def _check(tensor: object) -> None:
+    """Raises InputError for what is no tensor in a file."""
+    if not isinstance(tensor, OffloadedTensor):
+        raise InputError(f"wanted an OffloadedTensor, got {type(tensor).__name__}")
