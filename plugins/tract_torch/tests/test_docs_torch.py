@@ -54,7 +54,7 @@ def test_the_counts_are_those_of_the_table(generator: ModuleType) -> None:
     assert told is not None
     rows = listed(PAGE)
     assert (int(told[1]), int(told[3])) == (len(rows), sum(way != "**no**" for way in rows.values()))
-    assert told[2] == torch.__version__.partition("+")[0], HINT
+    assert torch.__version__ >= told[2], HINT
     names = {str(entry).partition(",")[0] for entry in CATALOGUE}
     assert len(CATALOGUE) > int(told[4]) >= 1000
     assert len(names) > int(told[5]) >= 400

@@ -204,6 +204,7 @@ WORKS: dict[str, Case] = {
     # others
     "isclose with equal_nan": rows(lambda x: torch.isclose(x / 0, x / 0 * x, equal_nan=True)),
     "copy_ of a source that is broadcast": rows(filled),
+    "qr": Case(torch.linalg.qr, [floats(5, 3)]),
     "inv": Case(lambda x: torch.linalg.inv(spd(x)), [floats(3, 3)]),
     "solve": Case(lambda x, y: torch.linalg.solve(spd(x), y), [floats(3, 3), floats(3, 2)]),
     "cholesky": Case(lambda x: torch.linalg.cholesky(spd(x)), [floats(3, 3)]),
@@ -218,6 +219,8 @@ WORKS: dict[str, Case] = {
     "random numbers": rows(lambda x: x + 0 * torch.rand(x.shape)),
 }
 
+ITERATED = "singular values and eigenvalues are found by iterations"
+
 REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "packed sequences": (
         lambda x: torch.nn.utils.rnn.pack_padded_sequence(x, whole(4), batch_first=True).data,
@@ -231,14 +234,10 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
         lambda x: F.scaled_dot_product_attention(x, x, x, dropout_p=0.5),
         "(?s)attention with dropout.*hint: call eval",
     ),
-    "svd": (torch.linalg.svdvals, "there is no importer for aten._linalg_svd"),
-    "eig": (torch.linalg.eigvals, "there is no importer for aten.linalg_eig"),
-    "eigh": (torch.linalg.eigvalsh, "there is no importer for aten._linalg_eigh"),
-    "qr": (torch.linalg.qr, "there is no importer for aten.linalg_qr"),
-    "linalg_matrix_norm of singular values": (
-        lambda x: torch.linalg.matrix_norm(x, ord=2),
-        "there is no importer for aten._linalg_svd",
-    ),
+    "svd": (torch.linalg.svdvals, ITERATED),
+    "eig": (torch.linalg.eigvals, ITERATED),
+    "eigh": (torch.linalg.eigvalsh, ITERATED),
+    "linalg_matrix_norm of singular values": (lambda x: torch.linalg.matrix_norm(x, ord=2), ITERATED),
     "sparse tensors": (lambda x: x.to_sparse().to_dense(), "there is no importer for aten._to_sparse"),
     "ctc_loss": (
         lambda x: F.ctc_loss(x.mT.log_softmax(-1), whole(1, 2).reshape(1, 2), whole(4), whole(2)),

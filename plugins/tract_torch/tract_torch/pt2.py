@@ -31,6 +31,8 @@ from tract_core.safe_files import check_size
 from tract_torch.capture.alone import alone
 
 _TARGETS: Final = re.compile(r"torch\.ops(\.\w+){2,3}|_operator\.\w+|torch\.sym_\w+|math\.\w+")
+_MODULES: Final = re.compile(r"\b(math\.|torch\.sym_)")
+"""What guards call functions of numbers by: of newer PyTorch, ``torch.sym_max``."""
 _FUNCTIONS: Final = re.compile(
     r"Symbol|Integer|Rational|Float|Add|Mul|Mod|PythonMod|FloorDiv|CleanDiv|CeilDiv|Max|Min|Where|Identity|And|Or|Not|"
     r"Eq|Ne|Ge|Gt|Le|Lt|Equality|Unequality|(Strict)?(GreaterThan|LessThan)|ToFloat|(Int|Float)TrueDiv|"
@@ -165,7 +167,7 @@ def _check_text(name: str, key: str, text: str) -> None:
     if key == "expr_str":
         _check_expression(text)
     elif key == "guards_code":
-        _check_expression(_SIZE_IN_GUARD.sub("size", text).replace("math.", "OpaqueUnaryFn_"))
+        _check_expression(_MODULES.sub("OpaqueUnaryFn_", _SIZE_IN_GUARD.sub("size", text)))
     elif key == "target":
         if not _TARGETS.fullmatch(text):
             raise Unsupported(f"{name} calls {text!r}, wanted an operator")
