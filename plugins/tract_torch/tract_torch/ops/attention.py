@@ -18,10 +18,10 @@ from tract_core.ops.elementwise import Rsqrt
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
-from tract_core.ops.wiring_dyn import wire_range
 from tract_core.plugins.tables import Rows
 from tract_torch.registry import aten
 from tract_torch.wiring.call import Call
+from tract_torch.wiring.positions import steps
 
 ROWS = Rows()
 
@@ -109,15 +109,9 @@ def _zero_where_none(wire: NodeWiring, found: OutletId, mask: OutletId) -> Outle
 
 def _causal(wire: NodeWiring, scores: OutletId) -> OutletId:
     """The scores of keys up to the place of each query, the rest minus infinity"""
-    rows, columns = (_count(wire, wire.shape(scores)[axis]) for axis in (-2, -1))
+    rows, columns = (steps(wire, 0, wire.shape(scores)[axis]) for axis in (-2, -1))
     seen = wire.op(Ge(), wire.unsqueeze(rows, [1]), wire.unsqueeze(columns, [0]))
     return wire.select(seen, scores, wire.scalar(-np.inf, scores))
-
-
-def _count(wire: NodeWiring, size: Dim) -> OutletId:
-    """0, 1, 2 and so on, as many as ``size``."""
-    zero, one = (wire.const(np.array(number)) for number in (0, 1))
-    return wire.through(wire_range, zero, wire.i64(wire.const(size)), one)
 
 
 def _repeated(wire: NodeWiring, x: OutletId, heads: Dim) -> OutletId:
