@@ -141,3 +141,15 @@ def test_an_axis_that_was_kept_by_squeeze_is_not_of_one_element() -> None:
 def test_arguments_may_be_a_list() -> None:
     model = tract_torch.load(torch.nn.Linear(3, 4), [torch.randn(2, 3)])
     assert [str(fact) for fact in model.input_facts()] == ["2,3,f32"]
+
+
+def test_a_tensor_may_be_in_the_example_twice() -> None:
+    class Sums(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return a.sum(0) + b.sum(0)
+
+    x = torch.randn(4, 3)
+    model = tract_torch.load(Sums(), (x, x), dynamic_shapes={"a": {0: "A"}, "b": {0: "B"}})
+    assert [str(fact) for fact in model.input_facts()] == ["A,3,f32", "B,3,f32"]
+    (found,) = model.into_runnable().run([torch.ones(2, 3), torch.ones(5, 3)])
+    np.testing.assert_array_equal(found, np.full(3, 7, np.float32))

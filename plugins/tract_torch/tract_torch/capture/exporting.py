@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -45,6 +46,7 @@ def exported_program(
     check_module(module)
     args = (args,) if isinstance(args, torch.Tensor) else tuple(of_type(args, (tuple, list), "args", _ARGUMENTS))
     kwargs = dict(of_type(kwargs or {}, Mapping, "kwargs", "a mapping of names to arguments"))
+    args, kwargs = _each_once(args, kwargs)
     shapes = DynamicShapes(module, args, kwargs, dynamic_shapes)
     watching = Watching(module)
     leaves = pytree.tree_leaves((args, kwargs))
@@ -65,6 +67,18 @@ def exported_program(
     for axis, size in specialised(program, shapes.axes):
         warnings.warn(f"{axis} was specialised to {size}: other sizes are refused", ModelWarning, stacklevel=3)
     return program
+
+
+def _each_once(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The example with copies of tensors that are in it already: PyTorch takes the sizes of both for the same ones."""
+    leaves, structure = pytree.tree_flatten((args, kwargs))
+    seen = set[int]()
+    found: list[Any] = []
+    for leaf in leaves:
+        again = isinstance(leaf, torch.Tensor) and id(leaf) in seen
+        found.append(leaf.detach().clone() if again else leaf)
+        seen.add(id(leaf))
+    return pytree.tree_unflatten(found, structure) if any(map(operator.is_not, found, leaves)) else (args, kwargs)
 
 
 def _check_buffers(module: torch.nn.Module, before: Collection[str]) -> None:
