@@ -169,13 +169,16 @@ class _Check:
         own = self.example.tensors()
         self._compare("example", self.symbols, own, 0)
         for seed in seeds:
-            try:
+            reason = ""
+            for integers in (None, own):
                 try:
-                    self._compare(f"seed {seed}", self.symbols, self._drawn(self.symbols, seed), seed)
-                except _Refused:
-                    self._compare(f"seed {seed}", self.symbols, self._drawn(self.symbols, seed, integers=own), seed)
-            except _Refused as refusal:
-                self.report.notes.append(f"seed {seed} was not compared: the module refuses it: {refusal.args[1]}")
+                    tensors = self._drawn(self.symbols, seed, integers=integers)
+                    self._compare(f"seed {seed}", self.symbols, tensors, seed)
+                    break
+                except _Refused as refusal:
+                    reason = refusal.reason
+            else:
+                self.report.notes.append(f"seed {seed} was not compared: the module refuses it: {reason}")
 
     def other_sizes(self, given: Sequence[Mapping[str, int]] | None) -> None:
         """At those that are given, or at as many as are wanted."""
@@ -235,12 +238,11 @@ class _Check:
         try:
             self._compare(f"seed {seed}", values, tensors, seed)
         except _Refused as refusal:
-            by, reason = refusal.args
-            self.report.refusals.append(Refusal(dict(values), by, reason))
-            if by == "archive" and (needed or 1 not in values.values()):
+            self.report.refusals.append(Refusal(dict(values), refusal.by, refusal.reason))
+            if refusal.by == "archive" and (needed or 1 not in values.values()):
                 at = ", ".join(f"{name}={value}" for name, value in values.items())
                 hint = "what the sizes must be can be said by an assertion: custom_extensions=['tract_assert S>=2']"
-                raise CheckError(f"the module takes {at}, the archive does not: {reason}", hint=hint) from None
+                raise CheckError(f"the module takes {at}, the archive does not: {refusal.reason}", hint=hint) from None
             return False
         return True
 
@@ -270,7 +272,7 @@ class _Check:
             except _Refused as refusal:
                 if not number:
                     raise
-                self.report.notes.append(f"{what}: the module takes no more calls in a row: {refusal.args[1]}")
+                self.report.notes.append(f"{what}: the module takes no more calls in a row: {refusal.reason}")
                 return
             self._compare_turn(what, values, starts, turn, state)
             if not turn.held:
@@ -325,7 +327,11 @@ class _Check:
 
 
 class _Refused(Exception):
-    """Sizes are not taken: by whom, and why."""
+    """Inputs are not taken. ``by``: "module" or "archive"; ``reason``: what it says."""
+
+    def __init__(self, by: str, reason: str) -> None:
+        super().__init__(by, reason)
+        self.by, self.reason = by, reason
 
 
 def _first_line(error: Exception) -> str:
