@@ -6,8 +6,8 @@ import logging
 import threading
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager, nullcontext
-from typing import Any, Final
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Final
 from unittest.mock import patch
 
 from tract_torch.capture.private import printing_module
@@ -24,7 +24,7 @@ def _silent(*_: object, **__: object) -> None:
     """In the place of `print`."""
 
 
-def _without_graphs() -> Any:
+def _without_graphs() -> AbstractContextManager[object]:
     """Inside of it, PyTorch does not print the graph of what it refuses: one module of it has another `print`."""
     module = printing_module()
     return nullcontext() if module is None else patch.object(module, "print", _silent, create=True)
