@@ -132,7 +132,7 @@ def test_what_is_asked_wrongly() -> None:
         with pytest.raises(InputError, match=says):
             TensorResidencyPool(**options)
     for ask in (TensorResidencyPool().resolve, TensorResidencyPool().prefetch):
-        with pytest.raises(InputError, match="wanted an OffloadedTensor, got Tensor"):
+        with pytest.raises(InputError, match="the tensor is Tensor, wanted an OffloadedTensor"):
             ask(torch.ones(2))  # pyright: ignore[reportArgumentType]: a wrong one
 
 

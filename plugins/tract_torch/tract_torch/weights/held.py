@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from tract_core.errors import InputError, meant
+from tract_torch.arguments import of_type
 from tract_torch.capture.alone import LOCK
 from tract_torch.weights.disk import iter_torch_tensors_from_disk, weight_files
 from tract_torch.weights.offload import OffloadedTensor
@@ -71,12 +72,9 @@ def _found(weights: Weights | None) -> dict[str, torch.Tensor]:
     """The tensors by name. Raises InputError for what is none."""
     if isinstance(weights, (str, os.PathLike)):
         return dict(_of_files(Path(weights)))
-    if weights is not None and not isinstance(weights, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
-        raise InputError(f"weights is {type(weights).__name__}, wanted a mapping of names to tensors, or a file")
-    wrong = next((name for name, one in (weights or {}).items() if not isinstance(one, torch.Tensor)), None)  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
-    if wrong is not None:
-        raise InputError(f"the weight {wrong!r} is {type((weights or {})[wrong]).__name__}, wanted a tensor")
-    return dict(weights or {})
+    given: Mapping[str, object] = {} if weights is None else weights
+    of_type(given, Mapping, "weights", "a mapping of names to tensors, or a file")
+    return {name: of_type(one, torch.Tensor, f"the weight {name!r}", "a tensor") for name, one in given.items()}
 
 
 def _of_files(path: Path) -> Iterator[tuple[str, torch.Tensor]]:

@@ -15,7 +15,7 @@ from typing import Self
 import torch
 
 from tract_core.errors import InputError
-from tract_torch.arguments import chosen
+from tract_torch.arguments import chosen, of_type
 from tract_torch.weights.offload import OffloadedTensor
 
 
@@ -91,7 +91,7 @@ class TensorResidencyPool:
         Raises InputError for what is no tensor in a file.
         """
         for tensor in tensors:
-            _check(tensor)
+            of_type(tensor, OffloadedTensor, "the tensor", "an OffloadedTensor")
             self._readers.submit(self._copy, tensor)
 
     def resolve(self, tensor: OffloadedTensor) -> torch.Tensor:
@@ -165,7 +165,7 @@ class TensorResidencyPool:
 
     def _copy(self, source: OffloadedTensor, users: int = 0) -> _Copy | None:
         """The copy of a tensor, with so many users more; None where there is no room. Raises InputError for another."""
-        _check(source)
+        of_type(source, OffloadedTensor, "the tensor", "an OffloadedTensor")
         with self._lock:
             found = there = self._copies.get(source.path)
             if found is None:
@@ -211,9 +211,3 @@ class TensorResidencyPool:
         if one.changed:
             one.source.update_values(one.tensor)
             one.changed = False
-
-
-def _check(tensor: object) -> None:
-    """Raises InputError for what is no tensor in a file."""
-    if not isinstance(tensor, OffloadedTensor):
-        raise InputError(f"wanted an OffloadedTensor, got {type(tensor).__name__}")
