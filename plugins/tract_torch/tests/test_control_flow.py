@@ -145,3 +145,79 @@ def test_sizes_that_are_data() -> None:
     with pytest.raises(TractError, match="u0"):
         model.into_runnable().run([np.ones((5, 4), np.float32), np.array(6)])
     assert isinstance(model, tract.Model)
+
+
+class Sized(torch.nn.Module):
+    """Decides and sizes by numbers that it keeps in buffers."""
+
+    def __init__(self, way: Callable[[Any, torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.way = way
+        self.register_buffer("one", torch.tensor(3))
+        self.register_buffer("two", torch.tensor([2, 1]))
+        self.register_buffer("scale", torch.tensor(2.5))
+        self.plain = torch.tensor(2)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.way(self, x)
+
+
+def chosen_by_a_copy(own: Any, x: torch.Tensor) -> torch.Tensor:
+    """Decides by what it computed of a buffer, and changed."""
+    copy = own.two.clone()
+    copy[0] += 5
+    return x * 2 if own.two[0] + 1 > 2 else x * copy[0]
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda own, x: x[:, : int(own.one)] if own.one > 1 else x,
+        lambda own, x: x.reshape(x.shape[0], own.two[0].item(), -1) * float(own.scale),
+        lambda own, x: torch.nn.functional.pad(x, own.two.tolist()) if own.plain == 2 and own.scale else x,
+        lambda own, x: [x, x * 2, x * 3][own.one - 1][:, : int(own.two.max() * 2)],
+        lambda own, x: x * 2 if torch.equal(own.two, own.two.clone()) else x,
+        chosen_by_a_copy,
+    ],
+)
+def test_numbers_that_the_module_holds(way: Any) -> None:
+    agree(Sized(way), [torch.randn(3, 6)], [[torch.randn(5, 6)]], dynamic_shapes=({0: S},))
+
+
+def test_weights_that_a_number_was_read_of_stay() -> None:
+    model = tract_torch.load(Sized(lambda own, x: x * float(own.scale)), torch.randn(2, 3), keep_parameters=True)
+    (found,) = model.into_runnable().run([np.ones((2, 3), np.float32)])
+    np.testing.assert_array_equal(found, np.full((2, 3), 2.5, np.float32))
+
+
+def counting(own: Any, x: torch.Tensor) -> torch.Tensor:
+    own.one.add_(1)
+    return x[:, : int(own.one)]
+
+
+def counting_anew(own: Any, x: torch.Tensor) -> torch.Tensor:
+    own.one = own.one + 1
+    return x * 2 if own.one > 4 else x
+
+
+def counting_afterwards(own: Any, x: torch.Tensor) -> torch.Tensor:
+    found = x * 2 if own.two[0] > 4 else x
+    own.two[0:1].add_(1)
+    return found
+
+
+@pytest.mark.parametrize("way", [counting, counting_anew, counting_afterwards])
+def test_numbers_that_the_module_changes(way: Any) -> None:
+    module = Sized(way)
+    with pytest.raises(TractError, match=r"only a run knows"):
+        tract_torch.load(module, torch.randn(2, 8), states="inside")
+    assert (int(module.one), module.two.tolist()) == (3, [2, 1])
+
+
+def test_a_number_that_the_module_changes_and_computes_with() -> None:
+    def scaled(own: Any, x: torch.Tensor) -> torch.Tensor:
+        own.two[0:1].add_(1)
+        return x * own.two[0].item()
+
+    state = tract_torch.load(Sized(scaled), torch.ones(2), states="inside").into_runnable().spawn_state()
+    assert [float(state.run([np.ones(2, np.float32)])[0][0]) for _ in range(3)] == [3, 4, 5]

@@ -129,3 +129,61 @@ def test_what_a_normalisation_knows_of_its_batches_changes(way: Any, runtime: st
         want = module(x).detach()
         found, *known = runnable.run([x.numpy(), *known])
         same([found, *known], [want, module.mean, module.variance], 1e-5)
+
+
+class Cache:
+    """Rows that were written, and how many; no module."""
+
+    def __init__(self) -> None:
+        self.layers = [{"rows": torch.zeros(4, 3), "at": torch.tensor(0)}]
+
+    def update(self, x: torch.Tensor) -> torch.Tensor:
+        rows, at = self.layers[0].values()
+        rows.index_copy_(0, at.view(1), x)
+        at.add_(1)
+        return rows
+
+
+class Caching(torch.nn.Module):
+    """Calls a cache, whose tensors it registers as buffers where that is asked."""
+
+    def __init__(self, *, registers: bool) -> None:
+        super().__init__()
+        self.cache = Cache()
+        if registers:
+            self.register_buffer("rows", self.cache.layers[0]["rows"])
+            self.register_buffer("at", self.cache.layers[0]["at"], persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.cache.update(x).cumsum(0)
+
+
+@pytest.mark.parametrize("states", ["inputs", "inside"])
+def test_buffers_that_a_cache_changes(states: Any) -> None:
+    module = Caching(registers=True)
+    model = tract_torch.load(module, torch.randn(1, 3), states=states)
+    assert not module.rows.any()
+    state = model.into_runnable().spawn_state()
+    kept = [] if states == "inside" else [np.zeros((4, 3), np.float32), np.array(0)]
+    for _ in range(4):
+        x = torch.randn(1, 3)
+        found, *kept = state.run([x.numpy(), *kept])
+        same([found], [module(x)], 1e-6)
+
+
+def test_what_a_cache_holds_has_to_be_a_buffer() -> None:
+    says = (
+        r"changes the tensor self.cache.layers\[0\]\['at'\], which is no buffer\n.*hint: register it before the export"
+    )
+    line = r", as self.register_buffer\('cache_layers_0_at', self.cache.layers\[0\]\['at'\]\), and so .*\['rows'\]"
+    with pytest.raises(Unsupported, match=f"{says}{line}"):
+        tract_torch.load(Caching(registers=False), torch.randn(1, 3), states="inside")
+
+
+def test_statistics_of_batches_of_equal_weight() -> None:
+    """The mean over all batches: how far the next one moves it depends on a counter, of which PyTorch wants a float."""
+    module = torch.nn.Sequential(torch.nn.BatchNorm1d(3, momentum=None))
+    module.eval = lambda: module  # pyright: ignore[reportAttributeAccessIssue]: it stays in training mode
+    says = r"a number that only a run knows is used where .*\n  hint: give a BatchNorm that stays in .* a momentum"
+    with pytest.raises(Unsupported, match=says):
+        tract_torch.load(module, torch.randn(4, 3), states="inside")

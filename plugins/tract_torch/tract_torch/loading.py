@@ -15,7 +15,7 @@ from tract_core.errors import InputError
 from tract_core.plugins import default_registry
 from tract_torch.capture.decomposing import decomposed
 from tract_torch.capture.dynamic import symbol_names
-from tract_torch.capture.exporting import FREE, SYMBOLS, exported_program, quantised_in
+from tract_torch.capture.exporting import FREE, READ, SYMBOLS, exported_program, quantised_in
 from tract_torch.capture.refusals import check_module
 from tract_torch.naming import check_count, key_text
 from tract_torch.pt2 import load_program
@@ -100,13 +100,13 @@ def program_of(
     """An exported program with its model as it was wired, not simplified yet. Arguments are those of `model_of`."""
     registry, held = default_registry(), quantised_in(exported)
     names = exported.graph_module.meta.get(SYMBOLS) or _symbol_names(exported, dynamic_shapes)
-    free = exported.graph_module.meta.get(FREE, ())
+    free, read = (exported.graph_module.meta.get(key, ()) for key in (FREE, READ))
     exported = decomposed(exported, registry)
     if input_names is not None:
         check_count(input_names, _input_count(exported), "input")
     if output_names is not None:
         check_count(output_names, len(exported.graph_signature.user_outputs), "output")
-    program = Program(exported, names, registry, lowering or Lowering(), held, free=free)
+    program = Program(exported, names, registry, lowering or Lowering(), held, free=free, read=read)
     program.typed(input_names, output_names or _output_names(exported))
     return program
 

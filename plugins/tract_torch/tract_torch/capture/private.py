@@ -20,6 +20,11 @@ def printing_module() -> Any:
     return _named("torch.export._trace")
 
 
+def without_modes() -> Any:
+    """What makes a context in which tensors are computed with, also while a module is exported; None for nothing."""
+    return _named("torch.utils._python_dispatch:_disable_current_modes")
+
+
 @frozen
 class Composed:
     """How `ExportedProgram.run_decompositions` treats composed operators, which are those that C++ makes of others.

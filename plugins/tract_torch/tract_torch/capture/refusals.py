@@ -34,14 +34,16 @@ def explained(error: Exception, watching: Watching, shapes: DynamicShapes) -> Tr
 
 
 def _data_dependent(error: Exception, text: str, place: str | None) -> TractError:
-    if "specialized integer" in text:
-        return Unsupported(
-            "a number that only a run knows is used where the program must know it",
-            where=place,
-            hint="leave x.item() as it is, without int(), and say what holds of it by torch._check(n >= 0); to read or "
-            "write a place that is a tensor, use index_select, index_copy or torch.where",
-        )
     about = str(getattr(error, "cond", ""))
+    if "specialized integer" in text or re.fullmatch(r"zuf\d+", about):
+        hint = (
+            "leave x.item() as it is, without int() or float(), and say what holds of it by torch._check(n >= 0); to "
+            "read or write a place that is a tensor, use index_select, index_copy or torch.where"
+        )
+        if place is None:  # PyTorch's own
+            hint = "give a BatchNorm that stays in training mode a momentum: it counts its batches otherwise"
+        problem = "a number that only a run knows is used where the program must know it"
+        return Unsupported(problem, where=place, hint=hint)
     is_truth = re.fullmatch(r"Eq\(u\d+, [01]\)", about)  # of an element, which says nothing
     return Unsupported(
         f"the module decides by what only a run knows{f': {about}' if about and not is_truth else ''}",

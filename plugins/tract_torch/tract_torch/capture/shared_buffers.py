@@ -1,4 +1,4 @@
-"""Buffers of a program that share memory, or that change their shapes: what PyTorch cannot decompose of them."""
+"""Buffers of a program that change, share memory, or change their shapes: what PyTorch cannot decompose of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
+from torch.utils import _pytree as pytree
 
 
 def let_be_one(program: torch.export.ExportedProgram) -> None:
@@ -25,6 +26,19 @@ def let_be_one(program: torch.export.ExportedProgram) -> None:
             specs = program.graph_signature.input_specs
             specs[:] = [spec for spec in specs if spec.target != name]
     program.graph_module.recompile()
+
+
+def changed(program: torch.export.ExportedProgram) -> dict[str, torch.Tensor]:
+    """The buffers and other tensors that a program writes into, itself or by a view, by name; not decomposed yet."""
+    written: set[Node] = set()
+    for node in reversed(program.graph.nodes):
+        schema = getattr(node.target, "_schema", None)
+        for place, argument in enumerate(schema.arguments if schema is not None else ()):
+            shared = argument.alias_info
+            given = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
+            if shared is not None and (shared.is_write or node in written):
+                written |= {one for one in pytree.tree_leaves(given) if isinstance(one, Node)}
+    return {name: held for name, node, held in _held(program) if node in written}
 
 
 def obstacle(program: torch.export.ExportedProgram, reason: str) -> tuple[str, str] | None:
@@ -61,10 +75,16 @@ def _larger(value: torch.Tensor, into: torch.Tensor) -> bool:
 
 def _buffers(program: torch.export.ExportedProgram) -> Iterator[tuple[str, Node, torch.Tensor]]:
     """The buffers that a program takes and that have memory: names, nodes and tensors."""
+    buffers = {str(spec.target) for spec in program.graph_signature.input_specs if spec.kind is InputKind.BUFFER}
+    return (one for one in list(_held(program)) if one[0] in buffers and one[2].data_ptr())
+
+
+def _held(program: torch.export.ExportedProgram) -> Iterator[tuple[str, Node, torch.Tensor]]:
+    """What a program takes of the module's own: names, nodes and tensors."""
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     state: Mapping[str, torch.Tensor] = program.state_dict
-    for spec in list(program.graph_signature.input_specs):
+    for spec in program.graph_signature.input_specs:
         name = str(spec.target)
         held = state.get(name, program.constants.get(name))
-        if spec.kind is InputKind.BUFFER and isinstance(held, torch.Tensor) and held.data_ptr():
+        if spec.kind is not InputKind.USER_INPUT and isinstance(held, torch.Tensor):
             yield name, nodes[spec.arg.name], held

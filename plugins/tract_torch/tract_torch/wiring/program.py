@@ -34,7 +34,8 @@ from tract_torch.wiring.states import States
 class Program:
     """An exported program on its way to a model.
 
-    ``names``: what its symbols are called there. ``free``: those of any size.
+    ``names``: what its symbols are called there. ``free``: those of any size. ``read``: buffers that the program was
+    decided by, so that others cannot take their place.
     ``held``: quantised tensors, in the place of those of the program.
     """
 
@@ -47,11 +48,12 @@ class Program:
         held: Mapping[str, QTensor],
         *,
         free: Collection[str] = (),
+        read: Collection[str] = (),
     ) -> None:
         self.kept: dict[str, np.ndarray[Any, Any]] = {}
         """Parameters that are to be kept, by name: they are inputs for now, so that nothing is folded with them."""
         self.exported, self.lowering, self.held = exported, lowering, held
-        self.names, self.free = names, free
+        self.names, self.free, self.read = names, free, read
         self.registry = registry
         self.model = TypedModel(registry=registry)
         self._first = _first_names(exported.state_dict)
@@ -139,7 +141,8 @@ class Program:
             return wire_quantised(self.model, name, self.held[name])
         array = array_of(self._held(name))
         fact = TypedFact.of(DatumType.from_numpy(array.dtype), array.shape)
-        if not self.lowering.keep_parameters or kind is InputKind.CONSTANT_TENSOR or not fact.datum_type.is_float():
+        is_fixed = kind is InputKind.CONSTANT_TENSOR or name in self.read or not fact.datum_type.is_float()
+        if is_fixed or not self.lowering.keep_parameters:
             return self.model.add_const(name, array)
         self.kept[name] = array
         return self.model.add_source(name, fact)
