@@ -19,7 +19,6 @@ from tract_nnef.archive.writing import LEVEL
 from tract_nnef.syntax.ast import Document
 from tract_nnef.syntax.names import is_plain
 from tract_nnef.syntax.parser import parse_fragments
-from tract_nnef.writing.document import Written
 from tract_nnef.writing.saver import NnefWriter
 
 from tract_core.errors import InputError, ModelWarning, TractError, Unsupported
@@ -98,10 +97,9 @@ def export_model_to_nnef(  # noqa: PLR0917 - the order of the parameters is that
     inference_target.report = None
     with speaking(log_level), weights_in_place(model, weights):
         job.prepare(args, input_names, output_names, check_io_names_qte_match)
-        typed = job.typed(allow_same_io_names)
-        writer = job.writer(container, compression_level)
-        written = job.written(writer, typed, _extensions(typed, custom_extensions))
-        job.save(writer, written, path, bundle)
+        with tried_first(path) as unchecked:
+            document = job.saved(unchecked, container, compression_level, allow_same_io_names, custom_extensions)
+            job.check(document, unchecked, bundle)
         if inference_target.report is not None:
             inference_target.report.archive = str(path)
         logger.info("%s is written", path)
@@ -201,30 +199,32 @@ class _Job:
         names = iter(flat_names(wanted, results, "output", lambda leaf: leaf is not None))
         return ["" if leaf is None else next(names) for leaf in leaves]
 
-    def writer(self, container: str, level: int | None) -> NnefWriter:
-        """What writes the archive: parameters under their names, and what the target's engine reads."""
-        return NnefWriter(
-            container=container, how=replace(self.target.writing(), held=self.parameters, level=level or LEVEL)
-        )
+    def saved(
+        self, path: Path, container: str, level: int | None, allow_same_io_names: bool, lines: Sequence[str] | None
+    ) -> Document:
+        """The document of the archive, which is at ``path`` then. Raises Unsupported, with the class of the module.
 
-    def written(self, writer: NnefWriter, typed: TypedModel, extensions: list[str]) -> Written:
-        """What the archive holds. Raises Unsupported, with the class of the module."""
+        The model ends with this, so that the check has its memory.
+        """
+        typed = self.typed(allow_same_io_names)
+        extensions = _extensions(typed, lines)
+        how = replace(self.target.writing(), held=self.parameters, level=level or LEVEL)
+        writer = NnefWriter(container=container, how=how)
         try:
             with _timed("write"):
-                found = writer.document(typed)
-                found.document = self._finished(found.document, extensions)
+                written = writer.document(typed)
+                written.document = self._finished(written.document, extensions)
         except TractError as error:
             raise error.at(type(self.model).__name__) from error.__cause__
-        return found
+        with _timed("save"):
+            writer.write_files(writer.files_of(written), path)
+        return written.document
 
-    def save(self, writer: NnefWriter, written: Written, path: Path, bundle: Path | None) -> None:
-        """Write the archive, check it, and only then let it be there. Raises CheckError."""
-        with tried_first(path) as unchecked:
-            with _timed("save"):
-                writer.write_files(writer.files_of(written), unchecked)
-            with _timed("check"):
-                given = dict(self.example.parameters) if self.example.keywords else self.example.args
-                self.target.post_export(self.model, written.document, given, unchecked, bundle)
+    def check(self, document: Document, path: Path, bundle: Path | None) -> None:
+        """As the target does. Raises CheckError."""
+        with _timed("check"):
+            given = dict(self.example.parameters) if self.example.keywords else self.example.args
+            self.target.post_export(self.model, document, given, path, bundle)
 
     def _finished(self, document: Document, extensions: list[str]) -> Document:
         """The document as the target wants it."""
