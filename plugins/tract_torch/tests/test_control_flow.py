@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -221,3 +222,22 @@ def test_a_number_that_the_module_changes_and_computes_with() -> None:
 
     state = tract_torch.load(Sized(scaled), torch.ones(2), states="inside").into_runnable().spawn_state()
     assert [float(state.run([np.ones(2, np.float32)])[0][0]) for _ in range(3)] == [3, 4, 5]
+
+
+def test_tensors_of_sizes() -> None:
+    def function(_: Any, x: torch.Tensor) -> Any:
+        rows, columns = x.shape
+        made = (
+            torch.as_tensor(rows),
+            torch.as_tensor([rows, 2.5]),
+            torch.as_tensor(((rows, columns),), dtype=torch.int32),
+        )
+        return (
+            *made,
+            x.new_tensor(rows),
+            x.new_tensor([[rows], [3]]),
+            torch.tensor(rows),
+            x * rows**-0.5 / math.prod(x.shape),
+        )
+
+    agree(Calling(function), [torch.randn(3, 4)], [[torch.randn(5, 4)]], dynamic_shapes=shapes({0: S}))

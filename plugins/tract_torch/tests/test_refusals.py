@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import traceback
 from collections.abc import Callable
@@ -239,3 +240,24 @@ def test_regions_whose_means_are_of_whole_pixels_are_refused() -> None:
     pool = operators().ps_roi_pool
     with pytest.raises(Unsupported, match=r"(?s)ps_roi_pool.*take torchvision.ops.ps_roi_align"):
         tract_torch.load(Calling(lambda x, r: pool(x, r, 1.0, 2, 2)[0]), (torch.ones(1, 4, 3, 3), torch.zeros(1, 5)))
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (lambda x: x / math.sqrt(x.shape[0]), r"write n \*\* 0.5 in place of math.sqrt\(n\)"),
+        (lambda x: x * math.log2(x.shape[0]), r"compute it of torch.tensor\(n\)"),
+        (lambda x: x.reshape(x.shape.numel()), r"write x.numel\(\), or math.prod\(x.shape\)"),
+        (lambda x: x * float(x.shape[0]), r"write torch.sym_float\(n\)"),
+        (lambda x: sum(x * n for n in range(x.shape[0])), r"write torch.arange\(n\)"),
+        (lambda x: x * len(x), r"compute with x.shape\[...\] there"),
+    ],
+)
+def test_a_line_that_makes_a_size_a_number_tells_what_to_write(function: Any, says: str) -> None:
+    with pytest.raises(Unsupported, match=f"(?s)specialised to 8 because of .*test_refusals.py.*hint: {says}"):
+        load(function, X, **sizes(_0=Dim("S", min=2)))
+
+
+def test_a_comparison_of_whole_tensors_is_no_number() -> None:
+    text = refused(lambda x: x * torch.equal(x, x.abs()), X)
+    assert "take (a == b).all(), a tensor, and torch.cond" in text

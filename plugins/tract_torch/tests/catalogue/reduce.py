@@ -9,6 +9,7 @@ import torch
 
 from catalogue.entry import Entry, one
 
+T = torch.ops.aten
 BOOLS, LONGS, BYTES = "S,3,bool", "S,3,i64", "S,3,u8"
 
 
@@ -40,6 +41,7 @@ ENTRIES = [
     *(one(_along(name), f"{name}, integers", shape=LONGS) for name in ("sum", "amax", "argmin", "any", "all", "prod")),
     *(one(_along(name), f"{name}, bytes", shape=BYTES) for name in ("sum", "amax", "argmax", "any", "all", "prod")),
     *(one(_along(name), f"{name}, booleans", shape=BOOLS) for name in ("sum", "amax", "amin", "any", "all", "prod")),
+    one(lambda x: (T._is_all_true(x > -9), T._is_any_true(x > 9), T._is_any_true(x > 0)), "_is_all_true, _is_any_true"),
     one(lambda x: (torch.max(x), torch.min(x), *x.max(1), *x.min(0, keepdim=True)), "max, min"),
     one(lambda x: (*x.max(1), *x.min(1)), "max, not a number", "special", "S,4,f32"),
     one(lambda x: (*x.max(1), *x.min(1), x.max()), "max, ties", "integers", LONGS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -55,9 +56,10 @@ def _data_dependent(error: Exception, text: str, place: str | None) -> TractErro
 
 
 def _dynamic_output(_: Exception, text: str, place: str | None) -> TractError:
-    return Unsupported(
-        f"{_first(text)} has a result that only a run knows", where=place, hint=f"do without it; {_ONNX}"
-    )
+    hint = f"do without it; {_ONNX}"
+    if "aten.equal" in text:
+        hint = "take (a == b).all(), a tensor, and torch.cond or torch.where, in place of torch.equal(a, b)"
+    return Unsupported(f"{_first(text)} has a result that only a run knows", where=place, hint=hint)
 
 
 def _no_fake(_: Exception, text: str, place: str | None) -> TractError:
@@ -130,9 +132,7 @@ def _constraint(line: str, watching: Watching, shapes: DynamicShapes) -> tuple[s
     if constant:
         axis = _axis(constant[1], shapes)
         told = str(axis) if axis else _readable(constant[1])
-        hint = (
-            "compute with x.shape[...] there in place of a number or of len(x), or leave the axis out of dynamic_shapes"
-        )
+        hint = f"{_instead(watching, axis)}, or leave the axis out of dynamic_shapes"
         if constant[2] in ("0", "1"):
             hint = f"take an example whose {told} is 2 or more: PyTorch has rules of its own for 0 and 1"
         return f"{told} was specialised to {constant[2]}{_because(watching, axis)}", hint
@@ -160,6 +160,30 @@ def _because(watching: Watching, axis: Axis | None) -> str:
     symbol = _symbol_of(watching, axis)
     lines = watching.lines(symbol) if symbol else []
     return f" because of {'; '.join(lines[:3])}" if lines else ""
+
+
+_INSTEAD: Final[dict[str, str]] = {
+    r"\bsqrt\(": "write n ** 0.5 in place of math.sqrt(n)",
+    r"\blog\w*\(|\bexp\(": "compute it of torch.tensor(n) in place of the number",
+    r"\bfloat\(": "write torch.sym_float(n) in place of float(n)",
+    r"\bint\(": "write torch.sym_int(n), or n // 2 in place of int(n / 2)",
+    r"\.numel\(\)": "write x.numel(), or math.prod(x.shape), in place of x.shape.numel()",
+    r"Tensor\(": "write torch.tensor([n]) in place of torch.LongTensor([n])",
+    r"\brange\(": "write torch.arange(n), or torch.scan, in place of a loop over range(n)",
+}
+"""For what a line has in it that makes a size ``n`` a number of the example, what to write there."""
+
+
+def _instead(watching: Watching, axis: Axis | None) -> str:
+    """What to write where a size became a number of the example."""
+    symbol = _symbol_of(watching, axis)
+    places = [
+        re.match(r"(?:module '.*?', )?(.+), line (\d+), in ", line)
+        for line in (watching.lines(symbol) if symbol else ())
+    ]
+    lines = [linecache.getline(place[1], int(place[2])) for place in places if place]
+    found = [hint for text, hint in _INSTEAD.items() if any(re.search(text, line) for line in lines)]
+    return "; ".join(found) or "compute with x.shape[...] there in place of a number or of len(x)"
 
 
 def _symbol_of(watching: Watching, axis: Axis | None) -> str | None:

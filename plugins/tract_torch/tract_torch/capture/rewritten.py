@@ -6,12 +6,13 @@ What is exported calls the others: the module, and PyTorch, stay as they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import torch
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
 
 from tract_torch.capture import whole
 from tract_torch.capture.keeping import KEPT
@@ -164,6 +165,25 @@ def _linspace(*args: Any, **kwargs: Any) -> torch.Tensor:
     return torch.where(place < half, start + place * step, end - (count - 1 - place) * step)
 
 
+def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
+    """`torch.as_tensor`, which would take sizes for those of the example; as it is where there are none."""
+    numbers = pytree.tree_leaves(data)
+    if not _is_dynamic(*numbers):
+        return torch.as_tensor(data, dtype=dtype, device=device)
+    is_whole = not any(isinstance(number, (float, torch.SymFloat)) for number in numbers)
+    kind = dtype or (torch.int64 if is_whole else torch.get_default_dtype())
+    if isinstance(data, (list, tuple)):
+        return torch.stack([_tensor(one, kind, device) for one in cast("Sequence[Any]", data)])
+    return torch.scalar_tensor(data, dtype=kind, device=device)
+
+
+def _new_tensor(self: torch.Tensor, data: Any, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
+    """`torch.Tensor.new_tensor`, likewise."""
+    if not _is_dynamic(*pytree.tree_leaves(data)):
+        return self.new_tensor(data, dtype=dtype, device=device)
+    return _tensor(data, dtype or self.dtype, device or self.device)
+
+
 def _one_hot(input: torch.Tensor, num_classes: int = -1) -> torch.Tensor:  # noqa: A002 - as PyTorch calls it
     """`torch.nn.functional.one_hot`; as it is for a number of classes that is known."""
     if not _is_dynamic(num_classes):
@@ -211,6 +231,8 @@ def _corrcoef(input: torch.Tensor) -> torch.Tensor:  # noqa: A002
 
 
 _OTHERS: Final[Mapping[Any, Callable[..., Any]]] = {
+    torch.as_tensor: _tensor,
+    torch.Tensor.new_tensor: _new_tensor,
     torch.istft: _istft,
     torch.Tensor.istft: _istft,
     torch.stft: _stft,

@@ -75,11 +75,11 @@ def place_of_extreme(call: Call, wire: NodeWiring) -> OutletId:
     return wire.cast(_reduced(call, wire, x, reducer), DatumType.I64)
 
 
-@aten(ROWS, "aten.any", "aten.all")
+@aten(ROWS, "aten.any", "aten.all", "aten._is_any_true", "aten._is_all_true")
 def any_or_all(call: Call, wire: NodeWiring) -> OutletId:
     """Whether some element is not 0, or all"""
     x = wire.cast(wire.cast(call.tensor("self"), DatumType.BOOL), DatumType.U8)
-    found = _reduced(call, wire, x, Reducer.MAX if ".any." in call.name else Reducer.MIN)
+    found = _reduced(call, wire, x, Reducer.MAX if "any" in call.name else Reducer.MIN)
     return wire.cast(wire.cast(found, DatumType.BOOL), call.kind)
 
 
