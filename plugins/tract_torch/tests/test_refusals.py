@@ -12,6 +12,7 @@ import pytest
 import torch
 import tract_torch
 from torch.export import Dim
+from torch.nn.attention.flex_attention import flex_attention
 from torchvision_operators import operators
 
 from tract_core.errors import InputError, ModelWarning, TractError, Unsupported
@@ -261,3 +262,11 @@ def test_a_line_that_makes_a_size_a_number_tells_what_to_write(function: Any, sa
 def test_a_comparison_of_whole_tensors_is_no_number() -> None:
     text = refused(lambda x: x * torch.equal(x, x.abs()), X)
     assert "take (a == b).all(), a tensor, and torch.cond" in text
+
+
+def test_attention_by_functions_of_places() -> None:
+    text = refused(
+        lambda x: flex_attention(x, x, x, score_mod=lambda score, b, h, i, j: score + b + h + i - j), X[None, None]
+    )
+    assert "flex_attention: its functions of places (score_mod, mask_mod) are not wired" in text
+    assert "scaled_dot_product_attention, with attn_mask=create_mask(mask_mod, ...)" in text

@@ -41,6 +41,7 @@ _FAMILIES: Final = (
     "non_zero",
     "norm",
     "pad",
+    "polynomials",
     "pool",
     "qr",
     "quantize",

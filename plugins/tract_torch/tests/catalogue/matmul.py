@@ -82,4 +82,5 @@ ENTRIES = [
     Entry("matrix_power", lambda x: tuple(torch.linalg.matrix_power(x, n) for n in (0, 1, 2, 3, 5)), ("S,3,3,f32",)),
     Entry("trace", torch.trace, ("4,4,f32",)),
     Entry("einsum, a diagonal", lambda a: (torch.einsum("ii->i", a), torch.einsum("ii", a)), ("3,3,f32",)),
+    Entry("_int_mm", torch._int_mm, ("32,16,i8", "16,8,i8")),
 ]

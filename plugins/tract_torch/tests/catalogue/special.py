@@ -67,4 +67,15 @@ ENTRIES = [
         one(getattr(S, name), f"special_{name}, integers", make="positive", shape="S,3,i64", tolerance=2e-5)
         for name in ("digamma", "gammaln", "i0", "erfc", "ndtr", "entr")
     ),
+    *(
+        one(lambda x, name=name: tuple(getattr(S, name)(x, n) for n in (0, 1, 2, 5)), f"special_{name}", "unit")
+        for name in (
+            *(f"{prefix}chebyshev_polynomial_{kind}" for prefix in ("", "shifted_") for kind in "tuvw"),
+            *("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"),
+        )
+    ),
+    one(lambda x: (S.modified_bessel_i0(x), S.modified_bessel_i1(x)), "special_modified_bessel"),
+    one(S.spherical_bessel_j0, "special_spherical_bessel_j0", "edges", "S,50,f32"),
+    one(S.spherical_bessel_j0, "special_spherical_bessel_j0, near 0", "unit"),
+    one(lambda x: S.chebyshev_polynomial_u(x, 0), "special_chebyshev_polynomial_u, no number", "special", "S,4,f32"),
 ]

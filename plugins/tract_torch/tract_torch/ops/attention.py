@@ -123,3 +123,13 @@ def _repeated(wire: NodeWiring, x: OutletId, heads: Dim) -> OutletId:
     axis = len(batch) + 1
     wide = wire.broadcast(wire.unsqueeze(x, [axis]), (*batch, own, times, length, width))
     return wire.reshape(wide, (*batch, heads, length, width))
+
+
+@aten(ROWS, "higher_order.flex_attention")
+def flex_attention(call: Call, wire: NodeWiring) -> OutletId:
+    """Refused: what is done to scores and masks is a function of single places"""
+    raise Unsupported(
+        "flex_attention: its functions of places (score_mod, mask_mod) are not wired",
+        hint="call torch.nn.functional.scaled_dot_product_attention, with attn_mask=create_mask(mask_mod, ...), or "
+        "with what score_mod adds as a tensor of floats",
+    )

@@ -37,11 +37,11 @@ def linear(call: Call, wire: NodeWiring) -> OutletId:
     return product if bias is None else wire.binary(Add(), product, bias)
 
 
-@aten(ROWS, "aten.mm", "aten.bmm", "aten.matmul", "aten.mv", "aten.dot", "aten.vdot")
+@aten(ROWS, "aten.mm", "aten.bmm", "aten.matmul", "aten.mv", "aten.dot", "aten.vdot", "aten._int_mm")
 def matmul(call: Call, wire: NodeWiring) -> OutletId:
     """The product of matrices, stacks of them, or vectors"""
     second = {"aten.mm.default": "mat2", "aten.bmm.default": "mat2", "aten.mv.default": "vec"}
-    second |= {"aten.dot.default": "tensor"}
+    second |= {"aten.dot.default": "tensor", "aten._int_mm.default": "mat2"}
     found = wire.through(wire_matmul, call.tensor("self"), call.tensor(second.get(call.name, "other")))
     return wire.cast(found, call.kind)  # narrow integers are summed in wider ones, and wrap around
 

@@ -36,7 +36,8 @@ def special(*names: str) -> Callable[[Function], Function]:
     def offer(function: Function) -> Function:
         @aten(ROWS, *names)
         def wire_special(call: Call, wire: NodeWiring) -> OutletId:
-            return wire.cast(function(wire, wire.cast(call.tensor("self"), DatumType.F64)), call.kind)
+            x = call.tensor("self" if call.has("self") else "x")
+            return wire.cast(function(wire, wire.cast(x, DatumType.F64)), call.kind)
 
         return function
 
@@ -320,13 +321,13 @@ def i1e(wire: NodeWiring, x: OutletId) -> OutletId:
     return _scaled_bessel_i(wire, x, 1)
 
 
-@special("aten.i0", "aten.special_i0")
+@special("aten.i0", "aten.special_i0", "aten.special_modified_bessel_i0")
 def i0(wire: NodeWiring, x: OutletId) -> OutletId:
     """The modified Bessel function of order 0"""
     return wire.op(Mul(), i0e(wire, x), wire.op(Exp(), wire.op(Abs(), x)))
 
 
-@special("aten.special_i1")
+@special("aten.special_i1", "aten.special_modified_bessel_i1")
 def i1(wire: NodeWiring, x: OutletId) -> OutletId:
     """The modified Bessel function of order 1"""
     return wire.op(Mul(), i1e(wire, x), wire.op(Exp(), wire.op(Abs(), x)))
@@ -362,3 +363,12 @@ def bessel_j0(wire: NodeWiring, x: OutletId) -> OutletId:
 def bessel_j1(wire: NodeWiring, x: OutletId) -> OutletId:
     """The Bessel function of order 1"""
     return _bessel_j(wire, x, 1)
+
+
+@special("aten.special_spherical_bessel_j0")
+def spherical_bessel_j0(wire: NodeWiring, x: OutletId) -> OutletId:
+    """sin(x) / x, by its series near 0"""
+    series = polynomial(wire, wire.op(Square(), x), [(-1) ** k / factorial(2 * k + 1) for k in range(8)])
+    far = wire.op(Div(), wire.op(Sin(), x), x)
+    far = wire.select(wire.op(Eq(), wire.op(Abs(), x), wire.scalar(inf, x)), wire.scalar(0, x), far)
+    return wire.select(wire.op(Lt(), wire.op(Abs(), x), wire.scalar(0.5, x)), series, far)
