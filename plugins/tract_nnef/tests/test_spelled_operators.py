@@ -24,7 +24,7 @@ from tract_core.ops.cast import Cast
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.elementwise import ElementWise, GeluExact
 from tract_core.ops.iff import Iff
-from tract_core.ops.pad import Pad
+from tract_core.ops.pad import Pad, PadWrap
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.slice import Slice
 from tract_core.ops.softmax import LogSoftmax, Softmax
@@ -54,7 +54,7 @@ SPELLED = (
 
 FOUND = [case for cases in default_registry()[CASES].rows().values() for case in cases if isinstance(case.op, SPELLED)]
 
-UNSAID = ("Pad-PadWrap", "Pad-bool", "Rem-", "FloorRem-")
+UNSAID = ("Pad-PadWrap-5", "Pad-bool", "Rem-", "FloorRem-")
 """What neither the standard nor the established engine has."""
 
 
@@ -65,7 +65,8 @@ def comes_back_inexactly(case, symbolic: bool) -> bool:
     if isinstance(case.op, SubF):
         (a, b) = (parse_typed_fact(arg.fact).shape for arg in case.args)
         return a == b
-    return isinstance(case.op, GeluExact) and "f16" in case.name
+    around = isinstance(case.op, Pad) and isinstance(case.op.mode, PadWrap)
+    return around or (isinstance(case.op, GeluExact) and "f16" in case.name)
 
 
 @pytest.mark.parametrize("symbolic", [False, True], ids=["fixed", "symbolic"])
