@@ -25,7 +25,8 @@ _READING: Final = frozenset({"__bool__", "__float__", "__index__", "__int__", "e
 
 _FOLLOWED: Final = frozenset(
     {
-        *("abs", "add", "all", "amax", "amin", "and", "any", "bool", "clone", "cpu", "cumsum", "detach", "div", "eq"),
+        *("abs", "add", "all", "amax", "amin", "and", "any", "bool", "ceil", "clone", "cpu", "cumsum", "detach", "div"),
+        *("eq", "floor", "maximum", "minimum", "rdiv", "round", "rtruediv", "truediv"),
         *("flatten", "floor_divide", "floordiv", "ge", "getitem", "gt", "int", "invert", "le", "logical_and"),
         *("logical_not", "logical_or", "long", "lt", "max", "min", "mod", "mul", "ne", "neg", "or", "prod", "radd"),
         *("remainder", "reshape", "rfloordiv", "rmul", "rsub", "squeeze", "sub", "sum", "to", "unsqueeze", "view"),
