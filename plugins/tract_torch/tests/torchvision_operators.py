@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -166,7 +167,9 @@ _OPERATORS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 def operators() -> Any:
-    """``torch.ops.torchvision``, with the operators that are compared."""
+    """``torch.ops.torchvision``, with the operators that are compared; after torchvision, which has shapes for some."""
+    with suppress(ImportError):
+        import with_torchvision  # noqa: F401 - where it is installed, it names what it has shapes for
     if not hasattr(torch.ops.torchvision, "roi_align"):
         for schema, (compute, shapes) in _OPERATORS.items():
             name = schema.partition("(")[0]

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 import transformers as hf
 from torch import nn
+from with_torchvision import torchvision
 
 from torch_networks.network import Network
 from torch_networks.transformers_ import Masked, Of, Step
-from torch_networks.with_torchvision import torchvision
 
 _LLAMA = {"vocab_size": 8000, "hidden_size": 512, "intermediate_size": 1408, "num_hidden_layers": 4}
 _LLAMA |= {"num_attention_heads": 8, "num_key_value_heads": 4}

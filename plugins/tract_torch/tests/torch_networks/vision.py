@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from with_torchvision import torchvision
 
 from torch_networks.network import Network, Sizes
-from torch_networks.with_torchvision import torchvision
 
 _models = torchvision.models
 
