@@ -169,7 +169,7 @@ class Frame(click.Group):
         except Exception as error:
             if request is None or request.debug:
                 traceback.print_exception(error, file=sys.stderr)
-            has_more = _has_more(error) and ctx.invoked_subcommand != "doctor"
+            has_more = _has_more(error) and ctx.params["model"] and ctx.invoked_subcommand != "doctor"
             message = click.style("Error: ", fg="red", bold=True) + _message(error, request)
             click.echo(message, err=True, color=ctx.color)
             if has_more:

@@ -134,4 +134,5 @@ def test_what_is_refused_leaves_nothing_behind(folder: Path, arguments: list[str
     assert done.exit_code == 1, done.output
     assert problem in done.output
     assert "Traceback" not in done.output
+    assert "doctor" not in done.output  # which looks at models, and there is none
     assert [one for one in sorted(folder.iterdir()) if one.name != "__pycache__"] == before
