@@ -62,7 +62,8 @@ class Constants(TorchFunctionMode):
         """Whether the program was made by numbers out of buffers that it changes; these are not followed any more."""
         self._let_go(changed(program))
         is_outdated = not self.read <= self._held.keys()
-        self.read.clear() if is_outdated else None
+        if is_outdated:
+            self.read.clear()
         return is_outdated
 
     def _let_go(self, names: Collection[str]) -> None:
