@@ -9,24 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
-from tract_core.texts import printable_lines
+from tract_core.texts import printable_lines, with_short_sizes
 
 
 class TractError(Exception):
     """Anything that this project refuses or cannot do.
 
     ``problem``: what was found and what was wanted. ``where``: the node, file, tensor or argument concerned.
-    ``hint``: what the reader can do about it. None of them steers a terminal, whatever a file's texts in them hold.
+    ``hint``: what the reader can do about it. None of them steers a terminal, whatever a file's texts in them hold, and
+    long symbolic sizes are shortened.
     """
 
     advice: ClassVar[str | None] = None
     """The hint of errors that are given none."""
 
     def __init__(self, problem: str, *, where: str | None = None, hint: str | None = None) -> None:
-        self.problem = printable_lines(problem)
+        self.problem = with_short_sizes(printable_lines(problem))
         super().__init__(self.problem)
         self.where = where and printable_lines(where)
-        self.hint = self.advice if hint is None else printable_lines(hint)
+        self.hint = self.advice if hint is None else with_short_sizes(printable_lines(hint))
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.problem}" if self.where else self.problem

@@ -37,5 +37,40 @@ def printable_lines(text: str) -> str:
     return text if text.isprintable() else re.sub(_STEERING_IN_LINES, _escaped, text)
 
 
+LONGEST_SIZE: Final = 80
+"""Characters of a symbolic size in a message."""
+
+
+def with_short_sizes(text: str) -> str:
+    """``text`` with the middle left out of symbolic sizes that are longer than `LONGEST_SIZE`.
+
+    Who reads a message wants to see where and what; ``tract MODEL dump`` shows sizes whole.
+    """
+    if len(text) <= LONGEST_SIZE:
+        return text
+    return re.sub(_SIZES.format(LONGEST_SIZE + 1), lambda found: _parts_shortened(found.group()), text)
+
+
+_SIZES: Final = r"[\w.+\-*/#()<>=,]{{{},}}"
+"""Sizes, also several with commas between them, of so many characters at least."""
+
+
+def _parts_shortened(sizes: str) -> str:
+    parts, depth, begin = list[str](), 0, 0
+    for place, character in enumerate(sizes):
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            parts.append(sizes[begin:place])
+            begin = place + 1
+    return ",".join(map(_shortened, [*parts, sizes[begin:]]))
+
+
+def _shortened(size: str) -> str:
+    is_path = size.startswith(("/", ".")) or not re.search(r"[+*#]|m(?:ax|in)\(", size)
+    if is_path or len(size) <= LONGEST_SIZE:
+        return size
+    return f"{size[: LONGEST_SIZE - 23]}...{size[-20:]}"
+
+
 def _escaped(found: re.Match[str]) -> str:
     return _LETTERS.get(found.group(), f"\\u{ord(found.group()):04x}")

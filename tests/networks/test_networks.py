@@ -16,6 +16,7 @@ import tract_core as tract
 from tract_core.model.substitute import substitute_in
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import TypedSimplePlan
+from tract_core.testing.sizes import longest_size
 
 pytestmark = pytest.mark.networks
 
@@ -54,6 +55,7 @@ def test_symbolic_sizes(network: Network, exported) -> None:
     path = exported(network, True)
     wired, decluttered = Onnx().load(path).into_typed(), Onnx().load(path).into_typed().declutter()
     decluttered.check_consistency()
+    assert max(len(longest_size(model)) for model in (wired, decluttered)) <= 200
     for sizes in (network.sizes, network.others):
         given = catalogue.arrays(network, sizes)
         wanted = expected(path, given)

@@ -20,10 +20,14 @@ from tract_core.model.fact_text import parse_inference_fact
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.lookup import find_runtime
+from tract_core.testing.sizes import longest_size
 from tract_core.transforms.float_precision import FloatPrecision
 
 TOLERANCE: Final = 1e-4
 """What an output may differ by, relative to its largest magnitude, without float64 being asked."""
+
+LONGEST: Final = 200
+"""Characters of a symbolic size."""
 
 LAST_DIGIT: Final = float(np.finfo(np.float32).eps)
 """What the distance of an output from float64 may be off by, as the output was rounded to f32."""
@@ -84,6 +88,8 @@ def examine(path: Path, known: Sequence[Known] = ({}, {})) -> Findings:
         findings.failures.append(f"does not load: {error}")
         return findings
     for given in (wired, decluttered):
+        if len(size := longest_size(given)) > LONGEST:
+            findings.failures.append(f"has a size of {len(size)} characters: {size:.80}...")
         if not same_model(NnefCycle().apply(given).declutter(), decluttered):
             findings.failures.append("comes back from an archive as another model")
     ways = _ways(wired, decluttered)

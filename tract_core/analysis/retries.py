@@ -91,7 +91,7 @@ class Retries:
         done = self._analysis
         self._choices.rewind(start.choices, start.asked)
         done.model.rewind(start.wired)
-        done.model.conditions.rewind(start.conditions, done.model.symbols)
+        done.model.conditions.rewind(start.conditions)
         done.model.symbols.rewind(start.symbols)
         del done.model.remarks[start.remarks :]
         for name in done.fresh.keys() - set(done.model.symbols.names):

@@ -63,7 +63,7 @@ class Said:
             raise self._contradiction(found)
         sizes: list[Dim | None] = []
         for own, wanted in zip(found.shape, shape or (), strict=False):
-            same = None if wanted is None else model.symbols.same(own, wanted)
+            same = None if wanted is None else model.known.same(own, wanted)
             if same is False or (same is None and self._overrules(model, own, wanted)):
                 raise self._contradiction(found)
             sizes.append(None if same or not self._counts(model, wanted) else wanted)

@@ -16,6 +16,7 @@ from tract_core.model.choices import choosing, inside
 from tract_core.model.conditions import on_behalf_of
 from tract_core.model.fact import InferenceFact, ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
+from tract_core.model.refine import simplify_sizes
 from tract_core.model.typed import TypedModel
 
 LONGEST_PREFIX: Final = 200
@@ -53,6 +54,7 @@ def wire_nodes(
             if back is None:
                 analysis.model.remarks += analysis.set_aside
             position = position + 1 if back is None else back
+    simplify_sizes(analysis.model)
     return analysis
 
 

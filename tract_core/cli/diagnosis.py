@@ -141,6 +141,7 @@ def _describe(diagnosis: Diagnosis, model: Graph[Any, Any]) -> None:
 def _symbols(model: TypedModel, origins: dict[str, str]) -> Iterator[Finding]:
     """Where each symbol gets its value when the model runs, noted in ``origins``; a finding for one that has none."""
     origins.update(_from_inputs(model))
+    definitions = model.symbols.definitions
     streams = Streams.of(model)
     if streams is not None:
         origins.setdefault(streams.symbol, "the end of the signal, which `State.end_of_stream` tells")
@@ -149,7 +150,7 @@ def _symbols(model: TypedModel, origins: dict[str, str]) -> Iterator[Finding]:
         if isinstance(node.op, TypedSource):
             continue
         place = f"node {node.name!r} ({node.op.name})"
-        for symbol in sorted(symbols_needed(node.op) - origins.keys()):
+        for symbol in sorted(definitions.roots(symbols_needed(node.op)) - origins.keys()):
             yield Finding(
                 "symbol",
                 f"no input has a size from which {symbol} could be told",
@@ -157,7 +158,8 @@ def _symbols(model: TypedModel, origins: dict[str, str]) -> Iterator[Finding]:
                 f"give it a value with --set {quote(write_name(symbol))}=1, or an input whose size it is with -i",
             )
         for symbol in sorted(frozenset[str]().union(*(out.fact.shape.symbols() for out in node.outputs))):
-            origins.setdefault(symbol, f"what {place} computes")
+            if symbol not in definitions:
+                origins.setdefault(symbol, f"what {place} computes")
 
 
 def _lateness(model: TypedModel) -> Iterator[Sheet]:

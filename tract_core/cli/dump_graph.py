@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tract_core.cli.assertions import asserts_anything, check_assertions, check_outputs
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.pipeline import wired
-from tract_core.cli.render import Show, describe, print_graph
+from tract_core.cli.render import Show, describe, names_of_sizes, print_graph
 from tract_core.cli.writing import exports, write_exports
 from tract_core.errors import InputError
 from tract_core.model.graph import Graph
@@ -88,6 +88,7 @@ def audit(model: TypedModel) -> str:
         {
             "properties": {name: array.tolist() for name, array in model.properties.items()},
             "assertions": [str(assertion) for assertion in model.symbols],
+            "sizes": {name: str(size) for name, size in names_of_sizes(model)},
             "inputs": [wire(outlet) for outlet in model.inputs],
             "outputs": [wire(outlet) for outlet in model.outputs],
             "nodes": nodes,

@@ -236,7 +236,7 @@ def _typed(model: AnyModel) -> TypedModel:
 def _symbols_of(model: TypedModel) -> set[str]:
     from tract_core.model.substitute import symbols_in
 
-    return set(symbols_in(model))
+    return set(symbols_in(model)).difference(name for name, _ in model.symbols.definitions)
 
 
 def _named_fact(model: InferenceModel, text: str) -> tuple[str | None, InferenceFact]:

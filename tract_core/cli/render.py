@@ -11,11 +11,14 @@ from typing import Any, Final
 from tract_core.cli.console import Console
 from tract_core.cli.printed import Column, Table
 from tract_core.data import Constant
+from tract_core.dims import Dim
+from tract_core.dims.names import write_name
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
 from tract_core.model.const import Const
 from tract_core.model.fields import field_names, parts_of
 from tract_core.model.graph import Graph, Node, OutletId
+from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import BodyPath
 from tract_core.texts import printable
@@ -44,6 +47,14 @@ class Show:
     only: frozenset[int] | None = None
 
 
+def names_of_sizes(model: Graph[Any, Any]) -> list[tuple[str, Dim]]:
+    """The symbols in facts and operators that are names of longer sizes, each with that."""
+    definitions = model.symbols.definitions
+    if not isinstance(model, TypedModel) or not len(definitions):
+        return []
+    return [*definitions.mentioned(symbols_in(model))]
+
+
 def print_graph(console: Console, model: Graph[Any, Any], show: Show, *, indent: str = "") -> None:
     """The nodes of a model, then its outputs.
 
@@ -60,6 +71,8 @@ def print_graph(console: Console, model: Graph[Any, Any], show: Show, *, indent:
         console.table(_node_table(model, shown, show))
     for slot, outlet in enumerate(model.outputs):
         console.line(f"output {slot}: ", (model.outlet_name(outlet), "bold"), f"  {_fact(model, outlet)}")
+    for name, size in names_of_sizes(model):
+        console.line("size ", (write_name(name), "bold"), f": {size}")
     if not show.folded:
         _print_bodies(console, chosen, show, indent)
 

@@ -5,10 +5,11 @@ functions build the rest, compare with three answers, and put values in the plac
 """
 
 from tract_core.dims.assertion import Assertion, parse_assertion
-from tract_core.dims.bounds import Interval, bounds
+from tract_core.dims.bounds import bounds
 from tract_core.dims.build import Comparison, broadcast, comparison, dim_max, dim_min
 from tract_core.dims.compare import less_or_equal, not_negative, positive, same_dim
 from tract_core.dims.division import ceil_div, exact_div, product
+from tract_core.dims.known import Interval
 from tract_core.dims.parse import parse_dim
 from tract_core.dims.scope import SymbolScope
 from tract_core.dims.solve import bind, linear_in_one_symbol, symbol_name

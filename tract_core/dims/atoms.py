@@ -83,15 +83,13 @@ class Atom:
 
     def _measure(self) -> None:
         symbols: set[str] = set()
-        depth, weight = 0, 1
+        depth, weight = 0, 1 + sum(map(weight_of, self.args))
         for factor in _factors(self.args):
             if isinstance(factor, str):
                 symbols.add(factor)
-                weight += 1
             else:
                 symbols |= factor.symbols
                 depth = max(depth, factor.depth)
-                weight += factor.weight
         if depth >= MAX_DEPTH or weight > MAX_WEIGHT:
             raise too_large(f"more than {MAX_DEPTH} levels or {MAX_WEIGHT} terms")
         keep = object.__setattr__
@@ -165,6 +163,11 @@ def dim_key(dim: Dim) -> str:
 def monomial_key(monomial: Monomial) -> str:
     """A text that is the same for equal products; not for reading."""
     return "*".join(repr(factor) if isinstance(factor, str) else factor.key for factor in monomial)
+
+
+def weight_of(dim: Dim) -> int:
+    """Symbols and operations in a size, all levels counted."""
+    return sum(1 if isinstance(factor, str) else factor.weight for factor in _factors((dim,)))
 
 
 def too_large(found: str) -> DimError:

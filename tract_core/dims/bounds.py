@@ -8,40 +8,18 @@ what they lie between, and adds in the facts that are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from itertools import islice
 from operator import itemgetter
-from typing import TypeAlias
 
 from tract_core.dims.atoms import BOOLEAN, UNORDERED, Atom, Factor, Kind, Monomial
+from tract_core.dims.known import NOTHING, SIZE, Interval, Known
 from tract_core.dims.tdim import Dim, TDim, make_dim
-from tract_core.frozen import frozen
-
-Interval: TypeAlias = tuple[int | None, int | None]
-"""Smallest and largest value, both included; ``None`` where there is no such bound."""
-
-SIZE: Interval = (0, None)
-"""What every symbol is from the start: an integer that is 0 or more."""
 
 _BUDGET = 96
 """Steps of one search: enough for sizes met in models, and an end for those made to keep it busy."""
 
-
-@frozen
-class Known:
-    """What may be relied on besides that symbols are 0 or more."""
-
-    intervals: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
-    """Bounds of single symbols, by name; for the others ``SIZE`` holds."""
-    facts: tuple[TDim, ...] = ()
-    """Expressions that are 0 or more."""
-    first_of: Callable[[Dim], Dim] | None = None
-    """Of the sizes that equal a size, the one that stands for them in a broadcast."""
-    cache: dict[Atom, Interval] = field(default_factory=dict[Atom, "Interval"], compare=False, repr=False)
-    """Intervals of atoms that were computed before."""
-
-
-NOTHING = Known()
-"""Symbols are 0 or more, that is all."""
+_TRIED = 8
+"""Known sums that are tried for one term of a size."""
 
 
 def bounds(dim: Dim, symbol_bounds: Mapping[str, Interval] | None = None) -> Interval:
@@ -50,18 +28,27 @@ def bounds(dim: Dim, symbol_bounds: Mapping[str, Interval] | None = None) -> Int
     Symbols that ``symbol_bounds`` does not name are 0 or more. The interval holds every value that ``dim`` takes, but
     may be too wide, as symbols that occur twice are taken apart: ``S - S*P``.
     """
-    known = Known(symbol_bounds) if symbol_bounds else NOTHING
+    known = Known(dict(symbol_bounds)) if symbol_bounds else NOTHING
     return at_least(dim, known), at_most(dim, known)
 
 
-def at_least(dim: Dim, known: Known = NOTHING) -> int | None:
-    """A number that ``dim`` never falls below, the best that was found, or ``None``."""
+def at_least(dim: Dim, known: Known = NOTHING, *, enough: int | None = None) -> int | None:
+    """A number that ``dim`` never falls below, the best that was found, or ``None``.
+
+    ``enough``: a number of which it need only be known that ``dim`` does not fall below it.
+    """
     if isinstance(dim, int):
         return dim
-    if not known.facts and _is_linear(dim):
-        return interval(dim, known)[0]
-    # The cache of NOTHING would live as long as the process.
-    return _Search(Known() if known is NOTHING else known).lowest(dim, known.facts)
+    low = interval(dim, known)[0]
+    if low is not None and enough is not None and low >= enough:
+        return low
+    if not known.lowest and not known.definitions and _is_linear(dim):
+        return low
+    if known is NOTHING:  # whose caches would live as long as the process
+        return _Search(Known()).lowest(dim, ())
+    if dim not in known.searched:
+        known.searched[dim] = _Search(known).lowest(dim, ())
+    return known.searched[dim]
 
 
 def at_most(dim: Dim, known: Known = NOTHING) -> int | None:
@@ -72,7 +59,7 @@ def at_most(dim: Dim, known: Known = NOTHING) -> int | None:
 
 def is_never_negative(dim: Dim, known: Known = NOTHING) -> bool:
     """Whether ``dim >= 0`` could be proved."""
-    lowest = at_least(dim, known)
+    lowest = at_least(dim, known, enough=0)
     return lowest is not None and lowest >= 0
 
 
@@ -197,18 +184,23 @@ class _Search:
         self.known = known
         self.budget = _BUDGET
 
-    def lowest(self, dim: Dim, facts: tuple[TDim, ...]) -> int | None:
-        """The best lower bound of ``dim`` that was found; each of ``facts`` is used at most once."""
+    def lowest(self, dim: Dim, used: tuple[TDim, ...]) -> int | None:
+        """The best lower bound of ``dim`` that was found. ``used``: known sums that are not to be used again."""
         if isinstance(dim, int):
             return dim
-        best = interval(dim, self.known)[0]
-        for found in (self._without_an_atom, self._without_common_factor, self._with_a_fact):
+        best = _larger(interval(dim, self.known)[0], self._as_known(dim))
+        for found in (self._without_an_atom, self._without_common_factor, self._with_a_sum, self._without_a_name):
             if self.budget > 0:
                 self.budget -= 1
-                best = _larger(best, found(dim, facts))
+                best = _larger(best, found(dim, used))
         return best
 
-    def _without_an_atom(self, dim: TDim, facts: tuple[TDim, ...]) -> int | None:
+    def _as_known(self, dim: TDim) -> int | None:
+        """What is known of the very sum."""
+        low = self.known.lowest.get(TDim(dim.terms, 0)) if self.known.lowest else None
+        return None if low is None else low + dim.constant
+
+    def _without_an_atom(self, dim: TDim, used: tuple[TDim, ...]) -> int | None:
         """Replace one atom that stands alone by what bounds it."""
         alone = [(atom, factor) for (atom, *more), factor in dim.terms.items() if not more and isinstance(atom, Atom)]
         atom, factor = min(alone, key=_urgency, default=(None, 0))
@@ -216,47 +208,51 @@ class _Search:
             return None
         others = without_term(dim, (atom,))
         replace = self._without_division if atom.kind is Kind.DIV else self._without_choice
-        return replace(others, factor, atom, facts)
+        return replace(others, factor, atom, used)
 
-    def _without_division(self, others: Dim, factor: int, atom: Atom, facts: tuple[TDim, ...]) -> int | None:
+    def _without_division(self, others: Dim, factor: int, atom: Atom, used: tuple[TDim, ...]) -> int | None:
         """``(x - n + 1) / n <= floor(x / n) <= x / n``"""
         numerator, divisor = atom.args
         if not isinstance(divisor, int):
             return None
         quotient = numerator if factor < 0 else numerator - (divisor - 1)
-        return _ceil(self.lowest(others * divisor + quotient * factor, facts), divisor)
+        return _ceil(self.lowest(others * divisor + quotient * factor, used), divisor)
 
-    def _without_choice(self, others: Dim, factor: int, atom: Atom, facts: tuple[TDim, ...]) -> int | None:
+    def _without_choice(self, others: Dim, factor: int, atom: Atom, used: tuple[TDim, ...]) -> int | None:
         """A minimum, maximum or broadcast is one of its arguments: the best or the worst case counts."""
-        cases = [self.lowest(others + arg * factor, facts) for arg in atom.args]
+        cases = [self.lowest(others + arg * factor, used) for arg in atom.args]
         if _is_best_case(atom, factor):
             return max((case for case in cases if case is not None), default=None)
         return _smallest(cases)
 
-    def _without_common_factor(self, dim: TDim, facts: tuple[TDim, ...]) -> int | None:
+    def _without_common_factor(self, dim: TDim, used: tuple[TDim, ...]) -> int | None:
         """``x*a + x*b`` is 0 or more where both ``x`` and ``a + b`` are."""
         first = next(iter(dim.terms))
         if dim.constant:
             return None
         for common in first if len(dim.terms) > 1 else ():
             if all(common in product for product in dim.terms) and _sign(_factor_interval(common, self.known)) == 1:
-                rest = self.lowest(_divide_by_factor(dim, common), facts)
+                rest = self.lowest(_divide_by_factor(dim, common), used)
                 return 0 if rest is not None and rest >= 0 else None
         return None
 
-    def _with_a_fact(self, dim: TDim, facts: tuple[TDim, ...]) -> int | None:
-        """Subtract a multiple of a fact, such that one term goes away."""
+    def _with_a_sum(self, dim: TDim, used: tuple[TDim, ...]) -> int | None:
+        """Subtract a multiple of a sum whose lowest value is known, such that one term goes away."""
         best: int | None = None
-        self.budget -= len(facts) // 16
-        for position, fact in enumerate(facts):
-            others = facts[:position] + facts[position + 1 :]
-            for product, factor in sorted(dim.terms.items(), key=itemgetter(1)):
-                share = fact.terms.get(product, 0)
-                if share * factor > 0 and self.budget > 0:
-                    less = dim * abs(share) - fact * abs(factor)
-                    best = _larger(best, _ceil(self.lowest(less, others), abs(share)))
-                    break
+        for term, factor in sorted(dim.terms.items(), key=itemgetter(1)) if self.known.lowest else ():
+            for total, low in islice(self.known.sums_with(term), _TRIED):
+                share = total.terms[term]
+                if share * factor > 0 and self.budget > 0 and total not in used:
+                    less = dim * abs(share) - (total - low) * abs(factor)
+                    best = _larger(best, _ceil(self.lowest(less, (*used, total)), abs(share)))
         return best
+
+    def _without_a_name(self, dim: TDim, used: tuple[TDim, ...]) -> int | None:
+        """Put the size that a symbol is the name of into its place."""
+        for (name, *more), factor in dim.terms.items() if self.known.definitions else ():
+            if not more and isinstance(name, str) and name in self.known.definitions:
+                return self.lowest(without_term(dim, (name,)) + self.known.definitions[name] * factor, used)
+        return None
 
 
 def _urgency(term: tuple[Atom, int]) -> int:

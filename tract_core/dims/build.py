@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Literal, TypeAlias
 
-from tract_core.dims.atoms import MAX_ARGUMENTS, Atom, Kind, dim_key, too_large
-from tract_core.dims.bounds import NOTHING, Known, at_least, at_most, is_never_negative
-from tract_core.dims.tdim import Dim, TDim
+from tract_core.dims.atoms import MAX_ARGUMENTS, Atom, Kind, dim_key, too_large, weight_of
+from tract_core.dims.bounds import at_least, at_most, is_never_negative
+from tract_core.dims.known import NOTHING, Known, single_atom
+from tract_core.dims.remainder import remainder
+from tract_core.dims.tdim import Dim, TDim, factor_dim
 from tract_core.errors import DimError
 
 Comparison: TypeAlias = Literal["==", "<=", ">=", "<", ">"]
@@ -73,7 +75,7 @@ _DIFFERENCES: dict[str, Callable[[Dim, Dim], Dim]] = {
 
 
 def _divide(args: Sequence[Dim], known: Known) -> Dim:
-    """A quotient that is the same at both ends of what the dividend can be is a number."""
+    """A quotient that is the same at both ends of what the dividend can be is a number; known rests are left out."""
     dividend, divisor = args
     if not isinstance(divisor, int) or divisor <= 0:
         raise DimError(f"cannot divide by {divisor}", hint="a size is divided by a positive integer")
@@ -81,7 +83,8 @@ def _divide(args: Sequence[Dim], known: Known) -> Dim:
     high = at_most(dividend, known) if low is not None else None
     if low is not None and high is not None and low // divisor == high // divisor:
         return low // divisor
-    return dividend // divisor
+    left_over = remainder(dividend, divisor, known) if known.remainders else None
+    return (dividend - (left_over or 0)) // divisor
 
 
 def _smallest(args: Sequence[Dim], known: Known) -> Dim:
@@ -120,10 +123,7 @@ def _keep_extreme(kept: list[Dim], arg: Dim, kind: Kind, known: Known) -> None:
 def _broadcast(args: Sequence[Dim], known: Known) -> Dim:
     numbers = 1
     symbolic: list[Dim] = []
-    flat = _arguments(Kind.BROADCAST, args)
-    if known.first_of is not None:
-        flat = _arguments(Kind.BROADCAST, [known.first_of(arg) for arg in flat])
-    for arg in flat:
+    for arg in _arguments(Kind.BROADCAST, args):
         if isinstance(arg, int):
             numbers = _broadcast_numbers(numbers, arg)
         else:
@@ -132,7 +132,32 @@ def _broadcast(args: Sequence[Dim], known: Known) -> Dim:
         for arg in symbolic:
             _check_can_broadcast(arg, numbers, known)
         return numbers
+    if known is not NOTHING:
+        symbolic = _left_to_choose(symbolic, known)
     return symbolic[0] if len(symbolic) == 1 else _apply(Kind.BROADCAST, symbolic)
+
+
+def _left_to_choose(args: list[Dim], known: Known) -> list[Dim]:
+    """Those of which one can be the broadcast of all.
+
+    One that is 2 or more is it, as all others must equal it or be 1. Of those that are equal, the simplest one stays.
+    """
+    kept: list[Dim] = []
+    for arg in sorted(args, key=_complexity):
+        if is_never_negative(arg - 2, known):
+            return [arg]
+        if not any(_always_equal(arg, other, known) for other in kept):
+            kept.append(arg)
+    return [arg for arg in args if arg in kept]
+
+
+def _always_equal(a: Dim, b: Dim, known: Known) -> bool:
+    return is_never_negative(a - b, known) and is_never_negative(b - a, known)
+
+
+def _complexity(dim: Dim) -> tuple[int, bool, str]:
+    """Sorts sizes: simple ones first."""
+    return weight_of(dim), isinstance(dim, TDim) and dim.constant != 0, dim_key(dim)
 
 
 def _check_can_broadcast(dim: Dim, number: int, known: Known) -> None:
@@ -197,7 +222,7 @@ def _arguments(kind: Kind, args: Sequence[Dim]) -> list[Dim]:
     """``args`` without repetitions; an argument that is itself a ``kind`` is replaced by its own arguments."""
     flat: dict[Dim, None] = {}
     for arg in args:
-        atom = _single_atom(arg)
+        atom = single_atom(arg)
         for part in atom.args if atom is not None and atom.kind is kind else (arg,):
             flat[part] = None
     if len(flat) > MAX_ARGUMENTS:
@@ -205,17 +230,8 @@ def _arguments(kind: Kind, args: Sequence[Dim]) -> list[Dim]:
     return list(flat)
 
 
-def _single_atom(dim: Dim) -> Atom | None:
-    """The atom that ``dim`` consists of, if it is nothing else."""
-    if isinstance(dim, int) or dim.constant or len(dim.terms) != 1:
-        return None
-    ((product, factor),) = dim.terms.items()
-    first = product[0]
-    return first if factor == 1 and len(product) == 1 and isinstance(first, Atom) else None
-
-
 def _apply(kind: Kind, args: Sequence[Dim]) -> TDim:
-    return TDim({(Atom(kind, tuple(args)),): 1}, 0)
+    return factor_dim(Atom(kind, tuple(args)))
 
 
 _BUILDERS: dict[Kind, Callable[[Sequence[Dim], Known], Dim]] = {

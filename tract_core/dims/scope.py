@@ -8,19 +8,28 @@ asserts is relied on only by those who ask about that scenario, also where there
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from operator import attrgetter
+from typing import Final
 
 from tract_core.dims.assertion import Assertion, parse_assertion
-from tract_core.dims.bounds import Interval, at_least, at_most
-from tract_core.dims.compare import less_or_equal, same_dim
+from tract_core.dims.assuming import ContradictionError
+from tract_core.dims.atoms import Atom
+from tract_core.dims.definitions import Definitions, is_short
+from tract_core.dims.known import Interval
 from tract_core.dims.names import check_name, write_name
 from tract_core.dims.parse import parse_dim
-from tract_core.dims.tdim import Dim, TDim, symbol
-from tract_core.dims.theory import ContradictionError, Theory, build_theory, explain_contradiction
-from tract_core.dims.walk import symbols_of
+from tract_core.dims.tdim import Dim, TDim, factor_dim, symbol
+from tract_core.dims.theory import Theory, assume, build_theory, explain_contradiction
+from tract_core.dims.walk import symbols_of, with_factor_replaced
 from tract_core.errors import DimError
 
 MAX_ASSERTIONS = 128
 """Assertions in one scope."""
+
+
+_ERAS: Final = count()
+"""Counts how often something was taken back in any scope."""
 
 
 class SymbolScope:
@@ -37,6 +46,8 @@ class SymbolScope:
         self._theories: dict[str | None, Theory] = {}
         self._fresh: dict[str, int] = {}
         self._unnamed: set[str] = set()
+        self._definitions = Definitions()
+        self._era = next(_ERAS)
         for name in names:
             self.add(name)
 
@@ -64,14 +75,62 @@ class SymbolScope:
 
         It is for a size that nobody named.
         """
-        name, number = prefix, self._fresh.get(prefix, 0)
-        while name in self._names:
-            number += 1
-            name = f"{prefix}_{number}"
-        self._fresh[prefix] = number
+        name = self._free_name(prefix)
         found = self.add(name)
         self._unnamed.add(name)
         return found
+
+    @property
+    def definitions(self) -> Definitions:
+        """The symbols that are names of longer sizes."""
+        return self._definitions
+
+    def counts(self) -> tuple[int, int]:
+        """How many assertions and definitions there are."""
+        return len(self._assertions), len(self._definitions)
+
+    @property
+    def era(self) -> int:
+        """Another number whenever something was taken back; else assertions and definitions were only added."""
+        return self._era
+
+    def named(self, dim: Dim, known: Theory, *, is_size: bool = True) -> Dim:
+        """``dim``, with symbols for the operations that make it long, or for all of it; new ones where there were none.
+
+        ``known``: what is known besides. ``is_size``: whether no run goes on for which ``dim`` is negative; symbols
+        stand for nothing that can be.
+        """
+        while isinstance(dim, TDim) and not is_short(dim):
+            atoms = {factor for term in dim.terms for factor in term if isinstance(factor, Atom)}
+            long = [atom for atom in atoms if atom.weight > 2 and known.less_or_equal(0, factor_dim(atom))]
+            if not long:
+                return self._name_of(dim) if is_size else dim
+            atom = max(long, key=attrgetter("weight", "key"))
+            dim = with_factor_replaced(dim, atom, self._name_of(factor_dim(atom)))
+        return dim
+
+    def _name_of(self, dim: TDim) -> TDim:
+        name = self._definitions.name_of(dim)
+        return self.define(self._free_name("size"), dim) if name is None else symbol(name)
+
+    def define(self, name: str, dim: Dim) -> TDim:
+        """Let the symbol ``name`` stand for ``dim``; returns it. Its value follows in every run from those of others.
+
+        Raises DimError where ``dim`` is a number, or mentions the symbol, or where the symbol stands for something.
+        """
+        depends = symbols_of(dim) | self._definitions.roots(symbols_of(dim))
+        if isinstance(dim, int) or name in depends or name in self._definitions:
+            raise DimError(
+                f"{write_name(name)} cannot be the name of {dim}", hint="a name stands for one size of other symbols"
+            )
+        own = self.add(name)
+        self._unnamed.add(name)
+        self._add_symbols(symbols_of(dim))
+        self._definitions.add(name, dim)
+        self._theories = {None: self._theories[None]} if None in self._theories else {}
+        for theory in self._theories.values():
+            theory.define(name, dim)
+        return own
 
     def unname(self, name: str) -> None:
         """Let ``name``, which `new_symbol` made in another scope, stand for a size that nobody named here too.
@@ -84,7 +143,7 @@ class SymbolScope:
 
     def is_unnamed(self, dim: Dim) -> bool:
         """Whether ``dim`` is an expression of symbols that all stand for sizes that nobody named."""
-        names = symbols_of(dim)
+        names = self._definitions.roots(symbols_of(dim))
         return bool(names) and names <= self._unnamed
 
     def parse(self, text: str) -> Dim:
@@ -129,8 +188,7 @@ class SymbolScope:
             )
         if added.scenario is not None:
             check_name(added.scenario)
-        extended = {scenario: self._extended(scenario, added) for scenario in self._touched(added.scenario)}
-        self._theories.update(extended)
+        self._extend(added)
         if added.scenario is not None:
             self.add_scenario(added.scenario)
         self._add_symbols(added.symbols)
@@ -143,6 +201,7 @@ class SymbolScope:
         Raises DimError where an assertion that always holds is false for these values.
         """
         after = SymbolScope(name for name in self._names if name not in values)
+        after._definitions, values = self._definitions.substituted(values)
         for dim in values.values():
             for name in sorted(symbols_of(dim)):
                 after.add(name)
@@ -172,37 +231,35 @@ class SymbolScope:
         """A size that equals ``dim``, in which what the assertions decide is decided; ``dim`` where they are silent."""
         if isinstance(dim, int) or (scenario is None and not self._assertions):
             return dim
-        return self._theory(scenario).reduce(dim)
+        return self.theory(scenario).simplify(dim)
 
     def bounds(self, dim: Dim, scenario: str | None = None) -> Interval:
         """Numbers that ``dim`` never falls below and never exceeds, ``None`` for one that was not found."""
-        theory = self._theory(scenario)
-        reduced = theory.reduce(dim)
-        return at_least(reduced, theory.known), at_most(reduced, theory.known)
+        return self.theory(scenario).bounds(dim)
 
     def same(self, a: Dim, b: Dim, scenario: str | None = None) -> bool | None:
         """Whether ``a`` and ``b`` are equal: always, never, or ``None`` where it depends or was not found out."""
-        theory = self._theory(scenario)
-        return same_dim(theory.reduce(a), theory.reduce(b), theory.known)
+        return self.theory(scenario).same(a, b)
 
     def less_or_equal(self, a: Dim, b: Dim, scenario: str | None = None) -> bool | None:
         """Whether ``a <= b``: always, never, or ``None`` where it depends or was not found out."""
-        theory = self._theory(scenario)
-        return less_or_equal(theory.reduce(a), theory.reduce(b), theory.known)
+        return self.theory(scenario).less_or_equal(a, b)
 
     def copy(self) -> SymbolScope:
         """A scope with the same contents, which changes on its own."""
         other = SymbolScope(self._names)
         other._scenarios = dict(self._scenarios)
         other._assertions = dict(self._assertions)
-        other._theories = dict(self._theories)
+        other._theories = {scenario: theory.copy() for scenario, theory in self._theories.items()}
         other._fresh = dict(self._fresh)
         other._unnamed = set(self._unnamed)
+        other._definitions = self._definitions.copy()
         return other
 
     def reset(self, earlier: SymbolScope) -> None:
         """Hold what ``earlier`` holds, and nothing else."""
         self.__dict__.update(earlier.copy().__dict__)
+        self._era = next(_ERAS)
 
     def merge(self, other: SymbolScope) -> None:
         """Add all that ``other`` holds; symbols and scenarios of one name are the same.
@@ -216,10 +273,17 @@ class SymbolScope:
         for assertion in other:
             merged.add_assertion(assertion)
         self.__dict__.update(merged.__dict__)
+        self._era = next(_ERAS)
 
     def add_symbols(self, other: SymbolScope) -> None:
-        """Add the symbols of ``other``, without what is asserted of them."""
+        """Add the symbols of ``other``, without what is asserted of them.
+
+        Raises DimError where one of them stands for something else here.
+        """
         self._unnamed |= other._unnamed - self._names.keys()
+        for name, dim in other._definitions:
+            if self._definitions.dim_of(name) != dim:
+                self.define(name, dim)
         self._add_symbols(other._names)
 
     def mark(self) -> tuple[int, int]:
@@ -229,8 +293,11 @@ class SymbolScope:
     def rewind(self, mark: tuple[int, int]) -> None:
         """Take back the symbols and assertions that were added since `mark` was called."""
         names, assertions = mark
-        for name in list(self._names)[names:]:
+        for name in reversed(list(self._names)[names:]):
             del self._names[name]
+            if name in self._definitions:
+                self._definitions.remove(name)
+                self._forget_theories()
             self._unnamed.discard(name)
             base, _, number = name.rpartition("_")
             self._fresh.pop(name, None)
@@ -238,7 +305,7 @@ class SymbolScope:
                 self._fresh[base] = min(self._fresh[base], int(number[:18]) - 1)
         for assertion in list(self._assertions)[assertions:]:
             del self._assertions[assertion]
-            self._theories = {}
+            self._forget_theories()
 
     def restrict(self, names: Iterable[str]) -> SymbolScope:
         """A scope with those of ``names`` that are here, every scenario, and the assertions about no other symbols."""
@@ -247,6 +314,9 @@ class SymbolScope:
         part._unnamed = self._unnamed & wanted
         part._scenarios = dict(self._scenarios)
         part._assertions = {found: None for found in self._assertions if found.symbols <= wanted}
+        for name, dim in self._definitions:
+            if name in wanted:
+                part.define(name, dim)
         return part
 
     def as_text(self) -> str:
@@ -256,20 +326,25 @@ class SymbolScope:
     def __repr__(self) -> str:
         return f"SymbolScope(names={list(self._names)}, assertions={[str(found) for found in self._assertions]})"
 
+    def _free_name(self, prefix: str) -> str:
+        name, number = prefix, self._fresh.get(prefix, 0)
+        while name in self._names:
+            number += 1
+            name = f"{prefix}_{number}"
+        self._fresh[prefix] = number
+        return name
+
     def _add_symbols(self, names: Iterable[str]) -> None:
         for name in sorted(names) if isinstance(names, frozenset) else names:
             self._names.setdefault(name, len(self._names))
-
-    def _touched(self, scenario: str | None) -> list[str | None]:
-        """Under which scenarios an assertion of ``scenario`` counts; ``None`` is no scenario."""
-        return [None, *self._scenarios] if scenario is None else [scenario]
 
     def _check_scenario(self, scenario: str | None) -> None:
         if scenario is not None and scenario not in self._scenarios:
             known = ", ".join(self._scenarios) or "none"
             raise DimError(f"there is no scenario {scenario!r}; known scenarios: {known}", hint="add_scenario(name)")
 
-    def _theory(self, scenario: str | None) -> Theory:
+    def theory(self, scenario: str | None = None) -> Theory:
+        """What follows from the assertions that always hold, and from those of ``scenario``; not to be changed."""
         found = self._theories.get(scenario)
         if found is None:
             assertions = list(self.assertions(scenario))
@@ -278,14 +353,25 @@ class SymbolScope:
             except ContradictionError:
                 # Seen only now, as what is seen depends on the order in which the assertions are gone through.
                 raise explain_contradiction(assertions) from None
+            for name, dim in self._definitions:
+                found.define(name, dim)
         return found
 
-    def _extended(self, scenario: str | None, added: Assertion) -> Theory:
-        known = scenario if scenario in self._scenarios else None
-        try:
-            return self._theory(known).extended(added)
-        except ContradictionError:
-            raise explain_contradiction([*self.assertions(known), added]) from None
+    def _extend(self, added: Assertion) -> None:
+        """Let what is known grow by an assertion. Raises DimError, and changes nothing, where that contradicts it."""
+        touched = [None, *self._scenarios] if added.scenario is None else [added.scenario]
+        for scenario in touched:
+            known = scenario if scenario in self._scenarios else None
+            theory = self.theory(known) if known == scenario else self.theory(known).copy()
+            try:
+                assume(theory, added)
+            except ContradictionError:
+                self._theories = {}
+                raise explain_contradiction([*self.assertions(known), added]) from None
+            self._theories[scenario] = theory
+
+    def _forget_theories(self) -> None:
+        self._theories, self._era = {}, next(_ERAS)
 
     def __getstate__(self) -> dict[str, object]:
         # What follows from the assertions is found out again when it is asked for.

@@ -16,7 +16,7 @@ from math import gcd
 from operator import index
 from typing import NoReturn, TypeAlias, final
 
-from tract_core.dims.atoms import MAX_TERMS, Atom, Kind, Monomial, multiply_monomials, too_large
+from tract_core.dims.atoms import MAX_TERMS, Atom, Factor, Kind, Monomial, multiply_monomials, too_large
 from tract_core.dims.names import check_name
 from tract_core.dims.text import format_sum
 from tract_core.errors import DimError
@@ -257,7 +257,7 @@ def _proper_fraction(terms: dict[Monomial, int], constant: int, divisor: int) ->
         return -_proper_fraction(opposite, divisor - 1 - constant, divisor)
     inner = _only_division(terms)
     if inner is None:
-        return _atom_dim(Atom(Kind.DIV, (TDim(terms, constant), divisor)))
+        return factor_dim(Atom(Kind.DIV, (TDim(terms, constant), divisor)))
     # floor((floor(a / m) + b) / n) = floor((a + m * b) / (m * n)) for whole numbers a and b
     (inner_numerator, inner_divisor) = inner.args
     others = make_dim({product: factor for product, factor in terms.items() if product != (inner,)}, constant)
@@ -283,8 +283,9 @@ def _only_division(terms: Mapping[Monomial, int]) -> Atom | None:
     return found
 
 
-def _atom_dim(atom: Atom) -> TDim:
-    return TDim({(atom,): 1}, 0)
+def factor_dim(factor: Factor) -> TDim:
+    """The size that is a symbol, or an operation, and nothing else."""
+    return TDim({(factor,): 1}, 0)
 
 
 def _names(dim: TDim) -> set[str]:

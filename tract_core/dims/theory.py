@@ -1,90 +1,375 @@
-"""What follows from a list of assertions.
+"""What follows from equalities and inequalities of sizes.
 
-An equality is turned into a substitution where one of its symbols can be isolated. Everything else becomes facts
-(expressions that are 0 or more) and, from those, bounds of single symbols.
+A `Theory` grows by what is assumed. An equality becomes something to put in the place of a symbol or an operation where
+one of these can be isolated. Everything else becomes bounds of symbols, bounds of sums, and remainders.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterable
 from math import gcd
+from typing import Any
 
 from tract_core.dims.assertion import Assertion
-from tract_core.dims.bounds import SIZE, Interval, Known, at_least, at_most, interval, without_term
-from tract_core.dims.tdim import Dim, TDim
-from tract_core.dims.walk import rewrite, substitute, symbols_of
+from tract_core.dims.assuming import Assuming, ContradictionError, Mentions, mention
+from tract_core.dims.atoms import Atom, Factor, dim_key, weight_of
+from tract_core.dims.bounds import at_least, at_most, interval, without_term
+from tract_core.dims.build import rebuild
+from tract_core.dims.compare import less_or_equal, same_dim
+from tract_core.dims.known import SIZE, Interval, Known, only_factor, single_atom
+from tract_core.dims.remainder import isolated_remainder
+from tract_core.dims.solve import symbol_name
+from tract_core.dims.tdim import Dim, TDim, factor_dim, symbol
+from tract_core.dims.walk import rewrite, symbols_of
 from tract_core.errors import DimError
-from tract_core.frozen import frozen
+from tract_core.limits import MAX_SIZE
 
-_ROUNDS = 3
-"""How often all facts are gone through again: bounds of one symbol can sharpen those of the next."""
+_REWRITES = 64
+"""How often a size is gone through until nothing changes. What stands for something is simpler, so few are needed."""
 
 _MAX_EXPLAINED = 32
 """Up to how many assertions are looked at one by one to find those that contradict each other."""
 
-
-class ContradictionError(Exception):
-    """No values of the symbols satisfy the assertions."""
+_NONE = frozenset[str]()
 
 
-@frozen
 class Theory:
-    """What is known of symbols, ready for use."""
+    """What is known of sizes. After a ContradictionError it is good for nothing."""
 
-    substitutions: Mapping[str, Dim] = field(default_factory=dict[str, Dim])
-    """The size that always equals a symbol; none of these sizes has a symbol that is replaced itself."""
-    known: Known = field(default_factory=Known)
+    def __init__(self) -> None:
+        self._known = Known()
+        self._values: dict[Factor, Dim] = {}
+        """What stands for symbols and operations. None of these sizes leads back to what it stands for."""
+        self._mentions: Mentions = {}
+        """For each symbol, the sums with bounds and the operations with something in their place that mention it."""
+        self._simplified: dict[TDim, Dim] = {}
+        self._fixed: list[str] = []
+        """Symbols for which one value is left, and which it has not replaced yet."""
+        self._replacing = False
+        self.version = 0
+        """Grows whenever anything is learned."""
 
-    def reduce(self, dim: Dim) -> Dim:
-        """``dim`` with replaced symbols, and with what is certain decided."""
-        reduced = rewrite(dim, self.substitutions, self.known)
-        if isinstance(reduced, int):
-            return reduced
-        low = at_least(reduced, self.known)
-        return low if low is not None and low == at_most(reduced, self.known) else reduced
+    def copy(self) -> Theory:
+        """The same knowledge, which grows on its own."""
+        other = Theory()
+        other._known, other._values = self._known.copy(), dict(self._values)
+        other._mentions = {name: dict(things) for name, things in self._mentions.items()}
+        other._simplified, other.version = dict(self._simplified), self.version
+        return other
 
-    def extended(self, assertion: Assertion) -> Theory:
-        """What is known when ``assertion`` holds as well. Raises ContradictionError where it sees that it cannot."""
-        difference = substitute(assertion.difference(), self.substitutions)
-        facts = [difference, -difference] if assertion.op == "==" else [difference]
-        for fact in facts:
-            highest = at_most(fact, self.known)
-            if highest is not None and highest < 0:
+    def simplify(self, dim: Dim) -> Dim:
+        """``dim`` with what stands for its parts in their place, and with what is certain decided."""
+        if isinstance(dim, int):
+            return dim
+        found = self._simplified.get(dim)
+        if found is None:
+            found = self._simplified[dim] = self._decided(self._rewritten(dim, _NONE))
+        return found
+
+    def simplify_but(self, dim: Dim, names: frozenset[str]) -> Dim:
+        """`simplify`, but these symbols stay."""
+        if isinstance(dim, int) or names.isdisjoint(symbols_of(dim)):
+            return self.simplify(dim)
+        return self._rewritten(dim, names)
+
+    def with_values(self, dim: Dim, but: frozenset[str] = _NONE) -> Dim:
+        """``dim`` with what stands for its symbols in their place, except for those named by ``but``, and no more."""
+        values = _Values(self._values, but)
+        for _ in range(_REWRITES):
+            found = {name: value for name in symbols_of(dim) if (value := values.get(name)) is not None}
+            if not found:
+                break
+            dim = rewrite(dim, found)
+        return dim
+
+    def same(self, a: Dim, b: Dim) -> bool | None:
+        """Whether ``a`` and ``b`` are equal: always, never, or ``None`` where it depends or was not found out."""
+        return True if a == b else same_dim(self.simplify(a), self.simplify(b), self._known)
+
+    def less_or_equal(self, a: Dim, b: Dim) -> bool | None:
+        """Whether ``a <= b``: always, never, or ``None`` where it depends or was not found out."""
+        return less_or_equal(self.simplify(a), self.simplify(b), self._known)
+
+    def bounds(self, dim: Dim) -> Interval:
+        """Numbers that ``dim`` never falls below and never exceeds, ``None`` for one that was not found."""
+        reduced = self.simplify(dim)
+        return at_least(reduced, self._known), at_most(reduced, self._known)
+
+    def assume_equal(self, a: Dim, b: Dim, replaceable: Callable[[TDim], Iterable[str]]) -> None:
+        """``a`` equals ``b``. ``replaceable``: of a size that is 0, the symbols that may be replaced, best one first.
+
+        Raises ContradictionError where it was found out that this cannot be.
+        """
+        difference = self.simplify(a - b)
+        if isinstance(difference, int):
+            if difference:
                 raise ContradictionError
-        isolated = _isolate(difference, assertion) if assertion.op == "==" else None
-        return self._with_facts(facts) if isolated is None else self._with_substitution(*isolated)
+            return
+        if difference.constant % gcd(*difference.terms.values()):
+            raise ContradictionError
+        self._check_not_below_zero(difference)
+        self._check_not_below_zero(-difference)
+        found = _fixed(difference) or isolated(difference, replaceable(difference))
+        if found is not None:
+            self._replace(*found)
+        else:
+            self._is_zero(difference)
 
-    def _with_substitution(self, name: str, value: Dim) -> Theory:
-        """``name`` always equals ``value``, which thereby has its bounds."""
-        low, high = self.known.intervals.get(name, SIZE)
-        bounds = [] if low is None else [value - low]
-        bounds += [] if high is None else [high - value]
-        intervals = {other: found for other, found in self.known.intervals.items() if other != name}
-        replaced = Theory(
-            {other: substitute(size, {name: value}) for other, size in self.substitutions.items()} | {name: value},
-            Known(intervals, tuple(_symbolic_facts(self.known.facts, {name: value}))),
-        )
-        return replaced._with_facts([*bounds, *(fact for fact in replaced.known.facts if fact not in self.known.facts)])
+    def assume_not_negative(self, dim: Dim) -> None:
+        """``dim`` is 0 or more. Raises ContradictionError where it was found out that this cannot be."""
+        self._assume([self.simplify(dim)])
 
-    def _with_facts(self, facts: Sequence[Dim]) -> Theory:
-        added = _symbolic_facts(facts, {})
-        symbolic = list(dict.fromkeys([*self.known.facts, *added]))
-        intervals = dict(self.known.intervals)
-        _narrow_all(added, symbolic, intervals)
-        fixed = _fixed_symbols(intervals, self.substitutions)
-        if fixed:
-            substitutions = {name: substitute(size, fixed) for name, size in self.substitutions.items()} | fixed
-            return Theory(substitutions, Known(intervals))._with_facts(_symbolic_facts(symbolic, fixed))
-        return Theory(self.substitutions, Known(intervals, tuple(fact for fact in symbolic if not _is_bound(fact))))
+    def define(self, name: str, dim: TDim) -> None:
+        """The symbol ``name`` is the name of ``dim``."""
+        self._known.intervals[name] = self.bounds(dim)
+        self._known.definitions[name] = dim
+        self._fold(name, dim)
+        self._changed()
+
+    def _fold(self, name: str, dim: TDim) -> None:
+        """Where a name stands for an operation, it is told by the name from now on, in whatever it occurs."""
+        atom = single_atom(dim)
+        if atom is not None and atom not in self._values:
+            self._values[atom] = symbol(name)
+            mention(self._mentions, atom, atom.symbols)
+
+    def review_definitions(self, fits: Callable[[Dim], bool]) -> None:
+        """Let sizes that have a name, and that are simple by now, take the place of their names.
+
+        ``fits``: whether a size needs no name.
+        """
+        for name, dim in list(self._known.definitions.items()):
+            simple = self._simplified_inside(dim)
+            if fits(simple) and name not in symbols_of(simple):
+                atom = single_atom(dim)
+                if atom is not None and self._values.get(atom) == symbol(name):
+                    self._forget(atom)
+                del self._known.definitions[name]
+                self._values[name] = simple
+                self._changed()
+
+    def _simplified_inside(self, dim: TDim) -> Dim:
+        """`simplify`, also for an operation that is told by its name."""
+        atom = single_atom(dim)
+        if atom is None:
+            return self.simplify(dim)
+        return self._decided(rebuild(atom.kind, [self.simplify(arg) for arg in atom.args], self._known))
+
+    def _changed(self) -> None:
+        self.version += 1
+        self._simplified.clear()
+        self._known.forget_found()
+
+    def _rewritten(self, dim: Dim, but: frozenset[str]) -> Dim:
+        values = _Values(self._values, but)
+        if not but:
+            self._settle(symbols_of(dim))
+        for _ in range(_REWRITES):
+            after = rewrite(dim, values, self._known)
+            if after == dim:
+                break
+            dim = after
+        return dim
+
+    def _settle(self, names: Iterable[str]) -> None:
+        """Let what stands for these symbols mention none for which something stands, however long the way there is."""
+        waiting = [name for name in names if name in self._values]
+        while waiting:
+            value = self._values[waiting[-1]]
+            inside = self._replaced_in(value)
+            deeper = [name for name in inside if self._replaced_in(self._values[name])]
+            if not deeper:
+                self._values[waiting.pop()] = rewrite(value, {name: self._values[name] for name in inside})
+            waiting += deeper
+
+    def _replaced_in(self, dim: Dim) -> list[str]:
+        return [name for name in symbols_of(dim) if name in self._values]
+
+    def _decided(self, dim: Dim) -> Dim:
+        """The number that ``dim`` is, where it is one."""
+        low, high = interval(dim, self._known)
+        if self._known.lowest and not isinstance(dim, int):
+            low = at_least(dim, self._known)
+            high = None if low is None else at_most(dim, self._known)
+        return low if low is not None and low == high else dim
+
+    def _check_not_below_zero(self, dim: TDim) -> None:
+        highest = at_most(dim, self._known)
+        if highest is not None and highest < 0:
+            raise ContradictionError
+
+    def _is_zero(self, difference: TDim) -> None:
+        """Use an equality of which no symbol is isolated."""
+        found = isolated_remainder(difference)
+        if found is not None:
+            self._learn_remainder(*found)
+        self._assume([difference, -difference])
+        operation = _isolated_operation(difference)
+        if operation is not None:
+            self._replace_operation(*operation)
+
+    def _assume(self, dims: Iterable[Dim]) -> None:
+        assuming = Assuming(self._known, self._mentions)
+        for dim in dims:
+            assuming.add(dim)
+        if assuming.learned:
+            self._changed()
+        self._fixed += assuming.fixed
+        if not self._replacing:
+            self._replace_fixed()
+
+    def _replace_fixed(self) -> None:
+        """Let numbers take the place of symbols for which one value is left, of others that follow from these, ..."""
+        self._replacing = True  # one may fix the next, a thousand times over
+        try:
+            while self._fixed:
+                name = self._fixed.pop()
+                low, _ = self._known.intervals.get(name, SIZE)
+                if name not in self._values and low is not None:
+                    self._replace(name, low)
+        finally:
+            self._replacing = False
+
+    def _learn_remainder(self, factor: Factor, divisor: int, left: int) -> None:
+        """Dividing a factor's value by ``divisor`` leaves so much over; so does what was known of it before."""
+        by, before = self._known.remainders.get(factor, (1, 0))
+        common = gcd(by, divisor)
+        if (left - before) % common:
+            raise ContradictionError
+        together, part = by * divisor // common, divisor // common
+        if by < together <= MAX_SIZE:  # no size is so large that more would matter
+            times = (left - before) // common * pow(by // common, -1, part) % part
+            self._known.remainders[factor] = together, before + by * times
+            self._changed()
+
+    def _replace(self, name: str, value: Dim) -> None:
+        """``value`` stands for the symbol ``name`` from now on, and has its bounds and its remainder."""
+        low, high = self._known.intervals.pop(name, SIZE)
+        left_over = self._known.remainders.pop(name, None)
+        self._values[name] = value
+        self._changed()
+        again = [self._forget(thing) for thing in self._mentions.pop(name, ())]
+        for forgotten, is_zero in again:
+            if is_zero:
+                self.assume_equal(forgotten, 0, lambda _: ())
+            else:
+                self.assume_not_negative(forgotten)
+        if low is not None:
+            self.assume_not_negative(value - low)
+        if high is not None:
+            self.assume_not_negative(high - value)
+        if left_over is not None:
+            self._hand_on(value, *left_over)
+
+    def _hand_on(self, value: Dim, divisor: int, left: int) -> None:
+        """What is left over of ``value`` when it is divided."""
+        if isinstance(value, int):
+            if value % divisor != left:
+                raise ContradictionError
+            return
+        # The value, less what is left over, is so many times the divisor.
+        found = isolated_remainder(TDim(value.terms, value.constant - left), divisor)
+        if found is not None:
+            self._learn_remainder(*found)
+
+    def _replace_operation(self, atom: Atom, value: Dim) -> None:
+        """``value``, which is simpler, stands for an operation from now on."""
+        self._values[atom] = value
+        self._changed()
+        mention(self._mentions, atom, atom.symbols)
+        for total in [total for total, _ in self._known.sums_with((atom,))]:
+            self.assume_not_negative(self._forget(total)[0])
+
+    def _forget(self, thing: TDim | Atom) -> tuple[Dim, bool]:
+        """Take out what is known of a sum or an operation: a size that is 0 or more, or one that is 0."""
+        symbols = thing.symbols if isinstance(thing, Atom) else symbols_of(thing)
+        for name in symbols & self._mentions.keys():
+            del self._mentions[name][thing]
+        self._changed()
+        if isinstance(thing, Atom):
+            self._known.remainders.pop(thing, None)
+            return factor_dim(thing) - self._values.pop(thing), True
+        return thing - self._known.remove_sum(thing), False
+
+
+class _Values:
+    """What stands for symbols and operations, without names that stay."""
+
+    __slots__ = ("_but", "_values")
+
+    def __init__(self, values: dict[Factor, Dim], but: frozenset[str]) -> None:
+        self._values = values
+        self._but = but
+
+    def get(self, key: Any, /) -> Dim | None:
+        """What stands for a symbol or an operation; where several lead there, in one step from now on."""
+        if key in self._but or key not in self._values:
+            return None
+        passed: list[Factor] = []
+        found = self._values[key]
+        while len(passed) < len(self._values) and (following := self._leads_on(found)) is not None:
+            passed.append(key)
+            key, found = following, self._values[following]
+        if not self._but:
+            self._values.update(dict.fromkeys(passed, found))
+        return found
+
+    def _leads_on(self, dim: Dim) -> Factor | None:
+        """The symbol or operation that a size is, where something stands for that too."""
+        factor = only_factor(dim)
+        return factor if factor is not None and factor in self._values and factor not in self._but else None
+
+
+def isolated(difference: TDim, names: Iterable[str]) -> tuple[str, Dim] | None:
+    """The first of ``names`` that stands alone, and the size that it equals where ``difference`` is 0."""
+    common = gcd(*difference.terms.values())
+    for name in names:
+        factor = difference.terms.get((name,), 0)
+        others = without_term(difference, (name,))
+        if abs(factor) == common and name not in symbols_of(others):
+            return name, -others // common if factor > 0 else others // common
+    return None
+
+
+def _fixed(difference: TDim) -> tuple[str, int] | None:
+    """The one symbol of ``difference``, and the number that it is where ``difference`` is 0."""
+    (((name, *more), factor), *others) = difference.terms.items()
+    return None if more or others or not isinstance(name, str) else (name, -difference.constant // factor)
+
+
+def _isolated_operation(difference: TDim) -> tuple[Atom, Dim] | None:
+    """An operation that stands alone, and a simpler size that it equals where ``difference`` is 0."""
+    common = gcd(*difference.terms.values())
+    for (first, *more), factor in difference.terms.items():
+        if isinstance(first, Atom) and not more and abs(factor) == common:
+            others = without_term(difference, (first,))
+            value = -others // common if factor > 0 else others // common
+            if (weight_of(value), dim_key(value)) < (first.weight, dim_key(factor_dim(first))):
+                return first, value
+    return None
 
 
 def build_theory(assertions: Iterable[Assertion]) -> Theory:
     """What follows from ``assertions``. Raises ContradictionError where it sees that they cannot all hold."""
     theory = Theory()
     for assertion in assertions:
-        theory = theory.extended(assertion)
+        assume(theory, assertion)
     return theory
+
+
+def assume(theory: Theory, assertion: Assertion) -> None:
+    """Let ``assertion`` hold. Raises ContradictionError where it was found out that it cannot."""
+    if assertion.op != "==":
+        theory.assume_not_negative(assertion.difference())
+        return
+    # The side that is nothing but a symbol is meant as a definition of it.
+    sides = [name for side in (assertion.left, assertion.right) if (name := symbol_name(side)) is not None]
+    theory.assume_equal(assertion.left, assertion.right, lambda difference: [*sides, *reversed(lone(difference))])
+
+
+def lone(dim: TDim) -> list[str]:
+    """The symbols that are a whole term of ``dim``."""
+    return [first for first, *more in dim.terms if not more and isinstance(first, str)]
 
 
 def contradicts(assertions: Iterable[Assertion]) -> bool:
@@ -112,102 +397,3 @@ def explain_contradiction(assertions: list[Assertion]) -> DimError:
             others = fewer
     names = ", ".join(map(str, others[:_MAX_EXPLAINED])) + (", ..." if len(others) > _MAX_EXPLAINED else "")
     return DimError(f"the assertion {new} contradicts {names}", hint="correct or remove one of them")
-
-
-def _isolate(difference: Dim, assertion: Assertion) -> tuple[str, Dim] | None:
-    """A symbol and the size that it equals where ``difference`` is 0; ``None`` where no symbol stands alone."""
-    if isinstance(difference, int):
-        return None
-    common = gcd(*difference.terms.values())
-    if difference.constant % common:
-        raise ContradictionError
-    candidates = [name for name in _lone_symbols(difference) if abs(difference.terms[name,]) == common]
-    if not candidates:
-        return None
-    # The side that is nothing but a symbol is meant as a definition of it.
-    defined = [name for side in (assertion.left, assertion.right) for name in candidates if _is_symbol(side, name)]
-    name = (defined or candidates[-1:])[0]
-    others = without_term(difference, (name,))
-    return name, -others // common if difference.terms[name,] > 0 else others // common
-
-
-def _lone_symbols(dim: TDim) -> list[str]:
-    """The symbols that occur in one term and are all of it."""
-    return [
-        product[0]
-        for product in dim.terms
-        if len(product) == 1
-        and isinstance(product[0], str)
-        and product[0] not in symbols_of(without_term(dim, product))
-    ]
-
-
-def _is_symbol(dim: Dim, name: str) -> bool:
-    return isinstance(dim, TDim) and dim.constant == 0 and dim.terms == {(name,): 1}
-
-
-def _symbolic_facts(facts: Sequence[Dim], substitutions: Mapping[str, Dim]) -> list[TDim]:
-    """``facts`` after ``substitutions``, less mere numbers. Raises ContradictionError for a negative one."""
-    replaced = [substitute(fact, substitutions) for fact in facts]
-    if any(isinstance(fact, int) and fact < 0 for fact in replaced):
-        raise ContradictionError
-    return [fact for fact in dict.fromkeys(replaced) if isinstance(fact, TDim)]
-
-
-def _narrow_all(added: list[TDim], facts: list[TDim], intervals: dict[str, Interval]) -> None:
-    """Sharpen ``intervals`` until ``added``, and with them all ``facts``, can be 0 or more.
-
-    Raises ContradictionError where no value is left for a symbol.
-    """
-    changed = [_narrow(fact, intervals) for fact in added]
-    for _ in range(_ROUNDS):
-        if not any(changed):
-            return
-        changed = [_narrow(fact, intervals) for fact in facts]
-
-
-def _narrow(fact: TDim, intervals: dict[str, Interval]) -> bool:
-    """Where ``a*x + rest >= 0``, ``rest`` cannot exceed its upper bound, so ``x`` has one too; whether any changed."""
-    known = Known(intervals)
-    highs = {product: interval(TDim({product: factor}, 0), known)[1] for product, factor in fact.terms.items()}
-    unbounded = [product for product, high in highs.items() if high is None]
-    if len(unbounded) > 1:
-        return False
-    total = fact.constant + sum(high for high in highs.values() if high is not None)
-    changed = False
-    for product in unbounded or fact.terms:
-        name = product[0]
-        if len(product) == 1 and isinstance(name, str):
-            before = intervals.get(name, SIZE)
-            after = _narrowed(before, fact.terms[product], total - (highs[product] or 0))
-            changed = changed or after != before
-            intervals[name] = after
-    return changed
-
-
-def _narrowed(values: Interval, factor: int, rest: int) -> Interval:
-    """The part of ``values`` for which ``factor * value + rest >= 0``."""
-    low, high = values
-    if factor > 0:
-        low = -(rest // factor) if low is None else max(low, -(rest // factor))
-    else:
-        limit = rest // -factor
-        high = limit if high is None else min(high, limit)
-    if low is not None and high is not None and high < low:
-        raise ContradictionError
-    return low, high
-
-
-def _fixed_symbols(intervals: Mapping[str, Interval], substitutions: Mapping[str, Dim]) -> dict[str, Dim]:
-    """The symbols, not yet replaced, for which one value is left."""
-    return {
-        name: low
-        for name, (low, high) in intervals.items()
-        if low is not None and low == high and name not in substitutions
-    }
-
-
-def _is_bound(fact: TDim) -> bool:
-    """Whether the bounds of single symbols say all that ``fact`` says."""
-    (first, *others) = fact.terms
-    return not others and len(first) == 1 and isinstance(first[0], str)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from typing import Any, Protocol
 
 from tract_core.dims.atoms import Factor, Kind, Monomial
-from tract_core.dims.bounds import NOTHING, Known
 from tract_core.dims.build import broadcast, rebuild
-from tract_core.dims.tdim import Dim, TDim
+from tract_core.dims.known import NOTHING, Known, single_atom
+from tract_core.dims.remainder import without_whole_divisions
+from tract_core.dims.tdim import Dim, TDim, factor_dim
 from tract_core.errors import DimError
 
 
@@ -36,19 +38,23 @@ def symbols_of(dim: Dim) -> frozenset[str]:
     return frozenset(names)
 
 
-def has_broadcast(dim: Dim) -> bool:
-    """Whether there is a broadcast in ``dim``, at any depth."""
-    factors = (factor for product in dim.terms for factor in product) if isinstance(dim, TDim) else ()
-    atoms = [factor for factor in factors if not isinstance(factor, str)]
-    return any(atom.kind is Kind.BROADCAST or any(map(has_broadcast, atom.args)) for atom in atoms)
-
-
 def substitute(dim: Dim, mapping: Mapping[str, Dim]) -> Dim:
     """``dim`` with sizes in the place of symbols, all at the same time; other symbols stay.
 
     Raises DimError where a broadcast gets two different numbers, or the result grows too large.
     """
     return rewrite(dim, mapping)
+
+
+def with_factor_replaced(dim: TDim, factor: Factor, by: Dim) -> Dim:
+    """``dim`` with ``by`` in the place of ``factor`` where that is multiplied or added, not inside of operations."""
+    result: Dim = dim.constant
+    for term, many in dim.terms.items():
+        product: Dim = many
+        for one in term:
+            product = product * (by if one == factor else factor_dim(one))
+        result = result + product
+    return result
 
 
 def evaluate(dim: Dim, mapping: Mapping[str, int]) -> int:
@@ -64,8 +70,16 @@ def evaluate(dim: Dim, mapping: Mapping[str, int]) -> int:
     return _value(dim, mapping)
 
 
-def rewrite(dim: Dim, mapping: Mapping[str, Dim], known: Known = NOTHING) -> Dim:
-    """``substitute``, and decide what ``known`` allows to decide."""
+class Values(Protocol):
+    """What stands for symbols, and where anything is known of sizes also for operations."""
+
+    def get(self, key: Any, /) -> Dim | None:
+        """What stands for a symbol or an operation, if anything does."""
+        ...
+
+
+def rewrite(dim: Dim, mapping: Values, known: Known = NOTHING) -> Dim:
+    """``substitute``, also for operations, and decide what ``known`` allows to decide."""
     if isinstance(dim, int):
         return dim
     result: Dim = dim.constant
@@ -81,27 +95,32 @@ def rewrite(dim: Dim, mapping: Mapping[str, Dim], known: Known = NOTHING) -> Dim
             result, same = result + TDim(same, 0), {}
         result = result + replaced * factor
     if not changed:
-        return dim
-    return result + TDim(same, 0) if same else result
+        return without_whole_divisions(dim, known)
+    return without_whole_divisions(result + TDim(same, 0) if same else result, known)
 
 
-def _rewrite_product(product: Monomial, mapping: Mapping[str, Dim], known: Known) -> Dim | None:
+def _rewrite_product(product: Monomial, mapping: Values, known: Known) -> Dim | None:
     """``None`` where nothing changes."""
     replaced = [_rewrite_factor(factor, mapping, known) for factor in product]
     if all(part is None for part in replaced):
         return None
     result: Dim = 1
     for factor, part in zip(product, replaced, strict=True):
-        result = result * (TDim({(factor,): 1}, 0) if part is None else part)
+        result = result * (factor_dim(factor) if part is None else part)
     return result
 
 
-def _rewrite_factor(factor: Factor, mapping: Mapping[str, Dim], known: Known) -> Dim | None:
+def _rewrite_factor(factor: Factor, mapping: Values, known: Known) -> Dim | None:
     if isinstance(factor, str):
         return mapping.get(factor)
-    if known is NOTHING and factor.symbols.isdisjoint(mapping):
-        return None
-    return rebuild(factor.kind, [rewrite(arg, mapping, known) for arg in factor.args], known)
+    if known is NOTHING:
+        args = [rewrite(arg, mapping) for arg in factor.args]
+        same = all(new is old for new, old in zip(args, factor.args, strict=True))
+        return None if same else rebuild(factor.kind, args)
+    rebuilt = rebuild(factor.kind, [rewrite(arg, mapping, known) for arg in factor.args], known)
+    atom = single_atom(rebuilt)
+    stands_for = None if atom is None else mapping.get(atom)
+    return rebuilt if stands_for is None else stands_for
 
 
 def _value(dim: Dim, mapping: Mapping[str, int]) -> int:

@@ -55,7 +55,8 @@ def map_bodies(op: T, function: BodyFn) -> T:
 def own_symbols(body: TypedModel) -> frozenset[str]:
     """The symbols that are a size of an input of ``body``. They belong to the body, whatever has their name outside."""
     sizes = (dim for outlet in body.inputs for dim in body.outlet_fact(outlet).shape)
-    return frozenset(name for dim in sizes if (name := symbol_name(dim)) is not None)
+    own = frozenset(name for dim in sizes if (name := symbol_name(dim)) is not None)
+    return body.symbols.definitions.with_dependent(own)
 
 
 def from_outside(own: frozenset[str], symbols: Mapping[str, int]) -> dict[str, int]:
@@ -96,6 +97,7 @@ def sizes_outside(
             name = symbol_name(inner)
             if name is not None:
                 sizes.setdefault(name, outer)
+        sizes = body.symbols.definitions.outside(sizes)
     return sizes if may_fit(fact, wanted.substitute(sizes)) else None
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tract_core.dims import SymbolScope
-from tract_core.errors import DimError
 from tract_core.model.bodies import bodies_of
 from tract_core.model.conditions import Condition
 from tract_core.model.patch import ModelPatch
@@ -22,14 +20,12 @@ def demands(patch: ModelPatch, node: TypedNode) -> bool:
 
 
 def _follow(model: TypedModel, added: Iterable[Condition]) -> bool:
-    names = frozenset[str]().union(*(condition.symbols for condition in added))
-    try:
-        known = model.conditions.asserted(model.symbols, names)
-    except DimError:
+    if model.conditions.contradict(model.symbols):
         return False  # no run satisfies the model, which it says as it is
-    return all(_follows(model, condition, known) for condition in added)
+    return all(_follows(model, condition) for condition in added)
 
 
-def _follows(model: TypedModel, condition: Condition, known: SymbolScope) -> bool:
+def _follows(model: TypedModel, condition: Condition) -> bool:
     turned = Condition(condition.right, condition.relation, condition.left)
-    return (condition.relation == "#" and turned in model.conditions) or bool(model.conditions.answer(condition, known))
+    known = condition.relation == "#" and turned in model.conditions
+    return known or bool(model.conditions.answer(condition, model.symbols))

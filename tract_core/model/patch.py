@@ -105,7 +105,7 @@ class ModelPatch:
             result.added.append(added.id)
             mapping.update({old: OutletId(added.id, old.slot) for old in node.outlets()})
         for condition, origin in self.model.conditions:
-            self.target.conditions.add(condition, origin, self.target.symbols)
+            self.target.conditions.add(condition, origin)
         result.touched.extend(outlet.node for outlet in self.taps.values())
         self._retire()
         replaced = [(old, self._own_outlet(old, mapping[new], result)) for old, new in self.shunts]

@@ -1,17 +1,21 @@
-"""Carry on what a patch found out: a size or a value that is known better is known better by everything behind it."""
+"""Carry on what was found out: a size that is known better is known better by everything that mentions it."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
-from tract_core.dims import Dim, is_symbolic, symbol, symbols_of
-from tract_core.errors import TractError
-from tract_core.model.fact import ShapeFact, TypedFact
+from tract_core.data import SymbolicArray, value_of
+from tract_core.dims import Dim, TDim, is_symbolic, symbol, symbols_of
+from tract_core.dims.theory import Theory
+from tract_core.errors import DimError, TractError
+from tract_core.model.fact import ShapeFact, TypedFact, in_type
+from tract_core.model.fields import changed
 from tract_core.model.graph import VACANT, OutletId
-from tract_core.model.substitute import substitute_in
-from tract_core.model.typed import TypedModel
+from tract_core.model.substitute import substitute_in, symbols_announced
+from tract_core.model.typed import TypedModel, TypedNode
 
 
 def refine_facts(model: TypedModel, old: OutletId, new: OutletId, readers: Iterable[int]) -> list[int]:
@@ -21,7 +25,7 @@ def refine_facts(model: TypedModel, old: OutletId, new: OutletId, readers: Itera
     nodes whose facts changed.
     """
     before, after = model.outlet_fact(old).shape, model.outlet_fact(new).shape
-    changed = _resolve(model, _settled(model, before, after))
+    found = _resolve(model, _settled(model, before, after))
     pending = deque(readers)
     while pending:
         node = model.nodes[pending.popleft()]
@@ -35,9 +39,59 @@ def refine_facts(model: TypedModel, old: OutletId, new: OutletId, readers: Itera
             better = _better(outlet.fact, fact)
             if better is not outlet.fact:
                 outlet.fact = better
-                changed.append(node.id)
+                found.append(node.id)
                 pending.extend(reader.node for reader in outlet.successors)
-    return changed
+    return found
+
+
+def simplify_sizes(model: TypedModel) -> list[int]:
+    """Let operators and facts that were wired earlier have what is known of sizes by now.
+
+    The facts of the inputs stay, as they are what whoever runs the model goes by. Returns the ids of the nodes that
+    changed.
+    """
+    model.conditions.review(model.symbols)
+    known = model.known
+    if not known.version:
+        return []  # sizes are simple when nothing is known
+    inputs = {outlet.node for outlet in model.inputs}
+    return [node.id for node in model.live_nodes() if node.id not in inputs and _simplify(model, node, known)]
+
+
+def _simplify(model: TypedModel, node: TypedNode, known: Theory) -> bool:
+    """Whether anything in a node became simpler. What contradicts itself stays, and is told by the run."""
+    announced = symbols_announced(node.op) if node.op.announces else frozenset[str]()
+
+    def simple(leaf: Any) -> Any:
+        if isinstance(leaf, TDim):
+            return known.simplify_but(leaf, announced)
+        return value_of(leaf.map(simple).array) if isinstance(leaf, SymbolicArray) else leaf
+
+    try:
+        op = changed(node.op, lambda leaf: _unless_equal(leaf, simple(leaf)), (TypedFact,))
+        facts = [_simple_fact(model, outlet.fact, announced) for outlet in node.outputs]
+    except DimError:
+        return False
+    before = node.op, [outlet.fact for outlet in node.outputs]
+    node.op = op
+    for outlet, fact in zip(node.outputs, facts, strict=True):
+        outlet.fact = fact
+    return op is not before[0] or any(new is not old for new, old in zip(facts, before[1], strict=True))
+
+
+def _simple_fact(model: TypedModel, fact: TypedFact, announced: frozenset[str]) -> TypedFact:
+    if fact.shape.is_concrete and not isinstance(fact.value, SymbolicArray):
+        return fact
+    shape = ShapeFact(model.simplified(dim, announced) if is_symbolic(dim) else dim for dim in fact.shape)
+    value = fact.value
+    if isinstance(value, SymbolicArray):
+        simple = value.map(lambda dim: model.simplified(dim, announced, is_size=False))
+        value = in_type(value_of(simple.array), fact.datum_type)
+    return fact if shape == fact.shape and value == fact.value else replace(fact, shape=shape, value=value)
+
+
+def _unless_equal(before: Any, after: Any) -> Any:
+    return before if after == before else after
 
 
 def _settled(model: TypedModel, before: ShapeFact, after: ShapeFact) -> dict[str, Dim]:
@@ -55,9 +109,9 @@ def _settled(model: TypedModel, before: ShapeFact, after: ShapeFact) -> dict[str
 
 
 def _resolve(model: TypedModel, values: Mapping[str, Dim]) -> list[int]:
-    changed: list[int] = []
+    found: list[int] = []
     if not values:
-        return changed
+        return found
     for name, size in values.items():
         model.conditions.define(name, size)
     for node in model.live_nodes():
@@ -69,8 +123,8 @@ def _resolve(model: TypedModel, values: Mapping[str, Dim]) -> list[int]:
         node.op = op
         for outlet, fact in zip(node.outputs, facts, strict=True):
             outlet.fact = fact
-        changed.append(node.id)
-    return changed
+        found.append(node.id)
+    return found
 
 
 def _better(known: TypedFact, found: TypedFact) -> TypedFact:

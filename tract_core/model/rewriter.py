@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tract_core.dims.theory import Theory
 from tract_core.errors import DimError, FactError, GraphError, PluginError, RegistrationError
 from tract_core.frozen import frozen
 from tract_core.limits import count_node
@@ -25,6 +26,7 @@ from tract_core.model.forgotten import forgets
 from tract_core.model.graph import VACANT
 from tract_core.model.op import TypedOp
 from tract_core.model.patch import ModelPatch, PatchResult
+from tract_core.model.refine import simplify_sizes
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import what_is_wrong_with_types
 from tract_core.plugins.tables import Table, key_text
@@ -208,7 +210,11 @@ class Rewriter:
 
 @dataclass(slots=True)
 class _Rewriting:
-    """One model being rewritten. ``rules``: those that are left; ``impossible``: no run can satisfy the model."""
+    """One model being rewritten.
+
+    ``rules``: those that are left; ``impossible``: no run can satisfy the model. ``known``: what was known of sizes
+    when all that were wired before were simplified.
+    """
 
     rewriter: Rewriter
     model: TypedModel
@@ -216,10 +222,15 @@ class _Rewriting:
     patch_limit: int
     report: RewriteReport = field(default_factory=RewriteReport)
     impossible: bool = False
+    known: tuple[Theory, int] | None = None
 
     def round(self) -> None:
         """Look at every node once, and again at the surroundings of each patch."""
         model, patches = self.model, self.report.patches
+        known = model.known, model.known.version
+        if known != self.known:
+            simplify_sizes(model)
+            self.known = model.known, model.known.version
         order = _constants_first(model)
         pending, queued = deque(order), set(order)
         while pending:

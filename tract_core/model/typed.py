@@ -15,7 +15,8 @@ import numpy as np
 
 from tract_core.data import Constant, Value, value_of
 from tract_core.data.scratch import computed_of
-from tract_core.dims import Dim, SymbolScope, TDim, is_symbolic
+from tract_core.dims import Dim, SymbolScope, TDim, is_symbolic, symbols_of
+from tract_core.dims.theory import Theory
 from tract_core.errors import FactError, GraphError, TractError
 from tract_core.limits import DEFAULT_LIMITS, current_budget
 from tract_core.model.conditions import Condition, noting, origin_or
@@ -114,7 +115,7 @@ class TypedModel(TypedGraph):
         """
         if not symbols_in(self) & values.keys():
             return self
-        scope = self.symbols.substitute(values)
+        scope, values = self.symbols.substitute(values), self.symbols.definitions.substituted(values)[1]
         replaced = self.mapped(lambda op: substitute_in(op, values), lambda fact: fact.substitute(values), scope)
         replaced.conditions = self.conditions.substitute(values)
         return replaced
@@ -175,15 +176,13 @@ class TypedModel(TypedGraph):
 
     def _rely_on(self, conditions: Sequence[Condition], origin: str) -> None:
         """Make all of them conditions of the model; none, and FactError, where one contradicts what is known."""
-        before, self.conditions = self.conditions, self.conditions.layer()
+        before = len(self.conditions)
         try:
             for condition in conditions:
                 self.require(condition, origin)
-            found = list(self.conditions)
-        finally:
-            self.conditions = before
-        for condition, place in found:
-            self.conditions.add(condition, place, self.symbols)
+        except TractError:
+            self.conditions.rewind(before)
+            raise
 
     def require(self, condition: Condition, origin: str) -> None:
         """Let every run check ``condition``, unless it always holds. ``origin``: the node that wants it.
@@ -194,7 +193,7 @@ class TypedModel(TypedGraph):
         if answer is False:
             raise FactError(f"{condition}, which contradicts what else is known of {_listed(condition.symbols)}")
         if answer is None:
-            self.conditions.add(condition, origin_or(origin), self.symbols)
+            self.conditions.add(condition, origin_or(origin))
 
     def facts_for(self, op: TypedOp, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The facts that ``op`` gives for these inputs in this model: sizes simplified, known values computed."""
@@ -214,10 +213,22 @@ class TypedModel(TypedGraph):
         return outputs
 
     def _simplify(self, fact: TypedFact, announced: frozenset[str]) -> TypedFact:
-        # A symbol that the node is to bind must stay in its fact.
-        settled = [self.conditions.settle(dim, but=announced) for dim in fact.shape]
-        shape = ShapeFact(self.symbols.simplify(dim) if is_symbolic(dim) else dim for dim in settled)
+        shape = ShapeFact(self.simplified(dim, announced) if is_symbolic(dim) else dim for dim in fact.shape)
         return fact if shape == fact.shape else TypedFact(fact.datum_type, shape, fact.value)
+
+    @property
+    def known(self) -> Theory:
+        """What is known of sizes: what follows from the assertions of the scope and from the conditions."""
+        return self.conditions.known(self.symbols)
+
+    def simplified(self, dim: Dim, announced: frozenset[str] = _NO_SYMBOLS, *, is_size: bool = True) -> Dim:
+        """What equals ``dim`` in every run, as simple as is known, with names for what would be too long.
+
+        ``announced``: symbols that the node is to bind, which stay in its facts. ``is_size``: whether it is the size of
+        an axis, not a value that is computed with and that may be negative.
+        """
+        simple = self.known.simplify_but(dim, announced)
+        return simple if symbols_of(simple) & announced else self.symbols.named(simple, self.known, is_size=is_size)
 
     def _value_of(self, op: TypedOp, inputs: Sequence[TypedFact], output: TypedFact) -> Value | None:
         if not inputs or not (output.datum_type.is_integer() or output.datum_type.is_bool()):
@@ -269,18 +280,18 @@ class TypedModel(TypedGraph):
 
     def _unbound(self, ops: Sequence[TypedOp]) -> frozenset[str]:
         """The symbols that these operators mention and that neither they nor the inputs bind."""
-        needed = self.conditions.symbols.union(*(symbols_needed(op) for op in ops))
+        needed = self.symbols.definitions.roots(self.conditions.symbols.union(*(symbols_needed(op) for op in ops)))
         return needed.difference(self.given_symbols(), *(symbols_announced(op) for op in ops))
 
     def must_stay(self, node: TypedNode) -> bool:
         """Whether ``node`` checks something, or binds a symbol that a condition or an operator elsewhere mentions."""
         if node.op.checks:
             return True
-        bound = self.symbols_bound(node)
+        bound, roots = self.symbols_bound(node), self.symbols.definitions.roots
         if not bound:
             return False
-        return not bound.isdisjoint(self.conditions.symbols) or any(
-            bound & symbols_needed(other.op) for other in self.live_nodes()
+        return not bound.isdisjoint(roots(self.conditions.symbols)) or any(
+            bound & roots(symbols_needed(other.op)) for other in self.live_nodes()
         )
 
     def symbols_bound(self, node: TypedNode) -> frozenset[str]:
@@ -296,7 +307,8 @@ class TypedModel(TypedGraph):
 
     def given_symbols(self) -> frozenset[str]:
         """Names of the symbols that the shapes of the model's inputs bind."""
-        return frozenset[str]().union(*(self.outlet_fact(outlet).shape.symbols() for outlet in self.inputs))
+        shapes = [self.outlet_fact(outlet).shape for outlet in self.inputs]
+        return self.symbols.definitions.with_known(_NO_SYMBOLS.union(*(shape.symbols() for shape in shapes)))
 
     def is_interface(self, outlet: OutletId) -> bool:
         """Whether an outlet is an input or an output of the model."""
@@ -325,7 +337,7 @@ class TypedModel(TypedGraph):
                 node.op.output_facts(self.input_facts(node))
         except TractError:
             return True
-        return any(self.conditions.contradicts(condition, self.symbols) for condition in conditions)
+        return any(self.conditions.answer(condition, self.symbols) is False for condition in conditions)
 
     def check_consistency(self) -> None:
         """Raise GraphError unless every edge is sound and every fact is what the operator says it is.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tract_core.dims import Dim, SymbolScope
-from tract_core.model.conditions import Conditions
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import Graph, Node, OutletId
+from tract_core.model.knowledge import Conditions
 from tract_core.model.op import TypedOp
 
 TypedNode = Node[TypedFact, TypedOp]

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from tract_core.data import DatumType
-from tract_core.dims import Dim, SymbolScope, comparison, dim_max, dim_min, is_symbolic, symbols_of
+from tract_core.dims import Dim, comparison, dim_max, dim_min, is_symbolic, symbols_of
+from tract_core.dims.theory import Theory
 from tract_core.errors import FactError, RunError
 from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
@@ -122,16 +123,16 @@ def wire_slice(
     low, high = (start, end) if step > 0 else (end, start)
     first: Dim = 0 if low is None else _place(model, low, size, shift=int(step < 0))
     last: Dim = size if high is None else _place(model, high, size, shift=int(step < 0))
-    exact = all(bound is None or _goes_with(model.symbols, bound, size) for bound in (start, end))
-    first, last = (_range if exact else _taken_inside)(model.symbols, first, last, size)
+    exact = all(bound is None or _goes_with(model.known, bound, size) for bound in (start, end))
+    first, last = (_range if exact else _taken_inside)(model.known, first, last, size)
     if (first, last) != (0, size):
         x = wire_one(model, name if step == 1 else f"{name}.slice", Slice(axis, first, last), x)
     return x if step == 1 else wire_one(model, name, Downsample(axis, step), x)
 
 
-def _goes_with(scope: SymbolScope, bound: Dim, size: Dim) -> bool:
+def _goes_with(known: Theory, bound: Dim, size: Dim) -> bool:
     """Whether a bound is a number, or a place on an axis of ``size`` that is not before its start."""
-    return not is_symbolic(bound) or (symbols_of(bound) <= symbols_of(size) and bool(scope.less_or_equal(0, bound)))
+    return not is_symbolic(bound) or (symbols_of(bound) <= symbols_of(size) and bool(known.less_or_equal(0, bound)))
 
 
 def _place(model: TypedModel, bound: Dim, size: Dim, *, shift: int) -> Dim:
@@ -141,42 +142,42 @@ def _place(model: TypedModel, bound: Dim, size: Dim, *, shift: int) -> Dim:
     return _from_front(model, bound, size) + shift
 
 
-def _range(scope: SymbolScope, first: Dim, last: Dim, size: Dim) -> tuple[Dim, Dim]:
+def _range(known: Theory, first: Dim, last: Dim, size: Dim) -> tuple[Dim, Dim]:
     """The part of ``first`` to ``last`` that lies between 0 and ``size``, with its length in a simple form."""
-    inside = _smaller(scope, last - first, size - first)
-    last = _smaller(scope, last, size)
-    length = _larger(scope, 0, inside if scope.less_or_equal(0, first) else _smaller(scope, inside, last))
+    inside = _smaller(known, last - first, size - first)
+    last = _smaller(known, last, size)
+    length = _larger(known, 0, inside if known.less_or_equal(0, first) else _smaller(known, inside, last))
     if length == 0:
         return 0, 0
-    first = _larger(scope, 0, first)
-    if scope.less_or_equal(first, size):
+    first = _larger(known, 0, first)
+    if known.less_or_equal(first, size):
         return first, first + length
-    last = _larger(scope, 0, last)
+    last = _larger(known, 0, last)
     return last - length, last
 
 
-def _taken_inside(scope: SymbolScope, first: Dim, last: Dim, size: Dim) -> tuple[Dim, Dim]:
+def _taken_inside(known: Theory, first: Dim, last: Dim, size: Dim) -> tuple[Dim, Dim]:
     first, last = (
-        0 if scope.less_or_equal(place, 0) else size if scope.less_or_equal(size, place) else place
+        0 if known.less_or_equal(place, 0) else size if known.less_or_equal(size, place) else place
         for place in (first, last)
     )
-    return (0, 0) if last == 0 or first == size or scope.less_or_equal(last, first) else (first, last)
+    return (0, 0) if last == 0 or first == size or known.less_or_equal(last, first) else (first, last)
 
 
-def _smaller(scope: SymbolScope, a: Dim, b: Dim) -> Dim:
-    return scope.simplify(dim_min(a, b))
+def _smaller(known: Theory, a: Dim, b: Dim) -> Dim:
+    return known.simplify(dim_min(a, b))
 
 
-def _larger(scope: SymbolScope, a: Dim, b: Dim) -> Dim:
-    return scope.simplify(dim_max(a, b))
+def _larger(known: Theory, a: Dim, b: Dim) -> Dim:
+    return known.simplify(dim_max(a, b))
 
 
 def _from_front(model: TypedModel, bound: Dim, size: Dim) -> Dim:
-    if model.symbols.less_or_equal(0, bound):
+    if model.known.less_or_equal(0, bound):
         return bound
-    if model.symbols.less_or_equal(bound, -1):
+    if model.known.less_or_equal(bound, -1):
         return bound + size
-    if model.symbols.less_or_equal(bound, 0):
+    if model.known.less_or_equal(bound, 0):
         return bound + size * comparison(bound, "<", 0)
     return bound
 

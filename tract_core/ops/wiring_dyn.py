@@ -151,7 +151,7 @@ def wire_pad(model: TypedModel, name: str, x: OutletId, pads: Sequence[tuple[Dim
 
 
 def _not_below_zero(model: TypedModel, dim: Dim) -> Dim:
-    return dim if model.symbols.less_or_equal(0, dim) else dim_max(dim, 0)
+    return dim if model.known.less_or_equal(0, dim) else dim_max(dim, 0)
 
 
 def wire_dyn_pad(
@@ -197,7 +197,7 @@ def _range_length(model: TypedModel, inputs: Sequence[OutletId]) -> Dim | None:
     if is_symbolic(step) or int(step) == 0:
         return None
     count = ceil_div(end - start if int(step) > 0 else start - end, abs(int(step)))
-    return count if model.symbols.less_or_equal(0, count) else dim_max(0, count)
+    return count if model.known.less_or_equal(0, count) else dim_max(0, count)
 
 
 def _size_in(model: TypedModel, x: OutletId) -> Dim | None:

@@ -17,9 +17,7 @@ def nothing_to_check(model: TypedModel, node: TypedNode, op: CheckShape) -> Mode
     """CheckShape of a tensor that surely has that shape -> the tensor"""
     (source,) = node.inputs
     sizes = model.outlet_fact(source).shape
-    if not all(
-        wanted is None or model.symbols.same(size, wanted) for size, wanted in zip(sizes, op.shape, strict=True)
-    ):
+    if not all(wanted is None or model.known.same(size, wanted) for size, wanted in zip(sizes, op.shape, strict=True)):
         return None
     if node.outlets()[0] in model.outputs and model.is_interface(source):
         return None

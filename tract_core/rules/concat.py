@@ -150,11 +150,11 @@ def _inside(model: TypedModel, bound: Dim, size: Dim) -> Dim | None:
     """``bound`` brought between 0 and ``size``; ``None`` where symbols decide."""
     if bound in (0, size):
         return bound
-    if model.symbols.less_or_equal(bound, 0):
+    if model.known.less_or_equal(bound, 0):
         return 0
-    if model.symbols.less_or_equal(size, bound):
+    if model.known.less_or_equal(size, bound):
         return size
-    both: Sequence[bool | None] = (model.symbols.less_or_equal(0, bound), model.symbols.less_or_equal(bound, size))
+    both: Sequence[bool | None] = (model.known.less_or_equal(0, bound), model.known.less_or_equal(bound, size))
     return bound if all(both) else None
 
 

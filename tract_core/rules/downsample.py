@@ -38,7 +38,7 @@ def merge_downsamples(model: TypedModel, node: TypedNode, op: Downsample) -> Mod
         return None
     merged = Downsample(op.axis, first.op.stride * op.stride, first.op.modulo + op.modulo * first.op.stride)
     size = model.outlet_fact(first.inputs[0]).shape[op.axis]
-    if op.modulo and first.op.stride > 1 and model.symbols.less_or_equal(merged.modulo, size) is not True:
+    if op.modulo and first.op.stride > 1 and model.known.less_or_equal(merged.modulo, size) is not True:
         return None  # x[::2][2:] of three elements is empty, x[4::2] is refused
     return ModelPatch.replace_op(model, node, merged, first.inputs)
 
@@ -50,7 +50,7 @@ def downsample_before_slice(model: TypedModel, node: TypedNode, op: Downsample) 
     if part is None or part.op.axis != op.axis or op.stride < 2:
         return None
     start, end = part.op.start, part.op.end
-    if is_symbolic(start) or model.symbols.less_or_equal(start + op.modulo, end) is not True:
+    if is_symbolic(start) or model.known.less_or_equal(start + op.modulo, end) is not True:
         return None
     first, modulo = divmod(int(start) + op.modulo, op.stride)
     kept = ceil_div(end - int(start) - op.modulo, op.stride)

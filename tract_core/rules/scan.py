@@ -165,7 +165,7 @@ def _with_slots(mapping: OutputMapping, place: Callable[[int], int | None]) -> O
 @rewrites(Scan)
 def constant_outputs(model: TypedModel, node: TypedNode, op: Scan) -> ModelPatch | None:
     """The last value of an output that is a constant of the body -> that constant, where an iteration is sure to run"""
-    if op.skip or model.symbols.less_or_equal(1, op.iterations(model.input_facts(node))) is not True:
+    if op.skip or model.known.less_or_equal(1, op.iterations(model.input_facts(node))) is not True:
         return None
     for index, mapping in enumerate(op.outputs):
         inner = op.body.producer(op.body.outputs[index]).op

@@ -52,7 +52,7 @@ def _block(places: np.ndarray[Any, Any]) -> Sequence[int] | None:
 def _spliced(model: TypedModel, node: TypedNode, axis: int, start: int, end: int) -> ModelPatch | None:
     x, _, updates = node.inputs
     size: Dim = model.outlet_fact(x).shape[axis]
-    if not model.symbols.less_or_equal(end, size):
+    if not model.known.less_or_equal(end, size):
         return None
     patch = ModelPatch(model)
     pieces = [patch.tap(updates)]

@@ -23,7 +23,7 @@ ROWS = Rows()
 def remove_slice(model: TypedModel, node: TypedNode, op: Slice) -> ModelPatch | None:
     """Slice(x) of the whole axis -> x"""
     size = model.outlet_fact(node.inputs[0]).shape[op.axis]
-    if op.start != 0 or (op.end != size and not model.symbols.same(op.end, size)):
+    if op.start != 0 or (op.end != size and not model.known.same(op.end, size)):
         return None
     return ModelPatch.shunt_one(model, node)
 

@@ -25,7 +25,8 @@ class Inputs:
         self.names = [model.outlet_name(outlet) for outlet in model.inputs]
         self.facts = [model.outlet_fact(outlet) for outlet in model.inputs]
         self.own_symbols = own_symbols(model)
-        self._plan = BindingPlan.of(self.facts)
+        self._definitions = model.symbols.definitions
+        self._plan = BindingPlan.of(self.facts, self._definitions)
         plain = not any(isinstance(fact.datum_type, Container) for fact in self.facts)
         self._types = [fact.datum_type.storage.numpy for fact in self.facts] if plain else None
 
@@ -43,8 +44,13 @@ class Inputs:
             else:
                 values = self._plan.values(shapes, known)
                 if values is not None:
-                    return values
-        return bind_inputs(self.names, self.facts, arrays, known)
+                    return self._completed(values)
+        return self._completed(bind_inputs(self.names, self.facts, arrays, known))
+
+    def _completed(self, values: dict[str, int]) -> dict[str, int]:
+        if len(self._definitions):
+            self._definitions.complete(values)
+        return values
 
 
 def bind_inputs(

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tract_core.dims import Dim, bind, evaluate, is_symbolic, linear_in_one_symbol, symbols_of
+from tract_core.dims.definitions import NO_DEFINITIONS, Definitions
 from tract_core.errors import DimError
 from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
@@ -39,7 +40,8 @@ class BindingPlan:
 
     ``ranks``: how many axes each input has. ``takes``: the symbols that one size each gives. ``fixed``: the sizes that
     are numbers. ``checks``: the sizes that the symbols taken must give. ``rest``: the sizes whose symbols come out of
-    several sizes together, or out of an expression that has no plain inverse.
+    several sizes together, or out of an expression that has no plain inverse. ``definitions``: the symbols that
+    are names of longer sizes.
     """
 
     ranks: tuple[int, ...]
@@ -47,10 +49,11 @@ class BindingPlan:
     fixed: tuple[Check, ...]
     checks: tuple[Check, ...]
     rest: tuple[Check, ...]
+    definitions: Definitions = NO_DEFINITIONS
 
     @staticmethod
-    def of(facts: Sequence[TypedFact]) -> BindingPlan:
-        """The plan for inputs of these facts."""
+    def of(facts: Sequence[TypedFact], definitions: Definitions = NO_DEFINITIONS) -> BindingPlan:
+        """The plan for inputs of these facts. ``definitions``: symbols whose values follow from those of others."""
         takes: dict[str, Take] = {}
         others: list[Check] = []
         for slot, fact in enumerate(facts):
@@ -67,12 +70,13 @@ class BindingPlan:
             tuple(one for one in others if not is_symbolic(one.dim)),
             tuple(one for one in symbolic if symbols_of(one.dim) <= takes.keys()),
             tuple(one for one in symbolic if not symbols_of(one.dim) <= takes.keys()),
+            definitions,
         )
 
     @property
     def symbols(self) -> frozenset[str]:
-        """The names of the symbols that get a value in every run: those that one size gives."""
-        return frozenset(take.symbol for take in self.takes)
+        """The names of the symbols that get a value in every run: those that one size gives, and what follows."""
+        return self.definitions.with_known(frozenset(take.symbol for take in self.takes))
 
     def values(self, shapes: Sequence[Sequence[int]], known: Mapping[str, int] | None = None) -> dict[str, int] | None:
         """The value of each symbol for inputs of these shapes, beside what is ``known``; ``None`` when they do not fit.

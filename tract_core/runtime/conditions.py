@@ -24,9 +24,10 @@ class ComingConditions:
         self._first: list[tuple[Condition, str]] = []
         self._after: dict[int, list[tuple[Condition, str]]] = {}
         binder = {symbol: index for index, step in enumerate(steps) for symbol in step.binds}
-        given = model.given_symbols()
-        for condition, origin in model.conditions.bound_by(given | binder.keys()):
-            bound = [binder[symbol] for symbol in condition.symbols if symbol in binder]
+        definitions = model.symbols.definitions
+        given = definitions.with_known(model.given_symbols() | binder.keys())
+        for condition, origin in model.conditions.bound_by(given, model.symbols):
+            bound = [binder[symbol] for symbol in definitions.roots(condition.symbols) if symbol in binder]
             later = self._after.setdefault(steps[max(bound)].node, []) if bound else self._first
             later.append((condition, origin))
 
@@ -47,7 +48,7 @@ class ComingConditions:
 
 def check_conditions(model: TypedModel, values: Mapping[str, int]) -> None:
     """Raises InputError, naming the node that wants it, where something does not hold that these values tell."""
-    for condition, origin in model.conditions.bound_by(frozenset(values)):
+    for condition, origin in model.conditions.bound_by(frozenset(values), model.symbols):
         problem = _problem(condition, values)
         if problem is not None:
             raise InputError(problem, where=origin)

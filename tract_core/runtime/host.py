@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from tract_core.data import DatumType
 from tract_core.data.text_bytes import text_bytes
 from tract_core.dims import bind
+from tract_core.dims.definitions import Definitions
 from tract_core.errors import DimError, GraphError, RunError, TractError
 from tract_core.frozen import frozen
 from tract_core.limits import TOO_LARGE_HINT, check_run_time, check_texts
@@ -39,7 +40,8 @@ class HostNode:
 
     ``needs``: symbols that must have values before it runs, sorted. ``binds``: symbols that no input mentions and no
     node before it. ``late``: symbols of its sizes that may differ between runs of one binding of the inputs.
-    ``makes_texts``: whether it gives texts, whose lengths only running it tells.
+    ``makes_texts``: whether it gives texts, whose lengths only running it tells. ``definitions``: the symbols of the
+    model that are names of longer sizes.
     """
 
     node: int
@@ -53,6 +55,7 @@ class HostNode:
     makes_texts: bool
     meaning: ReferenceFn | None
     state: StateFn | None
+    definitions: Definitions
 
     @staticmethod
     def prepare(model: TypedModel, node: TypedNode, given: frozenset[str], known: frozenset[str]) -> HostNode:
@@ -73,6 +76,7 @@ class HostNode:
             makes_texts=any(fact.datum_type is DatumType.STRING for fact in facts),
             meaning=registry[REFERENCE].find(kind),
             state=registry[STATE].find(kind),
+            definitions=model.symbols.definitions,
         )
 
     @property
@@ -115,6 +119,7 @@ class HostNode:
             except DimError as error:
                 shown = tuple(shape)
                 raise RunError(f"the output has shape {shown}, {fact} was announced: {error}") from None
+        self.definitions.complete(symbols)
 
     def _outputs(self, host: HostState, inputs: Sequence[Array]) -> tuple[Array, ...]:
         outputs = self._compute(host, [_read_only(array) for array in inputs])
@@ -149,14 +154,15 @@ def host_nodes(model: TypedModel) -> list[HostNode]:
 
     Raises UntypableModel where nodes need sizes that only come out of each other.
     """
-    given = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs]).symbols
+    definitions = model.symbols.definitions
+    given = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs], definitions).symbols
     known, found = model.given_symbols(), list[HostNode]()
     for node_id in execution_order(model):
         node = model.nodes[node_id]
         if not isinstance(node.op, TypedSource):
             found.append(HostNode.prepare(model, node, given, known))
             if found[-1].binds:
-                known |= found[-1].binds
+                known = definitions.with_known(known | found[-1].binds)
     return found
 
 

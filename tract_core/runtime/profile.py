@@ -51,7 +51,7 @@ def profile(
 
 def _symbols(model: TypedModel, inputs: Sequence[Array] | None) -> Mapping[str, int]:
     """What the inputs say of the sizes of a model."""
-    plan = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs])
+    plan = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs], model.symbols.definitions)
     return plan.values([np.shape(array) for array in inputs]) or {} if inputs is not None else {}
 
 

@@ -21,10 +21,10 @@ def execution_order(model: TypedModel) -> list[int]:
     fields mention such a symbol comes after the node that binds it. Raises UntypableModel where two nodes would each
     have to come after the other.
     """
-    order = model.eval_order()
+    order, roots = model.eval_order(), model.symbols.definitions.roots
     given = _NOTHING.union(*(model.outlet_fact(outlet).shape.symbols() for outlet in model.inputs))
     sources = {outlet.node for outlet in model.inputs}
-    needed = {n: _NOTHING if n in sources else symbols_needed(model.nodes[n].op) - given for n in order}
+    needed = {n: _NOTHING if n in sources else roots(symbols_needed(model.nodes[n].op)) - given for n in order}
     binders = _binders(model, order, given, needed)
     if not binders:
         return order
@@ -47,14 +47,14 @@ def _binders(
     That is the first node with the symbol in the shape of an output, and not in that of an input, nor among the symbols
     that the node, or one before it, needs. ``needed``: for each node, the symbols that it must know before it runs.
     """
-    binders: dict[str, int] = {}
+    binders, roots = dict[str, int](), model.symbols.definitions.roots
     above: dict[int, frozenset[str]] = {}  # the symbols that a node needs, and those that the nodes before it need
     for node_id in order:
         node = model.nodes[node_id]
         above[node_id] = needed[node_id].union(*(above[outlet.node] for outlet in node.inputs))
-        earlier = above[node_id].union(given, *(fact.shape.symbols() for fact in model.input_facts(node)))
+        earlier = above[node_id].union(given, *(roots(fact.shape.symbols()) for fact in model.input_facts(node)))
         for fact in model.output_facts(node):
-            for symbol in fact.shape.symbols() - earlier:
+            for symbol in roots(fact.shape.symbols()) - earlier:
                 binders.setdefault(symbol, node_id)
     return binders
 

@@ -88,7 +88,7 @@ def _distinct(steps: Iterable[HostNode]) -> Iterable[tuple[_Coming, int]]:
             if key in seen or (fact.shape.is_concrete and _is_small(fact)):
                 continue
             seen.add(key)
-            yield _Coming(step.place, *key, fact.shape.symbols()), step.node
+            yield _Coming(step.place, *key, step.definitions.roots(fact.shape.symbols())), step.node
 
 
 _SMALL = 1 << 20

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tract_core.dims import evaluate
 from tract_core.model.fact import TypedFact
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
+from tract_core.model.knowledge import Conditions
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.registry import rows_may_raise
 from tract_core.rules import declutter
@@ -46,6 +48,16 @@ def sources(*facts: str) -> tuple[TypedModel, list[OutletId]]:
     return model, [
         model.add_source(f"x{slot}", parse_typed_fact(fact, model.symbols)) for slot, fact in enumerate(facts)
     ]
+
+
+@contextmanager
+def unaware(model: TypedModel) -> Generator[None]:
+    """What is wired inside knows nothing of the conditions before it, so that it may contradict them."""
+    conditions, model.conditions = model.conditions, Conditions()
+    yield
+    for condition, origin in model.conditions:
+        conditions.add(condition, origin)
+    model.conditions = conditions
 
 
 def same_outputs(

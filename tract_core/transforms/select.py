@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from tract_core.errors import GraphError, TransformError
 from tract_core.frozen import frozen
-from tract_core.model.conditions import Conditions
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
+from tract_core.model.knowledge import Conditions
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.parameters import texts

@@ -28,7 +28,7 @@ class SetSymbols:
         Raises TransformError for unknown symbols and for values that do not fit.
         """
         values = self._sizes()
-        known = symbols_in(model) | set(model.symbols.names)
+        known = (symbols_in(model) | set(model.symbols.names)).difference(name for name, _ in model.symbols.definitions)
         unknown = [name for name in values if name not in known]
         if unknown:
             listed = ", ".join(sorted(known)) or "none"

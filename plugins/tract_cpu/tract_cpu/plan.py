@@ -175,7 +175,7 @@ class CpuPlan:
     def _known_in(self, body: TypedModel) -> frozenset[str]:
         """The symbols that mean the same in a body, and have values as soon as a run begins."""
         facts = [self.model.outlet_fact(outlet) for outlet in self.model.inputs]
-        return (self._known | BindingPlan.of(facts).symbols) - own_symbols(body)
+        return (self._known | BindingPlan.of(facts, self.model.symbols.definitions).symbols) - own_symbols(body)
 
     def bodies(self, body: TypedModel) -> CpuPlan:
         """The plan of a body that is left to the host, made once."""

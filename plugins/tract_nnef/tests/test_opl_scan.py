@@ -12,6 +12,7 @@ from tract_nnef.writing.saver import NnefWriter
 
 from tract_core import errors
 from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.refine import simplify_sizes
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add
@@ -180,6 +181,7 @@ def test_what_a_body_knows_of_its_sizes_comes_back(tmp_path) -> None:
     )
     body.set_outputs(body.wire_node("next", Add(), [x, s]))
     body.symbols.add_assertion("N >= 2")
+    simplify_sizes(body)
     assert len(body.conditions)
     model = TypedModel()
     given = [model.add_source(name, parse_typed_fact("S,5,f32", model.symbols)) for name in "x"]

@@ -33,6 +33,7 @@ class Pulse:
     def apply(self, model: TypedModel) -> TypedModel:
         """The model over pulses. Raises TransformError, with every node that cannot be streamed."""
         symbol, pulse = self._parameters()
+        model = _in_full(model)
         found = translated(model, symbol, pulse)
         check_all_streams(found)
         result = found.model
@@ -40,16 +41,18 @@ class Pulse:
             raise TransformError(f"pulse: no output depends on the signal along {symbol}")
         result.set_outputs(_outputs(model, found))
         for condition, origin in model.conditions:
-            result.conditions.add(condition, origin, result.symbols)
+            result.conditions.add(condition, origin)
         result.properties = {**model.properties, **dict(properties(found, model, symbol))}
         return result
 
     def examine(self, model: TypedModel) -> Iterator[Sheet]:
         """What each node adds to the delay, how late the outputs are, and what is kept between pulses."""
+        model = _in_full(model)
         return sheets(translated(model, *self._parameters()), model)
 
     def streams(self, model: TypedModel) -> Mapping[str, Streamed]:
         """The tensors of ``model`` as they come in the model that `apply` gives, by name."""
+        model = _in_full(model)
         return streamed(translated(model, *self._parameters()), model)
 
     def _parameters(self) -> tuple[str, Dim]:
@@ -66,6 +69,14 @@ class Pulse:
         if not is_symbolic(pulse) and int(pulse) < 1:
             raise TransformError(f"pulse: a pulse of {pulse} positions; wanted at least one")
         return symbol or "S", pulse
+
+
+def _in_full(model: TypedModel) -> TypedModel:
+    """The model without names of sizes, as the symbol of the signal may be in what they stand for."""
+    try:
+        return model.substitute(model.symbols.definitions.in_full())
+    except DimError as error:
+        raise TransformError(f"pulse: {error.problem}", hint=error.hint) from None
 
 
 def _outputs(model: TypedModel, found: Translation) -> list[OutletId]:

@@ -16,6 +16,7 @@ from transformers.integrations.executorch import TorchExportableModuleWithStatic
 
 import tract_core as tract
 from tract_core.api.model import Model
+from tract_core.testing.sizes import longest_size
 
 
 def worst_error(found: np.ndarray, wanted: np.ndarray) -> float:
@@ -43,6 +44,7 @@ def compare(network: Network, module: torch.nn.Module, model: Model, runtime: st
 def check(network: Network) -> None:
     module = network.module()
     model = network.load(module)
+    assert len(longest_size(model.typed)) <= 200
     compare(network, module, model, "cpu")
     if network.small:
         compare(network, module, model, "reference")

@@ -21,7 +21,7 @@ from tract_core.ops.scatter import ScatterNd
 from tract_core.ops.wiring import wire_one
 from tract_core.rules import declutter
 from tract_core.runtime.plan import TypedSimplePlan
-from tract_core.testing.declutter import sources
+from tract_core.testing.declutter import sources, unaware
 
 
 def _numbers(model: TypedModel, *shape: int) -> OutletId:
@@ -34,7 +34,8 @@ def _half(model: TypedModel, given: Sequence[OutletId]) -> list[OutletId]:
     column = wire_one(model, "column", AddAxis(1), wire_one(model, "row", RmAxis(0), t))
     three = wire_one(model, "three", TypedConcat(1), column, _numbers(model, 3, 1))
     half = wire_one(model, "half", TypedConcat(1), wire_one(model, "thin", Downsample(0, 2), s), column)
-    two = wire_one(model, "two", TypedConcat(1), s, _numbers(model, 2, 1))
+    with unaware(model):
+        two = wire_one(model, "two", TypedConcat(1), s, _numbers(model, 2, 1))
     return [three, two, wire_one(model, "out", Exp(), half)]
 
 
@@ -46,8 +47,10 @@ def _twice(model: TypedModel, given: Sequence[OutletId]) -> list[OutletId]:
     both = wire_one(model, "both", TypedConcat(0), flat, flat)
     places = [model.add_const(f"places{slot}", np.array(at)) for slot, at in enumerate(([[0], [1]], [[1], [0]]))]
     block = wire_one(model, "block", ScatterNd(), both, places[0], both)
-    again = wire_one(model, "again", Reshape(0, (2 * size,), (size,)), block)
-    turned = wire_one(model, "turned", ScatterNd(), again, places[1], again)
+    with unaware(model):
+        again = wire_one(model, "again", Reshape(0, (2 * size,), (size,)), block)
+    with unaware(model):
+        turned = wire_one(model, "turned", ScatterNd(), again, places[1], again)
     largest = wire_one(model, "largest", Max(), both, _numbers(model, 1))
     return [turned, wire_one(model, "out", ScatterNd(), largest, places[0], block), wire_one(model, "t", Exp(), t)]
 

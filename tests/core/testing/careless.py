@@ -16,8 +16,8 @@ from tract_core.data import Constant
 from tract_core.dims import SymbolScope
 from tract_core.errors import RunError, TractError
 from tract_core.limits import DEFAULT_LIMITS
-from tract_core.model.conditions import Conditions
 from tract_core.model.const import Const
+from tract_core.model.knowledge import Conditions
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import Registry, hookimpl
 from tract_core.plugins.keys import Array

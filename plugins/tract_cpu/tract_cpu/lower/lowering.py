@@ -156,8 +156,8 @@ class Lowering:
         self._hosted = 0
         self._read: set[int] = set()
         self._copies: dict[View, View] = {}
-        facts = [model.outlet_fact(outlet) for outlet in model.inputs]
-        self.given_at_begin = known | BindingPlan.of(facts).symbols if around is None else around.given_at_begin
+        plan = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs], model.symbols.definitions)
+        self.given_at_begin = known | plan.symbols if around is None else around.given_at_begin
         self.given: frozenset[str] = self.given_at_begin if around is None else around.given
         self.homes = Homes(self, homes or {})
 
@@ -244,7 +244,8 @@ class Lowering:
     def _stage(self, node: HostNode) -> None:
         """What a node gives values is known from here on."""
         tensors = [fact for fact in node.facts if not isinstance(fact.datum_type, Container)]
-        symbols = BindingPlan.of(tensors).symbols - self.given
+        definitions = self.model.symbols.definitions
+        symbols = definitions.with_known(self.given | BindingPlan.of(tensors, definitions).symbols) - self.given
         self.draft.stages.append(Stage(len(self.steps) - 1, symbols))
         self.given = self.given | symbols
 

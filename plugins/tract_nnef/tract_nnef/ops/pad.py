@@ -107,7 +107,7 @@ def write_pad(op: Pad, node: Spelling) -> Invocation | None:
 def _around(op: Pad, node: Spelling) -> Invocation | None:
     """Axis by axis, what is at the other end joined to the tensor. ``None`` where that goes around more than once."""
     found: Invocation | None = None
-    holds = node.writer.model.symbols.less_or_equal
+    holds = node.writer.model.known.less_or_equal
     x = node.input(0)
     padded = [(axis, *pair) for axis, pair in enumerate(op.pads) if pair != (0, 0)]
     for axis, before, after in padded:

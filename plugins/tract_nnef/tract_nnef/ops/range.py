@@ -46,7 +46,7 @@ def write_range(op: Range, node: Spelling) -> Invocation | None:
         return node.invoke("tract_core_range", *node.inputs, announced=[op.length], registry=CORE)
     found = node.invoke("tract_core_range", *sizes, announced=[op.length], registry=CORE)
     cast = node.invoke("tract_core_cast", found, to=kind.short, registry=CORE)
-    holds = node.writer.model.symbols.less_or_equal
+    holds = node.writer.model.known.less_or_equal
     if node.allows(PY) or not (holds(0, sizes[0]) and holds(0, sizes[2])):
         return cast
     return node.invoke("abs", cast)

@@ -64,7 +64,7 @@ def _range(call: Call, size: Dim, begin: Dim, end: Dim, step: int) -> tuple[Dim,
 
 def _place(call: Call, bound: Dim, size: Dim) -> Dim:
     """A bound counted from the front."""
-    from_end = bound < 0 if isinstance(bound, int) else call.model.symbols.less_or_equal(bound, 0)
+    from_end = bound < 0 if isinstance(bound, int) else call.model.known.less_or_equal(bound, 0)
     return bound + size if from_end else bound
 
 

@@ -16,7 +16,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_nnef.reading.operators import Operators
 from tract_nnef.reading.values import size_from_text
-from tract_nnef.writing.extensions import ASSERTION, CONDITION, DEFINITION, NAME, SCENARIO, SHAPE, UNNAMED
+from tract_nnef.writing.extensions import ASSERTION, CONDITION, DEFINITION, NAME, NAMED, SCENARIO, SHAPE, UNNAMED
 
 Lines = Sequence[tuple[str, str]]
 """The first word of each line, and what comes behind it."""
@@ -40,7 +40,7 @@ def declare(model: TypedModel, lines: Lines) -> None:
 
     What wiring finds out is a part of facts: conditions are known from the start, as the writer relies on.
     """
-    for table in (_SYMBOLS, _SAID):
+    for table in (_SYMBOLS, _NAMES, _SAID):
         for word, text in lines:
             if word in table:
                 _read(word, table[word], model, text)
@@ -57,16 +57,11 @@ def shapes(model: TypedModel, lines: Lines) -> dict[str, ShapeFact]:
 
 def forget_what_follows(model: TypedModel, count: int) -> None:
     """Of the conditions after the first ``count``, which wiring found, keep those that say something else."""
-    found, settle = list(model.conditions), model.conditions.settle
-
-    def settled(condition: Condition) -> Condition:
-        return Condition(settle(condition.left), condition.relation, settle(condition.right))
-
-    known = {settled(condition) for condition, _ in found[:count]}
-    model.conditions.rewind(count, model.symbols)
-    for condition, origin in found[count:]:
-        if settled(condition) not in known:
-            model.conditions.add(condition, origin, model.symbols)
+    found = list(model.conditions)[count:]
+    model.conditions.rewind(count)
+    for condition, origin in found:
+        if not model.conditions.answer(condition, model.symbols):
+            model.conditions.add(condition, origin)
 
 
 def rename(model: TypedModel, lines: Lines, names: Mapping[str, OutletId]) -> None:
@@ -93,7 +88,7 @@ def _condition(model: TypedModel, text: str) -> None:
     if relation not in get_args(Relation):
         raise CorruptModel(f"{relation!r:.40} is no relation of sizes; there are {', '.join(get_args(Relation))}")
     condition = Condition(size_from_text(left, model), cast("Relation", relation), size_from_text(right, model))
-    model.conditions.add(condition, origin, model.symbols)
+    model.conditions.add(condition, origin)
 
 
 def _definition(model: TypedModel, text: str) -> None:
@@ -103,7 +98,13 @@ def _definition(model: TypedModel, text: str) -> None:
     model.conditions.define(name, size_from_text(size, model))
 
 
+def _named(model: TypedModel, text: str) -> None:
+    name, size = _strings(text, 2)
+    model.symbols.define(name, size_from_text(size, model))
+
+
 _SYMBOLS: Final[Mapping[str, Callable[[TypedModel, str], object]]] = {"tract_symbol": _symbol}
+_NAMES: Final[Mapping[str, Callable[[TypedModel, str], object]]] = {NAMED: _named}
 _SAID: Final[Mapping[str, Callable[[TypedModel, str], object]]] = {
     "tract_assert": lambda model, text: model.symbols.add_assertion(text),
     ASSERTION: lambda model, text: model.symbols.add_assertion(_string(text)),

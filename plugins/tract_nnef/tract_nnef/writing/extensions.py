@@ -12,11 +12,12 @@ from typing import Final
 from tract_core.dims import Assertion, Dim, TDim, symbol, symbols_of
 from tract_core.dims.atoms import Atom, Kind
 from tract_core.dims.names import write_name
+from tract_core.errors import DimError, Unsupported
 from tract_core.model.conditions import Condition
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.fields import leaves
 from tract_core.model.op import TypedOp
-from tract_core.model.substitute import symbols_in
+from tract_core.model.substitute import substitute_in, symbols_in
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedGraph
 
@@ -28,6 +29,10 @@ DEFINITION: Final = "tract_py_definition"
 """``[symbol, size]``: what a symbol is that conditions mention and that nothing binds."""
 SCENARIO: Final = "tract_py_scenario"
 """The name of a way to use the model, of which nothing is asserted."""
+_LONGEST: Final = 2048
+"""Characters of a size that is written in full."""
+NAMED: Final = "tract_py_named"
+"""``[name, size]``: a symbol that is the name of a longer size."""
 UNNAMED: Final = "tract_py_unnamed"
 """A symbol that stands for a size that nobody named."""
 NAME: Final = "tract_py_name"
@@ -42,8 +47,11 @@ def symbol_lines(model: TypedModel, *, ours: bool = True) -> Iterator[str]:
     ``ours``: whether only this project reads the archive. Others take no archive with an assertion that they cannot
     read, as one in which sizes are compared; so these are lines that others pass over.
     """
-    declared = model.symbols.names
-    for name in [*declared, *sorted(_mentioned(model).difference(declared))]:
+    declared, names = model.symbols.names, model.symbols.definitions
+    mentioned = _mentioned(model)
+    mentioned |= {name for name, _ in names.mentioned(mentioned)}
+    left_out = {name for name, _ in names} - mentioned
+    for name in [*(one for one in declared if one not in left_out), *sorted(mentioned.difference(declared))]:
         yield f"tract_symbol {_escaped(write_name(name))}"
     for assertion in model.symbols:
         if ours or (_is_linear(assertion.left) and _is_linear(assertion.right)):
@@ -100,7 +108,9 @@ def _symbols_in(op: TypedOp) -> frozenset[str]:
 def own_lines(model: TypedModel, names: Mapping[str, str]) -> Iterator[str]:
     """What only ``tract_py`` says. ``names``: of inputs and outputs, by what is written for them."""
     scope, conditions = model.symbols, model.conditions
-    yield from (_line(UNNAMED, name) for name in scope.names if scope.is_unnamed(symbol(name)))
+    yield from (_line(NAMED, [name, str(size)]) for name, size in scope.definitions.mentioned(_mentioned(model)))
+    unnamed = [name for name in scope.names if scope.is_unnamed(symbol(name)) and name not in scope.definitions]
+    yield from (_line(UNNAMED, name) for name in unnamed)
     asserted = {assertion.scenario for assertion in scope}
     yield from (_line(SCENARIO, name) for name in scope.scenarios if name not in asserted)
     for condition, origin in conditions:
@@ -132,3 +142,27 @@ def _line(what: str, content: object) -> str:
 def _escaped(text: str) -> str:
     """A line ends at the first semicolon. There are none but in quotes, where the same escape means one everywhere."""
     return text.replace(";", "\\u003b")
+
+
+def with_sizes_in_full(model: TypedModel, *, ours: bool) -> TypedModel:
+    """A copy in whose operators sizes stand that have a name, as only this project reads what names stand for.
+
+    ``ours``: whether only this project reads the archive. Then names of sizes that are too long for that stay; raises
+    Unsupported otherwise.
+    """
+    values = model.symbols.definitions.in_full(_LONGEST)
+
+    def in_full(op: TypedOp) -> TypedOp:
+        try:
+            found = substitute_in(op, values)
+        except DimError:
+            found = op
+        left = {name for name, _ in model.symbols.definitions.mentioned(_symbols_in(found))}
+        if left and not ours:
+            raise Unsupported(
+                f"a size of {op.name} would take more than {_LONGEST} characters",
+                hint="give some of the model's symbols values with set_symbols, or allow the registry tract_py",
+            )
+        return found
+
+    return model.mapped(in_full, lambda fact: fact) if values else model

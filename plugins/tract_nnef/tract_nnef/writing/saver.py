@@ -19,6 +19,7 @@ from tract_nnef.reading.operators import check_registry
 from tract_nnef.registry import NNEF, PY
 from tract_nnef.syntax.printer import print_document, print_quantization
 from tract_nnef.writing.document import Writer, Written
+from tract_nnef.writing.extensions import with_sizes_in_full
 
 
 class NnefWriter:
@@ -83,6 +84,7 @@ class NnefWriter:
             check_registry(name, model.registry[NNEF])
         if how.output_name is not None:
             model = _with_output(model, how.output_name)
+        model = with_sizes_in_full(model, ours=PY in how.registries)
         return Writer(model, how.registries, extended=how.extended, extern_all=how.extern_all, held=how.held).write()
 
     def files(self, model: TypedModel) -> Files:

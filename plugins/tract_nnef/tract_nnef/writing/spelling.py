@@ -44,8 +44,8 @@ class Spelling:
 
     def is_settled(self, shape: ShapeFact) -> bool:
         """Whether the result has a shape, in which what the model requires of its symbols changes nothing."""
-        settle = self.writer.model.conditions.settle
-        return self.output_fact().shape == shape == tuple(map(settle, shape))
+        simplify = self.writer.model.known.simplify
+        return self.output_fact().shape == shape == tuple(map(simplify, shape))
 
     def allows(self, registry: str) -> bool:
         """Whether the document may use the operators of a registry."""

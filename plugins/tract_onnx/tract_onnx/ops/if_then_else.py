@@ -41,7 +41,7 @@ def _taken(wire: Wiring, condition: OutletId) -> bool | None:
         raise FactError(f"the condition of If has {value.array.size} elements, 1 is wanted")
     element = value.array.reshape(()).item()
     if is_symbolic(element):
-        element = wire.model.symbols.simplify(element)
+        element = wire.model.known.simplify(element)
     return None if is_symbolic(element) else bool(element)
 
 

@@ -72,7 +72,7 @@ def _joined(op: TypedConcat, node: PulseNode, slots: Sequence[int], suffix: str)
     length: Dim = 0
     for size in sizes:
         length = length + size
-    return Wire(outlet, Stream(op.axis, late, node.whole.symbols.simplify(length)))
+    return Wire(outlet, Stream(op.axis, late, node.whole.known.simplify(length)))
 
 
 def _size(node: PulseNode, slot: int, sizes: Sequence[Dim]) -> int:

@@ -40,7 +40,7 @@ def resize(call: Call, wire: NodeWiring) -> OutletId:
     """The first elements in another shape. Raises Unsupported where there may be more than there were"""
     x, shape = call.tensor("self"), call.shape()
     size, wanted = wire.shape(x).volume, product(shape)
-    if not wire.model.symbols.less_or_equal(wanted, size):
+    if not wire.model.known.less_or_equal(wanted, size):
         hint = "use torch.cat or pad, so that it is told what the others are"
         raise Unsupported(f"{size} elements become {wanted}, of which PyTorch leaves some open", hint=hint)
     flat = wire.reshape(x, (size,))
@@ -114,7 +114,7 @@ def _rolled(wire: NodeWiring, x: OutletId, axis: int, shift: Dim) -> OutletId:
     size = wire.shape(x)[axis]
     if isinstance(shift, int) and isinstance(size, int):
         cut: Dim = size - shift % size if size else 0
-    elif isinstance(shift, int) and wire.model.symbols.less_or_equal(abs(shift), size):
+    elif isinstance(shift, int) and wire.model.known.less_or_equal(abs(shift), size):
         cut = -shift if shift < 0 else size - shift
     else:
         places = wire.binary(Sub(), steps(wire, 0, size), wire.const([shift]))

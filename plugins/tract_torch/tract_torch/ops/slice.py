@@ -70,7 +70,7 @@ def slice_scatter(call: Call, wire: NodeWiring) -> OutletId:
     if same_dim(count, 0):
         return x
     start = _from_front(call.dim("start") if call.has("start") else 0, size)
-    start = wire.model.symbols.simplify(dim_max(0, dim_min(start, size)))
+    start = wire.model.known.simplify(dim_max(0, dim_min(start, size)))
     if step == 1:
         return _replaced(wire, x, source, axis, start)
     order = [axis, *(other for other in range(wire.rank(x)) if other != axis)]
