@@ -170,10 +170,14 @@ def _mode_of(target: Path) -> int | None:
     except ValueError as error:  # of a name with a zero in it
         raise InputError(f"it is no path: {error}", where=repr(str(target))) from None
     if not stat.S_ISREG(found):
-        kind = _KINDS.get(stat.S_IFMT(found), "no regular file")
         raise InputError(
-            f"it is {kind}, which is not written over",
+            f"it is {kind_of(found)}, which is not written over",
             where=str(target),
             hint="name a file that is not there yet, or a regular one",
         )
     return stat.S_IMODE(found)
+
+
+def kind_of(mode: int) -> str:
+    """In words, what there is in the place of a regular file. ``mode``: as `os.stat` tells it."""
+    return _KINDS.get(stat.S_IFMT(mode), "no regular file")
