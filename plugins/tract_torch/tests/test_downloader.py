@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import subprocess
 import sys
 import tarfile
@@ -289,3 +290,22 @@ def test_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert TractBinaryDownloader("0.22.1").folder == tmp_path / "tract-releases" / "0.22.1"
     with pytest.raises(InputError, match="is no version"):
         TractBinaryDownloader("../../x")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners of this kind here")
+def test_nothing_is_run_that_others_may_have_written(tmp_path: Path) -> None:
+    downloader = TractBinaryDownloader("0.22.1", auto_download=False, cache=tmp_path)
+    downloader.folder.mkdir()
+    file = downloader.folder / "tract"
+    file.write_bytes(COMMAND)
+    file.chmod(0o755)
+    assert downloader.tract_path == file
+    for place in (file, downloader.folder, tmp_path):
+        mode = place.stat().st_mode
+        place.chmod(0o777)
+        with pytest.raises(DownloadError, match=f"(?s){place}: others may write to it .its mode is 0777.*chmod go-w"):
+            _ = downloader.tract_path
+        with pytest.raises(DownloadError, match="others may write"):
+            downloader.dl_tract()
+        place.chmod(mode)
+    assert downloader.tract_path == file

@@ -22,6 +22,7 @@ from typing import IO, Any, Final
 
 from tract_core.errors import Unsupported
 from tract_core.saving import whole_file
+from tract_core.trusted_files import Distrusted, trusted_folder
 from tract_torch.errors import DownloadError
 from tract_torch.established.semantic_version import SemanticVersion
 
@@ -69,7 +70,7 @@ class TractBinaryDownloader:
         self.base_url = base_url.rstrip("/")
         self.sha256 = sha256
         self.timeout = timeout
-        self.folder = Path(cache if cache is not None else _users_cache()) / str(self.version)
+        self.folder = Path(cache if cache is not None else _users_cache()).absolute() / str(self.version)
 
     @property
     def arch(self) -> str:
@@ -83,9 +84,12 @@ class TractBinaryDownloader:
 
     @property
     def tract_path(self) -> Path:
-        """The command. Raises DownloadError where it is not there and is not to be downloaded, or cannot be."""
+        """The command. Raises DownloadError where it is not there and is not to be downloaded, or cannot be.
+
+        Raises DownloadError as well where somebody else may have written what is there.
+        """
         path = self.folder / "tract"
-        if not path.is_file():
+        if not _is_there(path):
             if not self.auto_download:
                 raise DownloadError("it was not downloaded yet", where=str(path), hint="dl_tract() does it")
             self.dl_tract()
@@ -99,9 +103,10 @@ class TractBinaryDownloader:
         name = f"tract-{self.arch}-{self.version}.tgz"
         deadline = time.monotonic() + self.timeout
         path = self.folder / "tract"
-        self.folder.mkdir(parents=True, exist_ok=True)
+        if _is_there(path, make=True):
+            return
         with _alone(self.folder / "lock", deadline):
-            if path.is_file():
+            if _is_there(path):
                 return
             content = self._release(name, deadline)
             with whole_file(path) as file:
@@ -120,6 +125,18 @@ class TractBinaryDownloader:
         raise DownloadError(
             f"there is no {name} in the release {self.version}, nor in v{self.version}", where=self.base_url
         )
+
+
+def _is_there(path: Path, *, make: bool = False) -> bool:
+    """Whether there is a file. ``make``: make its folder. Raises DownloadError where others may write to either."""
+    try:
+        with trusted_folder(path.parent, make=make) as folder, folder.file(path.name):
+            return True
+    except FileNotFoundError:
+        return False
+    except Distrusted as why:
+        problem = f"others may write to it ({why.problem}), and what is in it is executed"
+        raise DownloadError(problem, where=why.where, hint="chmod go-w, or give another folder as cache=...") from None
 
 
 def _users_cache() -> Path:
