@@ -1,18 +1,23 @@
-"""What tests of hostile files are held to: bounded memory and time."""
+"""What tests of hostile files are held to, bounded memory and time, and how they act as other users."""
 
 from __future__ import annotations
 
 import faulthandler
+import os
+import pickle
 import resource
 import signal
 import threading
-from collections.abc import Generator
+import traceback
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     import pytest
+
+T = TypeVar("T")
 
 SECONDS: Final = 10
 MEMORY: Final = 1 << 30
@@ -61,3 +66,36 @@ def held_to_limits(request: pytest.FixtureRequest) -> Generator[None]:
 
 def _too_long(*_: object) -> None:
     raise AssertionError(f"it takes longer than {SECONDS} seconds")
+
+
+def as_user(user: int, act: Callable[[], T]) -> T:
+    """What ``act`` returns where it is called by another user, who is in no group but one of his own: a process.
+
+    Only root can do that. Raises AssertionError, with the traceback, where ``act`` raises anything.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _answer(user, act, writing)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = pipe.read()
+    os.waitpid(child, 0)
+    came_back, result = pickle.loads(told)
+    assert came_back, f"user {user}: {result}"
+    return result
+
+
+def _answer(user: int, act: Callable[[], object], writing: int) -> NoReturn:
+    try:
+        try:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+            told = pickle.dumps((True, act()))
+        except BaseException:  # whatever it is, it is for whoever waits
+            told = pickle.dumps((False, traceback.format_exc()))
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(told)
+    finally:
+        os._exit(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,16 @@ from tract_cpu.isa import Isa, of_this_machine
 sys.path.insert(0, str(Path(__file__).parent))  # modules that tests share
 
 from element_functions import Elements
+
+
+@pytest.fixture(autouse=True)
+def _hostile_files_are_bounded(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests marked ``hostile`` have 1 GiB of memory and 10 s; one that does not come back ends the test run."""
+    from tract_core.testing.hostile import held_to_limits
+
+    with held_to_limits(request):
+        yield
+
 
 _BEST_OF_EACH_WIDTH = {isa.vector_bytes: isa for isa in of_this_machine()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 SECONDS = 120
 """After so long a process hangs; each takes moments."""
 
+needs_locks = pytest.mark.skipif(sys.platform == "win32", reason="files are not locked on this system")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 
 BEGIN = """
@@ -166,10 +168,45 @@ from tract_cpu.native import library
 library.module_text = None
 """
 
+TOGETHER = """
+from tract_cpu.native import claims, library
+claims.PATIENCE = 1e9
+folder, count = os.environ["TRACT_CACHE"], int(os.environ["PROCESSES"])
+compiled, write = [], library.module_text
 
-def start(script: str, cache: Path, limit: Callable[[], None] | None = None) -> subprocess.Popen[str]:
-    """A process that runs a script. ``limit`` is called in it first."""
+def slowly(*arguments):
+    compiled.append(1)
+    time.sleep(0.1)
+    return write(*arguments)
+
+library.module_text = slowly
+open(os.path.join(folder, f"ready-{os.getpid()}"), "w").close()
+while sum(name.startswith("ready") for name in os.listdir(folder)) < count:
+    time.sleep(0.001)
+plans = [prepared(), prepared(Exp)]
+assert is_right(plans[0], 70) and is_right(plans[1], 70, np.exp)
+open(os.path.join(folder, f"compiled-{len(compiled)}-{os.getpid()}"), "w").close()
+"""
+
+IN_THE_MIDDLE = """
+from tract_cpu.native import library
+library.module_text = lambda *arguments: os.kill(os.getpid(), getattr(signal, os.environ["ENDS_BY"]))
+prepared()
+"""
+
+AFTER_IT = """
+from tract_cpu.native import claims
+claims.PATIENCE = float(os.environ["PATIENCE"])
+assert is_right(prepared(), 70)
+"""
+
+
+def start(
+    script: str, cache: Path, limit: Callable[[], None] | None = None, **variables: object
+) -> subprocess.Popen[str]:
+    """A process that runs a script, with variables of the environment. ``limit`` is called in it first."""
     changed = {"TRACT_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONFAULTHANDLER": "1"}
+    changed |= {name: str(value) for name, value in variables.items()}
     command = [sys.executable, "-c", BEGIN + script]
     return subprocess.Popen(
         command,
@@ -217,6 +254,90 @@ def test_two_processes_that_fill_the_cache_at_once(tmp_path: Path) -> None:
     finish(start(COMPILES_NOTHING + RIGHT, tmp_path))
 
 
+def compiled_by(cache: Path) -> list[int]:
+    """How many kernels each process compiled that took part."""
+    return sorted(int(path.name.split("-")[1]) for path in cache.glob("compiled-*"))
+
+
+@needs_locks
+def test_processes_that_start_together_compile_each_kernel_once(tmp_path: Path) -> None:
+    alone = tmp_path / "alone"
+    alone.mkdir(mode=0o700)
+    finish(start(TOGETHER, alone, PROCESSES=1))
+    (count,) = compiled_by(alone)
+    for one in [start(TOGETHER, tmp_path, PROCESSES=3) for _ in range(3)]:
+        finish(one)
+    each = compiled_by(tmp_path)
+    assert len(each) == 3
+    assert sum(each) == count
+    assert each[-1] < count  # the work was shared
+
+
+@needs_locks
+def test_a_process_that_is_killed_while_it_compiles_holds_up_nobody(tmp_path: Path) -> None:
+    killed = start(IN_THE_MIDDLE, tmp_path, ENDS_BY="SIGKILL")
+    assert killed.wait(SECONDS) == -signal.SIGKILL
+    finish(start(AFTER_IT, tmp_path, PATIENCE=1e9))
+
+
+@needs_locks
+def test_a_process_that_is_stopped_while_it_compiles_is_not_waited_for_long(tmp_path: Path) -> None:
+    stopped = start(IN_THE_MIDDLE, tmp_path, ENDS_BY="SIGSTOP")
+    try:
+        assert os.WIFSTOPPED(os.waitpid(stopped.pid, os.WUNTRACED)[1])
+        finish(start(AFTER_IT, tmp_path, PATIENCE=0.2))
+        finish(start(COMPILES_NOTHING + RIGHT, tmp_path))
+    finally:
+        stopped.kill()
+        stopped.wait()
+
+
+NO_LOCKS = """
+import fcntl
+def lockf(*_):
+    raise OSError(37, "No locks available")
+fcntl.lockf = lockf
+"""
+
+NO_FCNTL = """
+sys.modules["fcntl"] = None
+"""
+
+
+@pytest.mark.parametrize("lacking", [NO_LOCKS, NO_FCNTL], ids=["no locks", "no fcntl"])
+def test_where_nothing_can_be_locked_everybody_compiles(tmp_path: Path, lacking: str) -> None:
+    for one in [start(lacking + RIGHT, tmp_path) for _ in range(2)]:
+        finish(one)
+    finish(start(COMPILES_NOTHING + RIGHT, tmp_path))
+
+
+@needs_locks
+def test_a_folder_that_may_only_be_read(tmp_path: Path) -> None:
+    """What is in it is used, and nothing else is waited for."""
+    finish(start(RIGHT, tmp_path))
+    before = kept(tmp_path)
+    finish(start(READ_ONLY + COMPILES_NOTHING + RIGHT, tmp_path))
+    finish(start(READ_ONLY + "assert is_right(prepared(Exp), 20, np.exp)", tmp_path))
+    assert kept(tmp_path) == before
+
+
+READ_ONLY = """
+import errno
+real = os.open
+def only_read(path, flags, *rest, **more):
+    if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+        raise OSError(errno.EROFS, "Read-only file system", path)
+    return real(path, flags, *rest, **more)
+def refuse(*_, **__):
+    raise OSError(errno.EROFS, "Read-only file system")
+os.open, os.utime, os.mkdir, os.unlink = only_read, refuse, refuse, refuse
+"""
+
+
+def test_without_a_home(tmp_path: Path) -> None:
+    finish(start("del os.environ['TRACT_CACHE']\n" + RIGHT, tmp_path, HOME="/nonexistent/home"))
+
+
 def test_a_full_disk(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource", reason="the system has no such limits")
 
@@ -245,5 +366,8 @@ def test_a_folder_in_which_nobody_can_write() -> None:
 
 
 def kept(folder: Path) -> list[Path]:
-    """The files of a cache."""
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    """The kernels in a cache; nothing else is there but the file of locks."""
+    files = {path for path in (folder / "tract-cpu").rglob("*") if path.is_file()}
+    kernels = {path for path in files if path.suffix == ".o"}
+    assert {path.name for path in files - kernels} <= {"lock"}
+    return sorted(kernels)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from threading import RLock
 from typing import Any, Final
 
 from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
 from tract_cpu.llvm import ir
+from tract_cpu.native.batch import Batch
 from tract_cpu.native.cache import Cache, Key, cache_here
 from tract_cpu.native.compilers import compiler
 from tract_cpu.native.linker import CannotLink, Linked, linked
@@ -57,16 +60,19 @@ class Library:
         return [self._loaded[one.key].address for one in codes]
 
     def _load(self, codes: Mapping[Key, Code]) -> None:
-        kept = {key: self._cache.get(key) for key in codes}
-        missing = [key for key, found in kept.items() if found is None]
+        kept = self._cache.find(codes)
+        missing = {key: code for key, code in codes.items() if key not in kept}
         if missing:
-            with compiler(len(missing), self.isa) as compiles:
-                made = {key: compiles.start(module_text(codes[key].emit)) for key in missing}
-                for key, code in made.items():
-                    kept[key] = code.result()
-                    self._cache.put(key, code.result())
-        objects = [(codes[key].name, code) for key, code in kept.items() if code is not None]
+            kept |= self._compiled(missing)
+        objects = [(code.name, kept[key]) for key, code in codes.items()]
         self._loaded |= zip(codes, link(objects, self.isa), strict=True)
+
+    def _compiled(self, codes: Mapping[Key, Code]) -> dict[Key, bytes]:
+        """The object files of kernels that are not kept yet. While some are compiled, the next one is written."""
+        with self._cache.claims() as claims, ExitStack() as stack:
+            compiles = functools.cache(lambda: stack.enter_context(compiler(len(codes), self.isa)))
+            batch = Batch(self._cache, claims, lambda key: compiles().start(module_text(codes[key].emit)))
+            return batch.compiled(codes)
 
 
 def link(objects: Sequence[tuple[str, bytes]], isa: Isa) -> list[Linked]:

@@ -1,0 +1,110 @@
+"""What is in the folder of a cache, and what leaves it when there is too much: what was unused longest.
+
+The time of a file is that of its last use. One that lies in the future tells nothing, as the clock was set back since:
+such a file is taken for unused longest, until it is used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from math import inf
+from re import fullmatch
+from time import time
+from typing import Final
+
+from tract_core.errors import TractError
+from tract_core.frozen import frozen
+from tract_core.trusted_files import TrustedFolder, is_abandoned
+
+ENDING: Final = ".o"
+
+LARGEST: Final = 64 << 20
+"""Bytes of a file at most: a longer one is no kernel."""
+
+BLOCK: Final = 4096
+"""Bytes that a file takes on a disk at least, and by which it grows."""
+
+HOUR: Final = 3600.0
+"""Seconds after which nobody is writing a file any more; and by which clocks of several machines may differ."""
+
+
+@frozen
+class Entry:
+    """A kernel that is kept. ``bytes``: on the disk, about; ``used``: when it was last, in seconds since 1970."""
+
+    name: str
+    bytes: int
+    used: float
+
+
+@frozen
+class Contents:
+    """What is in a folder.
+
+    ``kernels``: the one that was unused longest first; ``abandoned``: names of other files that nobody needs;
+    ``distrusted``: why what somebody else may have put there is not used.
+    """
+
+    kernels: tuple[Entry, ...]
+    abandoned: tuple[str, ...]
+    distrusted: tuple[TractError, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Of all kernels, on the disk, about."""
+        return sum(one.bytes for one in self.kernels)
+
+
+def contents_of(folder: TrustedFolder) -> Contents:
+    """What is in the folder of a cache. Files of other names are not told. Raises OSError."""
+    now = time()
+    kernels: list[Entry] = []
+    abandoned: list[str] = []
+    distrusted: list[TractError] = []
+    for name, status, why in folder.files():
+        is_kernel = fullmatch(rf"[0-9a-f]{{40}}{ENDING}", name)
+        if why is not None:
+            distrusted.append(why)
+        elif is_abandoned(name, status, now, HOUR) or (is_kernel and status.st_size > LARGEST):
+            abandoned.append(name)
+        elif is_kernel:
+            used = status.st_mtime if status.st_mtime < now + HOUR else 0.0
+            kernels.append(Entry(name, on_disk(status.st_size), used))
+    kernels.sort(key=lambda one: (one.used, one.name))
+    return Contents(tuple(kernels), tuple(abandoned), tuple(distrusted))
+
+
+def on_disk(size: int) -> int:
+    """What a file of so many bytes takes, about."""
+    return max(1, -(-size // BLOCK)) * BLOCK
+
+
+def evict(folder: TrustedFolder, most: int) -> list[Entry]:
+    """Have at most so many bytes of kernels stay, and nothing that nobody needs. Returns the kernels that are gone.
+
+    Raises OSError where the folder cannot be read.
+    """
+    found = contents_of(folder)
+    left, gone = found.bytes, list[Entry]()
+    for one in found.kernels:
+        if left <= most:
+            break
+        left -= one.bytes
+        gone.append(one)
+    _remove(folder, found, gone)
+    return gone
+
+
+def clear_out(folder: TrustedFolder, before: float = inf) -> list[Entry]:
+    """Remove the kernels that were used last before a moment, and what nobody needs. Returns and raises as `evict`."""
+    found = contents_of(folder)
+    gone = [one for one in found.kernels if one.used < before]
+    _remove(folder, found, gone)
+    return gone
+
+
+def _remove(folder: TrustedFolder, found: Contents, gone: Sequence[Entry]) -> None:
+    for name in (*found.abandoned, *(one.name for one in gone)):
+        with suppress(OSError):  # others may have done so, or use it where that keeps it
+            folder.remove(name)
