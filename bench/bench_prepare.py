@@ -1,11 +1,11 @@
 """How long until a model can run on the runtime ``cpu``, and how much memory does it take?
 
-``python bench/bench_prepare.py MODEL.onnx [...] [--json]``
+``python bench/bench_prepare.py MODEL.onnx [...] [--together N] [--json]``
 
 For each model, in processes of their own, in turn, several times: with an empty cache of kernels (cold), with a filled
-one (warm), and ONNX Runtime. Loading and preparing are told apart; the peak of resident memory is that of loading,
-preparing and one run. Medians. Seconds are those on the clock, so measure on a quiet machine; ``cpu`` seconds, of all
-threads together, depend less on what else runs.
+one (warm), N at once with an empty one (together), and ONNX Runtime. Loading and preparing are told apart; the peak of
+resident memory is that of loading, preparing and one run. Medians. Seconds are those on the clock, so measure on a
+quiet machine; ``cpu`` seconds, of all threads together, depend less on what else runs.
 """
 
 from __future__ import annotations
@@ -64,9 +64,10 @@ def main() -> None:
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--together", type=int, default=2, metavar="N", help="processes that start at once")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    results = {path.name: measure(path, options.rounds, options.threads) for path in options.models}
+    results = {path.name: measure(path, options) for path in options.models}
     if options.json:
         print(json.dumps(results, indent=1))
         return
@@ -77,22 +78,32 @@ def main() -> None:
             print(f"{name:<24} {way:<12} {figures}")
 
 
-def measure(path: Path, rounds: int, threads: int) -> dict[str, dict[str, float]]:
+def measure(path: Path, options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """Medians, by way."""
-    runs: dict[str, list[dict[str, float]]] = {"cold": [], "warm": [], "onnxruntime": []}
-    for _ in range(rounds):
+    runs: dict[str, list[dict[str, float]]] = {"cold": [], "warm": [], "together": [], "onnxruntime": []}
+    threads = options.threads
+    for _ in range(options.rounds):
         with tempfile.TemporaryDirectory() as folder:
-            runs["cold"].append(_child(OURS, path, threads, folder))
-            runs["warm"].append(_child(OURS, path, threads, folder))
-        runs["onnxruntime"].append(_child(THEIRS, path, threads, ""))
+            runs["cold"].append(_told(_child(OURS, path, threads, folder)))
+            runs["warm"].append(_told(_child(OURS, path, threads, folder)))
+        with tempfile.TemporaryDirectory() as folder:
+            several = [_child(OURS, path, threads, folder) for _ in range(options.together)]
+            runs["together"] += map(_told, several)
+        runs["onnxruntime"].append(_told(_child(THEIRS, path, threads, "")))
     return {way: {key: statistics.median(row[key] for row in rows) for key in rows[0]} for way, rows in runs.items()}
 
 
-def _child(script: str, path: Path, threads: int, cache: str) -> dict[str, float]:
+def _child(script: str, path: Path, threads: int, cache: str) -> subprocess.Popen[bytes]:
     changed = {**os.environ, "TRACT_CACHE": cache}
     changed.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed distribution has its bytecode
     command = [sys.executable, "-c", MEASURE + script, str(path), str(threads)]
-    return json.loads(subprocess.check_output(command, env=changed))
+    return subprocess.Popen(command, env=changed, stdout=subprocess.PIPE)
+
+
+def _told(child: subprocess.Popen[bytes]) -> dict[str, float]:
+    told, _ = child.communicate()
+    assert child.returncode == 0, child.args
+    return json.loads(told)
 
 
 if __name__ == "__main__":

@@ -94,8 +94,12 @@ def tract_runtimes() -> Mapping[str, RuntimeOffer]:
 
 @hookimpl
 def tract_commands() -> Mapping[str, str]:
-    """What shows the machine and the kernels."""
-    return {"hwbench": "tract_cpu.cli.hwbench:command", "native": "tract_cpu.cli.native:command"}
+    """What shows the machine, the kernels, and those that are kept."""
+    return {
+        "hwbench": "tract_cpu.cli.hwbench:command",
+        "native": "tract_cpu.cli.native:command",
+        "cache": "tract_cpu.cli.cache:command",
+    }
 
 
 @hookimpl

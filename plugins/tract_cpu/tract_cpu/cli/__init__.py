@@ -1,1 +1,1 @@
-"""Subcommands of ``tract``: what this machine can do, and what kernels look like."""
+"""Subcommands of ``tract``: what this machine can do, what kernels look like, and those that are kept."""
