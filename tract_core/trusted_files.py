@@ -56,7 +56,10 @@ class TrustedFolder:
         self._descriptor = descriptor
 
     def _at(self, name: str) -> str:
-        return name if self._descriptor is not None else os.path.join(self.path, name)
+        return name if self._descriptor is not None else self._place(name)
+
+    def _place(self, name: str) -> str:
+        return os.path.join(self.path, name)
 
     @contextmanager
     def file(self, name: str, flags: int = os.O_RDONLY) -> Generator[tuple[int, os.stat_result]]:
@@ -74,7 +77,7 @@ class TrustedFolder:
             raise
         try:
             status = os.fstat(descriptor)
-            _refuse(_distrusted_file(self.path / name, status))
+            _refuse(_distrusted_file(self._place(name), status))
             yield descriptor, status
         finally:
             os.close(descriptor)
@@ -83,7 +86,7 @@ class TrustedFolder:
         """Raises Distrusted where what has this name may be somebody else's."""
         with suppress(FileNotFoundError):
             status = os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
-            _refuse(_distrusted_file(self.path / name, status))
+            _refuse(_distrusted_file(self._place(name), status))
 
     def write(self, name: str, content: bytes) -> None:
         """Put a file in its place, whole, for the user alone. Others see what was there before, or all of it.
@@ -121,7 +124,7 @@ class TrustedFolder:
                 with suppress(FileNotFoundError):  # it is gone by now
                     status = entry.stat(follow_symlinks=False)
                     if not stat.S_ISDIR(status.st_mode):
-                        yield entry.name, status, _distrusted_file(self.path / entry.name, status)
+                        yield entry.name, status, _distrusted_file(self._place(entry.name), status)
 
 
 @contextmanager
@@ -137,7 +140,7 @@ def trusted_folder(path: Path, *, make: bool = False) -> Generator[TrustedFolder
         return
     descriptor = os.open(found, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        _refuse(_distrusted(found, os.fstat(descriptor)))
+        _refuse(_distrusted(str(found), os.fstat(descriptor)))
         yield TrustedFolder(found, descriptor)
     finally:
         os.close(descriptor)
@@ -164,7 +167,7 @@ def resolved(path: Path, *, make: bool = False) -> Path:
         status = _status(below, make=make)
         if status is None:
             return below.joinpath(*reversed(left))
-        _refuse(_distrusted(below, status, on_the_way=True))
+        _refuse(_distrusted(str(below), status, on_the_way=True))
         if not stat.S_ISLNK(status.st_mode):
             place = below
         elif (links := links + 1) > _MOST_LINKS:
@@ -212,22 +215,22 @@ def _refuse(found: Distrusted | None) -> None:
         raise found
 
 
-def _distrusted_file(path: Path, status: os.stat_result) -> Distrusted | None:
+def _distrusted_file(path: str, status: os.stat_result) -> Distrusted | None:
     """Why a file may be somebody else's, or change under another name; ``None`` for one that may not."""
     if not stat.S_ISREG(status.st_mode):
-        return Distrusted(f"it is {kind_of(status.st_mode)}", where=str(path))
+        return Distrusted(f"it is {kind_of(status.st_mode)}", where=path)
     if _HAVE_OWNERS and status.st_nlink > 1:
-        return Distrusted(f"it has {status.st_nlink} names (hard links)", where=str(path))
+        return Distrusted(f"it has {status.st_nlink} names (hard links)", where=path)
     return _distrusted(path, status)
 
 
-def _distrusted(path: Path, status: os.stat_result, *, on_the_way: bool = False) -> Distrusted | None:
+def _distrusted(path: str, status: os.stat_result, *, on_the_way: bool = False) -> Distrusted | None:
     """Why others may write to what is there. ``on_the_way``: it is a part of a path, and not where that leads."""
     if not _HAVE_OWNERS:
         return None
     if status.st_uid not in {0, os.geteuid()}:
-        return Distrusted(f"it belongs to user {status.st_uid}", where=str(path))
+        return Distrusted(f"it belongs to user {status.st_uid}", where=path)
     is_shared = on_the_way and stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
     if status.st_mode & _OTHERS and not is_shared and not stat.S_ISLNK(status.st_mode):  # a link has no mode
-        return Distrusted(f"its mode is {stat.S_IMODE(status.st_mode):04o}", where=str(path))
+        return Distrusted(f"its mode is {stat.S_IMODE(status.st_mode):04o}", where=path)
     return None
