@@ -332,3 +332,14 @@ def test_a_number_comes_to_the_end_of_a_long_chain(order: int) -> None:
         conditions.add(Condition(symbol(f"t{place + 1}"), "==", symbol(f"t{place}") + 1), "step")
     conditions.add(Condition(symbol("t0"), "==", 5), "first")
     assert conditions.known(scope).simplify(symbol(f"t{count}")) == count + 5
+
+
+def test_a_size_that_gets_a_name_is_what_was_found_of_the_name() -> None:
+    scope = SymbolScope(["S", "T", "D"])
+    long = dim_max(dim_max(symbol("S"), symbol("T")) * 2, symbol("D"))
+    name = scope.define("size", long)
+    conditions = Conditions()
+    conditions.add(Condition(name, "==", symbol("D") * 3), "later")
+    conditions.add(Condition(dim_max(symbol("S"), symbol("T")), "==", symbol("T")), "latest")
+    conditions.review(scope)
+    assert conditions.known(scope).same(dim_max(symbol("T") * 2, symbol("D")), symbol("D") * 3)

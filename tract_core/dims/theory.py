@@ -136,7 +136,8 @@ class Theory:
     def review_definitions(self, fits: Callable[[Dim], bool]) -> None:
         """Let sizes that have a name, and that are simple by now, take the place of their names.
 
-        ``fits``: whether a size needs no name.
+        ``fits``: whether a size needs no name. Raises ContradictionError where something else stands for a name, and it
+        was found out that it is not equal.
         """
         for name, dim in list(self._known.definitions.items()):
             simple = self._simplified_inside(dim)
@@ -145,7 +146,10 @@ class Theory:
                 if atom is not None and self._values.get(atom) == symbol(name):
                     self._forget(atom)
                 del self._known.definitions[name]
-                self._values[name] = simple
+                if name in self._values:
+                    self.assume_equal(symbol(name), simple, lambda _: ())
+                else:
+                    self._values[name] = simple
                 self._changed()
 
     def _simplified_inside(self, dim: TDim) -> Dim:

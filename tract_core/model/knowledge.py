@@ -43,6 +43,7 @@ class Learned:
         self.contradicting: list[Condition] = []
         self._last: int | None = None
         """After how many conditions no more are followed."""
+        self._uses_definitions = True
         self._begin()
 
     def is_of(self, scope: SymbolScope) -> bool:
@@ -80,7 +81,18 @@ class Learned:
                     self.contradicting.append(condition)
                     self._begin()
                     return
-            self.theory.review_definitions(is_short)
+            if not self._review_definitions():
+                return
+
+    def _review_definitions(self) -> bool:
+        """Whether no definition contradicts what else is known. One that does has no run; none is used any more."""
+        if self._uses_definitions:
+            try:
+                self.theory.review_definitions(is_short)
+            except ContradictionError:
+                self._uses_definitions = False
+                self._begin()
+        return self._uses_definitions
 
     def _begin(self) -> None:
         """Start again with what does not come from conditions."""
@@ -194,6 +206,13 @@ class Conditions:
             return condition.answer(known.same, known.less_or_equal)
         except DimError:
             return False
+
+    def simplified(self, condition: Condition, scope: SymbolScope) -> Condition:
+        """A condition in which what is known is decided; as it is where its sizes contradict themselves."""
+        try:
+            return condition.mapped(self.known(scope).simplify)
+        except DimError:
+            return condition
 
     def contradict(self, scope: SymbolScope) -> bool:
         """Whether it was found out that they never hold all together."""

@@ -15,6 +15,7 @@ from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Max
+from tract_core.ops.concat import TypedConcat
 from tract_core.ops.elementwise import Exp, GeluExact
 
 NAMES = ("m.nnef.tgz", "m.tar", "m")
@@ -100,3 +101,17 @@ def test_a_size_may_be_an_output() -> None:
     found = cycled(model)
     assert [found.outlet_name(outlet) for outlet in found.outputs] == ["y", "size"]
     assert str(found.outlet_fact(found.outputs[1])) == str(model.outlet_fact(size))
+
+
+def test_conditions_that_later_ones_put_in_other_words_come_back_once() -> None:
+    model = TypedModel()
+    a, b, c, d = (model.add_source(name, parse_typed_fact(f"{name},2,f32", model.symbols)) for name in "abcd")
+    sums = model.wire_node("sums", Add(), [a, b])  # (a#b) rows
+    twice = model.wire_node("twice", TypedConcat(0), [*sums, *sums])
+    more = model.wire_node("more", Add(), [*twice, d])  # 2*(a#b) and d are equal, or one is 1
+    joined = model.wire_node("joined", TypedConcat(1), [*sums, c])  # now (a#b) is c
+    model.set_outputs([*more, *joined])
+    model = model.declutter()
+    found = Nnef().load_bytes(NnefWriter().to_bytes(model)).declutter()
+    assert [str(one) for one, _ in found.conditions] == [str(one) for one, _ in model.conditions]
+    assert same_model(found, model)

@@ -57,11 +57,14 @@ def shapes(model: TypedModel, lines: Lines) -> dict[str, ShapeFact]:
 
 def forget_what_follows(model: TypedModel, count: int) -> None:
     """Of the conditions after the first ``count``, which wiring found, keep those that say something else."""
-    found = list(model.conditions)[count:]
-    model.conditions.rewind(count)
+    conditions, scope = model.conditions, model.symbols
+    found = list(conditions)[count:]
+    conditions.rewind(count)
+    conditions.review(scope)
+    said = {conditions.simplified(condition, scope) for condition, _ in conditions}
     for condition, origin in found:
-        if not model.conditions.answer(condition, model.symbols):
-            model.conditions.add(condition, origin)
+        if conditions.simplified(condition, scope) not in said and not conditions.answer(condition, scope):
+            conditions.add(condition, origin)
 
 
 def rename(model: TypedModel, lines: Lines, names: Mapping[str, OutletId]) -> None:
