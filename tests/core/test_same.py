@@ -227,6 +227,26 @@ def test_fingerprints_are_those_of_other_processes(tmp_path: Path) -> None:
     assert found == {fingerprint(model)}
 
 
+def test_a_constant_may_be_held_by_several_nodes() -> None:
+    def sums(last: float, *names: str) -> TypedModel:
+        model = TypedModel()
+        x = model.add_source("x", parse_typed_fact("2,f32"))
+        held = [
+            model.add_const(name, np.array([value], np.float32))
+            for name, value in zip(names, (1.0, last), strict=False)
+        ]
+        (first,) = model.wire_node("first", Add(), [x, held[0]])
+        model.set_outputs([*model.wire_node("second", Add(), [first, held[-1]]), held[-1]])
+        return model
+
+    one, two, other = sums(1.0, "a"), sums(1.0, "a", "b"), sums(2.0, "a", "b")
+    assert same_model(one, two)
+    assert fingerprint(one) == fingerprint(two)
+    assert not same_model(one, other)
+    assert fingerprint(one) != fingerprint(other)
+    assert not same_model(one, two, names=True)
+
+
 def test_each_node_is_read_once() -> None:
     """The paths through this model are 2 to the power of 200."""
     model = TypedModel()

@@ -3,8 +3,8 @@
 Both read a model as one stream of tokens: its interface, then its nodes in the order in which the outputs need them,
 each with its operator's fields and the places of its inputs in that order. So two models are the same when they are
 built alike from the outputs up, whatever the ids of their nodes; one node that two others read is not the same as two
-equal ones. A body is one token where its operator is, and is read once, however many operators hold it. Time and memory
-are linear in the model.
+equal ones, unless it is a constant. A body is one token where its operator is, and is read once, however many operators
+hold it. Time and memory are linear in the model.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tract_core.data import Constant, SymbolicArray
 from tract_core.dims import TDim
 from tract_core.dims.atoms import dim_key
 from tract_core.errors import Unsupported
+from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.fields import parts_of
 from tract_core.model.graph import OutletId
@@ -36,7 +37,8 @@ def same_model(a: TypedGraph, b: TypedGraph, *, names: bool = False) -> bool:
     """Whether two models have the same inputs, operators, connections, outputs, assertions and properties.
 
     ``names``: whether inputs, outputs and nodes must have the same names too. Constants are the same when type, shape
-    and bits are. Raises Unsupported when an operator holds something that cannot be told apart.
+    and bits are, and, without names, whether one node holds them or several do. Raises Unsupported when an operator
+    holds something that cannot be told apart.
     """
     with _Walk(names) as one, _Walk(names) as other:
         return a is b or _are_same(_model(a, one), _model(b, other))
@@ -155,15 +157,18 @@ class _Body:
 def _model(model: TypedGraph, walk: _Walk) -> Iterator[Any]:
     order = _order(model, walk)
     place = {node_id: index for index, node_id in enumerate(order)}
-    yield "model", tuple(place[outlet.node] for outlet in model.inputs)
-    yield tuple((place[outlet.node], outlet.slot) for outlet in model.outputs)
+    yield "model", tuple(place[outlet.node] for outlet in model.inputs), len(model.outputs)
+    for outlet in model.outputs:
+        yield from _tensor(model, outlet, place, walk)
     if walk.names:
         yield tuple(model.outlet_name(outlet) for outlet in (*model.inputs, *model.outputs))
     yield tuple(sorted(repr((dim_key(one.left), one.op, dim_key(one.right), one.scenario)) for one in model.symbols))
     yield tuple(sorted((dim_key(one.left), one.relation, dim_key(one.right)) for one, _ in model.conditions))
     for node_id in order:
         node = model.nodes[node_id]
-        yield tuple((place[outlet.node], outlet.slot) for outlet in node.inputs)
+        yield len(node.inputs)
+        for outlet in node.inputs:
+            yield from _tensor(model, outlet, place, walk)
         yield tuple(_fact(fact) for fact in model.output_facts(node))
         if walk.names:
             yield node.name
@@ -173,10 +178,22 @@ def _model(model: TypedGraph, walk: _Walk) -> Iterator[Any]:
         yield Constant(model.properties[name])
 
 
+def _tensor(model: TypedGraph, outlet: OutletId, place: Mapping[int, int], walk: _Walk) -> Iterator[Any]:
+    """The tokens of what is read: where it comes from, or a constant, which is the same one or another of its content.
+
+    A constant with a name that counts has a place.
+    """
+    if outlet.node in place:
+        yield place[outlet.node], outlet.slot
+    else:
+        yield from _value(model.nodes[outlet.node].op, walk)
+
+
 def _order(model: TypedGraph, walk: _Walk) -> list[int]:
     """The nodes that the interface needs, then those that only check something or bind a symbol.
 
-    The latter have an order of their own, which depends on what they are and read.
+    The latter have an order of their own, which depends on what they are and read. Constants are left out where their
+    names do not count.
     """
     wanted = [*model.inputs, *model.outputs]
     place = {node_id: index for index, node_id in enumerate(model.order_of_edges(wanted))}
@@ -187,7 +204,8 @@ def _order(model: TypedGraph, walk: _Walk) -> list[int]:
         return repr((read, [_fact(outlet.fact) for outlet in node.outputs], list(_value(node.op, walk.nameless))))
 
     others.sort(key=key)
-    return model.order_of_edges([*wanted, *(OutletId(node.id) for node in others)])
+    order = model.order_of_edges([*wanted, *(OutletId(node.id) for node in others)])
+    return order if walk.names else [node_id for node_id in order if not isinstance(model.nodes[node_id].op, Const)]
 
 
 def _fact(fact: TypedFact) -> tuple[str, ...]:
