@@ -64,7 +64,6 @@ def test_what_is_no_operator_is_not_found(name) -> None:
         ("y = tract_py_move_axis([x], source = 1000000000000, target = 1);", "axis"),
         ("y = tract_py_move_axis([], source = 0, target = 1);", "MoveAxis"),
         ("y = tract_py_move_axis([x, x, x], source = 0, target = 1);", "MoveAxis"),
-        ("y = tract_py_move_axis(x, source = 0, target = 1);", "MoveAxis"),
         ("y = tract_py_slice([x], axis = 0, start = x, end = 2);", "start: a size is wanted, found a tensor"),
         ("y = tract_py_slice([x], axis = 0, start = tract_py_size('S'), end = 2);", "the symbol 'S' is not declared"),
         ("y = tract_py_const([], value = 'nowhere');", "there is no tensor for the label 'nowhere'"),

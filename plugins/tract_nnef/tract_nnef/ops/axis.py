@@ -6,6 +6,7 @@ from tract_core.dims import is_symbolic
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis, moves_for
+from tract_core.ops.concat import TypedConcat
 from tract_core.ops.reshape import reshape_sizes
 from tract_core.ops.wiring import wire_squeeze, wire_transpose, wire_unsqueeze
 from tract_core.ops.wiring_dyn import wire_dyn_reshape
@@ -29,12 +30,16 @@ def read_reshape(call: Call) -> OutletId:
 
     Raises CorruptModel for axes that are not there.
     """
-    x, wanted = call.tensor("input"), call.dims("shape")
+    x, computed = call.tensor("input"), call.computed("shape")
     shape, start, count = call.shape(x), call.integer("axis_start"), call.integer("axis_count")
     end = len(shape) if count == -1 else start + count
     if not 0 <= start <= end <= len(shape):
         raise CorruptModel(f"reshape: axis_start {start} and axis_count {count} are outside of {len(shape)} axes")
-    before = shape[start:end]
+    if computed is not None:
+        kept = [call.constant_sizes(part) for part in (shape[:start], shape[end:])]
+        sizes = call.op(TypedConcat(0), kept[0], computed, kept[1]) if end - start < len(shape) else computed
+        return wire_dyn_reshape(call.model, call.unique("reshape"), x, sizes)
+    before, wanted = shape[start:end], call.dims("shape")
     after = reshape_sizes(before, wanted)
     if after is not None:
         return x if before == after else call.op(Reshape(start, before, after), x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tract_core.model.graph import OutletId
 from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_core.ops.wiring_dyn import wire_expand
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, NNEF_WRITE, reads
@@ -16,7 +17,10 @@ ROWS = Rows()
 @reads(ROWS, CORE, "tract_core_broadcast(input: tensor<?>, shape: integer[]) -> (output: tensor<?>)")
 def read_broadcast(call: Call) -> OutletId:
     """The input in the common shape of itself and ``shape``, aligned at the last axis as in NumPy."""
-    return call.op(MultiBroadcastTo(call.dims("shape")), call.tensor("input"))
+    x, computed = call.tensor("input"), call.computed("shape")
+    if computed is not None:
+        return wire_expand(call.model, call.unique("broadcast"), x, computed)
+    return call.op(MultiBroadcastTo(call.dims("shape")), x)
 
 
 @ROWS.row(NNEF_WRITE, MultiBroadcastTo)

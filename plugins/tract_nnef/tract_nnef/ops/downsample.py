@@ -21,8 +21,8 @@ ROWS = Rows()
 )
 def read_downsample(call: Call) -> OutletId:
     """Each ``stride``-th from ``modulo`` on; backwards with a negative stride."""
-    op = Downsample(call.integer("axis"), call.integer("stride"), call.integer("modulo"))
-    return call.op(op, call.tensor("input"))
+    x = call.tensor("input")
+    return call.op(Downsample(call.axis("axis", call.rank(x)), call.integer("stride"), call.integer("modulo")), x)
 
 
 @ROWS.row(NNEF_WRITE, Downsample)

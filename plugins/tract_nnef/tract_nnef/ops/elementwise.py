@@ -64,6 +64,9 @@ _ALIASES: Final[Mapping[str, type[elementwise.ElementWise]]] = {
 _OLD: Final[Mapping[str, type[elementwise.ElementWise]]] = {"tract_transformers_silu": elementwise.Silu}
 """Names from when there was another registry for it."""
 
+_ROUNDING: Final = frozenset((elementwise.Ceil, elementwise.Floor, elementwise.Round, elementwise.RoundHalfToEven))
+"""Functions that leave integers as they are."""
+
 _OPS: Final = {**_STANDARD, **_EXTENDED, **_ALIASES, **_OLD}
 _NAMES: Final[Mapping[type, tuple[str, str]]] = {
     **{op: (name, STANDARD) for name, op in _STANDARD.items()},
@@ -77,7 +80,12 @@ _DECLARED: Final = "{}(x: tensor<scalar>) -> (y: tensor<scalar>)"
 @reads(ROWS, TRANSFORMERS, *map(_DECLARED.format, _OLD))
 def read_elementwise(call: Call) -> OutletId:
     """The function of that name; of a quantised tensor, on what it stands for."""
-    return call.op(_OPS[call.name](), call.real(call.tensor("x")))
+    x, kind = call.real(call.tensor("x")), _OPS[call.name]
+    if kind in _ROUNDING and call.dtype(x).is_integer():
+        return x
+    if kind is elementwise.BitNot and call.dtype(x).is_bool():
+        kind = elementwise.Not
+    return call.op(kind(), x)
 
 
 @ROWS.row(NNEF_WRITE, *_NAMES)

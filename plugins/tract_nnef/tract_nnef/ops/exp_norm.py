@@ -28,19 +28,21 @@ _COMMON: Final = (
 )
 def read_exp_unit_norm(call: Call) -> OutletId:
     """By the mean of magnitudes."""
-    op = ExpUnitNorm(*_common(call), call.flag("complex"), call.number("epsilon"))
-    return call.op(op, call.tensor("input"), call.tensor("state"))
+    x = call.tensor("input")
+    op = ExpUnitNorm(*_common(call, call.rank(x)), call.flag("complex"), call.number("epsilon"))
+    return call.op(op, x, call.tensor("state"))
 
 
 @reads(ROWS, EXTRA, f"tract_extra_exp_mean_norm({_COMMON}, scaling_factor: scalar = 1.0) -> (output: tensor<scalar>)")
 def read_exp_mean_norm(call: Call) -> OutletId:
     """By the mean itself."""
-    op = ExpMeanNorm(*_common(call), call.number("scaling_factor"))
-    return call.op(op, call.tensor("input"), call.tensor("state"))
+    x = call.tensor("input")
+    op = ExpMeanNorm(*_common(call, call.rank(x)), call.number("scaling_factor"))
+    return call.op(op, x, call.tensor("state"))
 
 
-def _common(call: Call) -> tuple[int, float, int, bool]:
-    return call.integer("axis"), call.number("alpha"), call.integer("skip"), call.flag("stateless")
+def _common(call: Call, rank: int) -> tuple[int, float, int, bool]:
+    return call.axis("axis", rank), call.number("alpha"), call.integer("skip"), call.flag("stateless")
 
 
 @ROWS.row(NNEF_WRITE, ExpUnitNorm)

@@ -25,7 +25,8 @@ ROWS = Rows()
 )
 def read_fft(call: Call) -> OutletId:
     """Of pairs on the last axis, neither way divided by the number of elements."""
-    return call.op(Fft(call.integer("axis"), call.flag("inverse")), call.tensor("input"))
+    x = call.tensor("input")
+    return call.op(Fft(call.axis("axis", call.rank(x)), call.flag("inverse")), x)
 
 
 @ROWS.row(NNEF_WRITE, Fft)
@@ -42,9 +43,9 @@ def write_fft(op: Fft, node: Spelling) -> Invocation | None:
 )
 def read_stft(call: Call) -> OutletId:
     """Frame by frame. Raises CorruptModel for a window that is computed."""
-    window = Constant(call.array("window")) if call.given("window") else None
-    op = Stft(call.integer("axis"), call.integer("frame"), call.integer("stride"), window)
-    return call.op(op, call.tensor("input"))
+    x, window = call.tensor("input"), Constant(call.array("window")) if call.given("window") else None
+    op = Stft(call.axis("axis", call.rank(x)), call.integer("frame"), call.integer("stride"), window)
+    return call.op(op, x)
 
 
 @ROWS.row(NNEF_WRITE, Stft)

@@ -24,7 +24,8 @@ ROWS = Rows()
 )
 def read_gather(call: Call) -> OutletId:
     """Slices of an axis, in the type of the input unless another is named."""
-    found = call.op(Gather(call.integer("axis")), call.tensor("input"), call.whole("indices"))
+    x = call.tensor("input")
+    found = call.op(Gather(call.axis("axis", call.rank(x))), x, call.whole("indices"))
     kind = call.element_type("datum_type") if call.text("datum_type") else call.dtype(found)
     return found if kind == call.dtype(found) else call.op(Cast(kind), found)
 
@@ -55,7 +56,8 @@ def write_gather(op: Gather, node: Spelling) -> Invocation | None:
 )
 def read_gather_elements(call: Call) -> OutletId:
     """One element for each position."""
-    return call.op(GatherElements(call.integer("axis")), call.tensor("input"), call.whole("indices"))
+    x = call.tensor("input")
+    return call.op(GatherElements(call.axis("axis", call.rank(x))), x, call.whole("indices"))
 
 
 @ROWS.row(NNEF_WRITE, GatherElements)

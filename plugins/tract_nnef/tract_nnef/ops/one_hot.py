@@ -26,7 +26,8 @@ ROWS = Rows()
 def read_one_hot(call: Call) -> OutletId:
     """On a new axis, as f32."""
     off, on = (Constant(np.array(call.number(name), np.float32)) for name in ("value_off", "value_on"))
-    return call.op(OneHot(call.integer("axis"), call.dim("dim"), off, on), call.whole("input"))
+    x = call.whole("input")
+    return call.op(OneHot(call.axis("axis", call.rank(x) + 1), call.dim("dim"), off, on), x)
 
 
 @ROWS.row(NNEF_WRITE, OneHot)

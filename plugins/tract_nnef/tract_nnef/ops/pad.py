@@ -19,7 +19,6 @@ from tract_core.ops.pad import Pad, PadConstant, PadEdge, PadMode, PadReflect, P
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring_dyn import wire_pad
 from tract_core.plugins.tables import Rows
-from tract_nnef.reading import values
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, NNEF_WRITE, PY, STANDARD, reads
 from tract_nnef.syntax.ast import Invocation
@@ -56,15 +55,15 @@ def read_pad(call: Call) -> OutletId:
 
 def pairs(call: Call, name: str, count: int) -> Sequence[tuple[Dim, Dim]]:
     """An array of pairs of sizes, such as pads. Raises CorruptModel where there are not as many as wanted."""
-    parts = [values.items(part) for part in values.items(call.value(name))]
-    if len(parts) != count or any(len(part) != 2 for part in parts):
-        raise CorruptModel(f"{call.name}: {name} has {len(parts)} elements, wanted {count} pairs")
-    return [(values.size(before, call.model), values.size(after, call.model)) for before, after in parts]
+    found = call.pairs(name)
+    if len(found) != count:
+        raise CorruptModel(f"{call.name}: {name} has {len(found)} elements, wanted {count} pairs")
+    return found
 
 
 def _value(call: Call, x: OutletId) -> Constant:
     value, kind = call.number("value"), call.dtype(x)
-    given = call.value("value")
+    given = call.written("value")
     if isinstance(given, int) and not kind.is_float():
         value = given  # larger integers than a float has
     if isinstance(kind, QuantizedType):

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tract_core.data import DatumType
 from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
@@ -99,11 +100,12 @@ def _wired(call: Call, kind: TargetKind, sampling: Sampling) -> OutletId:
         regions = _of_rank(call, "roi", call.numbers("roi"), 2 * rank)
         sampling = replace(sampling, roi=tuple((regions[axis], regions[rank + axis]) for axis in axes))
     name = kind.value
-    if isinstance(call.value(name), list):
+    computed = call.computed(name, DatumType.I64 if kind is TargetKind.SIZES else DatumType.F32)
+    if computed is None and not call.given("announced"):
         written = call.numbers(name) if kind is TargetKind.SCALES else call.dims(name)
         chosen = [_of_rank(call, name, written, rank)[axis] for axis in axes]
         return call.op(Resize(axes, _target(kind, chosen), sampling), x)
-    target = call.tensor(name)
+    target = call.tensor(name) if computed is None else computed
     if len(axes) < rank:
         raise CorruptModel(f"{call.name}: 'axes' choose from {name!r}, which must be written as an array then")
     if call.given("announced"):

@@ -13,10 +13,10 @@ from tract_core.ops.scan import FullInput, FullOutput, InputMapping, OutputMappi
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading import values
 from tract_nnef.reading.call import Call
+from tract_nnef.reading.names import Spellings
 from tract_nnef.reading.values import shown
 from tract_nnef.registry import CORE, NNEF_WRITE, PY, reads
 from tract_nnef.syntax.ast import Expression, Invocation
-from tract_nnef.syntax.names import plain_name
 from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
@@ -48,7 +48,7 @@ def read_scan(call: Call) -> Sequence[OutletId]:
     inputs = [fed[parameter][1] for parameter in parameters]
     lines = [str(line) for line in values.items(call.value("extensions"))]
     body = call.reader.fragment(name, _facts(call, mappings, inputs), lines)
-    roles = _Roles(call, [result.name for result in fragment.results])
+    roles = _Roles(call, parameters, [result.name for result in fragment.results])
     order, outputs = roles.mapped([parameter for parameter in parameters if isinstance(fed[parameter][0], StateInput)])
     body.set_outputs([body.outputs[place] for place in order])
     flags = call.flag("reset_every_turn"), call.flag("external_state")
@@ -99,9 +99,12 @@ def slice_fact(mapping: InputMapping, fact: TypedFact) -> TypedFact:
 class _Roles:
     """What becomes of the results of a body: each may be state, joined and a last value, several times."""
 
-    def __init__(self, call: Call, results: Sequence[str]) -> None:
+    def __init__(self, call: Call, parameters: Sequence[str], results: Sequence[str]) -> None:
         self.results = results
-        self.feeds = {named: _one_of(call, result, results, "result") for named, _, result in _tuples(call, "state", 3)}
+        self.feeds = {
+            _one_of(call, named, parameters, "parameter"): _one_of(call, result, results, "result")
+            for named, _, result in _tuples(call, "state", 3)
+        }
         self.full: dict[str, list[FullOutput]] = {result: [] for result in results}
         self.last: dict[str, list[int]] = {result: [] for result in results}
         for slot, (named, kind, axis, *chunk) in enumerate(_tuples(call, "output", 3, 4)):
@@ -120,8 +123,7 @@ class _Roles:
 
         ``states``: the parameters that are state. A result that has a role several times is there as often.
         """
-        named = {plain_name(name): result for name, result in self.feeds.items()} | self.feeds
-        fed = [named.get(state, named.get(plain_name(state), "")) for state in states]
+        fed = [self.feeds[state] for state in states]
         order: list[int] = []
         outputs: list[OutputMapping] = []
         for place, result in enumerate(self.results):
@@ -151,7 +153,7 @@ def _tuples(call: Call, name: str, *lengths: int) -> list[tuple[Any, ...]]:
     """The tuples of an argument, each of which begins with a text."""
     found: list[tuple[Any, ...]] = []
     for one in values.items(call.value(name)):
-        parts: tuple[Any, ...] = tuple(one) if isinstance(one, (list, tuple)) else ()
+        parts: tuple[Any, ...] = tuple(one) if values.is_array(one) else ()
         if len(parts) not in lengths or not isinstance(parts[0], str):
             raise CorruptModel(
                 f"{call.name}: {name} has {shown(one)}, wanted {lengths[-1]} parts, of which the first is a text"
@@ -167,9 +169,9 @@ def _integer(call: Call, value: Any) -> int:
 def _one_of(call: Call, named: Any, names: Sequence[str], what: str) -> str:
     """The parameter or result of a name, which may be one that NNEF could not write as it was."""
     if isinstance(named, str):
-        for name in (named, plain_name(named)):
-            if name in names:
-                return name
+        found = named if named in names else Spellings(names).alike(named)
+        if found is not None:
+            return found
     raise CorruptModel(f"{call.name}: the body has no {what} {str(named)[:80]!r}; it has {', '.join(names)}"[:400])
 
 

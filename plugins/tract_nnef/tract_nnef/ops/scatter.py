@@ -32,7 +32,8 @@ def _reduction(call: Call) -> Reduction:
 )
 def read_scatter_elements(call: Call) -> OutletId:
     """One element for each position."""
-    return _wired(call, ScatterElements(call.integer("axis"), _reduction(call)))
+    axis = call.axis("axis", call.rank(call.tensor("input")))
+    return _wired(call, ScatterElements(axis, _reduction(call)))
 
 
 @ROWS.row(NNEF_WRITE, ScatterElements)

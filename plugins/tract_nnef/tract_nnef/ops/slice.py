@@ -10,7 +10,7 @@ from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.axis import RmAxis
 from tract_core.ops.downsample import Downsample
-from tract_core.ops.slice import DynSlice, Slice
+from tract_core.ops.slice import DynSlice, Slice, wire_dyn_slice
 from tract_core.ops.wiring import require_shape
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
@@ -34,8 +34,11 @@ def read_slice(call: Call) -> OutletId:
     end of the axis. What has symbols in it is a place as it is, unless it cannot be positive.
     """
     x = call.tensor("input")
-    axes, begins, ends = call.axes("axes", call.rank(x)), call.dims("begin"), call.dims("end")
+    axes = call.axes("axes", call.rank(x))
     steps = call.integers("stride") or (1,) * len(axes)
+    if call.computed("begin") is not None or call.computed("end") is not None:
+        return _between_computed(call, x, axes, steps)
+    begins, ends = call.dims("begin"), call.dims("end")
     if not len(axes) == len(begins) == len(ends) == len(steps):
         counts = f"{len(axes)}, {len(begins)}, {len(ends)} and {len(steps)}"
         raise CorruptModel(f"slice: axes, begin, end and stride have {counts} elements, wanted as many of each")
@@ -46,6 +49,23 @@ def read_slice(call: Call) -> OutletId:
         if step != 1:
             x = call.op(Downsample(axis, step), x)
     return x
+
+
+def _between_computed(call: Call, x: OutletId, axes: Sequence[int], steps: Sequence[int]) -> OutletId:
+    """The same where a run decides: bounds that are negative count from the end, those outside stop at the ends."""
+    bounds = [_each(call, "begin", len(axes)), _each(call, "end", len(axes))]
+    for axis, start, end, step in zip(axes, *bounds, steps, strict=True):
+        x = wire_dyn_slice(call.model, call.unique("slice"), x, axis, start=start, end=end, step=step)
+    return x
+
+
+def _each(call: Call, name: str, count: int) -> list[OutletId]:
+    """The bounds of an argument, each of rank 0."""
+    computed = call.computed(name)
+    x = call.constant_sizes(call.dims(name)) if computed is None else computed
+    if call.rank(x) != 1 or call.shape(x)[0] != count:
+        raise CorruptModel(f"slice: {name} is {call.fact(x)}, wanted {count} elements, as many as there are axes")
+    return [call.op(RmAxis(0), call.op(Slice(0, place, place + 1), x)) for place in range(count)]
 
 
 def _range(call: Call, size: Dim, begin: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
@@ -124,7 +144,8 @@ def write_slice(op: Slice, node: Spelling) -> Invocation | None:
 def read_dyn_slice(call: Call) -> OutletId:
     """Between computed bounds; ``len`` says how many elements there will be."""
     start, end = (call.without_axes(call.whole(bound)) for bound in ("start", "end"))
-    return call.op(DynSlice(call.integer("axis"), call.dim("len")), call.tensor("input"), start, end)
+    x = call.tensor("input")
+    return call.op(DynSlice(call.axis("axis", call.rank(x)), call.dim("len")), x, start, end)
 
 
 @ROWS.row(NNEF_WRITE, DynSlice)

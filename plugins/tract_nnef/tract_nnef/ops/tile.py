@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tract_core.model.graph import OutletId
 from tract_core.ops.tile import Tile
+from tract_core.ops.wiring_dyn import wire_tile
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import NNEF_WRITE, STANDARD, reads
@@ -15,8 +16,11 @@ ROWS = Rows()
 
 @reads(ROWS, STANDARD, "tile<?>(input: tensor<?>, repeats: integer[]) -> (output: tensor<?>)")
 def read_tile(call: Call) -> OutletId:
-    """The input repeated along each axis."""
-    return call.op(Tile(call.dims("repeats")), call.tensor("input"))
+    """The input repeated along each axis, also as often as only a run can tell."""
+    x, computed = call.tensor("input"), call.computed("repeats")
+    if computed is not None:
+        return wire_tile(call.model, call.unique("tile"), x, computed)
+    return call.op(Tile(call.dims("repeats")), x)
 
 
 @ROWS.row(NNEF_WRITE, Tile)

@@ -15,7 +15,8 @@ from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops.cast import Cast
-from tract_core.ops.wiring import wire_squeeze, wire_unsqueeze
+from tract_core.ops.concat import TypedConcat
+from tract_core.ops.wiring import wire_cast, wire_reshape, wire_squeeze, wire_unsqueeze
 from tract_core.plugins.keys import Array
 from tract_nnef.reading import values
 from tract_nnef.reading.quantized import wire_real
@@ -60,6 +61,10 @@ class Call:
         """An argument as it is."""
         return self._arguments[name]
 
+    def written(self, name: str) -> Value:
+        """An argument with constants written out, and what an array of one holds."""
+        return values.single(self._about(name, values.written, self._arguments[name], self.model))
+
     def given(self, name: str) -> bool:
         """Whether an argument that may be left out is there: declarations have ``= false`` for what is optional."""
         return self._arguments[name] is not False
@@ -73,9 +78,9 @@ class Call:
         return self.tensor(name, kind) if self.given(name) else None
 
     def tensors(self, name: str) -> list[OutletId]:
-        """An array of tensors."""
-        parts = self._about(name, values.items, self._arguments[name])
-        return [self._tensor(name, part, None) for part in parts]
+        """An array of tensors; a single one is one too."""
+        given = self._arguments[name]
+        return [self._tensor(name, one, None) for one in (given if values.is_array(given) else [given])]
 
     def aligned(self, *names: str) -> list[OutletId]:
         """Tensors of one rank and one element type.
@@ -179,6 +184,22 @@ class Call:
         """An array of sizes."""
         return self._about(name, values.sizes, self._arguments[name], self.model)
 
+    def computed(self, name: str, kind: DatumType = DatumType.I64) -> OutletId | None:
+        """An array of numbers as a tensor, where only a run can tell all of them; ``None`` where all are known."""
+        given = self._about(name, values.written, self._arguments[name], self.model)
+        if isinstance(given, OutletId):
+            x = wire_cast(self.model, self.unique(name), given, kind)
+            return x if self.rank(x) else self._as_list(x)
+        if not values.is_array(given) or not any(isinstance(one, OutletId) for one in given):
+            return None
+        parts = [self._as_list(self._tensor(name, one, kind)) for one in given]
+        parts = [wire_cast(self.model, self.unique(name), part, kind) for part in parts]
+        return parts[0] if len(parts) == 1 else self.op(TypedConcat(0), *parts)
+
+    def _as_list(self, x: OutletId) -> OutletId:
+        """A tensor of one element as a list of one."""
+        return wire_reshape(self.model, self.unique("element"), x, (1,))
+
     def pairs(self, name: str) -> tuple[tuple[Dim, Dim], ...]:
         """An array of pairs of sizes."""
         return self._about(name, values.pairs, self._arguments[name], self.model)
@@ -201,24 +222,18 @@ class Call:
 
     def text(self, name: str) -> str:
         """A text."""
-        found = self._arguments[name]
-        if not isinstance(found, str):
-            raise CorruptModel(f"{self.name}: a text is wanted for {name!r}, found {shown(found)}")
-        return found
+        return self._about(name, values.text, self._arguments[name], self.model)
 
     def flag(self, name: str) -> bool:
         """A truth value; 0 and 1 are such too."""
-        found = self._arguments[name]
-        if found not in (0, 1) or isinstance(found, float):
-            raise CorruptModel(f"{self.name}: true or false is wanted for {name!r}, found {shown(found)}")
-        return bool(found)
+        return self._about(name, values.flag, self._arguments[name], self.model)
 
     def element_type(self, name: str) -> DatumType:
         """An element type, given by its name in any case."""
-        return self._about(name, values.element_type, self._arguments[name])
+        return self._about(name, values.element_type, self._arguments[name], self.model)
 
     def axis(self, name: str, rank: int) -> int:
-        """The number of an axis. Raises CorruptModel for one outside of the rank."""
+        """The number of an axis; negative ones count from the end. Raises CorruptModel for one outside of the rank."""
         return self.check_axis(self.integer(name), rank)
 
     def axes(self, name: str, rank: int) -> tuple[int, ...]:
@@ -229,10 +244,10 @@ class Call:
         return found
 
     def check_axis(self, axis: int, rank: int) -> int:
-        """The axis itself. Raises CorruptModel outside of the rank."""
-        if not 0 <= axis < rank:
+        """The axis, counted from the front. Raises CorruptModel outside of the rank."""
+        if not -rank <= axis < rank:
             raise CorruptModel(f"{self.name}: axis {axis} is outside of a tensor of {rank} axes")
-        return axis
+        return axis % rank
 
     def choice(self, name: str, *allowed: str) -> str:
         """One of several texts. Raises CorruptModel for another."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -20,11 +20,16 @@ from tract_nnef.archive.blocks import Blocks
 from tract_nnef.reading.call import Call
 from tract_nnef.reading.expressions import Scope
 from tract_nnef.reading.extensions import Lines, declare, forget_what_follows, rename, shapes, split
+from tract_nnef.reading.names import Names, names_in
 from tract_nnef.reading.operators import Declared, Operators, matched
-from tract_nnef.reading.quantized import wire_quantized
-from tract_nnef.reading.values import Value, shown
+from tract_nnef.reading.quantized import as_assigned, wire_quantized
+from tract_nnef.reading.remarks import Kind, Remarks
+from tract_nnef.reading.values import Value, is_array, shown
 from tract_nnef.syntax import ast
 from tract_nnef.writing.extensions import is_same_shape
+
+LONGEST_MESSAGE: Final = 500
+"""Characters of what is said of a statement: lists in it may be of any length."""
 
 MOST_USES: Final = 1024
 """Bodies that one fragment may be: fragments that use each other twice would be read without end."""
@@ -80,6 +85,11 @@ class Reader:
         """Tensors that have the name that the file gives them."""
         self._open: list[str] = []
         """The fragments whose bodies are being read."""
+        self._line = 0
+        """The line of the statement that is being read."""
+        self._sources: dict[str, OutletId] = {}
+        """What is external, by the names that it was assigned to first: they stay its own when assigned again."""
+        self.remarks = Remarks()
 
     def quantized(self, name: str) -> QuantizedType | None:
         """What ``graph.quant`` says of a tensor; one of a body has the name of the fragment in front."""
@@ -93,6 +103,12 @@ class Reader:
         """The symbol of a name, if there is one."""
         return symbol(name) if name in self.model.symbols else None
 
+    def new_symbol(self, name: str) -> TDim:
+        """The symbol of a name that no line of the file declares."""
+        self.remarks.note(Kind.SYMBOL, name)
+        self.model.symbols.add(name)
+        return symbol(name)
+
     def tensor(self, label: str) -> Array:
         """The tensor of a label. Raises ModelError."""
         return self.tensors.tensor(label)
@@ -100,20 +116,21 @@ class Reader:
     def read(self, graph: ast.Graph, extensions: Lines = ()) -> None:
         """Add what a graph and its extension lines say to the model. Raises TractError, naming the line."""
         self.declare(extensions)
-        names: dict[str, Value] = {}
-        self.statements(graph.body, Scope(self, names), outputs=frozenset(graph.outputs))
-        self.model.inputs = self._inputs(graph, names)
-        self._conclude(graph.outputs, names, extensions)
+        scope = Scope(self, Names())
+        self._quantized = as_assigned(self._quantized, graph.body, self.remarks)
+        self.statements(graph.body, scope, outputs=frozenset(graph.outputs))
+        self.model.inputs = self._inputs(graph.inputs, scope)
+        self._conclude(graph.outputs, scope, extensions)
 
     def declare(self, extensions: Lines) -> None:
         """Know what extension lines say before anything is wired. Raises CorruptModel."""
         declare(self.model, extensions)
         self._shapes, self._conditions = shapes(self.model, extensions), len(self.model.conditions)
 
-    def _conclude(self, outputs: Sequence[str], names: Mapping[str, Value], extensions: Lines) -> None:
+    def _conclude(self, outputs: Sequence[str], scope: Scope, extensions: Lines) -> None:
         """Set the outputs, and add what is said of a complete model."""
-        self.model.set_outputs(self._outlet(name, names) for name in outputs)
-        tensors = {name: value for name, value in names.items() if isinstance(value, OutletId)}
+        self.model.set_outputs(self._outlet(name, scope) for name in outputs)
+        tensors = {name: value for name, value in scope.names.items() if isinstance(value, OutletId)}
         tensors.update(zip(outputs, self.model.outputs, strict=True))
         rename(self.model, extensions, tensors)
         if self._conditions:
@@ -135,9 +152,10 @@ class Reader:
             for mentioned in sorted(fact.symbols()):
                 inner.model.symbols.add(mentioned)
         declare(inner.model, extensions)
-        names: dict[str, Value] = {}
+        names = Names[Value]()
         for parameter, fact in zip(fragment.parameters, facts, strict=True):
-            outlet = names[parameter.name] = inner.model.add_source(parameter.name, fact)
+            outlet = inner.model.add_source(parameter.name, fact)
+            names.assign(parameter.name, outlet)
             inner._taken.add(outlet)
         return inner._body(fragment, names, extensions)
 
@@ -148,14 +166,14 @@ class Reader:
             raise CorruptModel(f"the fragment {name!r} has parameters, of which nobody says what they are")
         inner, extensions = self._inner(name), split(lines)
         inner.declare(extensions)
-        body = inner._body(fragment, {}, extensions)
+        body = inner._body(fragment, Names(), extensions)
         body.properties.update((key, self.tensor(label)) for key, label in properties)
         return body
 
-    def _body(self, fragment: ast.Fragment, names: dict[str, Value], extensions: Lines) -> TypedModel:
-        outputs = [result.name for result in fragment.results]
-        self.statements(fragment.body or (), Scope(self, names))  # outside, outputs have places and no names
-        self._conclude(outputs, names, extensions)
+    def _body(self, fragment: ast.Fragment, names: Names[Value], extensions: Lines) -> TypedModel:
+        outputs, scope = [result.name for result in fragment.results], Scope(self, names)
+        self.statements(fragment.body or (), scope)  # outside, outputs have places and no names
+        self._conclude(outputs, scope, extensions)
         return self.model
 
     def _fragment(self, name: str) -> ast.Fragment:
@@ -178,7 +196,7 @@ class Reader:
         model = TypedModel(registry=self.model.registry)
         model.limits = self.model.limits
         inner = Reader(model, self.operators, self.tensors, self._quantized, (*self._within, name))
-        inner._uses = self._uses
+        inner._uses, inner.remarks = self._uses, self.remarks
         return inner
 
     def statements(
@@ -188,20 +206,21 @@ class Reader:
         for one in body:
             count_node()
             try:
-                targets = list(_names_in(one.targets))
+                targets = names_in(one.targets)
                 value = scope.evaluate(one.value, targets)
+                self._line = one.line
                 if isinstance(one.targets, ast.Identifier) and isinstance(one.value, ast.Identifier):
                     self._make_way(one.targets.name, scope)
                 self._assign(one.targets, value, scope, outputs)
             except TractError as error:
                 inside = [*self._within, *self._open]
                 where = f"line {one.line} of fragment {inside[-1]!r}" if inside else f"line {one.line}"
-                raise error.at(where) from error.__cause__
+                raise _shortened(error).at(where) from error.__cause__
 
     def call(self, scope: Scope, one: ast.Invocation, targets: Sequence[str]) -> Value:
         """What an operator gives. Raises TractError."""
         declared = self.operators.find(one.name)
-        given = matched(declared, one.arguments, scope.evaluate)
+        given = matched(declared, one.arguments, scope.argument)
         return self._run(scope, declared, given, targets, one.item)
 
     def invoke(self, scope: Scope, name: str, arguments: Mapping[str, Value], targets: Sequence[str]) -> Value:
@@ -258,13 +277,13 @@ class Reader:
         if budget is not None:
             budget.has_room_for(self.operators.expansion.size(fragment.name))
         prefix = f"{scope.prefix}{targets[0] if targets else fragment.name}."
-        inner = Scope(self, arguments, prefix, self._item(scope, declared, item))
+        inner = Scope(self, Names(arguments), prefix, self._item(scope, declared, item))
         self._open.append(fragment.name)
         try:
             self.statements(fragment.body or (), inner)
         finally:
             self._open.pop()
-        found = [inner.names.get(result.name) for result in fragment.results]
+        found = [inner.assigned(result.name) for result in fragment.results]
         for result, value in zip(fragment.results, found, strict=True):
             if value is None:
                 raise CorruptModel(f"the fragment {fragment.name!r} never assigns its result {result.name!r}")
@@ -274,24 +293,29 @@ class Reader:
     def _assign(self, targets: ast.Expression, value: Value, scope: Scope, outputs: frozenset[str]) -> None:
         if isinstance(targets, ast.Identifier):
             if targets.name in scope.names:
-                raise CorruptModel(f"{targets.name!r} is assigned twice")
+                self.remarks.note(Kind.AGAIN, targets.name, self._line)
+                self._make_way(targets.name, scope)
             if isinstance(value, OutletId):
                 value = self._as_quantized(targets.name, value)
                 value = self._named(scope.prefix + targets.name, value, wanted=targets.name in outputs)
+                if not self._open and self._is_source(value):
+                    self._sources.setdefault(targets.name, value)
                 if not self._open and targets.name in self._shapes:
                     self._reshape(value, self._shapes[targets.name])
-            scope.names[targets.name] = value
+            scope.names.assign(targets.name, value)
             return
         wanted = targets.items if isinstance(targets, (ast.Array, ast.Tuple)) else ()
-        if not isinstance(value, (list, tuple)) or len(value) != len(wanted):
+        if not is_array(value) or len(value) != len(wanted):
             raise CorruptModel(f"{len(wanted)} results are assigned, found {shown(value)}")
         for target, part in zip(wanted, value, strict=True):
             self._assign(target, part, scope, outputs)
 
     def _make_way(self, name: str, scope: Scope) -> None:
         """A name becomes that of another tensor, as archives of the established engine name their outputs."""
-        before = scope.names.pop(name, None)
-        if isinstance(before, OutletId) and self.model.outlet_name(before) == scope.prefix + name:
+        before = scope.names.pop(name)
+        if not isinstance(before, OutletId) or self.model.outlet_name(before) != scope.prefix + name:
+            return
+        if not self._is_source(before):
             self.model.rename(before.node, f"{scope.prefix}{name}.before")
 
     def _reshape(self, outlet: OutletId, shape: ShapeFact) -> None:
@@ -325,18 +349,36 @@ class Reader:
             self._taken.add(outlet)
         return outlet
 
-    def _inputs(self, graph: ast.Graph, names: Mapping[str, Value]) -> list[OutletId]:
-        found = [self._outlet(name, names) for name in graph.inputs]
-        for name, outlet in zip(graph.inputs, found, strict=True):
-            if not isinstance(self.model.nodes[outlet.node].op, TypedSource):
-                raise CorruptModel(f"the input {name!r} of the graph is computed, wanted an external tensor")
-        for outlet in self.model.inputs:
-            if outlet not in found:
-                raise CorruptModel(f"{self.model.outlet_name(outlet)!r} is external and no input of the graph")
+    def _inputs(self, names: Sequence[str], scope: Scope) -> list[OutletId]:
+        """What is external: by the names that are listed, then what is not listed.
+
+        For a listed one that is computed, as fragments do that have an external tensor inside, the next external one is
+        taken that is not listed by its own name. Raises CorruptModel where there is none.
+        """
+        listed: dict[OutletId, str] = {}
+        for name in names:
+            outlet = self._sources.get(name) or self._outlet(name, scope)
+            if listed.setdefault(outlet, name) != name:
+                raise CorruptModel(f"the inputs {listed[outlet]!r} and {name!r} of the graph are one tensor")
+        others = (outlet for outlet in self.model.inputs if outlet not in listed)
+        found = [outlet if self._is_source(outlet) else self._inside(name, others) for outlet, name in listed.items()]
+        for outlet in others:
+            self.remarks.note(Kind.INPUT, self.model.outlet_name(outlet))
+            found.append(outlet)
         return found
 
-    def _outlet(self, name: str, names: Mapping[str, Value]) -> OutletId:
-        found = names.get(name)
+    def _inside(self, name: str, others: Iterator[OutletId]) -> OutletId:
+        found = next(others, None)
+        if found is None:
+            raise CorruptModel(f"the input {name!r} of the graph is computed, wanted an external tensor")
+        self.remarks.note(Kind.COMPUTED, name, self.model.outlet_name(found))
+        return found
+
+    def _is_source(self, outlet: OutletId) -> bool:
+        return isinstance(self.model.nodes[outlet.node].op, TypedSource)
+
+    def _outlet(self, name: str, scope: Scope) -> OutletId:
+        found = scope.assigned(name)
         if found is None:
             raise CorruptModel(f"{name!r} is an input or output of the graph and is never assigned")
         if isinstance(found, OutletId):
@@ -346,9 +388,10 @@ class Reader:
         return outlet
 
 
-def _names_in(targets: ast.Expression) -> Sequence[str]:
-    if isinstance(targets, ast.Identifier):
-        return [targets.name]
-    if isinstance(targets, (ast.Array, ast.Tuple)):
-        return [name for item in targets.items for name in _names_in(item)]
-    raise CorruptModel("only names, and arrays and tuples of names, can be assigned to")
+def _shortened(error: TractError) -> TractError:
+    """The same error, with what it says cut where it is very long."""
+    if len(error.problem) > LONGEST_MESSAGE:
+        error.problem = f"{error.problem[:LONGEST_MESSAGE]} …"
+    if error.hint and len(error.hint) > LONGEST_MESSAGE:
+        error.hint = f"{error.hint[:LONGEST_MESSAGE]} …"
+    return error

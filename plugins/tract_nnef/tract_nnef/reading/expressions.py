@@ -10,6 +10,8 @@ from tract_core.errors import CorruptModel
 from tract_core.limits import count_node, limits_now
 from tract_core.model.graph import OutletId
 from tract_nnef.reading import values
+from tract_nnef.reading.names import Names
+from tract_nnef.reading.remarks import Kind
 from tract_nnef.reading.values import Value, shown
 from tract_nnef.syntax import ast
 
@@ -37,14 +39,18 @@ _OPERATORS: Final = {
 class Scope:
     """The names that an expression may use, and where it stands.
 
-    ``names``: their values. ``prefix``: of the nodes that it adds. ``item``: the type that ``?`` stands for.
+    ``names``: their values. ``prefix``: of the nodes that it adds. ``item``: the type that ``?`` stands for. ``sized``:
+    whether sizes are wanted, where a name that is not known is that of a symbol.
     """
 
-    def __init__(self, reader: Reader, names: dict[str, Value], prefix: str = "", item: str = "") -> None:
+    def __init__(
+        self, reader: Reader, names: Names[Value], prefix: str = "", item: str = "", *, sized: bool = False
+    ) -> None:
         self.reader = reader
         self.names = names
         self.prefix = prefix
         self.item = item
+        self._sized = sized
 
     def evaluate(self, expression: ast.Expression, targets: Sequence[str] = ()) -> Value:
         """What an expression stands for. ``targets``: the names that it is assigned to. Raises TractError."""
@@ -52,18 +58,54 @@ class Scope:
             return expression.value
         return _MEANING[type(expression)](self, expression, targets)
 
+    def argument(self, expression: ast.Expression, kind: ast.Type) -> Value:
+        """What is given for a parameter of that type. Raises TractError."""
+        if isinstance(expression, ast.Literal):
+            return expression.value
+        sized = _holds_integers(kind)
+        scope = self if sized is self._sized else Scope(self.reader, self.names, self.prefix, self.item, sized=sized)
+        return scope.evaluate(expression)
+
+    def with_names(self, values: Mapping[str, Value]) -> Scope:
+        """The same place with more names, which hide others."""
+        return Scope(self.reader, self.names.with_more(values), self.prefix, self.item, sized=self._sized)
+
+    def assigned(self, name: str) -> Value | None:
+        """What was assigned to a name, or to the only one that is spelled like it; ``None`` where nothing was."""
+        found = self.names.get(name)
+        if found is None and (alike := self.names.alike(name)) is not None:
+            self.reader.remarks.note(Kind.SPELLING, name, alike)
+            return self.names.get(alike)
+        return found
+
+    def find(self, name: str) -> Value:
+        """What a name stands for. Raises CorruptModel for one that is not defined."""
+        found = self.names.get(name)
+        if found is None:
+            found = self.reader.symbol(name)
+        if found is None:
+            found = self.assigned(name)
+        if found is None and self._sized:
+            found = self.reader.new_symbol(name)
+        if found is None:
+            raise CorruptModel(
+                f"{name!r} is not defined",
+                hint="a tensor is assigned before it is used; a symbol has a line 'extension tract_symbol'",
+            )
+        return found
+
+
+def _holds_integers(kind: ast.Type) -> bool:
+    """Whether a type is that of integers, in arrays and tuples or not."""
+    if isinstance(kind, ast.ArrayOf):
+        return _holds_integers(kind.item)
+    if isinstance(kind, ast.TupleOf):
+        return all(map(_holds_integers, kind.items))
+    return isinstance(kind, ast.Primitive) and kind.name == "integer"
+
 
 def _identifier(scope: Scope, one: ast.Identifier, targets: Sequence[str]) -> Value:
-    found = scope.names.get(one.name)
-    if found is not None:
-        return found
-    symbol = scope.reader.symbol(one.name)
-    if symbol is None:
-        raise CorruptModel(
-            f"{one.name!r} is not defined",
-            hint="a tensor is assigned before it is used; a symbol has a line 'extension tract_symbol'",
-        )
-    return symbol
+    return scope.find(one.name)
 
 
 def _array(scope: Scope, one: ast.Array, targets: Sequence[str]) -> Value:
@@ -93,8 +135,11 @@ def _range(scope: Scope, one: ast.Range, targets: Sequence[str]) -> Value:
 
 
 def _parts(scope: Scope, expression: ast.Expression) -> Sequence[Value]:
-    value = scope.evaluate(expression)
-    return values.sizes(value, scope.reader.model) if isinstance(value, OutletId) else values.items(value)
+    model = scope.reader.model
+    value = values.written(scope.evaluate(expression), model)
+    if isinstance(value, OutletId):
+        raise CorruptModel(f"an array is wanted, found the computed tensor {model.outlet_name(value)!r}")
+    return values.items(value)
 
 
 def _unary(scope: Scope, one: ast.Unary, targets: Sequence[str]) -> Value:
@@ -186,7 +231,7 @@ def _comprehension(scope: Scope, one: ast.Comprehension, targets: Sequence[str])
     found: list[Value] = []
     for row in zip(*columns, strict=True):
         count_node()
-        inner = Scope(scope.reader, {**scope.names, **dict(zip(names, row, strict=True))}, scope.prefix, scope.item)
+        inner = scope.with_names(dict(zip(names, row, strict=True)))
         if one.condition is None or inner.evaluate(one.condition) is True:
             found.append(inner.evaluate(one.value))
     return found

@@ -22,6 +22,7 @@ from tract_nnef.reading import values
 from tract_nnef.reading.document import Reader
 from tract_nnef.reading.expressions import Scope
 from tract_nnef.reading.extensions import split, use_registries
+from tract_nnef.reading.names import Names
 from tract_nnef.reading.operators import Operators
 from tract_nnef.reading.quantized import quantized_types
 from tract_nnef.reading.resources import Resources
@@ -67,6 +68,7 @@ class Nnef:
             lines = split(document.extensions)
             use_registries(reader.operators, lines)
             reader.read(document.graph, lines)
+            reader.remarks.warn()
             _add_properties(reader, document)
             reunite(model)
         except TractError as error:
@@ -150,7 +152,7 @@ def _add_properties(reader: Reader, document: ast.Document) -> None:
     if fragment is None or not fragment.body:
         return
     aside = Reader(reader.model.empty_like(), reader.operators, reader.tensors)
-    for pair in values.items(Scope(aside, {}).evaluate(fragment.body[0].value)):
+    for pair in values.items(Scope(aside, Names()).evaluate(fragment.body[0].value)):
         name, value = values.items(pair)
         held = aside.model.constant(value) if isinstance(value, OutletId) else values.literal(value)
         if isinstance(name, str) and isinstance(held, np.ndarray) and name not in OF_THE_FILE:

@@ -21,6 +21,10 @@ ALIASES: Final[Mapping[str, str]] = {"pulse": "tract_pulse"}
 """Old names of registries."""
 
 
+Evaluate = Callable[[ast.Expression, ast.Type], Value]
+"""What an expression is that is given for a parameter of a type."""
+
+
 class Declared:
     """An operator: its declaration, and what wires it where that has no body. ``parameters``: by name, in order."""
 
@@ -123,10 +127,8 @@ def _parsed(text: str) -> ast.Fragment:
     return fragment
 
 
-def matched(
-    declared: Declared, arguments: Sequence[ast.Argument], evaluate: Callable[[ast.Expression], Value]
-) -> dict[str, Value]:
-    """The values of an operator's parameters.
+def matched(declared: Declared, arguments: Sequence[ast.Argument], evaluate: Evaluate) -> dict[str, Value]:
+    """The values of an operator's parameters. ``evaluate``: what is given for a parameter of a type.
 
     An argument that the operator has no parameter for is set aside with a ModelWarning: exporters give some, which the
     tract engines pass over. Raises CorruptModel for one whose name is like that of a parameter, and for other arguments
@@ -134,7 +136,7 @@ def matched(
     """
     fragment, parameters = declared.fragment, declared.parameters
     found: dict[str, Value] = {}
-    unknown: list[str] = []
+    unknown: list[tuple[int, ast.Argument]] = []
     for place, argument in enumerate(arguments):
         name = argument.name
         if name is None:
@@ -142,20 +144,41 @@ def matched(
                 raise CorruptModel(f"{fragment.name} takes {len(parameters)} arguments, found {len(arguments)}")
             name = fragment.parameters[place].name
         elif name not in parameters:
-            unknown.append(name)
+            unknown.append((place, argument))
             continue
         if name in found:
             raise CorruptModel(f"{fragment.name} is given {name!r} twice")
-        found[name] = evaluate(argument.value)
+        found[name] = evaluate(argument.value, parameters[name].type)
     if unknown:
-        missing = [name for name, one in parameters.items() if name not in found and one.default is None]
-        _set_aside(fragment.name, unknown, parameters, missing)
+        _by_place(fragment, unknown, found, evaluate)
     for name, parameter in parameters.items():
         if name not in found:
             if parameter.default is None:
                 raise CorruptModel(f"{fragment.name} wants {name!r}, which is not given")
-            found[name] = evaluate(parameter.default)
+            found[name] = evaluate(parameter.default, parameter.type)
     return found
+
+
+def _by_place(
+    fragment: ast.Fragment, unknown: Sequence[tuple[int, ast.Argument]], found: dict[str, Value], evaluate: Evaluate
+) -> None:
+    """Take arguments whose names an operator does not have for the tensors in their places, which nothing else gives.
+
+    The tract engines do so with operators on one tensor or two, whatever the names. Warns with ModelWarning. Others are
+    set aside, or refused with CorruptModel.
+    """
+    missing = [one.name for one in fragment.parameters if one.name not in found and one.default is None]
+    meant = {place: one.name for place, one in enumerate(fragment.parameters) if isinstance(one.type, ast.TensorOf)}
+    names = [meant.get(place, "") for place, _ in unknown]
+    if sorted(names) != sorted(missing) or fragment.name.startswith(PY):
+        _set_aside(
+            fragment.name, [str(one.name) for _, one in unknown], [one.name for one in fragment.parameters], missing
+        )
+        return
+    for name, (_, argument) in zip(names, unknown, strict=True):
+        found[name] = evaluate(argument.value, ast.TensorOf(None))
+    given = ", ".join(f"{one.name!r} is taken for {name!r}" for name, (_, one) in zip(names, unknown, strict=True))
+    warnings.warn(f"{fragment.name} has other parameters: {given}, by its place", ModelWarning, stacklevel=2)
 
 
 def _set_aside(name: str, unknown: Sequence[str], parameters: Iterable[str], missing: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ cast, which rounds, and becomes real again by its parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +19,8 @@ from tract_core.ops.binary import Mul, Sub
 from tract_core.ops.cast import AsQuantized, Cast
 from tract_core.ops.expect import element
 from tract_core.ops.wiring import wire_binary, wire_cast, wire_one
+from tract_nnef.reading.names import Spellings, names_in
+from tract_nnef.reading.remarks import Kind, Remarks
 from tract_nnef.syntax import ast
 from tract_nnef.syntax.parser import parse_quantization
 
@@ -38,6 +40,21 @@ def quantized_types(text: str) -> Mapping[str, QuantizedType]:
             found[line.tensor] = _quantized_type(line.invocation)
         except TractError as error:
             raise error.at(f"line {line.line}") from None
+    return found
+
+
+def as_assigned(
+    quantized: Mapping[str, QuantizedType], body: Sequence[ast.Assignment], remarks: Remarks
+) -> dict[str, QuantizedType]:
+    """The same by the names that a body assigns, where these are spelled in another way."""
+    found = dict(quantized)
+    assigned = {name for one in body for name in names_in(one.targets)} if found else set[str]()
+    spellings = Spellings(assigned)
+    for name in quantized.keys() - assigned:
+        alike = spellings.alike(name)
+        if alike is not None and alike not in found:
+            remarks.note(Kind.SPELLING, name, alike)
+            found[alike] = found[name]
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from tract_core.dims import Dim, TDim, parse_dim, symbols_of
 from tract_core.errors import CorruptModel, DimError, FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
+from tract_nnef.reading.known import known_value
+
+MOST_WRITTEN: Final = 1 << 16
+"""Elements of a constant that can be given where numbers are wanted."""
 
 Value: TypeAlias = "OutletId | Dim | float | bool | str | list[Value] | tuple[Value, ...]"
 """A tensor, a number (a size, where it may have symbols in it), a truth value, a text, or several of these."""
@@ -87,35 +91,71 @@ def _kind_of(value: Value, found: set[type]) -> DatumType:
 _NATURAL: Final = {bool: DatumType.BOOL, str: DatumType.STRING}
 
 
-def size(value: Value, model: TypedModel | None = None) -> Dim:
-    """A size: a number, a symbol, or what is computed of these. Raises CorruptModel for anything else.
+def is_array(value: Value) -> TypeGuard[list[Value] | tuple[Value, ...]]:
+    """Whether a value is an array or a tuple; a tensor, whose identifier is one in Python, is none."""
+    return isinstance(value, (list, tuple)) and not isinstance(value, OutletId)
 
-    ``model``: where tensors are, of which one that holds a known integer is a size too.
+
+def written(value: Value, model: TypedModel) -> Value:
+    """A value with the constants in it written out: one element as itself, several as an array of arrays.
+
+    A tensor that is computed stays one. Raises CorruptModel for a constant of more elements than anybody writes out.
     """
-    if isinstance(value, (int, TDim)) and not isinstance(value, bool):
-        return value
-    if isinstance(value, OutletId) and model is not None:
-        dims = model.outlet_fact(value).dims
-        if dims is not None and len(dims) == 1:
-            return dims[0]
-    raise CorruptModel(f"a size is wanted, found {shown(value)}")
+    if isinstance(value, OutletId):
+        return _written_out(value, model)
+    if is_array(value):
+        return [written(one, model) for one in value]
+    return value
 
 
-def sizes(value: Value, model: TypedModel) -> tuple[Dim, ...]:
-    """An array of sizes; a tensor of known integers is one too, and a single number, as some exporters write it.
+def _written_out(outlet: OutletId, model: TypedModel) -> Value:
+    kind, found = model.outlet_fact(outlet).datum_type, known_value(model, outlet)
+    if found is None or kind.is_quantized() or kind.is_complex():
+        return outlet
+    if found.array.size > MOST_WRITTEN:
+        problem = f"{model.outlet_name(outlet)!r} has {found.array.size} elements, wanted at most {MOST_WRITTEN}"
+        raise CorruptModel(problem)
+    return found.array.astype(np.float64 if kind.is_float() else object).tolist()
+
+
+def single(value: Value) -> Value:
+    """What an array of one holds, also of arrays of one; anything else as it is."""
+    while is_array(value) and len(value) == 1:
+        value = value[0]
+    return value
+
+
+def size(value: Value, model: TypedModel) -> Dim:
+    """A size: a number, a symbol, or what is computed of these; also as a constant, an array of one, or a whole float.
 
     Raises CorruptModel for anything else.
     """
-    if isinstance(value, OutletId):
-        dims = model.outlet_fact(value).dims
-        if dims is None:
-            raise CorruptModel(f"sizes are wanted, found the computed tensor {model.outlet_name(value)!r}")
-        return dims
-    if isinstance(value, (list, tuple)):
-        return tuple([size(one, model) for one in value])
-    if isinstance(value, (bool, float, str)):
-        raise CorruptModel(f"an array of sizes is wanted, found {shown(value)}")
-    return (value,)
+    found = single(written(value, model))
+    if isinstance(found, float) and found.is_integer():
+        return int(found)
+    if isinstance(found, (int, TDim)) and not isinstance(found, bool):
+        return found
+    raise CorruptModel(f"a size is wanted, found {_named(found, model)}")
+
+
+def sizes(value: Value, model: TypedModel) -> tuple[Dim, ...]:
+    """An array of sizes, each as `size` takes it; also a constant, and a single size, as some exporters write it.
+
+    Raises CorruptModel for anything else.
+    """
+    found = written(value, model)
+    while is_array(found) and len(found) == 1 and is_array(found[0]):
+        found = found[0]
+    if is_array(found):
+        return tuple([size(one, model) for one in found])
+    if isinstance(found, (bool, str, OutletId)):
+        raise CorruptModel(f"an array of sizes is wanted, found {_named(found, model)}")
+    return (size(found, model),)
+
+
+def _named(value: Value, model: TypedModel) -> str:
+    """What messages call a value; a tensor that is computed is called by its name."""
+    return f"the computed tensor {model.outlet_name(value)!r}" if isinstance(value, OutletId) else shown(value)
 
 
 def size_from_text(text: str, model: TypedModel) -> Dim:
@@ -144,7 +184,7 @@ def integers(value: Value, model: TypedModel) -> tuple[int, ...]:
 
 def pairs(value: Value, model: TypedModel) -> tuple[tuple[Dim, Dim], ...]:
     """An array of pairs of sizes. Raises CorruptModel for anything else."""
-    parts = [sizes(part, model) for part in items(value)]
+    parts = [sizes(part, model) for part in items(written(value, model))]
     if any(len(part) != 2 for part in parts):
         raise CorruptModel("an array of pairs is wanted")
     return tuple((before, after) for before, after in parts)
@@ -157,27 +197,39 @@ def _without_symbols(found: Dim) -> int:
 
 
 def number(value: Value, model: TypedModel) -> float:
-    """A number, also one of a tensor that holds a single known one. Raises CorruptModel for anything else."""
-    if isinstance(value, OutletId):
-        found = model.constant(value)
-        if found is not None and found.size == 1:
-            return float(found.reshape(()))
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    raise CorruptModel(f"a number is wanted, found {shown(value)}")
+    """A number, also as a constant or an array of one. Raises CorruptModel for anything else."""
+    found = single(written(value, model))
+    if isinstance(found, (int, float)) and not isinstance(found, bool):
+        return float(found)
+    raise CorruptModel(f"a number is wanted, found {_named(found, model)}")
 
 
 def numbers(value: Value, model: TypedModel) -> tuple[float, ...]:
-    """An array of such numbers."""
-    return tuple(number(one, model) for one in items(value))
+    """An array of such numbers; a single one is one too."""
+    found = written(value, model)
+    return tuple(number(one, model) for one in (found if is_array(found) else [found]))
 
 
-def element_type(value: Value) -> DatumType:
+def flag(value: Value, model: TypedModel) -> bool:
+    """A truth value; 0 and 1 are such too. Raises CorruptModel for anything else."""
+    found = single(written(value, model))
+    if isinstance(found, (bool, int, float)) and found in (0, 1):
+        return bool(found)
+    raise CorruptModel(f"true or false is wanted, found {_named(found, model)}")
+
+
+def text(value: Value, model: TypedModel) -> str:
+    """A text. Raises CorruptModel for anything else."""
+    found = single(written(value, model))
+    if isinstance(found, str):
+        return found
+    raise CorruptModel(f"a text is wanted, found {_named(found, model)}")
+
+
+def element_type(value: Value, model: TypedModel) -> DatumType:
     """An element type by its name. Sizes, ``tdim``, are i64 here. Raises CorruptModel for anything else."""
-    if not isinstance(value, str):
-        raise CorruptModel(f"the name of an element type is wanted, found {shown(value)}")
     try:
-        found = DatumType.parse(value)
+        found = DatumType.parse(text(value, model))
     except FactError as error:
         raise CorruptModel(error.problem) from None
     return DatumType.I64 if found is DatumType.TDIM else found
@@ -185,6 +237,6 @@ def element_type(value: Value) -> DatumType:
 
 def items(value: Value) -> Sequence[Value]:
     """The parts of an array or a tuple. Raises CorruptModel for anything else."""
-    if not isinstance(value, (list, tuple)):
+    if not is_array(value):
         raise CorruptModel(f"an array is wanted, found {shown(value)}")
     return value

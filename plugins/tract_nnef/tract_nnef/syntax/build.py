@@ -6,7 +6,7 @@ they make begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from math import copysign, inf, isinf
 from typing import Any, Final
 
@@ -63,17 +63,6 @@ TWICE: Final = "every name has one meaning: give the other one another name"
 def unescaped(word: str) -> str:
     """A text in quotes without them, each character behind a backslash as it is."""
     return "\\".join(part.replace("\\", "") for part in word[1:-1].split("\\\\"))
-
-
-def names_in(targets: Expression) -> Iterator[str]:
-    """The names that an assignment to ``targets`` gives values to."""
-    waiting = [targets]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Identifier):
-            yield one.name
-        elif isinstance(one, (Array, Tuple)):
-            waiting += reversed(one.items)
 
 
 def is_literal(value: Expression) -> bool:
@@ -208,6 +197,7 @@ MADE: Final[dict[str, Callable[..., Any]]] = {
     "parameter": Parameter,
     "result": Result,
     "any_primitive": _any_primitive,
+    "body": tuple,
     "array_of": ArrayOf,
     "tuple_of": _tuple_of,
     # expressions
@@ -263,8 +253,6 @@ class Build:
         self.arguments: dict[str, Argument] = {}
         """Those of plain statements, by what was written."""
         self._fragments: dict[str, int] = {}
-        self._assigned: dict[str, int] = {}
-        self._assigned_in_body: dict[str, int] = {}
 
     def _refused(self, at: int, problem: str, hint: str | None = None) -> ModelError:
         return refusal(self._text, at, problem, hint=hint)
@@ -308,10 +296,6 @@ class Build:
             raise self._refused(at, problem, TWICE)
         self._differ(at, [one.name for one in parameters], "parameter")
         self._differ(at, [one.name for one in results], "result")
-        for one in parameters:
-            if body and one.name in self._assigned_in_body:
-                problem = f"{shown(one.name)} is assigned to, and is a parameter"
-                raise self._refused(self._assigned_in_body[one.name], problem, TWICE)
         line = self._fragment_lines.of(at)
         return Fragment(name, tuple(parameters), tuple(results), body, *generic, line=line)
 
@@ -323,20 +307,8 @@ class Build:
             raise self._refused(at, f"found '{word}', wanted '<?>' or '<? = {word[1:-1].strip()}>'")
         return True, None
 
-    def body(self, at: int, statements: list[Assignment]) -> Body:
-        """Names are assigned to once in each body."""
-        self._assigned_in_body, self._assigned = self._assigned, {}
-        return tuple(statements)
-
     def assignment(self, at: int, targets: Expression, value: Expression) -> Assignment:
-        """No name is assigned to twice, unless it becomes another name of a tensor: so outputs are named elsewhere."""
-        renames = isinstance(targets, Identifier) and isinstance(value, Identifier)
-        for name in names_in(targets):
-            first = self._assigned.get(name)
-            if first is not None and not renames:
-                problem = f"{shown(name)} is assigned to twice, first in line {self._line_of(first)}"
-                raise self._refused(at, problem, TWICE)
-            self._assigned[name] = at
+        """It has a line. A name may be assigned to again: exporters do that, whoever reads the document warns."""
         return Assignment(targets, value, self._lines.of(at))
 
     def quantization(self, at: int, name: str, invocation: Invocation) -> Quantization:

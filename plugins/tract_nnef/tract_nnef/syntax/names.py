@@ -35,6 +35,17 @@ def plain_name(name: str) -> str:
     return f"{plain}_" if plain in RESERVED else plain
 
 
+def spellings(name: str) -> tuple[str, ...]:
+    """What a name becomes where only identifiers can be written: here, and as the established engine has it.
+
+    That writes ``_`` in front of whatever begins like no identifier, also of what has become one.
+    """
+    plain = plain_name(name)
+    theirs = re.sub("[^A-Za-z0-9_]", "_", name)
+    theirs = theirs if re.match("[A-Za-z_]", name) else f"_{theirs}"
+    return (plain,) if theirs == plain else (plain, theirs)
+
+
 def is_version(text: str) -> bool:
     """Whether a document of this version can be read: 1.0, and any later one with the same first number."""
     return re.fullmatch(r"1(\.[0-9]*)?", text) is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NoReturn
 
@@ -14,6 +14,7 @@ from tract_core.plugins.parameters import texts
 from tract_nnef.reading.call import Call
 from tract_nnef.reading.document import Reader
 from tract_nnef.reading.expressions import Scope
+from tract_nnef.reading.names import Names, names_in
 from tract_nnef.reading.operators import Operators
 from tract_nnef.reading.values import Value
 from tract_nnef.syntax import ast
@@ -70,12 +71,15 @@ class _Patching:
 
     def read(self, statements: Sequence[ast.Assignment]) -> None:
         """Add the nodes of the statements, beside the model's."""
-        scope = Scope(self.reader, dict[str, Value](self.tensors))
+        scope = Scope(self.reader, Names[Value](self.tensors))
         for one in statements:
-            names = {name: f"{name}.patch" if name in self.tensors else name for name in _names_in(one.targets)}
+            names = {name: f"{name}.patch" if name in self.tensors else name for name in names_in(one.targets)}
             self.reader.statements([replace(one, targets=_renamed(one.targets, names))], scope)
             for name, written in names.items():
-                self.assigned[name] = scope.names[name] = scope.names.pop(written)
+                value = scope.names.pop(written)
+                assert value is not None  # it was assigned
+                scope.names.assign(name, value)
+                self.assigned[name] = value
 
     def replace(self) -> None:
         """Put what was assigned to the names of tensors in their places."""
@@ -166,14 +170,6 @@ class NoTensors:
         raise Unsupported(f"a patch has no tensors beside it, and asks for {label!r}", hint="write numbers out")
 
     tensor = submodel = resource = stored
-
-
-def _names_in(targets: ast.Expression) -> Iterator[str]:
-    if isinstance(targets, ast.Identifier):
-        yield targets.name
-    elif isinstance(targets, (ast.Array, ast.Tuple)):
-        for item in targets.items:
-            yield from _names_in(item)
 
 
 def _renamed(targets: ast.Expression, names: Mapping[str, str]) -> ast.Expression:
