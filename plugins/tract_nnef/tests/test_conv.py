@@ -89,7 +89,7 @@ def test_integers_are_summed_in_i32() -> None:
         (
             "conv(x, [[[1.0]], [[1.0]]], [[[0.0], [1.0]], [[2.0], [3.0]]])",
             "1,1,4",
-            r"the bias is 2,2,1,f32, wanted \[1,2\]",
+            "the bias is 2,2,1,f32, wanted one number, one for each of 2 channels, or what stretches to 1,2,4,f32",
         ),
         ("conv(x, [[[1.0, 2.0, 3.0]]], border = 'reflect-even', padding = [(2,0)])", "1,1,4", "up to one element"),
     ],

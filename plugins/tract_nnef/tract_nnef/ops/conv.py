@@ -12,10 +12,13 @@ from typing import Any, Final
 from tract_core.data import DatumType
 from tract_core.dims import Dim, is_symbolic, same_dim
 from tract_core.errors import CorruptModel
+from tract_core.frozen import frozen
+from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
+from tract_core.ops.binary import Add
 from tract_core.ops.conv import Conv, Convolution, KernelFormat, sum_type
 from tract_core.ops.pool_spec import DataFormat
-from tract_core.ops.wiring import wire_reshape
+from tract_core.ops.wiring import wire_cast, wire_reshape
 from tract_core.plugins.tables import Rows
 from tract_nnef.ops.pool_spec import BORDERS, WINDOW, bordered, exact, from_nchw, pairs_of, read_steps, to_nchw
 from tract_nnef.ops.quantized import as_real, declared, factors, output_type, parameter, parameters_of, product_type
@@ -47,10 +50,10 @@ def read_conv(call: Call) -> OutletId:
     x, pool = bordered(call, Conv(pool), pool, x, call.choice("border", *BORDERS))
     op = Conv(pool, KernelFormat.OIHW, group)
     if not call.dtype(x).is_quantized():
-        return call.op(op, x, kernel, bias)
+        return bias.added(call, call.op(op, x, kernel, bias.inside))
     to = product_type(call, x, kernel)
     parameters = parameters_of(call, call.dtype(x), call.dtype(kernel), to)
-    return call.op(replace(op, q_output=to), x, kernel, bias, *parameters)
+    return call.op(replace(op, q_output=to), x, kernel, bias.alone(call), *parameters)
 
 
 def spatial_sizes(call: Call, x: OutletId, kernel: OutletId) -> tuple[int, ...]:
@@ -74,22 +77,49 @@ def read_groups(call: Call, x: OutletId) -> int:
     return int(channels)
 
 
-def read_bias(call: Call, kind: DatumType, channels: Dim) -> OutletId:
-    """A number for all output channels, or one for each; the standard has these in the second axis.
+@frozen
+class Bias:
+    """``inside``: what the operator adds, one number or one for each output channel. ``after``: what is added then."""
 
-    Raises CorruptModel for any other shape.
+    inside: OutletId
+    after: OutletId | None = None
+
+    def alone(self, call: Call) -> OutletId:
+        """The bias of an operator behind which nothing can be added. Raises CorruptModel where something has to be."""
+        if self.after is not None:
+            raise CorruptModel(f"{call.name}: the bias is {call.fact(self.after)}, wanted one for each output channel")
+        return self.inside
+
+    def added(self, call: Call, y: OutletId) -> OutletId:
+        """The result, with what is still to be added. Raises CorruptModel for what does not stretch to it."""
+        if self.after is None:
+            return y
+        bias, kind = call.with_rank(self.after, max(call.rank(self.after), call.rank(y))), call.dtype(y)
+        wide = wire_cast(call.model, call.unique("wide"), y, call.dtype(bias))
+        found = wire_cast(call.model, call.unique("bias"), call.op(Add(), wide, bias), kind)
+        with call.model.noting_conditions(f"node {call.node!r}"):
+            if call.rank(found) != call.rank(y) or not all(map(may_equal, call.shape(found), call.shape(y))):
+                wanted = f"one number, one for each of {call.shape(y)[1]} channels, or what stretches to {call.fact(y)}"
+                raise CorruptModel(f"{call.name}: the bias is {call.fact(self.after)}, wanted {wanted}")
+        return found
+
+
+def read_bias(call: Call, kind: DatumType, channels: Dim) -> Bias:
+    """A number for all output channels, or one for each, whatever axes of 1 there are around them.
+
+    The standard has the channels in the second axis; exporters have them in any. What is neither is stretched to the
+    result and added to it, as the standard says.
     """
     bias = call.tensor("bias", kind)
     if kind.is_float():
         bias = as_real(call, bias, kind)
     shape = call.shape(bias)
-    if not shape or (len(shape) == 1 and same_dim(shape[0], channels)):
-        return bias
-    if all(same_dim(size, 1) for size in shape) and not same_dim(channels, 1):
-        return _reshaped(call, bias, ())
-    if len(shape) > 1 and any(axis != 1 and not same_dim(size, 1) for axis, size in enumerate(shape)):
-        raise CorruptModel(f"{call.name}: the bias is {call.fact(bias)}, wanted [1,{channels}]")
-    return _reshaped(call, bias, shape[1:2] or shape)
+    kept = tuple(size for size in shape if not same_dim(size, 1))
+    if len(kept) > 1 or (kept and same_dim(kept[0], channels) is False):
+        return Bias(call.constant(0, kind), bias)
+    if len(shape) <= len(kept) or (len(shape) == 1 and same_dim(channels, 1)):
+        return Bias(bias)
+    return Bias(_reshaped(call, bias, kept or ((1,) if same_dim(channels, 1) else ())))
 
 
 def _reshaped(call: Call, x: OutletId, shape: tuple[Dim, ...]) -> OutletId:
@@ -113,7 +143,7 @@ def read_qconv(call: Call) -> OutletId:
     x, kernel = call.tensor("input"), call.tensor("filter")
     sizes = spatial_sizes(call, x, kernel)
     group = call.integer("groups") or call.integer("group") or read_groups(call, x)
-    bias = read_bias(call, DatumType.I32, call.shape(kernel)[0])
+    bias = read_bias(call, DatumType.I32, call.shape(kernel)[0]).alone(call)
     parameters = [parameter(call, name, {"b0": x, "a0": kernel}.get(name)) for name in _PARAMETERS]
     op = Conv(read_steps(call, len(sizes)).pool(sizes), KernelFormat.OIHW, group, output_type(call, "output_dt"))
     return call.op(op, x, kernel, bias, *parameters)

@@ -48,7 +48,7 @@ def read_deconv(call: Call) -> OutletId:
     bias = read_bias(call, sum_type(call.dtype(x).storage, call.dtype(kernel).storage), call.shape(kernel)[0])
     call.choice("border", "constant", "ignore")
     pool = read_steps(call, len(sizes)).pool(sizes)
-    return call.op(_to_shape(call, pool, call.shape(x), group), x, kernel, bias)
+    return bias.added(call, call.op(_to_shape(call, pool, call.shape(x), group), x, kernel, bias.inside))
 
 
 def _outputs_first(call: Call, kernel: OutletId, channels: Dim, group: int) -> OutletId:
