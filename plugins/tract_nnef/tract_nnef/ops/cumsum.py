@@ -1,18 +1,36 @@
-"""Running sums and their like, as loops: other engines have no operator of them."""
+"""Running sums and their like.
+
+They are written as loops: the established engine has an operator for sums alone, since its version 0.23.9, and reads
+what is written here whatever its version.
+"""
 
 from __future__ import annotations
 
 from tract_core.data import Constant, DatumType
+from tract_core.model.graph import OutletId
 from tract_core.ops.cumsum import CumLogSumExp, CumMax, CumMin, CumProd, CumSum, Running
 from tract_core.ops.cumsum_loop import first_of, running_loop
 from tract_core.ops.expect import wide
 from tract_core.plugins.tables import Rows
 from tract_nnef.ops.scan import invoke_loop
-from tract_nnef.registry import CORE, NNEF_WRITE, PY
+from tract_nnef.reading.call import Call
+from tract_nnef.registry import CORE, NNEF_WRITE, PY, reads
 from tract_nnef.syntax.ast import Invocation
 from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
+
+
+@reads(
+    ROWS,
+    CORE,
+    "tract_core_cumsum(input: tensor<scalar>, axis: integer, exclusive: logical = false, reverse: logical = false)"
+    " -> (output: tensor<scalar>)",
+)
+def read_cumsum(call: Call) -> OutletId:
+    """The sums of what is before each element, and of that itself unless ``exclusive``."""
+    x = call.tensor("input")
+    return call.op(CumSum(call.axis("axis", call.rank(x)), call.flag("exclusive"), call.flag("reverse")), x)
 
 
 @ROWS.row(NNEF_WRITE, CumSum, CumProd, CumMax, CumMin, CumLogSumExp)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from tract_core.data import DatumType
 from tract_core.dims import is_one
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Div, Mul, Sub
 from tract_core.ops.elementwise import Sqrt
 from tract_core.ops.expect import element
 from tract_core.ops.norm import RmsNorm, wire_batch_norm
-from tract_core.ops.wiring import wire_binary, wire_squeeze
+from tract_core.ops.wiring import require_shape, wire_binary, wire_cast, wire_reshape, wire_squeeze
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, TRANSFORMERS, fragments, reads
@@ -109,7 +110,31 @@ _RMS_NORM: Final = "(input: tensor<scalar>, axis: integer, eps: scalar = 1e-6) -
 def read_rms_norm(call: Call) -> OutletId:
     """By the root of the mean of squares."""
     x = call.tensor("input")
-    return call.op(RmsNorm(call.integer("axis"), call.number("eps")), x)
+    return call.op(RmsNorm(call.axis("axis", call.rank(x)), call.number("eps")), x)
+
+
+@reads(
+    ROWS,
+    CORE,
+    "tract_core_scaled_rms_norm(input: tensor<scalar>, scale: tensor<scalar>, axis: integer, eps: scalar = 1e-6,"
+    " out_dt: string = '', scale_dt: string = '') -> (output: tensor<scalar>)",
+)
+def read_scaled_rms_norm(call: Call) -> OutletId:
+    """The same times ``scale``, a list with an element for each position of ``axis``, in f32.
+
+    What is scaled is rounded to ``scale_dt`` before, and the result is of the type ``out_dt``, if not of the input's.
+    """
+    model, x, scale = call.model, call.tensor("input"), call.tensor("scale")
+    axis, to = call.axis("axis", call.rank(x)), call.element_type("out_dt") if call.text("out_dt") else call.dtype(x)
+    x, scale = (wire_cast(model, call.unique("wide"), one, DatumType.F32) for one in (x, scale))
+    y = call.op(RmsNorm(axis, call.number("eps")), x)
+    if call.text("scale_dt"):
+        y = wire_cast(model, call.unique("rounded"), y, call.element_type("scale_dt"))
+        y = wire_cast(model, call.unique("rounded"), y, DatumType.F32)
+    sizes = [1] * axis + [call.shape(y)[axis]] + [1] * (call.rank(y) - axis - 1)
+    require_shape(model, call.node, "scale", scale, [call.shape(y)[axis]])
+    y = call.op(Mul(), y, wire_reshape(model, call.unique("scale"), scale, sizes))
+    return wire_cast(model, call.unique("narrow"), y, to)
 
 
 @ROWS.row(NNEF_WRITE, RmsNorm)

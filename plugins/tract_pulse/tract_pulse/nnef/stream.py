@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import isnan
 from typing import Final
 
@@ -14,8 +15,11 @@ from tract_nnef.writing.spelling import Spelling
 
 from tract_core.data import Constant
 from tract_core.model.graph import OutletId
+from tract_core.ops.cumsum import CumSum
+from tract_core.ops.cumsum_loop import first_of, running_loop
 from tract_core.ops.expect import element
 from tract_core.ops.pad import PadConstant, PadEdge, PadMode
+from tract_core.ops.wiring import wire_broadcast
 from tract_core.plugins.tables import Rows
 from tract_pulse.ops.delay import Delay
 from tract_pulse.ops.mask import PulseMask
@@ -105,6 +109,22 @@ def write_pad(op: PulsePad, node: Spelling) -> Invocation | None:
     fields = {"axis": op.axis, "before": op.before, "after": op.after, "begin_input": op.begin, "end_input": op.end}
     last = {"border": border, "value": value, "overlap": op.overlap}
     return node.invoke("tract_pulse_pulse_pad", node.input(0), **fields, **last, registry=REGISTRY)
+
+
+@reads(
+    ROWS,
+    REGISTRY,
+    "tract_pulse_cumsum(input: tensor<scalar>, axis: integer, exclusive: logical = false, skip: integer = 0)"
+    " -> (output: tensor<scalar>)",
+)
+def read_cumsum(call: Call) -> OutletId:
+    """Sums that go on from pulse to pulse, from the position ``skip`` of the stream on; before it, they are zero."""
+    x = call.tensor("input")
+    op, fact = CumSum(call.axis("axis", call.rank(x)), call.flag("exclusive")), call.fact(x)
+    loop = replace(running_loop(op, fact), skip=call.integer("skip"), reset_every_turn=False)
+    first = call.constant_array(first_of(op, fact.datum_type.storage).reshape((1,) * fact.rank))
+    shape = (*fact.shape[: op.axis], 1, *fact.shape[op.axis + 1 :])
+    return call.op(loop, x, wire_broadcast(call.model, call.unique("start"), first, shape))
 
 
 def _value(call: Call, x: OutletId) -> Constant:
