@@ -11,6 +11,7 @@ is a process of its own, as the engine aborts where it meets what it does not kn
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable, Sequence
@@ -64,6 +65,27 @@ writer = tract.nnef().with_tract_extra().with_onnx()
 """
 
 
+_RUN_EACH = """
+import json, os, signal, sys, numpy, tract
+def run(folder):
+    loader = tract.nnef().with_tract_extra().with_onnx().with_tract_transformers().with_pulse()
+    model = loader.load(folder).into_runnable()
+    given = numpy.load(folder + "/given.npz")
+    found = model.run([given[str(place)] for place in range(len(given.files))])
+    numpy.savez(folder + "/found.npz", **{str(place): one.to_numpy() for place, one in enumerate(found)})
+for folder in json.load(open(sys.argv[1])):
+    if os.fork() == 0:
+        signal.alarm(10)  # some archives it never comes to an end with
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        try:
+            run(folder)
+        except BaseException as error:
+            open(folder + "/refusal.txt", "w").write(str(error))
+        os._exit(0)
+    os.wait()
+"""
+
+
 class Refused(Exception):
     """The engine does not take an archive, or does not run it; with what it says."""
 
@@ -82,6 +104,25 @@ def run(archive: Path, inputs: Sequence[Array]) -> list[Array]:
         _there(_RUN, archive, given, found)
         with np.load(found) as arrays:
             return [arrays[str(place)] for place in range(len(arrays.files))]
+
+
+def run_each(folders: Sequence[Path], inputs: Sequence[Sequence[Array]]) -> list[list[Array] | str]:
+    """What each of several archives that are folders computes there, or why it is refused; files are left in them."""
+    with TemporaryDirectory() as aside:
+        for folder, given in zip(folders, inputs, strict=True):
+            np.savez(folder / "given.npz", **{str(place): one for place, one in enumerate(given)})
+        listed = Path(aside) / "folders.json"
+        listed.write_text(json.dumps([str(folder) for folder in folders]))
+        _there(_RUN_EACH, listed)
+    return [_outcome(folder) for folder in folders]
+
+
+def _outcome(folder: Path) -> list[Array] | str:
+    if (folder / "found.npz").exists():
+        with np.load(folder / "found.npz") as arrays:
+            return [arrays[str(place)] for place in range(len(arrays.files))]
+    refusal = folder / "refusal.txt"
+    return refusal.read_text().partition("tack backtrace")[0] if refusal.exists() else "the process ended"
 
 
 def stream(archive: Path, pulses: Sequence[Array]) -> list[Array]:
@@ -109,7 +150,10 @@ def write(source: Path, target: Path) -> None:
 
 def _there(code: str, *arguments: Path | str) -> None:
     command = [PYTHON, "-c", code, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=PYTHON.anchor, timeout=300, check=False)
+    quiet = {**os.environ, "RUST_BACKTRACE": "0"}  # what it refuses is said in time, without a trace
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=PYTHON.anchor, env=quiet, timeout=300, check=False
+    )
     if done.returncode:
         said, _, _ = done.stderr.partition("tack backtrace")
         raise Refused(said[-3000:])

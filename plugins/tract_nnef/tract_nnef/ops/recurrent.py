@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tract_core.model.graph import OutletId
 from tract_core.ops.recurrent import GruEpilogue, LstmEpilogue
 from tract_core.ops.recurrent_wiring import Direction, RecurrentInputs, RecurrentOptions, wire_gru
+from tract_core.ops.slice import Slice
 from tract_core.ops.wiring import wire_squeeze, wire_transpose, wire_unsqueeze
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
@@ -55,7 +56,7 @@ def write_gru_epilogue(op: GruEpilogue, node: Spelling) -> Invocation | None:
     ROWS,
     CORE,
     "tract_core_gru_seq(x: tensor<scalar>, w: tensor<scalar> = false, r: tensor<scalar>, b: tensor<scalar> = false,"
-    " initial_h: tensor<scalar>, hidden: integer, chunk: integer = 1, has_bias: logical = true,"
+    " initial_h: tensor<scalar>, hidden: integer, chunk: integer = 1, has_bias: logical = false,"
     " reset_every_turn: logical = false, emit_y: logical = true, projected: logical = false)"
     " -> (y: tensor<scalar>, last: tensor<scalar>)",
 )
@@ -64,8 +65,8 @@ def read_gru_seq(call: Call) -> Sequence[OutletId]:
 
     For T steps, B items, I inputs and H hidden units: ``x`` [B, T, I], or [B, T, 3*H] where it is ``projected``, that
     is the product with ``w`` [3*H, I] and its bias already; ``r`` [3*H, H], ``b`` [1, 6*H] (that of ``w``, then that of
-    ``r``), ``initial_h`` [B, 1, H]. The results are y [B, T, H] and the last state [B, 1, H]. A negative ``chunk`` goes
-    from the last step to the first.
+    ``r``), ``initial_h`` [B, 1, H]. The results are y [B, T, H], which without ``emit_y`` has no steps, and the last
+    state [B, 1, H]. A negative ``chunk`` goes from the last step to the first.
     """
     model, name = call.model, call.node
 
@@ -84,4 +85,6 @@ def read_gru_seq(call: Call) -> Sequence[OutletId]:
     options = RecurrentOptions(direction, reset_every_turn=call.flag("reset_every_turn"))
     y, last = wire_gru(model, f"{name}.gru", options, inputs, linear_before_reset=True)
     y = wire_squeeze(model, f"{name}.y", y, [1])
+    if not call.flag("emit_y"):
+        y = call.op(Slice(0, 0, 0), y)
     return [wire_transpose(model, f"{name}.{label}", one, (1, 0, 2)) for label, one in (("batch", y), ("last", last))]

@@ -107,7 +107,7 @@ def read_constant(call: Call) -> OutletId:
 
     Raises CorruptModel for another number of them, and for anything but values.
     """
-    value, shape = call.value("value"), call.dims("shape")
+    value, shape = values.written(call.value("value"), call.model), call.dims("shape")
     held = values.literal(value, ITEMS.get(call.item, DatumType.F32))
     if not isinstance(held, np.ndarray):
         raise CorruptModel(f"constant: numbers are wanted as values, found {values.shown(value)}")

@@ -17,6 +17,7 @@ from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_nnef.archive.blocks import Blocks
+from tract_nnef.reading import values
 from tract_nnef.reading.call import Call
 from tract_nnef.reading.expressions import Scope
 from tract_nnef.reading.extensions import Lines, declare, forget_what_follows, rename, shapes, split
@@ -277,7 +278,8 @@ class Reader:
         if budget is not None:
             budget.has_room_for(self.operators.expansion.size(fragment.name))
         prefix = f"{scope.prefix}{targets[0] if targets else fragment.name}."
-        inner = Scope(self, Names(arguments), prefix, self._item(scope, declared, item))
+        given = self._as_declared(prefix, declared, arguments)
+        inner = Scope(self, Names(given), prefix, self._item(scope, declared, item))
         self._open.append(fragment.name)
         try:
             self.statements(fragment.body or (), inner)
@@ -287,8 +289,20 @@ class Reader:
         for result, value in zip(fragment.results, found, strict=True):
             if value is None:
                 raise CorruptModel(f"the fragment {fragment.name!r} never assigns its result {result.name!r}")
-        given = [value for value in found if value is not None]
-        return given[0] if len(given) == 1 else tuple(given)
+        results = [value for value in found if value is not None]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _as_declared(self, prefix: str, declared: Declared, arguments: Mapping[str, Value]) -> dict[str, Value]:
+        """Arguments of a fragment as what its parameters are declared to be: arrays of numbers become tensors."""
+        given: dict[str, Value] = {}
+        for name, value in arguments.items():
+            kind = declared.parameters[name].type
+            if isinstance(kind, ast.TensorOf) and is_array(value):
+                call = Call(self, declared.fragment.name, prefix + name, targets=(), arguments=arguments)
+                given[name] = call.tensor(name)
+            else:
+                given[name] = values.as_declared(value, kind, self.model)
+        return given
 
     def _assign(self, targets: ast.Expression, value: Value, scope: Scope, outputs: frozenset[str]) -> None:
         if isinstance(targets, ast.Identifier):

@@ -158,9 +158,19 @@ def _binary(scope: Scope, one: ast.Binary, targets: Sequence[str]) -> Value:
     left, right = scope.evaluate(one.left), scope.evaluate(one.right)
     if one.op == "in":
         return any(_same(left, item) for item in values.items(right))
-    if isinstance(left, OutletId) or isinstance(right, OutletId):
+    if isinstance(left, OutletId) or isinstance(right, OutletId) or _is_of_tensors(one.op, left, right):
         return scope.reader.invoke(scope, _OPERATORS[one.op], {"x": left, "y": right}, targets)
     return _computed(one.op, left, right)
+
+
+def _is_of_tensors(op: str, left: Value, right: Value) -> bool:
+    """Whether an infix operator is one on tensors that are written out; arrays are joined, repeated or compared."""
+    if values.is_array(left) and values.is_array(right):
+        return op not in ("+", "==", "!=")
+    if values.is_array(left) and isinstance(right, int):
+        return op != "*" and not isinstance(right, bool)
+    numbers = isinstance(right if values.is_array(left) else left, (int, float, TDim))
+    return (values.is_array(left) or values.is_array(right)) and numbers
 
 
 def _same(left: Value, right: Value) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, TypeGuard
 
 import numpy as np
@@ -13,6 +13,7 @@ from tract_core.errors import CorruptModel, DimError, FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_nnef.reading.known import known_value
+from tract_nnef.syntax import ast
 
 MOST_WRITTEN: Final = 1 << 16
 """Elements of a constant that can be given where numbers are wanted."""
@@ -233,6 +234,26 @@ def element_type(value: Value, model: TypedModel) -> DatumType:
     except FactError as error:
         raise CorruptModel(error.problem) from None
     return DatumType.I64 if found is DatumType.TDIM else found
+
+
+def as_declared(value: Value, kind: ast.Type, model: TypedModel) -> Value:
+    """A value as what a parameter is declared to be, where it can be that; else as it is."""
+    try:
+        if isinstance(kind, ast.ArrayOf) and isinstance(kind.item, ast.Primitive):
+            return list(sizes(value, model)) if kind.item.name == "integer" else value
+        read = _READ.get(kind.name) if isinstance(kind, ast.Primitive) else None
+        return value if read is None else read(value, model)
+    except CorruptModel:
+        return value
+
+
+_READ: Final[Mapping[str, Callable[[Value, TypedModel], Value]]] = {
+    "integer": size,
+    "scalar": number,
+    "logical": flag,
+    "string": text,
+}
+"""How values of these types are read."""
 
 
 def items(value: Value) -> Sequence[Value]:
