@@ -10,7 +10,8 @@ import established
 import numpy as np
 import pytest
 from established import interchange
-from sweep import APART, TABLE, Document, forms, operators
+from sweep import Document, forms, operators
+from sweep_rows import APART, TABLE
 from tars import END, entry
 from tract_nnef.reading.loader import Nnef
 
