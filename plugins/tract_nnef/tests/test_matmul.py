@@ -162,3 +162,13 @@ def test_sums_of_products_mean_the_same_there(tmp_path) -> None:
     (found,) = established.run(tmp_path / "m.tar", [a, b])
     np.testing.assert_allclose(found, np.einsum("bhqd,bkhd->bhqk", a, b), rtol=1e-5, atol=1e-6)
     assert same_model(tract.load(tmp_path / "m.tar").typed, model.typed)
+
+
+@pytest.mark.parametrize(
+    ("expr", "shape"), [("mk,kn->mxn", (2, 1, 4)), ("mk,kn->xmny", (1, 2, 4, 1)), ("ab,cd->z", (1,))]
+)
+def test_an_axis_that_only_the_result_has_is_of_size_one(expr, shape) -> None:
+    a, b = RNG.normal(size=(2, 3)).astype(np.float32), RNG.normal(size=(3, 4)).astype(np.float32)
+    found = compute(f"y = tract_core_einsum([a, b], expr = '{expr}', acc = 'f32');", a=a, b=b)
+    expected = np.einsum("".join(one for one in expr if one not in "xyz"), a.astype(float), b.astype(float))
+    np.testing.assert_allclose(found, expected.reshape(shape), rtol=1e-5)

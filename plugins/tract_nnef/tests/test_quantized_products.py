@@ -54,6 +54,18 @@ def test_matmul_takes_parameters_from_graph_quant(to, transpose) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("to", ["", line("y", 7, 16.0, signed=False)])
+@pytest.mark.parametrize("body", ["linear(a, b, bias)", "matmul(a, b, transposeB = true) + bias"])
+def test_an_integer_bias_counts_in_the_steps_of_the_sum(body, to) -> None:
+    """As torch-to-nnef writes the quantised layers of PyTorch: nothing says of what scale the bias is."""
+    a, b, bias = integers(U8, 5, 4), integers(I8, 3, 4), integers(I32, 1, 3) // (1 << 20)
+    quantization = line("a", 3, 0.125, signed=False) + line("b", 1, 0.5, signed=True) + to
+    found = compute(f"y = {body};", a=a, b=b, bias=bias, quantization=quantization)
+    sums = ((a.astype(I32) - 3) @ (b.astype(I32) - 1).T + bias) * 0.125 * 0.5
+    expected = np.clip(np.round(sums / 16) + 7, 0, 255) if to else sums
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("to", ["", line("y", 7, 64.0, signed=False)])
 def test_conv_takes_parameters_from_graph_quant(to) -> None:
     x, w = integers(U8, 2, 3, 7), integers(I8, 4, 3, 3)

@@ -6,15 +6,18 @@ as a number takes the element type of the other operand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
+from tract_core.data import DatumType, QuantizedType
 from tract_core.model.graph import OutletId
 from tract_core.ops import binary
+from tract_core.ops.cast import AsQuantized
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
+from tract_nnef.reading.values import Value
 from tract_nnef.registry import CORE, NNEF_WRITE, PY, STANDARD, reads
 from tract_nnef.syntax.ast import Expression, Invocation
 from tract_nnef.writing.spelling import Spelling
@@ -55,12 +58,27 @@ _NAMES: Final[Mapping[type, tuple[str, str]]] = {
 @reads(ROWS, STANDARD, *(f"{name}(x: tensor<scalar>, y: tensor<scalar>) -> (z: tensor<scalar>)" for name in _STANDARD))
 @reads(ROWS, CORE, *(f"{name}(x: tensor<scalar>, y: tensor<scalar>) -> (z: tensor<scalar>)" for name in _EXTENDED))
 def read_binary(call: Call) -> OutletId:
-    """The operator of that name, on operands of one rank and type; of quantised ones on what they stand for."""
+    """The operator of that name, on operands of one rank and type; of quantised ones on what they stand for.
+
+    Integers of 32 bits that are added to a sum of quantised products, as a bias is, count in the steps of that sum.
+    """
     op = _OPS[call.name]
-    a, b = call.aligned("x", "y")
+    given = [call.value(name) for name in ("x", "y")]
+    a, b = call.together(_in_steps(call, given) if op in (binary.Add, binary.Sub) else given)
     if op not in binary.ON_STORED:
         a, b = call.real(a), call.real(b)
     return call.op(op(), a, b)
+
+
+def _in_steps(call: Call, given: Sequence[Value]) -> Sequence[Value]:
+    kinds = [call.dtype(one) if isinstance(one, OutletId) else None for one in given]
+    sums = next((kind for kind in kinds if isinstance(kind, QuantizedType)), None)
+    if sums is None or sums.storage is not DatumType.I32 or sums.zero_point or DatumType.I32 not in kinds:
+        return given
+    return [
+        call.op(AsQuantized(sums), one) if kind is DatumType.I32 and isinstance(one, OutletId) else one
+        for one, kind in zip(given, kinds, strict=True)
+    ]
 
 
 @reads(ROWS, STANDARD, "add_n(x: tensor<scalar>[]) -> (y: tensor<scalar>)")

@@ -11,7 +11,7 @@ from tract_core.model.axes import AxesMapping, letters
 from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
 from tract_core.ops.einsum import QUANTIZED_INPUTS, EinSum, accumulator, matmul_axes
-from tract_core.ops.wiring import wire_cast
+from tract_core.ops.wiring import wire_cast, wire_unsqueeze
 from tract_core.plugins.tables import Rows
 from tract_nnef.ops.quantized import declared, factors, output_type, parameter, parameters_of, product_type
 from tract_nnef.reading.call import Call
@@ -96,13 +96,18 @@ fragment linear(input: tensor<scalar>, filter: tensor<scalar>, bias: tensor<scal
 def read_einsum(call: Call) -> OutletId:
     """The sum of products of an expression such as ``mk,kn->mn``, in the type ``acc``, which the inputs are brought to.
 
-    ``sums``: the type in which products are summed, where it is another; the tract engines pass that over.
+    ``sums``: the type in which products are summed, where it is another; the tract engines pass that over. An axis that
+    only the result has is of size 1.
     """
     inputs, acc = call.tensors("inputs"), call.element_type("acc")
     if not acc.is_integer():
         inputs = [wire_cast(call.model, call.unique("input"), one, acc) for one in inputs]
     sums = call.element_type("sums") if call.text("sums") else acc
-    return call.op(EinSum(AxesMapping.parse(call.text("expr")), sums), *inputs)
+    axes = AxesMapping.parse(call.text("expr"))
+    found = [place for place, name in enumerate(axes.outputs[0]) if not any(name in term for term in axes.inputs)]
+    output = "".join(name for place, name in enumerate(axes.outputs[0]) if place not in found)
+    y = call.op(EinSum(AxesMapping(axes.inputs, (output,)), sums), *inputs)
+    return wire_unsqueeze(call.model, call.unique("added"), y, found) if found else y
 
 
 @reads(

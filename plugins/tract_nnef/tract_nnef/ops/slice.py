@@ -14,7 +14,7 @@ from tract_core.ops.slice import DynSlice, Slice, wire_dyn_slice
 from tract_core.ops.wiring import require_shape
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
+from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, fragments, reads
 from tract_nnef.syntax.ast import Invocation
 from tract_nnef.writing.spelling import Spelling
 
@@ -124,6 +124,22 @@ def read_unstack(call: Call) -> Sequence[OutletId]:
     if is_symbolic(count):
         raise CorruptModel(f"unstack: axis {axis} has size {count}, wanted one that is a number")
     return [call.op(RmAxis(axis), call.op(Slice(axis, place, place + 1), x)) for place in range(count)]
+
+
+# A place on an axis, counted from the end where negative. torch-to-nnef calls it, and leaves it out of some files.
+fragments(
+    ROWS,
+    CORE,
+    """
+fragment within_bound_index(
+    index: tensor<scalar>, input_axis_size: tensor<scalar>
+) -> (bounded_index: tensor<scalar>)
+{
+    from_start = select(index < 0, index + input_axis_size, index);
+    bounded_index = tract_core_cast(min(max(from_start, 0), input_axis_size), to = 'tdim');
+}
+""",
+)
 
 
 @ROWS.row(NNEF_WRITE, Slice)
