@@ -16,6 +16,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.elementwise import power
 from tract_core.ops.expect import arity, broadcast_shapes, same_rank, same_type, wide
+from tract_core.ops.extremes import LARGEST, SMALLEST
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
@@ -93,13 +94,13 @@ class FloorRem(Binary):
 
 
 class Min(Binary):
-    """The smaller one; not a number if either is not."""
+    """The smaller one, of two zeros -0.0; not a number if either is not."""
 
     commutes: ClassVar[bool] = True
 
 
 class Max(Binary):
-    """The larger one; not a number if either is not."""
+    """The larger one, of two zeros 0.0; not a number if either is not."""
 
     commutes: ClassVar[bool] = True
 
@@ -225,8 +226,8 @@ _MEANING: dict[type[Binary], Callable[[Array, Array], Array]] = {
     Div: _divide,
     Rem: np.fmod,
     FloorRem: np.mod,
-    Min: np.minimum,
-    Max: np.maximum,
+    Min: SMALLEST.of,
+    Max: LARGEST.of,
     Pow: _power,
     ShiftLeft: np.left_shift,
     ShiftRight: np.right_shift,

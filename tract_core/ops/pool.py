@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from math import prod
 
-import ml_dtypes
 import numpy as np
 
 from tract_core.data import DatumType
@@ -16,6 +16,7 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, wide
+from tract_core.ops.extremes import LARGEST, lowest
 from tract_core.ops.pool_spec import AxisPlan, PoolSpec, padded, windows
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
@@ -87,17 +88,19 @@ def max_pool(op: MaxPool, x: Array) -> Array | tuple[Array, ...]:
     data = layout.to_nchw(x)
     data = padded(plans, data.astype(wide(x.dtype), copy=False), lowest(x.dtype))
     if op.indices is None:
-        best = next(windows(plans, data))[1].copy()
-        for _, candidate in windows(plans, data):
-            np.maximum(best, candidate, out=best)
-        return layout.from_nchw(best.astype(x.dtype, copy=False))
+        return layout.from_nchw(_largest(plans, data).astype(x.dtype, copy=False))
     places: Array = np.arange(x.size)
     places = padded(plans, layout.to_nchw(places.reshape(x.shape)), -1)
-    best, best_place = _with_places(plans, data, places)
-    return layout.from_nchw(best.astype(x.dtype)), layout.from_nchw(best_place.astype(op.indices.numpy))
+    found = _largest(plans, data).astype(x.dtype), _places(plans, data, places).astype(op.indices.numpy)
+    return layout.from_nchw(found[0]), layout.from_nchw(found[1])
 
 
-def _with_places(plans: Sequence[AxisPlan], data: Array, places: Array) -> tuple[Array, Array]:
+def _largest(plans: Sequence[AxisPlan], data: Array) -> Array:
+    return reduce(LARGEST.of, (candidate for _, candidate in windows(plans, data)))
+
+
+def _places(plans: Sequence[AxisPlan], data: Array, places: Array) -> Array:
+    """Where the largest elements are, the first of equals; a zero equals the other one."""
     best = next(windows(plans, data))[1].copy()
     best_place = next(windows(plans, places))[1].copy()
     for (_, candidate), (_, place) in zip(windows(plans, data), windows(plans, places), strict=True):
@@ -105,12 +108,7 @@ def _with_places(plans: Sequence[AxisPlan], data: Array, places: Array) -> tuple
         better = (candidate > best) | ((best_place < 0) & (place >= 0)) | (np.isnan(candidate) & ~np.isnan(best))
         best = np.where(better, candidate, best)
         best_place = np.where(better, place, best_place)
-    return best, best_place
-
-
-def lowest(dtype: np.dtype[np.generic]) -> float | int:
-    """What no element of that type is below."""
-    return -np.inf if DatumType.from_numpy(dtype).is_float() else int(ml_dtypes.iinfo(dtype).min)
+    return best_place
 
 
 @ROWS.row(REFERENCE, SumPool)

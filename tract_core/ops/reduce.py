@@ -22,7 +22,7 @@ from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Div
 from tract_core.ops.expect import arity, axis_in, wide
-from tract_core.ops.rounding import limits
+from tract_core.ops.extremes import LARGEST, SMALLEST
 from tract_core.ops.wiring import wire_binary, wire_cast, wire_one
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
@@ -93,20 +93,6 @@ class Reduce(TypedOp):
         return DatumType.I64 if self.reducer in _ARG else kind
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
-    if dtype.kind == "b":
-        return False
-    kind = DatumType.from_numpy(dtype)
-    return -np.inf if kind.is_float() else limits(kind)[0]
-
-
-def _highest(dtype: np.dtype[Any]) -> Any:
-    if dtype.kind == "b":
-        return True
-    kind = DatumType.from_numpy(dtype)
-    return np.inf if kind.is_float() else limits(kind)[1]
-
-
 def _last(find: Callable[..., Any], x: Array, axis: int) -> Array:
     """The last position that ``find`` could have answered: found from the end."""
     return x.shape[axis] - 1 - find(np.flip(x, axis), axis=axis, keepdims=True)
@@ -121,8 +107,8 @@ def mean_of_squares(x: Array, axes: Sequence[int]) -> Array:
 _MEANING: Final[dict[Reducer, Callable[[Array, tuple[int, ...]], Array]]] = {
     Reducer.SUM: lambda x, axes: np.sum(x, axis=axes, keepdims=True, dtype=x.dtype),
     Reducer.PROD: lambda x, axes: np.prod(x, axis=axes, keepdims=True, dtype=x.dtype),
-    Reducer.MIN: lambda x, axes: np.min(x, axis=axes, keepdims=True, initial=_highest(x.dtype)),
-    Reducer.MAX: lambda x, axes: np.max(x, axis=axes, keepdims=True, initial=_lowest(x.dtype)),
+    Reducer.MIN: SMALLEST.along,
+    Reducer.MAX: LARGEST.along,
     Reducer.ARG_MIN_FIRST: lambda x, axes: np.argmin(x, axis=axes[0], keepdims=True),
     Reducer.ARG_MIN_LAST: lambda x, axes: _last(np.argmin, x, axes[0]),
     Reducer.ARG_MAX_FIRST: lambda x, axes: np.argmax(x, axis=axes[0], keepdims=True),

@@ -16,6 +16,7 @@ from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, float_type, integers, wide
+from tract_core.ops.extremes import LARGEST
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
@@ -87,10 +88,10 @@ def roi_align(op: RoiAlign, x: Array, regions: Array, image_of: Array) -> Array:
         rows, row_count = _points(y1, max(y2 - y1, shortest), op.height, op.samples)
         columns, column_count = _points(x1, max(x2 - x1, shortest), op.width, op.samples)
         parts = np.stack(list(_weighted(_image(x, image), rows, columns)))
-        values = parts.max(axis=0) if op.largest else parts.sum(axis=0)
+        values = LARGEST.along(parts, (0,))[0] if op.largest else parts.sum(axis=0)
         cells = values.reshape(x.shape[1], op.height, row_count, op.width, column_count)
         if row_count and column_count:
-            found[place] = cells.max(axis=(2, 4)) if op.largest else cells.mean(axis=(2, 4))
+            found[place] = LARGEST.along(cells, (2, 4))[:, :, 0, :, 0] if op.largest else cells.mean(axis=(2, 4))
     return found.astype(x.dtype)
 
 
@@ -128,7 +129,7 @@ def max_roi_pool(op: MaxRoiPool, x: Array, regions: Array) -> Array:
     found = np.zeros((len(regions), x.shape[1], op.height, op.width), dtype=x.dtype)
     scaled = regions.astype(wide(regions.dtype))  # in f64, 5 * 0.7 of f32 would no longer be the 3.5 that it is in f32
     for place, region in enumerate(scaled):
-        image = _image(x, int(region[0])).astype(x.dtype)
+        image = _image(x, int(region[0]))
         # Halves are rounded away from zero.
         corners = region[1:] * region.dtype.type(op.scale)
         x1, y1, x2, y2 = (np.sign(corners) * np.floor(np.abs(corners) + 0.5)).astype(np.int64).tolist()
@@ -137,7 +138,7 @@ def max_roi_pool(op: MaxRoiPool, x: Array, regions: Array) -> Array:
         for (i, down), (j, across) in combinations(enumerate(rows), enumerate(columns)):
             cell = image[:, down, across]
             if cell.size:
-                found[place, :, i, j] = cell.max(axis=(1, 2))
+                found[place, :, i, j] = LARGEST.along(cell, (1, 2))[:, 0, 0]
     return found
 
 

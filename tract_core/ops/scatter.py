@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ from tract_core.model.conditions import may_be_at_most, may_be_of_shape, may_equ
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, integers, same_rank, same_type, wide
+from tract_core.ops.extremes import LARGEST, SMALLEST
 from tract_core.ops.gather import coordinates, grid, split, want_each_inside, want_inside
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
@@ -90,7 +91,12 @@ def _check_types(op: ScatterElements | ScatterNd, x: TypedFact, updates: TypedFa
         raise FactError(f"{op.name}: texts cannot be combined by {op.reduction!r}; the data is {x}")
 
 
-_COMBINE: Final[Mapping[str, np.ufunc]] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+_COMBINE: Final[Mapping[str, Callable[[Array, tuple[Array, ...], Array], None]]] = {
+    "add": np.add.at,
+    "mul": np.multiply.at,
+    "min": SMALLEST.scattered,
+    "max": LARGEST.scattered,
+}
 
 
 @ROWS.row(REFERENCE, ScatterElements)
@@ -113,7 +119,7 @@ def _write(reduction: Reduction, x: Array, places: tuple[Array, ...], updates: A
         result[places] = updates
         return result
     result = x.astype(x.dtype if x.dtype.kind == "O" else wide(x.dtype))
-    _COMBINE[reduction].at(result, places, updates.astype(result.dtype))
+    _COMBINE[reduction](result, places, updates.astype(result.dtype))
     return result.astype(x.dtype)
 
 

@@ -77,6 +77,7 @@ class Case:
     """An operator, its inputs (facts in text form, or `Arg`), and a function from the inputs to the expected outputs.
 
     ``expected`` gets floats as float64. ``sizes``: the value of every symbol that occurs in the facts and attributes.
+    ``signed_zeros``: whether a zero must have the sign of the expected one.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Case:
     expected: Callable[..., Any]
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     tolerance: Tolerance | None = None
+    signed_zeros: bool = False
 
     def __str__(self) -> str:
         return self.name

@@ -22,7 +22,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.registry import Registry, rows_may_raise
 from tract_core.runtime.protocol import Plan, PlanState, Runtime
 from tract_core.testing.case import Case
-from tract_core.testing.tolerance import mismatch, rounding_of
+from tract_core.testing.tolerance import mismatch, rounding_of, sign_mismatch
 
 THREADS: Final = 4
 
@@ -176,6 +176,8 @@ def _same(
         if one.dtype != fact.datum_type.numpy:
             raise Disagreement(f"{place} is of type {one.dtype}, the operator says {fact}")
         problem = mismatch(one, other, case.tolerance or rounding_of(fact.datum_type.storage))
+        if problem is None and case.signed_zeros:
+            problem = sign_mismatch(one, other)
         if problem is not None:
             raise Disagreement(f"{place}: {problem}")
 

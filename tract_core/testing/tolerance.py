@@ -152,9 +152,16 @@ def bit_mismatch(found: Array, wanted: Array) -> str | None:
     """
     if found.dtype != wanted.dtype:
         return f"type is {found.dtype}, wanted {wanted.dtype}"
-    problem = mismatch(found, wanted, EXACT)
-    if problem is not None or found.dtype.kind in "OSUbiuc":
-        return problem
+    return mismatch(found, wanted, EXACT) or sign_mismatch(found, wanted)
+
+
+def sign_mismatch(found: Array, wanted: Array) -> str | None:
+    """``None`` when the elements of arrays of one shape have the same signs, those of zeros included; else a sentence.
+
+    What is not a number has none.
+    """
+    if found.dtype.kind in "OSUbiuc":
+        return None
     signs = (np.signbit(array.astype(np.float64)) for array in (found, wanted))
     bad = np.not_equal(*signs) & ~np.isnan(wanted.astype(np.float64))
     return str(_worst(found, wanted, bad, bad, largest=False)) if bad.any() else None

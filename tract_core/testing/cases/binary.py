@@ -60,6 +60,30 @@ _FACTS = (
 )
 _INFINITY, _NAN = float("inf"), float("nan")
 
+_ENDS = [0.0, -0.0, 1.0, -1.0, _INFINITY, -_INFINITY, _NAN]
+
+
+def _extreme(op: ops.Min | ops.Max, kind: str, number: float | None = None) -> Case:
+    """Zeros, infinities and what is no number, with each other or with a number that is part of the model.
+
+    As IEEE 754-2019 says of maximum and minimum: -0.0 is below 0.0.
+    """
+
+    def order(x: float) -> tuple[float, float]:
+        return x, np.copysign(1, x)
+
+    def expected(a: Array, b: Array) -> Array:
+        pairs = [(float(x), float(y)) for x, y in np.broadcast(a, b)]
+        choose = max if isinstance(op, ops.Max) else min
+        return np.array([_NAN if np.isnan(pair).any() else choose(pair, key=order) for pair in pairs])
+
+    count = len(_ENDS)
+    a = Arg(f"{count * count},{kind}", np.repeat(_ENDS, count))
+    b = Arg(f"1,{kind}", [number], constant=True) if number is not None else Arg(a.fact, np.tile(_ENDS, count))
+    against = "each other" if number is None else str(number)
+    return Case(f"{op.name}-{kind}-ends and {against}", op, [a, b], expected, signed_zeros=True)
+
+
 _CASES = [
     *(_case(op, expected, *facts) for op, expected in _ARITHMETIC for facts in _FACTS),
     *(_case(op, expected, *facts) for op, expected in _COMPARISONS for facts in _FACTS),
@@ -86,6 +110,12 @@ _CASES = [
     _written(ops.FloorRem(), "f16", [-7], [4], [1.0]),
     _written(ops.Min(), "f32", [1, _NAN, 1, _INFINITY], [2, 1, _NAN, 5], [1, _NAN, _NAN, 5]),
     _written(ops.Max(), "f32", [1, _NAN, 1, -_INFINITY], [2, 1, _NAN, 5], [2, _NAN, _NAN, 5]),
+    *(
+        _extreme(op, kind, number)
+        for op in (ops.Min(), ops.Max())
+        for kind in ("f16", "bf16", "f32", "f64")
+        for number in (None, 0.0, -0.0, 1.0, _NAN)
+    ),
     _written(ops.Pow(), "i64", [2, -3, 5, 0], [10, 3, 0, 0], [1024, -27, 1, 1]),
     _written(ops.Pow(), "i32", [1, -1, -1, 2, -7], [-1, -1, -2, -1, -3], [1, -1, 1, 0, 0]),
     _written(ops.Pow(), "f32", [4, 0, -2, 2], [0.5, 0, 3, -1], [2, 1, -8, 0.5]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def _windows(
 
 
 def _largest(x: Array, inside: list[Place], every: list[Place]) -> Any:
-    return max((x[at] for at in inside), default=-math.inf)
+    return max((x[at] for at in inside), default=-math.inf, key=lambda one: (one, np.copysign(1, one)))
 
 
 def _where_largest(x: Array, inside: list[Place], every: list[Place]) -> Any:
@@ -95,6 +96,20 @@ _VALID = Valid()
 _CEIL = ExplicitOnnxPool((0,), (0,), ceil_mode=True)
 _CEIL_PADDED = ExplicitOnnxPool((1, 0), (1, 1), ceil_mode=True)
 
+_SOME_ZEROS = Arg("1,2,5,37,f32", np.where(np.arange(370) * 7919 % 11 < 3, 0.0, -0.0))
+
+
+def _zeros(kind: str, stride: int) -> list[Case]:
+    """Windows of zeros; -0.0 is below 0.0, but where the first of equals is asked for."""
+    pool, arg = _pool([2, 3], _VALID, strides=[stride, stride]), replace(_SOME_ZEROS, fact=f"1,2,5,37,{kind}")
+    out = [(5 - 2) // stride + 1, (37 - 3) // stride + 1]
+    found = [
+        _max(f"zeros-{kind}-{stride}", pool, arg, out=out, stride=stride),
+        _max_with_indices(f"zeros-indices-{kind}-{stride}", pool, arg, out=out, stride=stride),
+    ]
+    return [replace(one, signed_zeros=True) for one in found]
+
+
 _MAX = [
     _max("1d", _pool([3], _VALID), "B,C,S,f32", out=[7]),
     _max(
@@ -113,6 +128,7 @@ _MAX = [
     _max("same-upper", _pool([3], SameUpper(), strides=[2]), "B,C,H,f32", out=[3], stride=2),
     _max("same-lower", _pool([3], SameLower(), strides=[2]), "B,C,H,f32", out=[3], before=1, stride=2),
     _max("f16", _pool([3], _VALID), "B,C,S,f16", out=[7]),
+    *(case for kind in ("f16", "bf16", "f32", "f64") for stride in (1, 2, 3) for case in _zeros(kind, stride)),
     _max("i8", _pool([3], Explicit((1,), (1,))), Arg("B,C,S,i8", low=-128, high=-100), out=[9], before=1),
     _max("u8", _pool([2], _VALID), Arg("B,C,S,u8", high=255), out=[8]),
     Case(

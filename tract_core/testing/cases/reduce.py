@@ -44,6 +44,25 @@ def _last_of(best: Callable[[list[Any]], Any]) -> Callable[[list[Any]], int]:
     return lambda row: len(row) - 1 - row[::-1].index(best(row))
 
 
+_ZEROS = [[-0.0] * 37, [-0.0] * 36 + [0.0], [0.0] + [-0.0] * 36, [-1.0, -0.0] + [-2.0] * 35, [1.0, -0.0] + [0.0] * 35]
+"""Extremes that are zero; the last two are one among the largest or smallest only."""
+
+
+def _zeros(reducer: Reducer, kind: str, *, turned: bool, sign: float) -> Case:
+    """Rows of zeros, one element after the other or with the elements of other rows between; with the other sign."""
+    rows = sign * np.array(_ZEROS)
+    values, axis = (rows.T, 0) if turned else (rows, 1)
+    best = max if reducer is Reducer.MAX else min
+
+    def expected(x: Any) -> Any:
+        found = [best(row.tolist(), key=lambda one: (one, np.copysign(1, one))) for row in rows]
+        return np.expand_dims(np.array(found), axis)
+
+    fact = f"{values.shape[0]},{values.shape[1]},{kind}"
+    name = f"Reduce-{reducer.value}-zeros-{axis}-{sign}-{kind}"
+    return Case(name, Reduce((axis,), reducer), [Arg(fact, values)], expected, signed_zeros=True)
+
+
 _TIES = Arg("B,S,f32", [3, 1, 3, 1, 2, 0, 0, -1, 0, -1])
 
 _CASES = [
@@ -71,6 +90,13 @@ _CASES = [
     _case(Reducer.MEAN_OF_SQUARES, (1,), Arg("B,S,f16", high=300), lambda row: sum(x * x for x in row) / len(row)),
     _case(Reducer.ALL, (1,), "B,S,bool", all),
     _case(Reducer.ANY, (0,), "B,S,bool", any),
+    *(
+        _zeros(reducer, kind, turned=turned, sign=sign)
+        for reducer in (Reducer.MIN, Reducer.MAX)
+        for kind in ("f16", "bf16", "f32", "f64")
+        for turned in (False, True)
+        for sign in (1.0, -1.0)
+    ),
     Case("Reduce-sum of nothing", Reduce((1,), Reducer.SUM), ["B,0,f32"], lambda _: np.zeros((2, 1)), _SIZES),
     Case("Reduce-prod of nothing", Reduce((1,), Reducer.PROD), ["B,0,i32"], lambda _: np.ones((2, 1), int), _SIZES),
     Case("Reduce-max of nothing", Reduce((0,), Reducer.MAX), ["0,f32"], lambda _: np.array([-np.inf])),

@@ -19,6 +19,7 @@ Array = np.ndarray[Any, Any]
 _SIZES = {"B": 2, "S": 5, "N": 3}
 
 _REDUCTIONS: Sequence[Reduction] = ("none", "add", "mul", "min", "max")
+_OF_ZEROS: Sequence[tuple[Reduction, float]] = (("max", 0.0), ("min", -0.0))
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "none": lambda _, new: new,
     "add": lambda old, new: old + new,
@@ -79,6 +80,21 @@ _CASES = [
     *_all_nd(["S,3,f32", "N,1,i64", "N,3,f32"], 5),
     *_all_nd(["3,3,f32", "B,N,2,i64", "B,N,f32"], 3),
     _case(ScatterNd("add"), _nd("add"), ["2,4,f16", "6,1,i32", "6,4,f16"], 2),
+    *(
+        Case(
+            f"ScatterElements-{reduction}-zeros-{kind}",
+            ScatterElements(0, reduction),
+            [
+                Arg(f"4,{kind}", [0.0, -0.0, 0.0, -0.0]),
+                Arg("6,i64", [0, 1, 2, 2, 3, 3]),
+                Arg(f"6,{kind}", [-0.0, 0.0, -0.0, 0.0, 0.0, -0.0]),
+            ],
+            lambda *_, zero=zero: np.full(4, zero),
+            signed_zeros=True,
+        )
+        for reduction, zero in _OF_ZEROS
+        for kind in ("f16", "bf16", "f32", "f64")
+    ),
     Case(
         "ScatterElements-written-down",
         ScatterElements(1),

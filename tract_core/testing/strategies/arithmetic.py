@@ -102,13 +102,23 @@ def smooth_function(g: Garden) -> OutletId | None:
     return g.grow(op, [x], _smooth(function), Traits(exact=False, zeros=False, bound=limit))
 
 
+def larger(a: Array, b: Array) -> Array:
+    """Of equals the one without a sign, as 0.0 is above -0.0."""
+    return np.where(a == b, np.where(np.signbit(a), b, a), np.maximum(a, b))
+
+
+def smaller(a: Array, b: Array) -> Array:
+    """Of equals the one with a sign, as -0.0 is below 0.0."""
+    return np.where(a == b, np.where(np.signbit(a), a, b), np.minimum(a, b))
+
+
 _BINARY: Final[list[tuple[Any, Callable[[Array, Array], Array]]]] = [
     (binary.Add(), np.add),
     (binary.Sub(), np.subtract),
     (binary.SubF(), lambda a, b: b - a),
     (binary.Mul(), np.multiply),
-    (binary.Max(), np.maximum),
-    (binary.Min(), np.minimum),
+    (binary.Max(), larger),
+    (binary.Min(), smaller),
 ]
 
 
@@ -135,9 +145,8 @@ def _bound(op: Any, a: Traits, b: Traits) -> float:
 
 
 def _joined(op: Any, a: Traits, b: Traits) -> Traits:
-    keeps = not isinstance(op, (binary.Max, binary.Min))
     whole = a.whole and b.whole and not isinstance(op, binary.Div)
-    return Traits(a.exact and b.exact, a.zeros and b.zeros and keeps, whole, _bound(op, a, b))
+    return Traits(a.exact and b.exact, a.zeros and b.zeros, whole, _bound(op, a, b))
 
 
 def _traits_of(array: Array) -> Traits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from tract_core.ops.pool import MaxPool, SumPool
 from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
+from tract_core.testing.strategies.arithmetic import larger, smaller
 from tract_core.testing.strategies.garden import MAX_RANK, Array, Garden, Meaning, Traits, in_f64, largest
 
 EXACT_SUM: Final = 2.0**22
@@ -42,9 +43,17 @@ def _wide(function: Meaning) -> Meaning:
 
 
 _EXTREMES: Final[list[tuple[Reducer, Meaning, float]]] = [
-    (Reducer.MAX, np.max, -math.inf),
-    (Reducer.MIN, np.min, math.inf),
+    (Reducer.MAX, larger, -math.inf),
+    (Reducer.MIN, smaller, math.inf),
 ]
+
+
+def _extreme(join: Meaning, start: float, axes: Sequence[int], x: Array) -> Array:
+    """Over axes, which keep size 1: element by element."""
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    rows = x.transpose([*axes, *kept]).reshape([math.prod(x.shape[axis] for axis in some) for some in (axes, kept)])
+    found: Array = reduce(join, rows, np.full(rows.shape[1:], start, x.dtype))
+    return found.astype(x.dtype).reshape([1 if axis in axes else size for axis, size in enumerate(x.shape)])
 
 
 def reduce_float(g: Garden) -> OutletId | None:
@@ -56,8 +65,8 @@ def reduce_float(g: Garden) -> OutletId | None:
     traits = g.traits[x]
     if g.chance(2):
         reducer, function, start = g.choose(_EXTREMES)
-        found = replace(traits, zeros=False, whole=False, bound=math.inf)  # of nothing, an extreme is infinite
-        return g.grow(Reduce(axes, reducer), [x], partial(function, axis=axes, keepdims=True, initial=start), found)
+        found = replace(traits, whole=False, bound=math.inf)  # of nothing, an extreme is infinite
+        return g.grow(Reduce(axes, reducer), [x], partial(_extreme, function, start, axes), found)
     count = largest(product(g.fact(x).shape[axis] for axis in axes))
     if g.chance(3):
         op = Reduce(axes, Reducer.MEAN_OF_SQUARES)
@@ -327,8 +336,8 @@ def pool(g: Garden) -> OutletId | None:
         return g.grow(
             MaxPool(spec),
             [x],
-            partial(_reduced, np.max, steps),
-            replace(traits, zeros=False, whole=False, bound=math.inf),
+            partial(_largest, steps),
+            replace(traits, whole=False, bound=math.inf),
         )
     total = _summed(3**spatial, traits)
     return g.grow(SumPool(spec, normalize=False), [x], partial(_reduced, np.sum, _Steps(pad=pad)), total)
@@ -338,6 +347,13 @@ def _reduced(function: Meaning, steps: _Steps, x: Array) -> Array:
     rank = x.ndim - 2
     read = _windows(x.astype(np.float64), (3,) * rank, steps)
     return function(read, axis=tuple(range(2 + rank, 2 + 2 * rank))).astype(x.dtype)
+
+
+def _largest(steps: _Steps, x: Array) -> Array:
+    rank = x.ndim - 2
+    read = _windows(x, (3,) * rank, steps)
+    axes = range(2 + rank, 2 + 2 * rank)
+    return _extreme(larger, -math.inf, axes, read).reshape(read.shape[: 2 + rank])
 
 
 STEPS: Final = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import copysign, isnan
+
 from tract_core.ops.binary import (
     Add,
     And,
@@ -72,22 +74,26 @@ def divide(op: Div, a: Value, b: Value) -> Value:
 
 @elements(ROWS, "fiu", Min)
 def smaller(op: Min, a: Value, b: Value) -> Value:
-    """The smaller one; not a number if either is not."""
-    return _chosen(a, b, "<")
+    """The smaller one, of two zeros -0.0; not a number if either is not."""
+    return _extreme(a, b, largest=False)
 
 
 @elements(ROWS, "fiu", Max)
 def larger(op: Max, a: Value, b: Value) -> Value:
-    """The larger one; not a number if either is not."""
-    return _chosen(a, b, ">")
+    """The larger one, of two zeros 0.0; not a number if either is not."""
+    return _extreme(a, b, largest=True)
 
 
-def _chosen(a: Value, b: Value, sign: str) -> Value:
-    """The one that compares so, or that is not a number. Processors choose the second one where either is not."""
-    if b.is_number:
-        return where(b.compared(sign, a), b, a)
-    found = where(a.compared(sign, b), a, b)
-    return found if a.type.kind != "f" or a.is_number else where(a.differs(a), a, found)
+def _extreme(a: Value, b: Value, *, largest: bool) -> Value:
+    """One comparison where a number is known, which says what a tie with it gives; else what IEEE 754-2019 says."""
+    if a.type.kind != "f":
+        return where(a > b if largest else a < b, a, b)
+    x, known = (a, b.number) if b.number is not None else (b, a.number)
+    if known is None or isnan(known):
+        return a.function.intrinsic("maximum" if largest else "minimum", a, b)
+    wins_ties = (copysign(1, known) > 0) == largest  # over the other zero, as anything else that is equal is the same
+    beyond = ("<=" if wins_ties else "<") if largest else (">=" if wins_ties else ">")
+    return where(x.compared(beyond, known), x.like(known), x)
 
 
 @elements(ROWS, "b", And, commutes=True)

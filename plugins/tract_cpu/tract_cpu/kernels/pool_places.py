@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tract_core.frozen import frozen
+from tract_core.ops.binary import Max
 from tract_core.ops.pool_spec import Window
+from tract_cpu.kernels.binary import larger
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.pool import PoolAxis
 from tract_cpu.kernels.reducers import lowest
@@ -107,12 +109,13 @@ class _PoolPlaces:
                     self._take(begin + at, None, kept)
 
     def _take(self, places: Value, mask: Value | None, kept: tuple[Variable, Variable]) -> None:
-        """An element more in each lane that a mask does not leave out: the first of the largest is kept."""
+        """One more element in each lane that a mask does not leave out; of the largest, the first place is kept."""
         k, (best, place) = self.k, kept
         found, before = self._source.gather(places, mask), best.value
         better = (found > before) | (place.value < 0)
         if found.type.kind == "f":
             better = better | (found.differs(found) & before.equals(before))
+        most = larger(Max(), before, found)
         if mask is not None:
-            better = better & mask
-        best.value, place.value = k.select(better, found, before), k.select(better, places, place.value)
+            better, most = better & mask, k.select(mask, most, before)
+        best.value, place.value = most, k.select(better, places, place.value)

@@ -12,7 +12,7 @@ from typing import Final
 from tract_core.frozen import frozen
 from tract_core.ops.reduce import Reducer
 from tract_cpu.language.function import Function, where
-from tract_cpu.language.types import BOOL, INDEX, U8, ElementType
+from tract_cpu.language.types import BOOL, INDEX, U8, ElementType, bits_of
 from tract_cpu.language.values import Value
 
 Kept = tuple[Value, ...]
@@ -67,34 +67,42 @@ def highest(type_: ElementType) -> float:
 
 
 def _extreme(worst: Callable[[ElementType], float], *, largest: bool) -> Reduction:
-    """An extreme is kept, and of floats, one that is no number, if there was any: comparing says nothing of those.
+    """An extreme is kept. Of floats, comparing says nothing of those that are no number, and of the signs of zeros.
 
-    That one is kept rather than a mask, as processors have few registers for masks.
+    So one that is no number is kept too, if there was any, rather than a mask, as processors have few registers for
+    masks. And of all bits, what all elements have, for a largest one, or any of them: where the extreme is a zero, the
+    highest of them is its sign, as all others are on one side of it.
     """
 
     def start(f: Function, type_: ElementType, lanes: int) -> Kept:
         best = f.constant(worst(type_), type_, lanes)
-        return (best, f.constant(0, type_, lanes)) if type_.kind == "f" else (best,)
+        if type_.kind != "f":
+            return (best,)
+        return best, f.constant(0, type_, lanes), f.constant(-1 if largest else 0, bits_of(type_), lanes)
 
     def better(best: Value, x: Value) -> Value:
         if x.type is BOOL:
             return best | x if largest else best & x
         return where(x > best if largest else x < best, x, best)
 
-    def no_number(before: Value, x: Value) -> Value:
-        return where(x.differs(x), x, before)
+    def noted(kept: Kept, more: Kept) -> Kept:
+        if not kept:
+            return ()
+        (none, bits), (x, other) = kept, more
+        return where(x.differs(x), x, none), bits & other if largest else bits | other
 
     def merge(a: Kept, b: Kept) -> Kept:
-        return (better(a[0], b[0]), *map(no_number, a[1:], b[1:]))
+        return (better(a[0], b[0]), *noted(a[1:], b[1:]))
 
     def add(kept: Kept, x: Value, position: Value) -> Kept:
-        return (better(kept[0], x), *(no_number(one, x) for one in kept[1:]))
+        return (better(kept[0], x), *noted(kept[1:], (x, x.bits(kept[2].type)) if kept[1:] else ()))
 
     def finish(kept: Kept, count: Value) -> Value:
-        found = kept[0]
-        for none in kept[1:]:
-            found = where(none.differs(none), found.like(float("nan")), found)
-        return found
+        if len(kept) == 1:
+            return kept[0]
+        found, none, bits = kept
+        zero = (bits & (1 << bits.type.bits - 1)).bits(found.type)
+        return where(none.differs(none), none, where(found.equals(0), zero, found))
 
     return Reduction(start, add, merge, finish)
 

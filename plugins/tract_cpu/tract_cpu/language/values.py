@@ -137,13 +137,13 @@ class Value:
         return self.function.constant(number, self.type, self.lanes)
 
     @property
-    def is_number(self) -> bool:
-        """Whether it is known now, and no not-a-number."""
+    def number(self) -> float | None:
+        """The number that it is in every lane, where that is known now."""
         if not isinstance(self.ir, ir.Constant):
-            return False
+            return None
         content: Any = self.ir.constant
-        number: Any = content.constant if isinstance(content, ir.Constant) else content
-        return isinstance(number, int | float) and number == number  # noqa: PLR0124 - not-a-number is not itself
+        found: Any = content.constant if isinstance(content, ir.Constant) else content
+        return found if isinstance(found, int | float) else None
 
     def splat(self, lanes: int) -> Value:
         """A vector with this number in every lane; a vector as it is."""

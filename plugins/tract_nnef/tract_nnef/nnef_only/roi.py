@@ -21,6 +21,7 @@ from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, float_type, integers
+from tract_core.ops.extremes import LARGEST
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
@@ -98,7 +99,8 @@ def roi_pool(op: RoiPool, x: Array, regions: Array, image_of: Array) -> Array:
         for (i, down), (j, across) in combinations(enumerate(rows), enumerate(columns)):
             cell = pixels[:, down, across]
             if cell.size:
-                found[place, :, i, j] = cell.max(axis=(1, 2)) if op.largest else cell.mean(axis=(1, 2))
+                value = LARGEST.along(cell, (1, 2)) if op.largest else cell.mean(axis=(1, 2), keepdims=True)
+                found[place, :, i, j] = value[:, 0, 0]
     return found.astype(x.dtype)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from tract_core.data import Constant
 from tract_core.ops.binary import Div
 from tract_core.ops.broadcast import MultiBroadcastTo
-from tract_core.ops.pool import MaxPool, Pool, SumPool, lowest
+from tract_core.ops.extremes import lowest
+from tract_core.ops.pool import MaxPool, Pool, SumPool
 from tract_core.ops.pool_spec import ExplicitOnnxPool
 from tract_core.plugins.tables import Rows
 from tract_pulse.pulsing.node import PulseNode

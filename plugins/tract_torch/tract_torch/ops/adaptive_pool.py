@@ -15,9 +15,10 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim, is_symbolic, product
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Div, Lt, Min, Mul, Sub
+from tract_core.ops.extremes import lowest
 from tract_core.ops.gather import Gather, GatherElements
 from tract_core.ops.node_wiring import NodeWiring
-from tract_core.ops.pool import MaxPool, SumPool, lowest
+from tract_core.ops.pool import MaxPool, SumPool
 from tract_core.ops.pool_spec import DataFormat, PoolSpec
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.ops.wiring_dyn import wire_range
