@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
+from tract_core.data import DType
 from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
@@ -14,6 +15,7 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, float_type, wide
+from tract_core.ops.extremes import LARGEST, SMALLEST
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
@@ -22,22 +24,20 @@ ROWS = Rows()
 
 @frozen
 class Running(TypedOp):
-    """Base of the family: along ``axis``, what ``join`` makes of the elements up to each one.
+    """Base of the family: along ``axis``, what becomes of the elements up to each one, joined one after the other.
 
-    ``exclusive``: without that element itself. ``reverse``: from the other end. f16 and bf16 are joined in f32.
+    ``exclusive``: without that element itself. ``reverse``: from the other end. f16 and bf16 are joined in f32. All
+    begin with what changes nothing when it is joined (`neutral`), so -0.0 alone has the sum 0.0.
     """
 
     axis: int
     exclusive: bool = False
     reverse: bool = False
-    join: ClassVar[np.ufunc]
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The fact of the input. Raises FactError for what is not a number, or an axis that is not there."""
         (x,) = arity(self, inputs, 1)
         axis_in(self, self.axis, x.rank)
-        if self.exclusive and self.join.identity is None:
-            raise FactError(f"{self.name} has nothing to begin with, so it cannot be exclusive")
         if not x.datum_type.is_number() or x.datum_type.is_quantized():
             raise FactError(f"{self.name} wants numbers, found {x}")
         return (x.without_value(),)
@@ -47,57 +47,66 @@ class Running(TypedOp):
 class CumSum(Running):
     """Along ``axis``, the sum of the elements up to each one."""
 
-    join: ClassVar[np.ufunc] = np.add
-
 
 @frozen
 class CumProd(Running):
     """Along ``axis``, the product of the elements up to each one."""
-
-    join: ClassVar[np.ufunc] = np.multiply
 
 
 @frozen
 class CumMax(Running):
     """Along ``axis``, the largest of the elements up to each one, which is NaN from the first NaN on."""
 
-    join: ClassVar[np.ufunc] = np.maximum
-
 
 @frozen
 class CumMin(Running):
     """Along ``axis``, the smallest of the elements up to each one, which is NaN from the first NaN on."""
-
-    join: ClassVar[np.ufunc] = np.minimum
 
 
 @frozen
 class CumLogSumExp(Running):
     """Along ``axis``, the logarithm of the sum of the exponentials of the elements up to each one: of real numbers."""
 
-    join: ClassVar[np.ufunc] = np.logaddexp
-
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The fact of the input. Raises FactError for integers, too."""
         return (float_type(self, *Running.output_facts(self, inputs)),)
 
 
-@ROWS.row(REFERENCE, CumSum, CumProd, CumMax, CumMin, CumLogSumExp)
+_JOINED: Final[dict[type[Running], Callable[[Array, int], Array]]] = {
+    CumSum: lambda x, axis: np.add.accumulate(x, axis, dtype=x.dtype),
+    CumProd: lambda x, axis: np.multiply.accumulate(x, axis, dtype=x.dtype),
+    CumMax: LARGEST.so_far,
+    CumMin: SMALLEST.so_far,
+    CumLogSumExp: np.logaddexp.accumulate,
+}
+
+_NEUTRAL: Final[dict[type[Running], Callable[[np.dtype[Any]], Any]]] = {
+    CumSum: lambda _: 0,
+    CumProd: lambda _: 1,
+    CumMax: LARGEST.nothing,
+    CumMin: SMALLEST.nothing,
+    CumLogSumExp: lambda _: -np.inf,
+}
+
+
+def neutral(op: Running, kind: DType) -> Array:
+    """What changes nothing when it is joined with an element of that type: one number, of that type."""
+    return np.array(_NEUTRAL[type(op)](kind.numpy), kind.numpy)
+
+
+@ROWS.row(REFERENCE, *_JOINED)
 @ROWS.row(SYMBOLIC, CumSum)
 def reference(op: Running, x: Array) -> Array:
-    """numpy.cumsum, for any such operation; exclusive: shifted by one, with its identity in front"""
-    kind = x.dtype if x.dtype.kind == "O" else wide(x.dtype)
+    """As numpy.cumsum, with what changes nothing in front; exclusive: without the last one, else without the first."""
     source = np.flip(x, op.axis) if op.reverse else x
-    if op.exclusive:
-        front = np.full_like(source, op.join.identity, shape=_one_on(x.shape, op.axis))
-        source = np.concatenate([front, source], op.axis)
-        source = np.take(source, range(x.shape[op.axis]), op.axis)
-    joined = op.join.accumulate(source, axis=op.axis, dtype=kind).astype(x.dtype)
+    source = source.astype(x.dtype if x.dtype.kind == "O" else wide(x.dtype), copy=False)
+    front = np.full_like(
+        source, _NEUTRAL[type(op)](source.dtype), shape=(*x.shape[: op.axis], 1, *x.shape[op.axis + 1 :])
+    )
+    joined = _JOINED[type(op)](np.concatenate([front, source], op.axis), op.axis)
+    first = 0 if op.exclusive else 1
+    joined = np.take(joined, range(first, first + x.shape[op.axis]), op.axis).astype(x.dtype, copy=False)
     return np.flip(joined, op.axis) if op.reverse else joined
-
-
-def _one_on(shape: Sequence[int], axis: int) -> tuple[int, ...]:
-    return (*shape[:axis], 1, *shape[axis + 1 :])
 
 
 @ROWS.row(COST, Running)

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from math import log
+from typing import Final
 
-import numpy as np
-
-from tract_core.data import Constant, DatumType
+from tract_core.data import Constant
 from tract_core.errors import TractError
 from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
-from tract_core.ops.binary import Add, Eq, Lt, Max, Min, Mul, Ne, Or, Sub
+from tract_core.ops.binary import Add, Eq, Max, Min, Mul, Ne, Or, Sub
 from tract_core.ops.broadcast import MultiBroadcastTo
-from tract_core.ops.cumsum import CumLogSumExp, CumMax, CumMin, CumProd, CumSum, Running
+from tract_core.ops.cumsum import CumLogSumExp, CumMax, CumMin, CumProd, CumSum, Running, neutral
 from tract_core.ops.elementwise import Exp, Ln
-from tract_core.ops.expect import element
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.scan import FullOutput, OutputMapping, Scan, ScannedInput, StateInput
 
 _MOST: Final = 16
 """Nodes of a body; none of these loops has as many."""
-
-
-def first_of(op: Running, kind: DatumType) -> np.ndarray[Any, Any]:
-    """What is joined with the first element, and changes nothing: a number in the element type ``kind``."""
-    if isinstance(op, (CumSum, CumProd)):
-        return element(op.join.identity, kind)
-    sign = 1 if isinstance(op, CumMin) else -1
-    if kind.is_float():
-        return element(sign * np.inf, kind)
-    ends = np.iinfo(kind.numpy)
-    return element(ends.max if sign > 0 else ends.min, kind)
 
 
 def running_loop(op: Running, x: TypedFact) -> Scan:
@@ -62,20 +49,19 @@ def _joined(op: Running, wire: NodeWiring, before: OutletId, x: OutletId) -> Out
         return wire.op(Mul(), before, x)
     if isinstance(op, CumLogSumExp):
         return _log_of_sum(wire, before, x)
-    kind = wire.dtype(x)
-    if not kind.is_float():
-        return wire.op(Max() if isinstance(op, CumMax) else Min(), before, x)
-    pair = (before, x) if isinstance(op, CumMax) else (x, before)
-    further = wire.op(Or(), wire.op(Lt(), *pair), wire.op(Ne(), x, x))
-    return wire.select(further, x, before)
+    extreme = wire.op(Max() if isinstance(op, CumMax) else Min(), before, x)
+    if not wire.dtype(x).is_float():
+        return extreme
+    no_number = wire.op(Or(), wire.op(Ne(), x, x), wire.op(Ne(), before, before))  # which other engines pass over
+    return wire.select(no_number, wire.op(Add(), before, x), extreme)
 
 
 def _log_of_sum(wire: NodeWiring, a: OutletId, b: OutletId) -> OutletId:
-    """As numpy.logaddexp: the larger one, and the rest relative to it; a sum of nothing but infinities is that."""
-    larger = wire.op(Max(), a, b)
-    rest = [wire.op(Exp(), wire.op(Sub(), one, larger)) for one in (a, b)]
-    total = wire.op(Add(), larger, wire.op(Ln(), wire.op(Add(), *rest)))
-    return wire.select(wire.op(Eq(), a, b), wire.op(Add(), a, wire.scalar(float(np.log(2)), a)), total)
+    """As numpy.logaddexp: the larger one, and the rest relative to it, of which equal infinities have none."""
+    larger, smaller = wire.op(Max(), a, b), wire.op(Min(), a, b)
+    rest = wire.op(Exp(), wire.op(Sub(), smaller, larger))
+    total = wire.op(Add(), larger, wire.op(Ln(), wire.op(Add(), wire.scalar(1, a), rest)))
+    return wire.select(wire.op(Eq(), a, b), wire.op(Add(), a, wire.scalar(log(2), a)), total)
 
 
 def running_of(loop: Scan, x: TypedFact) -> Running | None:
@@ -99,12 +85,12 @@ def running_of(loop: Scan, x: TypedFact) -> Running | None:
 
 
 def begins_so(model: TypedModel, start: OutletId, op: Running) -> bool:
-    """Whether a tensor is all `first_of` the operator."""
+    """Whether a tensor is all `neutral` to the operator."""
     node = model.producer(start)
     if isinstance(node.op, MultiBroadcastTo):
         node = model.producer(node.inputs[0])
     value = node.op.value if isinstance(node.op, Const) else None
     if not isinstance(value, Constant):
         return False
-    first = first_of(op, value.datum_type)
-    return bool(value.array.size) and {one.tobytes() for one in value.array.reshape(-1)} == {first.tobytes()}
+    first = neutral(op, value.datum_type).tobytes()
+    return bool(value.array.size) and {one.tobytes() for one in value.array.reshape(-1)} == {first}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,29 @@ _CASES = [
     *(_case(kind(0), "S,i32", join) for kind, join in ((CumProd, np.prod), (CumMax, max), (CumMin, min))),
     _case(CumProd(0, exclusive=True), "S,f32", np.prod),
     Case("CumMax-NaN", CumMax(0), [Arg("4,f32", [1, 3, np.nan, 2])], lambda _: np.array([1, 3, np.nan, np.nan])),
+    Case(
+        "CumMax-zeros",
+        CumMax(0),
+        [Arg("5,f32", [-1, -0.0, 0.0, -0.0, 1])],
+        lambda _: np.array([-1, -0.0, 0.0, 0.0, 1]),
+        signed_zeros=True,
+    ),
+    Case(
+        "CumMin-zeros",
+        CumMin(0),
+        [Arg("5,f32", [1, 0.0, -0.0, 0.0, -1])],
+        lambda _: np.array([1, 0.0, -0.0, -0.0, -1]),
+        signed_zeros=True,
+    ),
+    Case(
+        "CumSum-zeros",
+        CumSum(0),
+        [Arg("3,f32", [-0.0, -0.0, -1])],
+        lambda _: np.array([0.0, 0.0, -1]),
+        signed_zeros=True,
+    ),
+    _case(CumMax(0, exclusive=True), "S,f32", partial(max, default=-np.inf)),
+    _case(CumMin(0, exclusive=True), "S,u8", partial(min, default=255)),
     Case("CumMin-NaN", CumMin(0), [Arg("4,f32", [1, 3, np.nan, 2])], lambda _: np.array([1, 1, np.nan, np.nan])),
     Case(
         "CumLogSumExp-large",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from tract_core.data import Constant, DatumType
 from tract_core.model.graph import OutletId
-from tract_core.ops.cumsum import CumLogSumExp, CumMax, CumMin, CumProd, CumSum, Running
-from tract_core.ops.cumsum_loop import first_of, running_loop
+from tract_core.ops.cumsum import CumLogSumExp, CumMax, CumMin, CumProd, CumSum, Running, neutral
+from tract_core.ops.cumsum_loop import running_loop
 from tract_core.ops.expect import wide
 from tract_core.plugins.tables import Rows
 from tract_nnef.ops.scan import invoke_loop
@@ -45,7 +45,7 @@ def write_running(op: Running, node: Spelling) -> Invocation | None:
     if joined is not kind:
         fact = fact.without_value().with_type(joined)
         x = node.let("wide", node.invoke("tract_core_cast", x, to=joined.short, registry=CORE))
-    one = node.constant("first", Constant(first_of(op, joined).reshape((1,) * fact.rank)))
+    one = node.constant("first", Constant(neutral(op, joined).reshape((1,) * fact.rank)))
     shape = [*fact.shape[: op.axis], 1, *fact.shape[op.axis + 1 :]]
     start = node.let("start", node.invoke("tract_core_broadcast", one, shape=shape, registry=CORE))
     found = invoke_loop(running_loop(op, fact), node, [x, start], "running")

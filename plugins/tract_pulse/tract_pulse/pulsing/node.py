@@ -21,7 +21,7 @@ from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.model.typed_graph import TypedGraph
 from tract_core.ops.broadcast import MultiBroadcastTo
-from tract_core.plugins.keys import STATE
+from tract_core.plugins.keys import STATE, Array
 from tract_pulse.ops.delay import Delay
 from tract_pulse.ops.mask import PulseMask
 from tract_pulse.pulsing.rate import Rate, eventual, passed_before_known
@@ -152,7 +152,7 @@ class PulseNode:
             )
         return self.delayed(wire, missing, suffix=suffix)
 
-    def masked(self, wire: Wire, value: float, suffix: str = ".mask") -> Wire:
+    def masked(self, wire: Wire, value: float | Array, suffix: str = ".mask") -> Wire:
         """The stream, with one value wherever it holds no signal."""
         stream = wire.stream
         assert stream is not None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from tract_core.data import DatumType
 from tract_core.dims import is_symbolic
 from tract_core.model.fact import TypedFact
@@ -14,7 +12,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.concat import TypedConcat
-from tract_core.ops.cumsum import Running
+from tract_core.ops.cumsum import Running, neutral
 from tract_core.ops.scan import FullOutput, OutputMapping, Scan, ScannedInput, StateInput
 from tract_core.ops.slice import Slice
 from tract_core.ops.wiring import wire_one
@@ -39,7 +37,7 @@ def pulse_running(op: Running, node: PulseNode) -> Wire | None:
         raise CannotStream("it adds up from the end of the signal to its beginning", hint="add up from the beginning")
     x, fact = node.wires[0].outlet, node.fact(node.wires[0])
     if stream.delay:
-        x = node.masked(node.wires[0], op.join.identity).outlet
+        x = node.masked(node.wires[0], neutral(op, fact.datum_type)).outlet
     narrow = fact.datum_type.is_float() and fact.datum_type.itemsize < 4
     if narrow:
         x = node.wire(Cast(DatumType.F32), x, suffix=".wide")
@@ -50,8 +48,8 @@ def pulse_running(op: Running, node: PulseNode) -> Wire | None:
 def _wire_loop(op: Running, node: PulseNode, x: OutletId, suffix: str) -> OutletId:
     fact = node.model.outlet_fact(x)
     shape = (*fact.shape[: op.axis], 1, *fact.shape[op.axis + 1 :])
-    nothing = np.full((1,) * fact.rank, op.join.identity, fact.datum_type.numpy)
-    start = node.wire(MultiBroadcastTo(shape), node.model.add_const(f"{node.name}.nothing", nothing), suffix=".start")
+    nothing = node.model.add_const(f"{node.name}.nothing", neutral(op, fact.datum_type).reshape((1,) * fact.rank))
+    start = node.wire(MultiBroadcastTo(shape), nothing, suffix=".start")
     size = fact.shape[op.axis]
     count = 1 if is_symbolic(size) else int(size)
     part = fact.with_shape((*fact.shape[: op.axis], count, *fact.shape[op.axis + 1 :]))
