@@ -105,8 +105,9 @@ def _corners(op: DeformConv, x: Array, places: Sequence[Array]) -> Iterator[Arra
         index, weight = np.zeros(places[0].shape, np.int64), np.ones_like(places[0])
         for place, low, upper, size in zip(places, lower, corner, sizes, strict=True):
             at = low + upper
-            weight = weight * np.where((at >= 0) & (at < size), place - low if upper else 1 - (place - low), 0)
-            index = index * size + np.clip(at, 0, size - 1).astype(np.int64)
+            inside = (at >= 0) & (at < size)  # which is false for what is no number
+            weight = weight * np.where(inside, place - low if upper else 1 - (place - low), 0)
+            index = index * size + np.where(inside, at, 0).astype(np.int64)
         flat = index.reshape(*index.shape[:2], 1, -1)
         values = np.take_along_axis(grouped, flat, axis=3)
         yield values.reshape(*grouped.shape[:3], *index.shape[2:]) * weight[:, :, None]

@@ -45,7 +45,7 @@ class GridSample(TypedOp):
     Inputs: an image with any number ``k`` of spatial axes (batch, channels, spatial axes); a grid of floats (batch,
     output axes, ``k``), whose last axis holds coordinates from -1 to 1, that of the last spatial axis first. -1 and 1
     stand for the centres of the first and last element with ``align_corners``, else for their outer edges. What is not
-    a number lies far before the first element.
+    a number stands for -1, as PyTorch documents it; with `REFLECTION` infinities do too, as mirror images go on.
     """
 
     mode: Interpolator = Interpolator.LINEAR
@@ -95,11 +95,10 @@ class _Neighbour:
 
 def _neighbours(op: GridSample, size: int, coordinates: Array) -> list[_Neighbour]:
     """What coordinates read along one axis."""
-    if op.align_corners:
-        places = (coordinates.astype(np.float64) + 1) / 2 * (size - 1)
-    else:
-        places = ((coordinates.astype(np.float64) + 1) * size - 1) / 2
-    places = np.clip(np.nan_to_num(places, nan=-FARTHEST), -FARTHEST, FARTHEST)
+    nowhere = ~np.isfinite(coordinates) if op.padding_mode is PaddingMode.REFLECTION else np.isnan(coordinates)
+    coordinates = np.where(nowhere, -1.0, coordinates.astype(np.float64))
+    places = (coordinates + 1) / 2 * (size - 1) if op.align_corners else ((coordinates + 1) * size - 1) / 2
+    places = np.clip(places, -FARTHEST, FARTHEST)
     if op.mode is Interpolator.NEAREST:
         indices, weights = nearest_tap(places, np.rint)
     else:

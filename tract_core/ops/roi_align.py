@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product as combinations
+from typing import Final
 
 import numpy as np
 
@@ -95,15 +96,18 @@ def roi_align(op: RoiAlign, x: Array, regions: Array, image_of: Array) -> Array:
     return found.astype(x.dtype)
 
 
-def _image(x: Array, image: int) -> Array:
+def _image(x: Array, image: float) -> Array:
     if not 0 <= image < len(x):
-        raise RunError(f"a region is in image {image}, there are {len(x)}")
-    return x[image].astype(np.float64)
+        raise RunError(f"a region is in image {image:g}, there are {len(x)}")
+    return x[int(image)].astype(np.float64)
 
 
 def _points(start: float, length: float, cells: int, samples: int) -> tuple[Array, int]:
-    """The places of the points of all cells along one side, and how many points each cell has."""
-    count = samples if samples > 0 else max(math.ceil(length / cells), 0)
+    """The places of the points of all cells along one side, and how many points each cell has.
+
+    A region without an end, or whose end is no number, has none where their number depends on its length.
+    """
+    count = samples if samples > 0 else max(math.ceil(length / cells), 0) if math.isfinite(length) else 0
     return start + (np.arange(cells * count) + 0.5) * (length / cells / max(count, 1)), count
 
 
@@ -115,12 +119,19 @@ def _weighted(image: Array, rows: Array, columns: Array) -> Iterator[Array]:
 
 
 def _neighbours(places: Array, size: int) -> list[tuple[Array, Array]]:
-    """The pixels before and after each place, and their weights. Up to 1 off the image, the border goes on."""
+    """The pixels before and after each place, and their weights. Up to 1 off the image, the border goes on.
+
+    What is not a number is off the image.
+    """
     inside = (places >= -1) & (places <= size)
-    places = np.clip(places, 0, size - 1)
+    places = np.clip(np.where(inside, places, 0), 0, size - 1)
     before = np.floor(places).astype(np.int64)
     part = places - before
     return [(before, (1 - part) * inside), (np.minimum(before + 1, size - 1), part * inside)]
+
+
+_FAR: Final = float(1 << 30)
+"""How far away corners count, in pixels; what is no number is at 0."""
 
 
 @ROWS.row(REFERENCE, MaxRoiPool)
@@ -129,9 +140,9 @@ def max_roi_pool(op: MaxRoiPool, x: Array, regions: Array) -> Array:
     found = np.zeros((len(regions), x.shape[1], op.height, op.width), dtype=x.dtype)
     scaled = regions.astype(wide(regions.dtype))  # in f64, 5 * 0.7 of f32 would no longer be the 3.5 that it is in f32
     for place, region in enumerate(scaled):
-        image = _image(x, int(region[0]))
+        image = _image(x, float(region[0]))
         # Halves are rounded away from zero.
-        corners = region[1:] * region.dtype.type(op.scale)
+        corners = np.nan_to_num(region[1:] * region.dtype.type(op.scale)).clip(-_FAR, _FAR)
         x1, y1, x2, y2 = (np.sign(corners) * np.floor(np.abs(corners) + 0.5)).astype(np.int64).tolist()
         rows = _spans(y1, max(y2 - y1 + 1, 1), op.height, x.shape[2])
         columns = _spans(x1, max(x2 - x1 + 1, 1), op.width, x.shape[3])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -16,6 +17,8 @@ ROWS = Rows()
 
 def _read(image: Array, y: float, x: float) -> float:
     """The image between its pixels; 0 outside."""
+    if not (math.isfinite(y) and math.isfinite(x)):
+        return 0.0
     found = 0.0
     for row, column in product((math.floor(y), math.floor(y) + 1), (math.floor(x), math.floor(x) + 1)):
         if 0 <= row < image.shape[0] and 0 <= column < image.shape[1]:
@@ -58,7 +61,16 @@ def _case(op: DeformConv, channels: int, out: tuple[int, int]) -> Case:
     )
 
 
+def _far() -> Case:
+    """Offsets that lead far away, or nowhere."""
+    offsets = np.resize([0.5, math.nan, math.inf, -math.inf, 1e30, -3e38, -0.25], (2, 8, 3, 4))
+    case = _case(DeformConv((1, 1), (1, 1), (0, 0), (0, 0)), 2, (3, 4))
+    x, kernel, _, *rest = case.inputs
+    return replace(case, name="DeformConv-far", inputs=[x, kernel, Arg("N,8,3,4,f32", offsets), *rest])
+
+
 _CASES = [
+    _far(),
     _case(DeformConv((1, 1), (1, 1), (0, 0), (0, 0)), 2, (3, 4)),
     _case(DeformConv((2, 1), (1, 2), (1, 0), (1, 0), group=2, offset_group=2), 4, (3, 3)),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -39,7 +40,14 @@ def _cubic(distance: float) -> float:
     return -0.75 * d**3 + 3.75 * d**2 - 6 * d + 3 if d < 2 else 0.0
 
 
+_FAR = 1000.0
+"""Beyond it, images as small as these go on as they are."""
+
+
 def _weights(op: GridSample, coordinate: float, size: int) -> dict[int, float]:
+    if math.isnan(coordinate) or (math.isinf(coordinate) and op.padding_mode is PaddingMode.REFLECTION):
+        coordinate = -1.0
+    coordinate = min(max(coordinate, -_FAR), _FAR)
     place = (coordinate + 1) / 2 * (size - 1) if op.align_corners else (coordinate + 1) / 2 * size - 0.5
     if op.mode is Interpolator.NEAREST:
         return {round(place): 1.0}
@@ -71,7 +79,20 @@ def _case(op: GridSample, image: str = "B,C,H,W,f32", grid: str = "B,P,Q,2,f32")
     )
 
 
+_ENDS = [math.nan, math.inf, -math.inf, -1.0, 1.0]
+"""What a coordinate may be, besides a number: each of them, with each of them."""
+
+
+def _ends(op: GridSample, kind: str) -> Case:
+    grid = np.array([*product(_ENDS, _ENDS)]).reshape(5, 5, 2)
+    case = _case(op, grid=f"1,5,5,2,{kind}")
+    inputs = [Arg("1,C,H,W,f32"), Arg(f"1,5,5,2,{kind}", grid)]
+    return replace(case, name=f"{case.name}-ends-{kind}", inputs=inputs)
+
+
 _CASES = [
+    *(_ends(GridSample(*chosen), "f32") for chosen in product(Interpolator, PaddingMode, (False, True))),
+    *(_ends(GridSample(padding_mode=PaddingMode.REFLECTION), kind) for kind in ("f16", "bf16", "f64")),
     *(_case(GridSample(*chosen)) for chosen in product(Interpolator, PaddingMode, (False, True))),
     *(_case(GridSample(mode), "B,C,H,W,3,f32", "B,P,1,Q,3,f32") for mode in Interpolator),
     _case(GridSample(), "B,C,W,f32", "B,Q,1,f32"),

@@ -21,7 +21,7 @@ _SIZES = {"N": 2, "C": 2, "H": 5, "W": 6, "R": 5}
 def _interpolated(image: Array, y: float, x: float) -> float:
     """The image at a place: 0 more than a pixel off it, its border up to there."""
     height, width = image.shape
-    if not (-1 <= y <= height and -1 <= x <= width):
+    if not (-1 <= y <= height and -1 <= x <= width):  # as all that is no number
         return 0.0
     y, x = min(max(y, 0), height - 1), min(max(x, 0), width - 1)
     top, left = math.floor(y), math.floor(x)
@@ -80,7 +80,46 @@ def _align(op: RoiAlign, kind: str = "f32") -> Case:
     )
 
 
+_FAR = [
+    *([math.nan if side == at else side for side in (0, 1, 2, 3)] for at in (0, 1, 2, 3)),
+    *([(math.inf if at > 1 else -math.inf) if side == at else side for side in (0, 1, 2, 3)] for at in (0, 1, 2, 3)),
+    [math.inf, 1, 2, 3],
+    [0, 1, 1e30, 3],
+    [-3e38, 1, 2, 3],
+]
+"""Regions that lack one of their ends."""
+
+
+def _pooled_far(op: MaxRoiPool, x: Array, regions: Array) -> Array:
+    """What is no number is 0, and an end that is not there far away."""
+    return _pooled(op, x, np.nan_to_num(regions, nan=0, posinf=1e6, neginf=-1e6).clip(-1e6, 1e6))
+
+
 _CASES = [
+    *(
+        Case(
+            f"RoiAlign-far-{samples}",
+            RoiAlign(2, 3, 1.0, samples),
+            ["1,C,H,W,f32", Arg(f"{len(_FAR)},4,f32", _FAR), Arg(f"{len(_FAR)},i64", [0] * len(_FAR))],
+            lambda *inputs, samples=samples: _aligned(RoiAlign(2, 3, 1.0, samples), *inputs),
+            _SIZES,
+        )
+        for samples in (1, 2)
+    ),
+    Case(
+        "RoiAlign-far-as many points as pixels",
+        RoiAlign(2, 3, 1.0, 0),
+        ["1,C,H,W,f32", Arg("8,4,f32", _FAR[:8]), Arg("8,i64", [0] * 8)],
+        lambda x, *_: np.zeros((8, x.shape[1], 2, 3)),
+        _SIZES,
+    ),
+    Case(
+        "MaxRoiPool-far",
+        MaxRoiPool(2, 3, 1.0),
+        ["1,C,H,W,f32", Arg(f"{len(_FAR)},5,f32", [[0, *region] for region in _FAR])],
+        lambda x, regions: _pooled_far(MaxRoiPool(2, 3, 1.0), x, regions),
+        _SIZES,
+    ),
     _align(RoiAlign(2, 3, 0.5, 2)),
     _align(RoiAlign(2, 2, 1.0, 0, half_pixel=False)),
     _align(RoiAlign(1, 2, 1.0, 3, half_pixel=False), "f64"),

@@ -116,6 +116,9 @@ class _GridSample:
 
     def _place(self, coordinate: Value, size: Value) -> Value:
         """Where a coordinate is, in elements."""
+        has_end = self.plan.padding is not PaddingMode.REFLECTION
+        is_somewhere = coordinate.equals(coordinate) if has_end else (coordinate - coordinate).equals(0.0)
+        coordinate = where(is_somewhere, coordinate, -1.0)
         if self.plan.align_corners:
             place = (coordinate + 1.0) / 2.0 * (size - 1.0)
         else:
