@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tract_core.data import DatumType, DType
+from tract_core.data import DatumType, DType, SymbolicArray
 from tract_core.dims import Dim, dim_max, dim_min, product
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
@@ -20,9 +20,10 @@ from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
-from tract_core.ops.binary import Div
+from tract_core.ops.binary import Add, And, Div, Gt, Lt, Rem, Sub
 from tract_core.ops.expect import arity, axis_in, wide
 from tract_core.ops.extremes import LARGEST, SMALLEST
+from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.wiring import wire_binary, wire_cast, wire_one
 from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
@@ -162,12 +163,35 @@ def axes(op: Reduce, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) 
 
 
 def wire_mean(model: TypedModel, name: str, x: OutletId, axes: Sequence[int]) -> OutletId:
-    """The mean of floats over ``axes``, which keep size 1. Narrow floats are computed in f32 and rounded once."""
+    """The mean over ``axes``, which keep size 1: 0 of no integers, not a number of no floats.
+
+    Narrow floats are computed in f32 and rounded once; that of integers is cut off at the point. No sum leaves a type.
+    """
     fact = model.outlet_fact(x)
-    compute = DatumType.from_numpy(wide(fact.datum_type.numpy))
+    kind = fact.datum_type
+    whole = kind.is_integer() and not isinstance(fact.value, SymbolicArray)
+    compute = DatumType.I64 if whole and kind.itemsize < 8 else DatumType.from_numpy(wide(kind.numpy))
     count = model.add_const(f"{name}.count", product(fact.shape[axis] for axis in axes))
     count = wire_cast(model, f"{name}.count", count, compute)
+    if whole and kind == compute:
+        return _wire_mean_of_longs(NodeWiring(model, name), x, axes, count)
     total = wire_one(model, f"{name}.sum", Reduce(tuple(axes), Reducer.SUM), wire_cast(model, name, x, compute))
     narrow = compute != fact.datum_type
     mean = wire_binary(model, f"{name}.mean" if narrow else name, Div(), total, count)
     return wire_cast(model, name, mean, fact.datum_type)
+
+
+def _wire_mean_of_longs(wire: NodeWiring, x: OutletId, axes: Sequence[int], count: OutletId) -> OutletId:
+    """Quotients and remainders are summed apart, as the sum of the integers may be none of the type."""
+    count, _ = wire.ranks(count, x)
+    total, left = (wire.op(Reduce(tuple(axes), Reducer.SUM), wire.op(op, x, count)) for op in (Div(), Rem()))
+    total, left = wire.op(Add(), total, wire.op(Div(), left, count)), wire.op(Rem(), left, count)
+    if wire.dtype(x).is_unsigned():
+        return total
+    # What is left is less than one: where it has the other sign, it brings the mean one nearer to 0.
+    zero = wire.scalar(0, total)
+    below, above = (
+        (wire.op(op, total, zero), wire.op(other, left, zero)) for op, other in ((Lt(), Gt()), (Gt(), Lt()))
+    )
+    up, down = (wire.cast(wire.op(And(), *both), wire.dtype(x)) for both in (below, above))
+    return wire.op(Sub(), wire.op(Add(), total, up), down)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops import reduce
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.runtime.lookup import find_runtime
 from tract_core.runtime.plan import TypedSimplePlan
 
 
@@ -66,6 +69,36 @@ def test_mean_of_a_symbolic_number_of_elements(kind: str) -> None:
     assert found.dtype == array.dtype
     np.testing.assert_allclose(found, array.astype(np.float64).mean(axis=(1, 2), keepdims=True), rtol=1e-3)
     assert model.has_node("mean") or kind == "f16"
+
+
+WHOLE = {f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}") for kind in "iu" for bits in (8, 16, 32, 64)}
+
+
+@pytest.mark.parametrize("runtime", ["reference", "cpu"])
+@pytest.mark.parametrize("kind", WHOLE)
+def test_no_sum_of_a_mean_of_integers_leaves_the_type(kind: str, runtime: str) -> None:
+    """Cut off at the point, of numbers up to the ends of the type."""
+    limits, random = np.iinfo(WHOLE[kind]), np.random.default_rng(3)
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact(f"N,S,{kind}", model.symbols))
+    model.set_outputs([wire_mean(model, "mean", x, [1])])
+    state = find_runtime(runtime).prepare(model.declutter()).spawn()
+    for size in (0, 1, 2, 3, 64):
+        ends = random.choice(
+            np.array([limits.min, limits.min + 1, limits.max, limits.max - 1], WHOLE[kind]), (40, size)
+        )
+        small = random.integers(max(limits.min, -5), 6, (40, size)).astype(WHOLE[kind])
+        x = np.where(random.random((40, size)) < 0.5, ends, small)
+        wanted = [math.trunc(Fraction(sum(row), size)) if size else 0 for row in x.tolist()]
+        assert state.run([x])[0].reshape(-1).tolist() == wanted
+
+
+def test_a_mean_of_integers_agrees_with_onnx_runtime(run_onnx: Callable[..., Any]) -> None:
+    x = np.array([[2**31 - 1, 2**31 - 1, 0], [-(2**31), -(2**31), -7], [-7, 0, 0]], np.int32)
+    model = TypedModel()
+    source = model.add_source("x", parse_typed_fact("3,3,i32"))
+    model.set_outputs([wire_mean(model, "mean", source, [1])])
+    np.testing.assert_array_equal(TypedSimplePlan(model).run([x])[0], run_onnx("ReduceMean", [x], axes=[1])[0])
 
 
 @pytest.mark.parametrize("last", [0, 1])

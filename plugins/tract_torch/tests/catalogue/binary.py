@@ -16,6 +16,11 @@ def _divided(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return tuple(torch.div(a, b, rounding_mode=mode) for mode in MODES)
 
 
+def _whole_quotients(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    modes = [torch.div(a, b, rounding_mode=mode) for mode in ("floor", "trunc")]
+    return (*modes, a // b, a % b, torch.fmod(a, b), a // 100, torch.div(a, 7, rounding_mode="floor"))
+
+
 ENTRIES = [
     *(
         Entry(name, signed(getattr(torch, name)), PAIRS)
@@ -50,6 +55,10 @@ ENTRIES = [
     Entry("div, integers by modes", _divided, NONZERO),
     Entry("div, modes", _divided, PAIRS),
     Entry("div, bytes", lambda a, b: (*_divided(a, b + 1), a - b, a * b), ("S,3,u8", "3,u8")),
+    *(
+        Entry(f"div, ends of {kind}", _whole_quotients, (f"S,1,13,{kind}:ends", f"14,1,{kind}:divisors"))
+        for kind in ("u8", "i8", "i16", "i32", "i64")
+    ),
     Entry("div, numbers", lambda a: (a / 3, 3 / a, a // 2, 2.5 // a, a % 0.7, 0.7 % a), ("S,3,f32:positive",)),
     Entry("div, whole numbers", lambda a: (a / 3, 3 / a, a // 2, 7 // a, a % 3, 7 % a), ("S,3,i64:positive",)),
     Entry("bitwise_left_shift", lambda a, b: (a << b, a << 3, 3 << b), ("S,3,i64", "1,3,i64:below 9")),
@@ -82,5 +91,6 @@ ENTRIES = [
     Entry("gcd", torch.gcd, ("S,3,i64", "1,3,i64")),
     Entry("gcd, far apart", lambda x: torch.gcd(x * 1836311903, torch.full((1,), 2971215073)), ("S,3,i64",)),
     Entry("gcd, steps", lambda x: torch.gcd(x * 0 + 7540113804746346429, x * 0 + 4660046610375530309), ("S,i64",)),
+    Entry("lcm, ends", torch.lcm, ("S,1,13,i8:ends", "14,1,i8:divisors")),
     Entry("lcm", lambda x, y: (torch.lcm(x, y), torch.lcm(x, torch.tensor(6))), ("S,3,i64", "1,3,i64")),
 ]

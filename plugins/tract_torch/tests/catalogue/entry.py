@@ -28,6 +28,8 @@ _EDGES += [1e-3, -1e-3, 20.5, -20.5, 1e4]
 """Numbers at which functions turn, end, or are not defined."""
 _WHOLE_EDGES = [0, 1, -1, 2, -2, 7, -8, 2**63 - 1, -(2**63)]
 """The same of integers."""
+_DIVISORS = [100, 7, 3, 2, 1, 64, 127]
+"""By which an integer of any type can be divided; PyTorch ends the process where the least one is divided by -1."""
 
 A_NUMBER = "torch.export makes the size a number"
 """Why sizes of some operators are fixed."""
@@ -78,8 +80,8 @@ class Entry:
 
 def elements(make: str, shape: list[int], kind: torch.dtype, random: torch.Generator) -> torch.Tensor:
     """A tensor whose elements are ``normal``, ``positive``, in ``unit`` (-1 to 1), ``above one``, ``integers``,
-    ``special`` (with NaN and infinities), ``edges`` (those where functions turn, in a fixed order), or ``below N``:
-    integers from 0."""
+    ``special`` (with NaN and infinities), ``edges`` (those where functions turn, in a fixed order), ``below N``:
+    integers from 0, ``ends`` of integer types, or ``divisors`` of these."""
     if kind is torch.bool:
         return torch.rand(shape, generator=random) > 0.5
     if make.startswith("below "):
@@ -87,6 +89,13 @@ def elements(make: str, shape: list[int], kind: torch.dtype, random: torch.Gener
     if make == "whole edges":
         count = math.prod(shape)
         return torch.tensor(_WHOLE_EDGES * (count // len(_WHOLE_EDGES) + 1))[:count].reshape(shape).to(kind)
+    if make in ("ends", "divisors"):
+        count, limits = math.prod(shape), torch.iinfo(kind)
+        some = [limits.min, limits.min + 1, limits.max, limits.max - 1, 0, 1, 7, 100, limits.max // 2 + 1]
+        some += [-1, -7, -100, -120] if limits.min else []
+        if make == "divisors":
+            some = [limits.max, *_DIVISORS] + ([limits.min, limits.min + 1, -2, -3, -7, -100] if limits.min else [])
+        return torch.tensor(some * (count // len(some) + 1), dtype=kind)[:count].reshape(shape)
     if not (kind.is_floating_point or kind.is_complex):
         low, high = (0, 9) if kind is torch.uint8 else (1, 5) if make == "positive" else (-4, 5)
         drawn = torch.randint(low, high, shape, generator=random)

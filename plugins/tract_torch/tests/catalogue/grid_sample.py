@@ -18,7 +18,18 @@ def sample(name: str, rank: int, mode: str, padding: str, *, aligned: bool) -> E
     return Entry(name, call, shapes, tolerance=2e-5, sizes=(4, 7))
 
 
+def far(mode: str) -> Entry:
+    """By reflection, with what is no number in the grid: it stands for -1, as the documentation says."""
+
+    def call(x: Any, grid: Any) -> Any:
+        return F.grid_sample(x, grid, mode=mode, padding_mode="reflection", align_corners=False)
+
+    return Entry(f"grid_sampler_2d, {mode}, far away", call, ("2,3,S,5,f32", "2,3,4,2,f32:special"), tolerance=2e-5)
+
+
 ENTRIES = [
+    far("bilinear"),
+    far("nearest"),
     *(
         sample(f"grid_sampler_2d, {mode}, {padding}{', aligned' if aligned else ''}", 2, mode, padding, aligned=aligned)
         for mode, padding, aligned in (

@@ -51,6 +51,19 @@ REDUCED = [
 
 ENTRIES = [
     *REDUCED,
+    *(
+        Entry(
+            f"scatter_reduce, mean of ends of {kind}",
+            lambda x, i, y: x.scatter_reduce(0, i * 0, y * 0, "mean"),
+            (f"5,3,{kind}:ends", "2,3,i64", f"2,3,{kind}"),
+        )
+        for kind in ("i8", "i64")
+    ),
+    Entry(
+        "masked_scatter, nothing",
+        lambda x, y: x.masked_scatter(x > 100, y[:, :0]),
+        ("S,4,f32", "S,4,f32"),
+    ),
     Entry("scatter", lambda x, i, y: x.scatter(1, orders(x, i), y), ("S,4,f32", "S,4,i64", "S,4,f32")),
     Entry(
         "scatter, larger source", lambda x, i, y: x.scatter(1, i[:, :1] * 0 + 2, y), ("S,4,f32", "S,2,i64", "S,3,f32")

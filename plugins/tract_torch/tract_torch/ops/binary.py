@@ -130,7 +130,19 @@ def divide_and_round(call: Call, wire: NodeWiring) -> OutletId:
         return wire.cast(found, kind)
     if mode == "trunc":
         return wire.binary(core.Div(), a, b)
-    return wire.binary(core.Div(), wire.binary(core.Sub(), a, wire.binary(core.FloorRem(), a, b)), b)
+    return divided_down(wire, a, b)
+
+
+def divided_down(wire: NodeWiring, a: OutletId, b: OutletId) -> OutletId:
+    """The quotient of integers, rounded down: one less than towards 0 where something is left and it is negative."""
+    a, b = wire.ranks(a, b)
+    quotient = wire.op(core.Div(), a, b)
+    if not wire.dtype(a).is_signed():
+        return quotient
+    rest, zero = wire.op(core.Rem(), a, b), wire.scalar(0, a)
+    signs_differ = wire.op(core.Xor(), wire.op(core.Lt(), b, zero), wire.op(core.Lt(), rest, zero))
+    below = wire.op(core.And(), wire.op(core.Ne(), rest, zero), signs_differ)
+    return wire.op(core.Sub(), quotient, wire.cast(below, wire.dtype(a)))
 
 
 def _floor_divided(wire: NodeWiring, a: OutletId, b: OutletId) -> OutletId:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tract_core.data import DatumType
+from tract_core.data import DatumType, DType
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Div, Eq, Max, Mul, Rem
+from tract_core.ops.binary import Div, Eq, Mul, Rem
 from tract_core.ops.elementwise import Abs
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.scan import OutputMapping, Scan, ScannedInput, StateInput
@@ -22,20 +22,21 @@ ROWS = Rows()
 @aten(ROWS, "aten.gcd")
 def gcd(call: Call, wire: NodeWiring) -> OutletId:
     """The greatest common divisor, 0 of 0 and 0"""
-    return _divisor(wire, *_magnitudes(call, wire))
+    return _divisor(wire, *_magnitudes(call, wire, call.kind))
 
 
 @aten(ROWS, "aten.lcm")
 def lcm(call: Call, wire: NodeWiring) -> OutletId:
-    """The least common multiple, 0 where one of both is 0"""
-    a, b = _magnitudes(call, wire)
+    """The least common multiple, 0 where one of both is 0; of small integers, the lowest bits of it"""
+    a, b = _magnitudes(call, wire, DatumType.I32 if call.kind.itemsize < 4 else call.kind)
     divisor = _divisor(wire, a, b)
-    return wire.op(Abs(), wire.op(Mul(), wire.op(Div(), a, wire.op(Max(), divisor, wire.scalar(1, divisor))), b))
+    divisor = wire.select(wire.op(Eq(), divisor, wire.scalar(0, divisor)), wire.scalar(1, divisor), divisor)
+    return wire.cast(wire.op(Abs(), wire.op(Mul(), wire.op(Div(), a, divisor), b)), call.kind)
 
 
-def _magnitudes(call: Call, wire: NodeWiring) -> list[OutletId]:
+def _magnitudes(call: Call, wire: NodeWiring, kind: DType) -> list[OutletId]:
     """Both numbers without their signs, in one type and one shape."""
-    both = [wire.op(Abs(), call.operand(name, wire, call.kind)) for name in ("self", "other")]
+    both = [wire.op(Abs(), call.operand(name, wire, kind)) for name in ("self", "other")]
     shape = common_shape(wire, both)
     return [wire.broadcast(one, shape) for one in wire.ranks(*both)]
 

@@ -10,13 +10,16 @@ import numpy as np
 from tract_core.data import DatumType, DType
 from tract_core.dims import same_dim
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Div, FloorRem, Max, Sub
+from tract_core.ops.binary import Div, Eq, Mul
+from tract_core.ops.concat import TypedConcat
 from tract_core.ops.cumsum import CumSum
+from tract_core.ops.extremes import highest, lowest
 from tract_core.ops.gather import Gather
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.scatter import Reduction, ScatterElements, ScatterNd
 from tract_core.ops.slice import Slice
 from tract_core.plugins.tables import Rows
+from tract_torch.ops.binary import divided_down
 from tract_torch.registry import aten
 from tract_torch.wiring.call import Call
 from tract_torch.wiring.positions import by_axis, columns, common_shape, diagonal, in_one_place
@@ -74,20 +77,16 @@ def _reduced(call: Call, wire: NodeWiring, index: OutletId, updates: OutletId) -
     ones = _everywhere(wire, np.array(1, call.kind.numpy), index)
     begin = wire.broadcast(_number(wire, np.array(included, call.kind.numpy), wire.rank(x)), wire.shape(x))
     count = _scattered(call, wire, "add", begin, index, ones)
-    count = wire.binary(Max(), count, wire.scalar(1, count))
-    rest = None if call.kind.is_float() else wire.binary(FloorRem(), found, count)
-    return wire.binary(Div(), found if rest is None else wire.binary(Sub(), found, rest), count)
+    count = wire.select(wire.op(Eq(), count, wire.scalar(0, count)), wire.scalar(1, count), count)
+    return wire.op(Div(), found, count) if call.kind.is_float() else divided_down(wire, found, count)
 
 
 def _neutral(reduce: str, kind: DType) -> np.ndarray:
     """What changes nothing when it is combined."""
     number = {"sum": 0, "mean": 0, "prod": 1}.get(reduce)
-    if number is not None:
-        return np.array(number, kind.numpy)
-    if kind.is_float():
-        return np.array(-np.inf if reduce == "amax" else np.inf, kind.numpy)
-    ends = np.iinfo(kind.numpy)
-    return np.array(ends.min if reduce == "amax" else ends.max, kind.numpy)
+    if number is None:
+        number = (lowest if reduce == "amax" else highest)(kind.numpy)
+    return np.array(number, kind.numpy)
 
 
 def _number(wire: NodeWiring, value: np.ndarray, rank: int) -> OutletId:
@@ -178,11 +177,12 @@ def masked_scatter(call: Call, wire: NodeWiring) -> OutletId:
         wire.broadcast(wire.ranks(call.tensor(name), call.tensor("self"))[0], shape) for name in ("self", "mask")
     )
     flat = wire.reshape(wire.i64(mask), (wire.shape(mask).volume,))
-    before = wire.binary(Sub(), wire.op(CumSum(0), flat), wire.const([1]))
-    place = wire.reshape(wire.binary(Max(), before, wire.const([0])), shape)
+    place = wire.reshape(wire.op(Mul(), wire.op(CumSum(0), flat), flat), shape)
     source = call.tensor("source")
-    picked = wire.op(Gather(0), wire.reshape(source, (wire.shape(source).volume,)), place)
-    return wire.select(mask, picked, x)
+    # What no element is taken for reads one in front, so that the source may be empty.
+    front = wire.const(np.zeros(1, call.kind.numpy))
+    source = wire.op(TypedConcat(0), front, wire.reshape(source, (wire.shape(source).volume,)))
+    return wire.select(mask, wire.op(Gather(0), source, place), x)
 
 
 @aten(ROWS, "aten.diagonal_scatter")
