@@ -11,6 +11,7 @@ from tract_core.ops.binary import Add, Mul
 from tract_core.ops.einsum import EinSum, accumulator, wire_matmul
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
+from tract_onnx.precision import widened
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -33,15 +34,18 @@ def gemm(node: OnnxNode, wire: Wiring) -> OutletId:
 def wire_gemm(node: OnnxNode, wire: Wiring) -> OutletId:
     """The product that the attributes of Gemm describe. Raises FactError for anything but matrices."""
     a, b, c = wire.input(0), wire.input(1), wire.optional(2)
+    kind, alpha = wire.dtype(a), node.float("alpha", 1.0)
+    if alpha != 1:  # what is made smaller may be no number of a narrow type before that
+        a, b = widened(wire, a), widened(wire, b)
     if wire.rank(a) != 2 or wire.rank(b) != 2:
         raise FactError(f"Gemm wants matrices, found {wire.fact(a)} and {wire.fact(b)}")
-    kind = wire.dtype(a)
     left, right = ("km" if node.flag("transA") else "mk"), ("nk" if node.flag("transB") else "kn")
     inner = wire.shape(a)[left.index("k")], wire.shape(b)[right.index("k")]
     if not may_equal(*inner):
         raise FactError(f"a matrix product wants inner sizes that are equal, found {wire.fact(a)} and {wire.fact(b)}")
-    result = wire.cast(wire.op(EinSum(AxesMapping((left, right), ("mn",)), accumulator(kind)), a, b), kind)
-    alpha, beta = node.float("alpha", 1.0), 0.0 if c is None else node.float("beta", 1.0)
+    product = wire.op(EinSum(AxesMapping((left, right), ("mn",)), accumulator(wire.dtype(a))), a, b)
+    result = wire.cast(product, wire.dtype(a))
+    beta = 0.0 if c is None else node.float("beta", 1.0)
     if kind.is_integer() and not (alpha.is_integer() and beta.is_integer()):
         result = wire.cast(result, DatumType.F64)
     if alpha != 1:

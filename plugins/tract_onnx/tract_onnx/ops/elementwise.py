@@ -14,6 +14,7 @@ from tract_core.ops.binary import Add, Div, Gt, Max, Min, Mul, Sub
 from tract_core.ops.rounding import greatest
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
+from tract_onnx.precision import rounded_once
 from tract_onnx.registry import ONNX, OnnxFn, onnx_op, row_key
 from tract_onnx.wiring import Wiring
 
@@ -126,18 +127,21 @@ def thresholded_relu(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 @onnx_op(ROWS, "Elu")
+@rounded_once()
 def elu(node: OnnxNode, wire: Wiring) -> OutletId:
     """x, or alpha * (exp(x) - 1) below zero"""
     return _activation(wire, "elu", node.float("alpha", 1.0))
 
 
 @onnx_op(ROWS, "Selu")
+@rounded_once()
 def selu_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """Gamma times what Elu does; the default values have a few digits only"""
     return _selu(node, wire, alpha=1.6732, gamma=1.0507)
 
 
 @onnx_op(ROWS, "Selu", since=6)
+@rounded_once()
 def selu_6(node: OnnxNode, wire: Wiring) -> OutletId:
     """Gamma times what Elu does"""
     return _selu(node, wire, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875)
@@ -149,30 +153,35 @@ def _selu(node: OnnxNode, wire: Wiring, *, alpha: float, gamma: float) -> Outlet
 
 
 @onnx_op(ROWS, "HardSigmoid")
+@rounded_once()
 def hard_sigmoid(node: OnnxNode, wire: Wiring) -> OutletId:
     """Alpha * x + beta, kept between 0 and 1"""
     return _activation(wire, "hardsigmoid", node.float("alpha", 0.2), node.float("beta", 0.5))
 
 
 @onnx_op(ROWS, "Softplus")
+@rounded_once()
 def softplus(node: OnnxNode, wire: Wiring) -> OutletId:
     """log(exp(x) + 1)"""
     return _activation(wire, "softplus")
 
 
 @onnx_op(ROWS, "Softsign")
+@rounded_once()
 def softsign(node: OnnxNode, wire: Wiring) -> OutletId:
     """X / (1 + |x|)"""
     return _activation(wire, "softsign")
 
 
 @onnx_op(ROWS, "Mish")
+@rounded_once()
 def mish(node: OnnxNode, wire: Wiring) -> OutletId:
     """X * tanh(softplus(x))"""
     return wire.op(Mul(), wire.input(0), wire.op(core.Tanh(), _activation(wire, "softplus")))
 
 
 @onnx_op(ROWS, "Celu")
+@rounded_once()
 def celu(node: OnnxNode, wire: Wiring) -> OutletId:
     """x, or alpha * (exp(x / alpha) - 1) below zero"""
     x, alpha = wire.input(0), node.float("alpha", 1.0)
@@ -183,6 +192,7 @@ def celu(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 @onnx_op(ROWS, "Swish", since=24)
+@rounded_once()
 def swish(node: OnnxNode, wire: Wiring) -> OutletId:
     """X * sigmoid(alpha * x)"""
     x = wire.input(0)

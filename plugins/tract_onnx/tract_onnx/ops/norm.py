@@ -20,6 +20,7 @@ from tract_core.ops.norm import (
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
+from tract_onnx.precision import rounded_once
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -102,6 +103,7 @@ def lrn(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 @onnx_op(ROWS, "LpNormalization")
+@rounded_once()
 def lp_norm(node: OnnxNode, wire: Wiring) -> OutletId:
     """X divided by its norm along one axis; 0 where that is 0"""
     x = wire.input(0)
@@ -119,6 +121,7 @@ def lp_norm(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 @onnx_op(ROWS, "MeanVarianceNormalization", since=9)
+@rounded_once()
 def mean_variance_norm(node: OnnxNode, wire: Wiring) -> OutletId:
     """(x - mean) / (standard deviation + 1e-9) over some axes"""
     x = wire.input(0)

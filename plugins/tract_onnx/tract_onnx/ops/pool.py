@@ -16,6 +16,7 @@ from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.ops.spatial import pool_spec
+from tract_onnx.precision import rounded_once
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -70,6 +71,7 @@ def average_pool(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 @onnx_op(ROWS, "LpPool")
+@rounded_once()
 def lp_pool(node: OnnxNode, wire: Wiring) -> OutletId:
     """The norm of each window"""
     x = wire.input(0)
@@ -97,6 +99,7 @@ def global_max_pool(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 @onnx_op(ROWS, "GlobalLpPool")
+@rounded_once()
 def global_lp_pool(node: OnnxNode, wire: Wiring) -> OutletId:
     """The norm over all places"""
     x = wire.input(0)

@@ -15,6 +15,7 @@ from tract_core.ops.rounding import greatest
 from tract_core.ops.wiring_dyn import wire_move_axes
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
+from tract_onnx.precision import rounded_once
 from tract_onnx.registry import ONNX, OnnxFn, onnx_op, row_key
 from tract_onnx.wiring import Wiring
 
@@ -134,9 +135,15 @@ def _reduce_computed(node: OnnxNode, wire: Wiring, reduction: Reduction, axes: O
     return wire.through(wire_move_axes, result, axes, back=True) if keeps else wire.squeeze(result, last)
 
 
+_OF_SEVERAL: Final = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"})
+"""Those that are several operators."""
+
 for _name, _reduction in _REDUCTIONS.items():
-    ROWS.add(ONNX, row_key(_name, 1), _axes_as_attribute(_reduction))
-    ROWS.add(ONNX, row_key(_name, 13 if _name == "ReduceSum" else 18), _axes_as_input(_reduction))
+    for _version, _function in (
+        (1, _axes_as_attribute(_reduction)),
+        (13 if _name == "ReduceSum" else 18, _axes_as_input(_reduction)),
+    ):
+        ROWS.add(ONNX, row_key(_name, _version), rounded_once()(_function) if _name in _OF_SEVERAL else _function)
 
 
 @onnx_op(ROWS, "ArgMax")

@@ -13,6 +13,7 @@ from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.ops.slice import wire_slice
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
+from tract_onnx.precision import rounded_once
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -63,6 +64,7 @@ def _sizes(node: OnnxNode, name: str, count: int) -> tuple[int, ...]:
 
 
 @onnx_op(ROWS, "MeanVarianceNormalization")
+@rounded_once()
 def mean_variance_norm_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """X less its mean over all images, by its standard deviation unless told otherwise; channels apart or together"""
     x = _image(wire)
