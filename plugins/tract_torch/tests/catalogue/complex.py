@@ -28,6 +28,10 @@ ENTRIES = [
     Entry("conj_physical, resolve_conj", lambda x: x.conj_physical() + x.conj().resolve_conj(), ("S,3,c64",)),
     *(of(name) for name in ("abs", "angle", "neg", "exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "square")),
     *(of(name) for name in ("sgn", "reciprocal", "sigmoid", "tanh", "tan", "isnan", "isfinite")),
+    *(
+        of(f"{name}, {scale}", lambda x, name=name, scale=scale: getattr(torch, name)(x * scale) / scale**0.5)
+        for name, scale in (("sqrt", 1e38), ("sqrt", 1e-38), ("tanh", 1e3), ("tanh", 1e30), ("tan", 1e3))
+    ),
     of("add", lambda a, b: torch.add(a, b, alpha=2.5) + (1 - 2j) + b.real, *TWO),
     of("sub", lambda a, b: 1 - a - b, *TWO),
     of("mul", lambda a, b: a * b * 2 * (0.5 + 1j) * b.real, *TWO),

@@ -24,6 +24,13 @@ def _several(name: str) -> Callable[..., Any]:
     return lambda x: (function(x, dim=(0, -1)), function(x, dim=(1, 2), keepdim=True))
 
 
+def _spread(x: torch.Tensor, scale: float) -> tuple[torch.Tensor, ...]:
+    """Deviations and means, which are numbers of the type, at sizes of which the squares are none."""
+    return tuple(
+        one / scale for one in (x.std(), x.std(1), *torch.std_mean(x, 0, correction=0), torch.var_mean(x, 1)[1])
+    )
+
+
 ENTRIES = [
     *(
         one(_along(name), name)
@@ -54,6 +61,16 @@ ENTRIES = [
     ),
     one(lambda x: (x.sum(1, dtype=torch.int32), x.half().sum(1), x.half().mean()), "sum, narrow", "integers"),
     one(lambda x: (x.sum(()), x.mean(()), x.sum([])), "sum, no axes named"),
+    *(
+        one(
+            lambda x, kind=kind, scale=scale: _spread(x.to(kind) * scale, scale), f"std, {scale} {kind}", tolerance=near
+        )
+        for kind, scale, near in (
+            *((torch.float32, scale, 2e-5) for scale in (1e30, 1e36, 1e-30)),
+            *((torch.bfloat16, scale, 2e-2) for scale in (1e30, 1e-30)),
+            (torch.float16, 1e4, 2e-3),
+        )
+    ),
     one(lambda x: (x.var(correction=0), x.var(1, correction=2), x.std(unbiased=False)), "var, correction"),
     one(lambda x: torch.std_mean(x, dim=(0, 1), correction=0, keepdim=True), "std_mean, correction"),
     one(lambda x: (x.logsumexp(0), x.logsumexp((0, 1)), x.logsumexp(-1, keepdim=True)), "logsumexp"),

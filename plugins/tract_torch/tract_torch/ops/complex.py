@@ -16,15 +16,17 @@ from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops import binary as core
 from tract_core.ops.concat import TypedConcat
-from tract_core.ops.elementwise import Abs, Cos, Cosh, Exp, IsInf, IsNan, Ln, Neg, Sin, Sinh, Sqrt
+from tract_core.ops.elementwise import Abs, Cos, Cosh, Exp, IsInf, IsNan, Ln, Neg, Sin, Sinh, Sqrt, Square
 from tract_core.ops.fft import ComplexToInnerDim, InnerDimToComplex
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.rounding import greatest
 from tract_core.ops.slice import Slice
 from tract_core.plugins.tables import Rows
 from tract_torch.ops import matmul
 from tract_torch.ops import reduce as reductions
 from tract_torch.ops.binary import wire_atan2, wire_hypot, with_sign
 from tract_torch.ops.cumsum import running
+from tract_torch.ops.elementwise import wire_expm1
 from tract_torch.registry import ATEN, AtenFn, aten
 from tract_torch.wiring.call import Call
 
@@ -213,7 +215,19 @@ def _log(wire: NodeWiring, z: Parts) -> Parts:
 
 
 def _sqrt(wire: NodeWiring, z: Parts) -> Parts:
-    """The root whose real part is not below 0: t = sqrt((|z| + |re z|) / 2) is one part, im z / 2t the other one."""
+    """The root whose real part is not below 0: t = sqrt((|z| + |re z|) / 2) is one part, im z / 2t the other one.
+
+    Where |z| is too large for its type, it is twice the root of a quarter.
+    """
+    most = greatest(wire.dtype(z[0])) / 4
+    is_huge = wire.op(core.Or(), *(wire.op(core.Gt(), wire.op(Abs(), part), wire.scalar(most, part)) for part in z))
+    factors = ((wire.scalar(factor, z[0]), wire.scalar(1, z[0])) for factor in (0.25, 2))
+    down, up = (wire.select(is_huge, *pair) for pair in factors)
+    found = _small_sqrt(wire, (wire.op(core.Mul(), z[0], down), wire.op(core.Mul(), z[1], down)))
+    return wire.op(core.Mul(), found[0], up), wire.op(core.Mul(), found[1], up)
+
+
+def _small_sqrt(wire: NodeWiring, z: Parts) -> Parts:
     half, zero = wire.scalar(0.5, z[0]), wire.scalar(0, z[0])
     sum_of = wire.op(core.Add(), wire_hypot(wire, *z), wire.op(Abs(), z[0]))
     t = wire.op(Sqrt(), wire.op(core.Mul(), sum_of, half))
@@ -250,7 +264,18 @@ def _cos(wire: NodeWiring, z: Parts) -> Parts:
 
 
 def _tanh(wire: NodeWiring, z: Parts) -> Parts:
-    return divided(wire, _sinh(wire, z), _cosh(wire, z))
+    """1 - e^2 with the sign of a, and 4 e sin(b) cos(b), by (1 - e)^2 + 4 e cos(b)^2, where z = a + ib, e = exp(-2|a|).
+
+    No part of it leaves the type.
+    """
+    twice = wire.op(core.Mul(), wire.op(Abs(), z[0]), wire.scalar(-2, z[0]))
+    below_one, below_square = wire_expm1(wire, twice), wire_expm1(wire, wire.op(core.Add(), twice, twice))
+    four = wire.op(core.Mul(), wire.op(Exp(), twice), wire.scalar(4, z[0]))
+    across = wire.op(core.Mul(), four, wire.op(Cos(), z[1]))
+    divisor = wire.op(core.Add(), wire.op(Square(), below_one), wire.op(core.Mul(), across, wire.op(Cos(), z[1])))
+    real = with_sign(wire, wire.op(Neg(), below_square), z[0])
+    imaginary = wire.op(core.Mul(), across, wire.op(Sin(), z[1]))
+    return wire.op(core.Div(), real, divisor), wire.op(core.Div(), imaginary, divisor)
 
 
 def _sigmoid(wire: NodeWiring, z: Parts) -> Parts:

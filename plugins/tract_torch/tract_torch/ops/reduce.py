@@ -107,8 +107,12 @@ def variance_and_mean(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 
 
 def _spread(call: Call, wire: NodeWiring) -> tuple[OutletId, OutletId]:
-    """The variance, or its root, and the mean; narrow floats are computed in f32 and rounded once."""
-    x = wire.cast(call.tensor("self"), computed_in(call.kind))
+    """The variance, or its root, and the mean, rounded once.
+
+    As in PyTorch, squares are taken in a type that has room for them: the root may be a number where the variance is
+    none of the type.
+    """
+    x = wire.cast(call.tensor("self"), DatumType.F32 if call.kind is DatumType.F16 else DatumType.F64)
     axes, correction = _axes(call, wire, x), 1 if call.value("correction") is None else call.value("correction")
     average = wire.through(wire_mean, x, axes)
     squares = wire.op(Square(), wire.op(Sub(), x, average))
