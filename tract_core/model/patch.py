@@ -85,12 +85,14 @@ class ModelPatch:
             raise GraphError(f"a patch replaces {before} by {after}", where=str(self.target.nodes[old.node]))
         self.shunts.append((old, new))
 
-    def retire(self, node_id: int) -> None:
+    def retire(self, node_id: int, *, bound_elsewhere: bool = False) -> None:
         """Let a node of the target go that may check something (`TypedOp.checks`), and would stay without being read.
 
-        Say so where what it checks surely holds, or where what takes its place checks it.
+        Say so where what it checks surely holds, or where what takes its place checks it. ``bound_elsewhere``: what
+        takes its place also binds the symbols that it announces, for which it would stay too.
         """
-        if self.target.nodes[node_id].op.checks:
+        op = self.target.nodes[node_id].op
+        if op.checks or (bound_elsewhere and op.announces):
             self.retired.append(node_id)
 
     def apply(self) -> PatchResult:

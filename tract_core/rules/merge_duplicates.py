@@ -86,7 +86,10 @@ def _merged(model: TypedModel, groups: Iterable[Sequence[TypedNode]]) -> ModelPa
     for group in groups:
         stays = min(group, key=lambda node: (node.id not in outputs, node.id))
         for node in group:
-            for slot in range(len(node.outputs)) if node is not stays else ():
+            if node is stays:
+                continue
+            patch.retire(node.id, bound_elsewhere=True)
+            for slot in range(len(node.outputs)):
                 patch.shunt(OutletId(node.id, slot), patch.tap(OutletId(stays.id, slot)))
     return patch
 

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from tract_core.data import DatumType
+from tract_core.dims import symbol
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Mul, Sub
+from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.elementwise import Exp, LeakyRelu
+from tract_core.ops.non_zero import NonZero
 from tract_core.ops.topk import Topk
 from tract_core.ops.wiring import wire_one
 from tract_core.rules import declutter
@@ -59,6 +62,17 @@ def test_several_outputs() -> None:
     simple = checked_declutter(model, {"B": 2})
     assert operators(simple) == ["Topk", "Exp"] or operators(simple) == ["Exp", "Topk"]
     assert simple.outlet_fact(simple.outputs[1]).datum_type is DatumType.I64
+
+
+@pytest.mark.parametrize("count", [2, 3, 100])
+def test_operators_that_bind_one_size_are_merged(count: int) -> None:
+    model, (x,) = sources("S,f32")
+    found = [wire_one(model, f"places{i}", NonZero(symbol("N")), x) for i in range(count)]
+    ones = wire_one(model, "ones", MultiBroadcastTo((symbol("N"),)), model.add_const("one", np.ones(1, np.float32)))
+    model.set_outputs([wire_one(model, "product", Mul(), *found[:2]), *found[2:], ones])
+    for x_size in (0, 1, 5):
+        simple = checked_declutter(model, inputs=[np.arange(x_size, dtype=np.float32)])
+        assert operators(simple).count("NonZero") == 1
 
 
 def test_zeros_of_two_signs_are_not_the_same() -> None:
