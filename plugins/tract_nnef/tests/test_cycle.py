@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cycles import cycled, small_model
+from cycles import INTERCHANGE, cycled, small_model
 from documents import read, run
+from tract_nnef.options import Writing
 from tract_nnef.reading.loader import Nnef
 from tract_nnef.writing.saver import NnefWriter
 
 import tract_core as tract
+from tract_core.data import DatumType
 from tract_core.dims import symbol
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.same import same_model
@@ -115,3 +117,33 @@ def test_conditions_that_later_ones_put_in_other_words_come_back_once() -> None:
     found = Nnef().load_bytes(NnefWriter().to_bytes(model)).declutter()
     assert [str(one) for one, _ in found.conditions] == [str(one) for one, _ in model.conditions]
     assert same_model(found, model)
+
+
+@pytest.mark.parametrize("how", [Writing(), INTERCHANGE], ids=["for us", "for others"])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 9, 33])
+@pytest.mark.parametrize("kind", ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64"])
+def test_constants_at_the_ends_of_integer_types(kind: str, count: int, how: Writing) -> None:
+    type_ = DatumType.parse(kind).numpy
+    ends = np.iinfo(type_)
+    held = np.resize(np.array([ends.max, ends.min, ends.max - 1], type_), count)
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact(f"{count},{kind}", model.symbols))
+    model.set_outputs(model.wire_node("y", Max(), [x, model.add_const("held", held)]))
+    found = tract.Model.from_typed(cycled(model, how=how))
+    for runtime in ("reference", "cpu"):
+        (y,) = tract.runtime_for_name(runtime).prepare(found.clone()).run([np.full(count, ends.min, type_)])
+        np.testing.assert_array_equal(np.asarray(y), held)
+
+
+@pytest.mark.parametrize("value", [2**63, 2**64 - 1])
+def test_integers_beyond_i64_are_u64(value: int) -> None:
+    """As archives of earlier versions have them."""
+    text = f"y = max(x, tract_core_cast([{value}], to = 'u64')); z = [{value}, 1];"
+    model = read(text, {"x": "1"}, outputs="y, z", kinds={"x": "u64"})
+    assert [one.tolist() for one in run(model, np.array([5], np.uint64))] == [[value], [value, 1]]
+
+
+@pytest.mark.parametrize("numbers", [f"{2**64}", f"-1, {2**63}", f"{-(2**63) - 1}"])
+def test_integers_of_no_type_are_refused(numbers: str) -> None:
+    with pytest.raises(tract.errors.CorruptModel, match=r"is no tensor of|takes more than 64 bits"):
+        read(f"y = max(x, tract_core_cast([{numbers}], to = 'u64'));", {"x": "1"}, kinds={"x": "u64"})

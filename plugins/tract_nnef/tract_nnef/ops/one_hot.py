@@ -36,7 +36,7 @@ def write_one_hot(op: OneHot, node: Spelling) -> Invocation | None:
     kind = op.off.datum_type
     held = [Constant(value.array.astype(np.float32)) for value in (op.off, op.on)]
     if kind is not DatumType.F32:
-        exact = all(one.array.astype(kind.numpy) == two.array for one, two in zip(held, (op.off, op.on), strict=True))
+        exact = all(one.array.item() == two.array.item() for one, two in zip(held, (op.off, op.on), strict=True))
         if node.allows(PY) or not exact:
             return None
     values = {"value_off": node.constant("off", held[0]), "value_on": node.constant("on", held[1])}

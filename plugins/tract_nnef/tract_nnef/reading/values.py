@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias, TypeGuard
+from typing import Any, Final, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -43,7 +43,8 @@ def literal(value: Value, kind: DType | None = None) -> np.ndarray[Any, Any] | S
     """What a constant holds that is written as a value; ``None`` where tensors are in it.
 
     Numbers of which one has symbols are sizes. ``kind``: the element type, where it is known; else floats are f32, and
-    integers i64. Raises CorruptModel for arrays that are not rectangular, and for elements of different kinds.
+    integers i64, or u64 where one is too large for that. Raises CorruptModel for arrays that are not rectangular, and
+    for elements of different kinds.
     """
     found = _types(value)
     if TDim in found:
@@ -51,6 +52,8 @@ def literal(value: Value, kind: DType | None = None) -> np.ndarray[Any, Any] | S
     if OutletId in found:
         return None
     natural = _kind_of(value, found)
+    if kind is None and found == {int} and _most(value) > _MOST_I64:
+        kind = DatumType.U64
     kind = kind or natural
     if kind.is_integer() and natural.is_float() and not _all_whole(value):
         raise CorruptModel(f"{shown(value)} is no tensor of {kind}: it has a fraction")
@@ -76,6 +79,13 @@ def _symbolic(value: Value) -> SymbolicArray:
     return held
 
 
+def _most(value: Value) -> int:
+    """The largest of integers."""
+    if isinstance(value, (list, tuple)):
+        return max(map(_most, value), default=0)
+    return cast("int", value)
+
+
 def _all_whole(value: Value) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_all_whole, value))
@@ -89,6 +99,7 @@ def _kind_of(value: Value, found: set[type]) -> DatumType:
     return DatumType.F32 if float in found or not found else _NATURAL.get(next(iter(found)), DatumType.I64)
 
 
+_MOST_I64: Final = 2**63 - 1
 _NATURAL: Final = {bool: DatumType.BOOL, str: DatumType.STRING}
 
 

@@ -22,6 +22,8 @@ from tract_nnef.syntax.parser import parse_statements
 MOST_INLINE: Final = 8
 """Elements of a constant that is written where it is read."""
 
+_MOST_I64: Final = 2**63 - 1
+
 SIZE: Final = "tract_py_size"
 """The operator whose argument is the text of a size."""
 
@@ -65,6 +67,8 @@ def constant_expression(value: Value, *, alike: bool = False) -> ast.Expression 
         return None
     if kind.is_float() and np.isnan(array).any():
         return None
+    if kind is DatumType.U64 and array.max() > _MOST_I64:
+        return None  # other readers take what is written for i64 first
     written = nested(_shortest(array).tolist() if kind is DatumType.F32 else array.tolist())
     if kind in (DatumType.F32, DatumType.STRING):
         return written
