@@ -12,7 +12,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
-from tract_core.ops.binary import Add, Eq, Max, Min, Mul, Ne, Or, Sub
+from tract_core.ops.binary import Add, Eq, Lt, Max, Min, Mul, Ne, Or, Sub
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cumsum import CumLogSumExp, CumMax, CumMin, CumProd, CumSum, Running, neutral
 from tract_core.ops.elementwise import Exp, Ln
@@ -49,11 +49,13 @@ def _joined(op: Running, wire: NodeWiring, before: OutletId, x: OutletId) -> Out
         return wire.op(Mul(), before, x)
     if isinstance(op, CumLogSumExp):
         return _log_of_sum(wire, before, x)
-    extreme = wire.op(Max() if isinstance(op, CumMax) else Min(), before, x)
+    extreme = Max() if isinstance(op, CumMax) else Min()
     if not wire.dtype(x).is_float():
-        return extreme
-    no_number = wire.op(Or(), wire.op(Ne(), x, x), wire.op(Ne(), before, before))  # which other engines pass over
-    return wire.select(no_number, wire.op(Add(), before, x), extreme)
+        return wire.op(extreme, before, x)
+    pair = (before, x) if isinstance(op, CumMax) else (x, before)
+    further = wire.op(Or(), wire.op(Lt(), *pair), wire.op(Ne(), x, x))  # others pass over what is no number
+    equal = wire.select(wire.op(Eq(), before, x), wire.op(extreme, before, x), before)
+    return wire.select(further, x, equal)
 
 
 def _log_of_sum(wire: NodeWiring, a: OutletId, b: OutletId) -> OutletId:

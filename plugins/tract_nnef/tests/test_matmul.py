@@ -80,7 +80,7 @@ def test_inner_sizes_that_are_symbols_must_be_equal_in_every_run() -> None:
         run(model, floats(2, 1), floats(3, 4))
 
 
-test_cases = cycle_of_cases("einsum")
+test_cases = cycle_of_cases("einsum", others=["EinSum-bytes into i32", "EinSum-i64"])  # see test_integers_for_others
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from math import prod
 
 import numpy as np
 
+from tract_core.data import DatumType
 from tract_core.dims import Dim, is_symbolic, same_dim
-from tract_core.errors import CorruptModel
+from tract_core.errors import CorruptModel, Unwritable
 from tract_core.model.graph import OutletId
 from tract_core.ops.conv import sum_type
 from tract_core.ops.deconv import Deconv
@@ -26,7 +27,7 @@ from tract_nnef.ops.conv import read_bias, read_groups, spatial_sizes, write_con
 from tract_nnef.ops.pool_spec import WINDOW, all_axes, exact, padding_of, read_steps
 from tract_nnef.ops.quantized import factors
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import NNEF_WRITE, STANDARD, fragments, reads
+from tract_nnef.registry import NNEF_WRITE, PY, STANDARD, fragments, reads
 from tract_nnef.syntax import ast
 from tract_nnef.writing.spelling import Spelling
 
@@ -137,8 +138,15 @@ def _spread(call: Call, x: OutletId, pool: PoolSpec) -> OutletId:
 def write_deconv(op: Deconv, node: Spelling) -> ast.Invocation | None:
     """In the layout of files; with the shape of the output where the padding does not tell it.
 
-    Files mean numbers by quantised tensors, and the operator the integers that are stored.
+    Files mean numbers by quantised tensors, and the operator the integers that are stored. Raises Unwritable for
+    integers of 64 bits in archives for other engines.
     """
+    kind = node.input_fact(0).datum_type
+    if kind.is_integer() and kind.itemsize > DatumType.I32.itemsize and not node.allows(PY):
+        raise Unwritable(
+            f"{op.name} of {kind.short} is computed by no other engine",
+            hint=f"let the model compute it in i32 or floats, or allow the registry {PY}",
+        )
     if any(node.input_fact(slot).datum_type.is_quantized() for slot in (0, 1)):
         return None
     padding = op.pool.padding

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tract_core.data import DatumType
-from tract_core.errors import CorruptModel
+from tract_core.errors import CorruptModel, Unwritable
 from tract_core.model.axes import AxesMapping, letters
 from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
@@ -15,9 +15,10 @@ from tract_core.ops.wiring import wire_cast, wire_unsqueeze
 from tract_core.plugins.tables import Rows
 from tract_nnef.ops.quantized import declared, factors, output_type, parameter, parameters_of, product_type
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, fragments, reads
+from tract_nnef.registry import CORE, NNEF_WRITE, PY, STANDARD, fragments, reads
 from tract_nnef.syntax.ast import Invocation
 from tract_nnef.writing.expressions import type_name
+from tract_nnef.writing.for_others import is_computed_by_others
 from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
@@ -183,8 +184,17 @@ def _placed(shared: Sequence[str], places: Sequence[int], names: str) -> list[st
 
 @ROWS.row(NNEF_WRITE, EinSum)
 def write_einsum(op: EinSum, node: Spelling) -> Invocation | None:
-    """As a product of matrices where reading that gives the same operator, else by its expression."""
+    """As a product of matrices where reading that gives the same operator, else by its expression.
+
+    Raises Unwritable for integers that other engines compute no products of, where the archive is for them.
+    """
     expression, kind = str(op.axes), node.input_fact(0).datum_type
+    kinds = [node.input_fact(slot).datum_type for slot in range(len(node.inputs))]
+    if not node.allows(PY) and not is_computed_by_others(op, kinds):
+        raise Unwritable(
+            f"{op.name} {expression} of {kind.short} is computed by no other engine",
+            hint=f"let the model compute it in i32 or floats, or allow the registry {PY}",
+        )
     if op.q_output is not None:
         a, b, *rest = node.inputs
         said = {"expr": expression, "acc": type_name(op.acc), "output": type_name(op.q_output)}

@@ -35,6 +35,7 @@ from tract_nnef.writing.expressions import (
     variable,
 )
 from tract_nnef.writing.extensions import is_same_shape, own_lines, shape_line, symbol_lines
+from tract_nnef.writing.for_others import said_for_others
 from tract_nnef.writing.spelling import Spelling
 
 TENSOR: Final = ast.TensorOf(ast.Primitive("scalar"))
@@ -85,7 +86,7 @@ class Writer:
         extern_all: bool = False,
         held: Collection[str] = (),
     ) -> None:
-        self.model = model
+        self.model = said_for_others(model) if CORE in registries and PY not in registries else model
         self._registries = frozenset(registries)
         self._extended, self._extern_all, self._held = extended, extern_all, held
         self._shared, self._place, self._whole = Shared(), "", False
