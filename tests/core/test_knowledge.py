@@ -60,6 +60,19 @@ def _residual(layers: int, *, cut_first: bool = False, swapped: bool = False) ->
     return model
 
 
+def _residual_from_the_end(layers: int) -> TypedModel:
+    """As `_residual`, but what is left of an input is written as ``x[-n:]``: all of it, where n is 0."""
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact(f"1,{CHANNELS},S,f32", model.symbols))
+    for number in range(layers):
+        convolved = _conv(model, f"layer{number}.conv", x)
+        length = model.outlet_fact(convolved).shape[2]
+        kept = wire_slice(model, f"layer{number}.cut", x, 2, start=-length, end=None)
+        x = wire_one(model, f"layer{number}", Add(), kept, convolved)
+    model.set_outputs([x])
+    return model
+
+
 def _sizes(model: TypedModel) -> Iterator[Dim]:
     for node in model.live_nodes():
         for outlet in node.outputs:
@@ -343,3 +356,20 @@ def test_a_size_that_gets_a_name_is_what_was_found_of_the_name() -> None:
     conditions.add(Condition(dim_max(symbol("S"), symbol("T")), "==", symbol("T")), "latest")
     conditions.review(scope)
     assert conditions.known(scope).same(dim_max(symbol("T") * 2, symbol("D")), symbol("D") * 3)
+
+
+def test_the_last_elements_that_are_added_to_something_are_not_all_of_them():
+    model = _residual_from_the_end(12)
+    simplify_sizes(model)
+    assert max(len(str(size)) for size in _sizes(model)) < 10
+    assert str(model.outlet_fact(model.outputs[0]).shape[2]) == "S-24"
+    assert not len(model.symbols.definitions)
+    assert len(model.conditions) <= 2 * 12
+
+
+def test_a_slice_from_the_end_of_unknown_length_stays_as_it_is():
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("S,f32", model.symbols))
+    kept = wire_slice(model, "kept", x, 0, start=-(symbol("S") // 2), end=None)
+    size = model.outlet_fact(kept).shape[0]
+    assert [evaluate(size, {"S": count}) for count in range(6)] == [len(range(n)[-(n // 2) :]) for n in range(6)]

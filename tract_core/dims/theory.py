@@ -12,7 +12,7 @@ from typing import Any
 
 from tract_core.dims.assertion import Assertion
 from tract_core.dims.assuming import Assuming, ContradictionError, Mentions, mention
-from tract_core.dims.atoms import Atom, Factor, dim_key, weight_of
+from tract_core.dims.atoms import Atom, Factor, Kind, dim_key, weight_of
 from tract_core.dims.bounds import at_least, at_most, interval, without_term
 from tract_core.dims.build import rebuild
 from tract_core.dims.compare import less_or_equal, same_dim
@@ -118,6 +118,16 @@ class Theory:
     def assume_not_negative(self, dim: Dim) -> None:
         """``dim`` is 0 or more. Raises ContradictionError where it was found out that this cannot be."""
         self._assume([self.simplify(dim)])
+
+    def assume_answer(self, atom: Atom, answer: int) -> None:
+        """The comparison is true (1) or false (0). Raises ContradictionError where it was found out that it is not."""
+        (dim,) = atom.args
+        if atom.kind is Kind.GE:
+            self._assume([self.simplify(dim if answer else -dim - 1)])
+        elif answer:
+            self.assume_equal(dim, 0, lambda _: ())
+        elif self.same(dim, 0):
+            raise ContradictionError
 
     def define(self, name: str, dim: TDim) -> None:
         """The symbol ``name`` is the name of ``dim``."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, Protocol
 
-from tract_core.dims.atoms import Factor, Kind, Monomial
+from tract_core.dims.atoms import BOOLEAN, Atom, Factor, Kind, Monomial
 from tract_core.dims.build import broadcast, rebuild
 from tract_core.dims.known import NOTHING, Known, single_atom
 from tract_core.dims.remainder import without_whole_divisions
@@ -36,6 +36,18 @@ def symbols_of(dim: Dim) -> frozenset[str]:
             else:
                 names |= factor.symbols
     return frozenset(names)
+
+
+def comparisons_in(dim: Dim) -> Iterator[Atom]:
+    """The comparisons in a size, at any depth."""
+    if isinstance(dim, TDim):
+        for product in dim.terms:
+            for factor in product:
+                if isinstance(factor, Atom):
+                    if factor.kind in BOOLEAN:
+                        yield factor
+                    for arg in factor.args:
+                        yield from comparisons_in(arg)
 
 
 def substitute(dim: Dim, mapping: Mapping[str, Dim]) -> Dim:

@@ -13,14 +13,19 @@ from typing import Any, Final
 
 from tract_core.dims import Dim, SymbolScope, substitute, symbol, symbols_of
 from tract_core.dims.assuming import ContradictionError
+from tract_core.dims.atoms import Atom
 from tract_core.dims.definitions import is_short
 from tract_core.dims.tdim import TDim
 from tract_core.dims.theory import Theory, assume, lone
+from tract_core.dims.walk import comparisons_in
 from tract_core.errors import DimError
 from tract_core.model.conditions import Condition
 
 _MOST_CONTRADICTING: Final = 4
 """Conditions that contradict others, after which no further ones are used: no run satisfies the model anyway."""
+
+_MOST_CASES: Final = 4
+"""Comparisons in one condition of which it is looked at what would follow from either answer."""
 
 _BELOW: Final = -1
 """Stands for the lower bound of a size of which none is known."""
@@ -122,6 +127,8 @@ class Learned:
     def _use(self, condition: Condition) -> None:
         if condition in self.contradicting:
             return
+        if condition.relation != "<=":
+            self._use_cases(condition)
         if condition.relation == "==":
             self.equal(condition.left, condition.right)
         elif condition.relation == "<=":
@@ -129,6 +136,17 @@ class Learned:
         else:
             self._choices.append(condition)
             _use_choice(self, condition)
+
+    def _use_cases(self, condition: Condition) -> None:
+        """Of a comparison in a condition, use the answer that is left, where the other one contradicts the condition.
+
+        ``x[-n:]`` is the last ``n`` elements, but all of them where ``n`` is 0, and only the former may be fit to use.
+        """
+        for atom in _comparisons(condition):
+            answers = _by_cases(self.theory, condition, atom)
+            left = [value for value, answer in answers.items() if answer is not False]
+            if len(left) == 1:
+                self.theory.assume_answer(atom, left[0])
 
     def equal(self, a: Dim, b: Dim, first: Sequence[str] = ()) -> None:
         """Two sizes are equal. ``first``: symbols that are best replaced. Raises ContradictionError."""
@@ -144,6 +162,27 @@ class Learned:
         scope = self._scope
         found = [name for name in names if renames or scope.is_unnamed(symbol(name))]
         return sorted(found, key=scope.position, reverse=True)
+
+
+def _comparisons(condition: Condition) -> Iterator[Atom]:
+    """Some of the comparisons in a condition."""
+    found = dict.fromkeys((*comparisons_in(condition.left), *comparisons_in(condition.right)))
+    return islice(found, _MOST_CASES)
+
+
+def _by_cases(theory: Theory, condition: Condition, atom: Atom) -> dict[int, bool | None]:
+    """For each answer that a comparison can have, whether the condition holds then, as `Condition.answer` says."""
+    found: dict[int, bool | None] = {}
+    for value in (0, 1):
+        case = theory.copy()
+        try:
+            case.assume_answer(atom, value)
+            found[value] = condition.answer(case.same, case.less_or_equal)
+        except ContradictionError:
+            continue
+        except DimError:
+            found[value] = False
+    return found
 
 
 def _use_choice(learned: Learned, condition: Condition) -> None:
@@ -203,9 +242,14 @@ class Conditions:
             return True  # the same is wanted by many nodes
         known = self.known(scope)
         try:
-            return condition.answer(known.same, known.less_or_equal)
+            found = condition.answer(known.same, known.less_or_equal)
         except DimError:
             return False
+        for atom in _comparisons(condition) if found is None else ():
+            answers = set(_by_cases(known, condition, atom).values())
+            if len(answers) == 1:
+                found = answers.pop()
+        return found
 
     def simplified(self, condition: Condition, scope: SymbolScope) -> Condition:
         """A condition in which what is known is decided; as it is where its sizes contradict themselves."""
