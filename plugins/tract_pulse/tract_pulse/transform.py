@@ -7,13 +7,14 @@ from dataclasses import field
 from typing import ClassVar
 
 from tract_core.analysis.findings import Sheet
-from tract_core.dims import Dim, TDim, is_symbolic, parse_dim
+from tract_core.dims import Dim, TDim, is_symbolic, parse_dim, substitute
 from tract_core.errors import DimError, TransformError
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.streams import Streamed
+from tract_pulse.pulsing.lengths import Lengths
 from tract_pulse.pulsing.report import sheets, streamed
 from tract_pulse.pulsing.translate import Translation, check_all_streams, properties, translated
 
@@ -33,7 +34,7 @@ class Pulse:
     def apply(self, model: TypedModel) -> TypedModel:
         """The model over pulses. Raises TransformError, with every node that cannot be streamed."""
         symbol, pulse = self._parameters()
-        model = _in_full(model)
+        model = _in_full(model, symbol)
         found = translated(model, symbol, pulse)
         check_all_streams(found)
         result = found.model
@@ -47,13 +48,15 @@ class Pulse:
 
     def examine(self, model: TypedModel) -> Iterator[Sheet]:
         """What each node adds to the delay, how late the outputs are, and what is kept between pulses."""
-        model = _in_full(model)
-        return sheets(translated(model, *self._parameters()), model)
+        symbol, pulse = self._parameters()
+        model = _in_full(model, symbol)
+        return sheets(translated(model, symbol, pulse), model)
 
     def streams(self, model: TypedModel) -> Mapping[str, Streamed]:
         """The tensors of ``model`` as they come in the model that `apply` gives, by name."""
-        model = _in_full(model)
-        return streamed(translated(model, *self._parameters()), model)
+        symbol, pulse = self._parameters()
+        model = _in_full(model, symbol)
+        return streamed(translated(model, symbol, pulse), model)
 
     def _parameters(self) -> tuple[str, Dim]:
         symbol, text = self.symbol, self.pulse
@@ -71,10 +74,14 @@ class Pulse:
         return symbol or "S", pulse
 
 
-def _in_full(model: TypedModel) -> TypedModel:
+def _in_full(model: TypedModel, symbol: str) -> TypedModel:
     """The model without names of sizes, as the symbol of the signal may be in what they stand for."""
+    lengths, values = Lengths(model, symbol), dict[str, Dim]()
     try:
-        return model.substitute(model.symbols.definitions.in_full())
+        for name, dim in model.symbols.definitions:
+            simple = lengths.simple(dim)
+            values[name] = substitute(dim, values) if simple is None else simple
+        return model.substitute(values)
     except DimError as error:
         raise TransformError(f"pulse: {error.problem}", hint=error.hint) from None
 

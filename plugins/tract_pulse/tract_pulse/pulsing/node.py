@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tract_core.data import Constant
-from tract_core.dims import Dim, product, same_dim, symbols_of
+from tract_core.dims import Dim, same_dim
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import Condition
 from tract_core.model.fact import TypedFact
@@ -24,7 +24,7 @@ from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.plugins.keys import STATE, Array
 from tract_pulse.ops.delay import Delay
 from tract_pulse.ops.mask import PulseMask
-from tract_pulse.pulsing.rate import Rate, eventual, passed_before_known
+from tract_pulse.pulsing.rate import Rate
 from tract_pulse.stream import LATE, CannotStream, Stream, Wire
 
 
@@ -132,19 +132,23 @@ class PulseNode:
         ``what``, ``hint``: what messages call it, and what to do. Raises CannotStream for one that the length of the
         signal decides.
         """
-        length = product(
-            size for size in self.output_facts[0].shape if symbols_of(size) == frozenset([self.rate.symbol])
-        )
-        found = eventual(self.whole.symbols, self.rate, size, length)
+        found = self.rate.lengths.number(size, *self.output_facts[0].shape)
         if found is None:
             raise CannotStream(f"{what} is {size}, which depends on the length of the signal", hint=hint)
         return found
+
+    def are_equal(self, one: Dim, other: Dim) -> bool:
+        """Whether two sizes are equal in every run that is not refused."""
+        wanted = Condition(one, "==", other)
+        if same_dim(one, other) is True or self.whole.conditions.answer(wanted, self.whole.symbols) is True:
+            return True
+        return self.rate.lengths.same(one, other)
 
     def with_known_end(self, wire: Wire, suffix: str = ".until_end") -> Wire:
         """The stream, so late that where the signal ends is known before its end goes by, for what comes behind it."""
         assert wire.stream is not None
         stream = wire.stream
-        missing = passed_before_known(self.rate, stream.length, stream.delay, self.pulse(wire))
+        missing = self.rate.passed_before_known(stream.length, stream.delay, self.pulse(wire))
         if missing is None:
             raise CannotStream(
                 f"where its input ends, after {stream.length} positions, is not known in time for what follows it",
@@ -260,19 +264,13 @@ def _letter(node: PulseNode, mapping: AxesMapping) -> str:
                 f"input {slot} has a size along the axis of the stream, but is the same in every pulse",
                 hint="let it be of size 1 there, or come as a stream, too",
             )
-    if not all(_are_equal(node, length, lengths[0]) for length in lengths):
+    if not all(node.are_equal(length, lengths[0]) for length in lengths):
         found = " and ".join(map(str, lengths))
         raise CannotStream(
             f"its inputs are streams of different lengths, {found}",
             hint="cut or pad them to one length",
         )
     return letter
-
-
-def _are_equal(node: PulseNode, one: Dim, other: Dim) -> bool:
-    """Whether two lengths are equal, as the model wants them to be, at least."""
-    wanted = Condition(one, "==", other)
-    return same_dim(one, other) is True or node.whole.conditions.answer(wanted, node.whole.symbols) is True
 
 
 def _joins(node: PulseNode) -> CannotStream:

@@ -19,8 +19,9 @@ from tract_core.plugins.keys import Array
 from tract_pulse.bands.analysis import growing
 from tract_pulse.pulsing.joined import joined
 from tract_pulse.pulsing.late import late_outputs
+from tract_pulse.pulsing.lengths import Lengths
 from tract_pulse.pulsing.node import PulseNode, by_axes
-from tract_pulse.pulsing.rate import Rate
+from tract_pulse.pulsing.rate import Rate, rate_of_input
 from tract_pulse.pulsing.square import Squares
 from tract_pulse.registry import PULSE
 from tract_pulse.stream import LATE, SQUARE, CannotStream, Stream, Wire
@@ -81,12 +82,12 @@ def _rate(whole: TypedModel, symbol: str, pulse: Dim) -> Rate:
         raise TransformError(
             "pulse: the model takes pulses already", hint="transform the model as it was before it is pulsed"
         )
-    rates, inputs = list[Rate](), list[tuple[Dim, Dim]]()
+    rates, inputs, lengths = list[Rate](), list[tuple[Dim, Dim]](), Lengths(whole, symbol)
     for outlet in whole.inputs:
         axes = growing(whole.outlet_fact(outlet), symbol)
         if axes:
             length = whole.outlet_fact(outlet).shape[axes[0]]
-            rates.append(Rate.of_input(symbol, length, pulse))
+            rates.append(rate_of_input(lengths, length, pulse))
             inputs.append((length, substitute(length, {symbol: pulse})))
     if not rates:
         raise _nothing_streams(whole, symbol, pulse)

@@ -16,7 +16,6 @@ from tract_core.plugins.tables import Rows
 from tract_pulse.ops.concat import PulseConcat
 from tract_pulse.ops.range import PulseRange
 from tract_pulse.pulsing.node import PulseNode
-from tract_pulse.pulsing.rate import eventual
 from tract_pulse.registry import PULSE
 from tract_pulse.stream import CannotStream, Stream, Wire
 
@@ -83,7 +82,7 @@ def _size(node: PulseNode, slot: int, sizes: Sequence[Dim]) -> int:
     following: Dim = 0
     for size in sizes[1:]:
         following = following + size
-    found = eventual(node.whole.symbols, node.rate, sizes[0], following)
+    found = node.rate.lengths.number(sizes[0], following)
     if found is None:
         raise CannotStream(
             f"another input begins where input {slot} ends, after {sizes[0]} positions: how many is known too late",

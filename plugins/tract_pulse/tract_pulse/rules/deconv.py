@@ -42,7 +42,8 @@ def _only_signal(node: PulseNode, stride: int, cut: int) -> Wire:
     """The input, with zeros where it is no signal, as far as that can reach an output."""
     wire, length = node.wires[0], node.output_facts[0].shape[node.stream(0).axis]
     signal = node.stream(0).length
-    reaches = node.whole.known.less_or_equal(length + cut, signal * stride) is not True
+    last, known = signal * stride, node.whole.known
+    reaches = known.less_or_equal(length + cut, last) is not True and not node.rate.lengths.at_most(length + cut, last)
     if reaches:
         wire = node.with_known_end(wire)
     stream = wire.stream

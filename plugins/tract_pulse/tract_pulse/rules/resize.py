@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
-from tract_core.dims import Dim, same_dim
+from tract_core.dims import Dim
 from tract_core.ops.pad import PadEdge
 from tract_core.ops.resize import AspectPolicy, Coordinates, Resize, Scales, Sizes, nearby_fraction
 from tract_core.ops.slice import Slice
@@ -62,7 +62,7 @@ def _factor(op: Resize, node: PulseNode) -> Fraction:
             f"it resizes {length} positions to {size}, by a factor that only the end of the signal tells"
         )
     factor = Fraction(int(grown[0]), int(grown[1]))
-    if same_dim(size * factor.denominator, length * factor.numerator) is not True:
+    if not node.are_equal(size * factor.denominator, length * factor.numerator):
         raise CannotStream(
             f"it resizes {length} positions to {size}, by a factor that only the end of the signal tells",
             hint="resize by a factor, or to a size that is a multiple of the length",
