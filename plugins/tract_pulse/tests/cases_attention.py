@@ -13,7 +13,7 @@ from tract_core.data import Constant, DatumType
 from tract_core.dims import Dim, symbol
 from tract_core.model.axes import AxesMapping
 from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis
-from tract_core.ops.binary import Add, And, Div, Eq, Ge, Le, Max, Min, Mul, Or, Sub
+from tract_core.ops.binary import Add, And, Div, Eq, Ge, Le, Max, Min, Mul, Ne, Or, Sub
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.conv import Conv
@@ -126,6 +126,18 @@ def added(fill: float) -> Callable[[Net, Any, Any], Any]:
         return net(Add(), scores, bias)
 
     return masked
+
+
+def of_pytorch(net: Net, x: Any, mask: Mask, *, boolean: bool) -> Any:
+    """As `scaled_dot_product_attention` is taken apart: 0 for queries whose keys the mask leaves out, all of them."""
+    seen = mask(net, *places(net))
+    if not boolean:
+        seen = net(Iff(), seen, scalar(net, 0), scalar(net, -np.inf))
+    scores = einsum(net, "qd,kd->qk", x, x)
+    scores = out(net, scores, seen) if boolean else net(Add(), scores, seen)
+    found = einsum(net, "qk,kd->qd", softmax(net, scores), x)
+    some = net(Reduce((1,), Reducer.ANY), seen if boolean else net(Ne(), seen, scalar(net, -np.inf)))
+    return net(Iff(), some, found, scalar(net, 0))
 
 
 def softmax(net: Net, scores: Any) -> Any:
@@ -361,6 +373,11 @@ CASES = [
     case("every other position", dilated, 4, 2),
     case("added mask", band(2, 0), 0, masked=added(-1e9)),
     case("added mask as of BERT", block_diagonal(2), 0, masked=added(-1e4)),
+    *(
+        of(f"of PyTorch, a mask of {kind}, {delay} ahead", partial(of_pytorch, mask=mask, boolean=boolean), delay)
+        for kind, boolean in (("booleans", True), ("floats", False))
+        for mask, delay in ((band(3, 2), 2), (band(4, -1), 0))
+    ),
     case("softmax by hand", near(2), 2, weights=by_hand),
     of("convolution before", conv_then_attention, 4),
     of("strided convolution before", strided_conv_then_attention, 0, least=2),

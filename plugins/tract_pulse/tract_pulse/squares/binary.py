@@ -219,9 +219,11 @@ def band_of_ne(op: Ne, view: View) -> Far:
 
 
 def _equality(view: View) -> tuple[Array, Array]:
-    """From where on two numbers are surely the same, and surely not."""
-    difference = _difference(*view.inputs)
-    same = np.where(difference.is_all(0), difference.beyond, _NEVER)
+    """From where on two numbers are surely the same, and surely not. Of infinities, there is no difference."""
+    a, b = view.inputs
+    difference = _difference(a, b)
+    alike = difference.is_all(0) | (a.is_known & b.is_known & (a.low == b.low))
+    same = np.where(alike, np.maximum(a.beyond, b.beyond), _NEVER)
     above = difference.at_least(0, strictly=True)
     return same, np.minimum(above, difference.times(-1.0).at_least(0, strictly=True))
 
