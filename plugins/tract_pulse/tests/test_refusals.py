@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -188,8 +189,9 @@ REFUSALS = [
 @pytest.mark.parametrize("refusal", REFUSALS, ids=str)
 def test_what_a_stream_does_not_have_is_refused(refusal: Refusal):
     error = refusal.problem()
-    assert error.problem.startswith("pulse: node ")
-    assert f"({refusal.operator}) cannot be streamed: " in error.problem
+    assert re.match(r"pulse: (\d+ nodes cannot be streamed: )?node ", error.problem)
+    place, _, reason = error.problem.removeprefix("pulse: ").replace(" cannot be streamed: ", ": ").partition(": ")
+    assert place.endswith(f"({refusal.operator})") or f"({refusal.operator}): " in reason
     assert refusal.reason in error.problem
     assert error.hint is not None
     assert refusal.hint in error.hint
@@ -210,6 +212,29 @@ def test_all_nodes_that_block_are_told_at_once_with_what_to_do_about_each():
     assert "over another axis" in (error.hint or "")
     assert "a max pool" in (error.hint or "")
     assert "select_outputs" in (error.hint or "")
+
+
+def test_all_nodes_on_one_path_that_block_are_told():
+    def build(net: Any, x: Any) -> Any:
+        x = net(Tanh(), net(Softmax((2,)), x))
+        x = net(Tanh(), net(Downsample(2, -1), conv(spec(3))(net, x)))
+        scores = einsum("bcs,bct->st")(net, x)
+        x = net(EinSum(AxesMapping.parse("st,bct->bcs"), DatumType.F32), net(Softmax((1,)), scores), x)
+        return net(Add(), x, net(Reduce((2,), Reducer.MAX), x))
+
+    error = Refusal("one path", build, "", "", "").problem()
+    assert re.findall(r"node '\w+' \((\w+)\)", error.problem) == ["Softmax", "Downsample", "Softmax", "Reduce"]
+
+
+def test_what_is_wrong_with_one_mask_is_told_once():
+    def build(net: Any, x: Any) -> Any:
+        for _ in range(2):
+            scores = net(Softmax((1,)), einsum("sk,tk->st")(net, x))
+            x = net(EinSum(AxesMapping.parse("st,tk->sk"), DatumType.F32), scores, x)
+        return x
+
+    problem = Refusal("twice", build, "", "", "", ("S,4,f32",)).problem().problem
+    assert "pulse: 2 nodes cannot be streamed" in problem
 
 
 @pytest.mark.parametrize(

@@ -31,26 +31,43 @@ from tract_pulse.stream import LATE, SQUARE, CannotStream, Stream, Wire
 class Translation:
     """What became of a model: the one over pulses, and for each tensor of the old one its wire, if it has one.
 
-    ``blocked``: the nodes that cannot be streamed, with the reason. What only reads their outputs has no wire either.
+    ``whole``: the old one. ``blocked``: all nodes that cannot be streamed, with the reason; also those behind others
+    that cannot, which have no wires.
     ``waited``: what `PulseNode.waited` says of each node, by its id, where that is not 0. ``granted``: as in `Reach`.
     """
 
+    whole: TypedModel
     model: TypedModel
     wires: dict[OutletId, Wire] = field(default_factory=dict[OutletId, Wire])
     blocked: list[tuple[TypedNode, TractError]] = field(default_factory=list[tuple[TypedNode, TractError]])
     waited: dict[int, int] = field(default_factory=dict[int, int])
     granted: tuple[int, ...] = ()
 
+    def block(self, node: TypedNode, error: TractError) -> None:
+        """Note that a node cannot be streamed, or the one whose fault it is; the same is noted once."""
+        culprit = error.node_id if isinstance(error, CannotStream) else None
+        node = node if culprit is None else self.whole.nodes[culprit]
+        if all(other is not node or known.problem != error.problem for other, known in self.blocked):
+            self.blocked.append((node, error))
+
 
 def translated(whole: TypedModel, symbol: str, pulse: Dim) -> Translation:
     """The model over pulses, as far as there is one. Raises TransformError where nothing streams."""
     rate = _rate(whole, symbol, pulse)
+    found = _walked(whole, rate, pulse, on=False)
+    if found.blocked:
+        found.blocked = _walked(whole, rate, pulse, on=True).blocked
+    return found
+
+
+def _walked(whole: TypedModel, rate: Rate, pulse: Dim, *, on: bool) -> Translation:
+    """``on``: whether to go on behind nodes that cannot be streamed, as if they could."""
     model = whole.empty_like()
     model.symbols = whole.symbols.copy()
     for name in sorted(symbols_of(pulse)):
         if name not in model.symbols:
             model.symbols.add(name)
-    found = Translation(model)
+    found = Translation(whole, model)
     squares = Squares(whole, model, rate, found.wires)
     for outlet in whole.inputs:
         found.wires[outlet] = _input(whole, model, outlet, rate, pulse)
@@ -63,17 +80,37 @@ def translated(whole: TypedModel, symbol: str, pulse: Dim) -> Translation:
         try:
             wires = _node(pulsing, squares)
         except TractError as error:
-            culprit = error.node_id if isinstance(error, CannotStream) else None
-            found.blocked.append((node if culprit is None else whole.nodes[culprit], error))
-            continue
-        found.wires.update(zip(node.outlets(), wires, strict=True))
+            found.block(node, error)
+            wires = _stand_ins(pulsing) if on else ()
+        found.wires.update(zip(node.outlets(), wires, strict=False))
         if pulsing.waited:
             found.waited[node_id] = pulsing.waited
-    found.blocked += late_outputs(whole, found.wires)
+    for node, error in late_outputs(whole, found.wires):
+        found.block(node, error)
     found.granted = tuple(squares.granted)
     for outlet in whole.outputs:
         if outlet in found.wires and squares.is_square(outlet):
-            found.blocked.append((whole.nodes[outlet.node], _two_axes(whole.outlet_fact(outlet), symbol)))
+            found.block(whole.nodes[outlet.node], _two_axes(whole.outlet_fact(outlet), rate.symbol))
+    return found
+
+
+def _stand_ins(node: PulseNode) -> Sequence[Wire]:
+    """What stands for the outputs of a node that cannot be streamed, so that what reads them is looked at, too.
+
+    Nothing where it is not known how they would come.
+    """
+    found: list[Wire] = []
+    for slot, fact in enumerate(node.output_facts):
+        axes, shape = growing(fact, node.rate.symbol), list(fact.shape)
+        try:
+            for axis in axes:
+                shape[axis] = node.rate.growth(shape[axis])
+        except CannotStream:
+            return ()
+        if len(axes) > 1:
+            return ()
+        source = node.model.add_source(node.model.unique_name(node.name), TypedFact.of(fact.datum_type, shape))
+        found.append(node.output(source, axes[0], 0, slot) if axes else Wire(source))
     return found
 
 
