@@ -43,6 +43,7 @@ from tract_core.ops.cumsum import CumSum
 from tract_core.ops.iff import Iff
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
+from tract_core.transforms.apply import apply_transform
 
 
 def model_of(build: Callable[..., Any], fact: str = f"S,{SIZE},f32") -> TypedModel:
@@ -122,7 +123,9 @@ def test_what_no_window_holds_is_refused(build: Callable[..., Any], said: str):
 def test_a_mask_without_limit_says_what_would_limit_it():
     with pytest.raises(TransformError) as raised:
         pulsed(model_of(masked_by(causal)), 4)
-    assert raised.value.hint == "limit how far it looks back, as with i - j < 128"
+    assert raised.value.hint == (
+        "limit how far it looks back, as with i - j < 128, or let the transform do so, as with past=128"
+    )
 
 
 def test_all_that_is_wrong_is_said_at_once():
@@ -218,3 +221,73 @@ def test_what_is_taken_for_granted_of_data_is_said(fill: float, granted: int):
         ("Softmax", "data never masks all of a row with a number")
     ] * granted
     assert_streams(model, 4, [signal(13), np.arange(13) % 5 < 4])
+
+
+def over_all_of_the_past(net: Net, x: Any) -> Any:
+    """Heads, and a residual sum, twice; by hand the second time."""
+    for weights in (softmax, by_hand):
+        x = net(Add(), x, attention(net, x, causal, weights=weights))
+    return x
+
+
+def with_past(model: TypedModel, pulse: int | str, past: int) -> TypedModel:
+    return apply_transform(model, Pulse(pulse, past=past))
+
+
+@pytest.mark.parametrize("pulse", [1, 4, "P"])
+@pytest.mark.parametrize("past", [0, 3, 6])
+@pytest.mark.parametrize("weights", [softmax, by_hand])
+def test_causal_attention_can_be_limited(past: int, pulse: int | str, weights: Any):
+    """Each position sees as many before its own as was asked for, wherever it is in its pulse."""
+    build = partial(attention, mask=causal, weights=weights)
+    limited = model_of(partial(attention, mask=band(past, 0), weights=weights))
+    streaming = with_past(model_of(build), pulse, past)
+    streaming = streaming.substitute({"P": 3}).declutter() if pulse == "P" else streaming
+    for length in (0, 1, 2, 7, 13):
+        assert_agrees(limited, streaming, [signal(length)])
+
+
+def test_limited_attention_is_exact_for_signals_that_fit():
+    model = model_of(over_all_of_the_past)
+    streaming = with_past(model, 4, 12)
+    for length in (1, 5, 13):
+        assert_agrees(model, streaming, [signal(length)])
+    with pytest.raises(AssertionError):
+        assert_agrees(model, streaming, [signal(30)])
+
+
+def test_a_limit_of_the_model_stays_what_it_is():
+    model = model_of(masked_by(band(2, 1)))
+    for past in (0, 5):
+        assert_agrees(model, with_past(model, 4, past), [signal(13)])
+
+
+def test_what_is_limited_is_told():
+    model = model_of(over_all_of_the_past)
+    told = {sheet.title: sheet for sheet in Pulse(4, past=12).examine(model)}
+    rows = told["attention that has no limit of its own"].rows
+    assert [row[1:] for row in rows] == [
+        ("Softmax", 12, 13),
+        ("Reduce", 12, 13),
+        ("Reduce", 12, 13),
+        ("EinSum", 12, 13),
+    ]
+
+
+@pytest.mark.parametrize(("pulse", "past"), [("4,past=7", None), ("S=4,past=7", None), (4, 7)])
+def test_a_limit_is_given_with_the_pulse(pulse: Any, past: Any):
+    model = model_of(masked_by(causal))
+    found = apply_transform(model, Pulse(pulse, past=past))
+    assert_agrees(model_of(masked_by(band(7, 0))), found, [signal(13)])
+
+
+@pytest.mark.parametrize(("pulse", "past"), [("4,past=x", None), ("4,past=", None), (4, -1), (4, True), (4, 2**70)])
+def test_a_limit_that_is_no_number_of_positions_is_refused(pulse: Any, past: Any):
+    with pytest.raises(TransformError, match="wanted a number of positions, 0 or more"):
+        apply_transform(model_of(masked_by(causal)), Pulse(pulse, past=past))
+
+
+def test_no_limit_makes_up_for_a_mask_that_looks_ahead():
+    for mask in (ahead_only, everything):
+        with pytest.raises(TransformError, match=r"looks ahead|no mask limits"):
+            with_past(model_of(masked_by(mask)), 4, 3)

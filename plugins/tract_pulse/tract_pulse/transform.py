@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from tract_core.analysis.findings import Sheet
 from tract_core.dims import Dim, TDim, is_symbolic, parse_dim, substitute
 from tract_core.errors import DimError, TransformError
 from tract_core.frozen import frozen
+from tract_core.limits import MAX_SIZE
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
 from tract_core.model.typed import TypedModel
@@ -30,14 +31,16 @@ class Pulse:
     symbol: str | None = field(
         default=None, metadata={"doc": "the symbol that is the length of the signal, S if not given"}
     )
+    past: int | None = field(
+        default=None,
+        metadata={"doc": "how many positions before its own each one sees, of attention that has no limit of its own"},
+    )
 
     def apply(self, model: TypedModel) -> TypedModel:
         """The model over pulses. Raises TransformError, with every node that cannot be streamed."""
-        symbol, pulse = self._parameters()
-        model = _in_full(model, symbol)
-        found = translated(model, symbol, pulse)
+        model, found = self._translated(model)
         check_all_streams(found)
-        result = found.model
+        result, symbol = found.model, self._parameters().symbol
         if all(found.wires[outlet].stream is None for outlet in model.outputs):
             raise TransformError(f"pulse: no output depends on the signal along {symbol}")
         result.set_outputs(_outputs(model, found))
@@ -48,18 +51,25 @@ class Pulse:
 
     def examine(self, model: TypedModel) -> Iterator[Sheet]:
         """What each node adds to the delay, how late the outputs are, and what is kept between pulses."""
-        symbol, pulse = self._parameters()
-        model = _in_full(model, symbol)
-        return sheets(translated(model, symbol, pulse), model)
+        model, found = self._translated(model)
+        return sheets(found, model)
 
     def streams(self, model: TypedModel) -> Mapping[str, Streamed]:
         """The tensors of ``model`` as they come in the model that `apply` gives, by name."""
-        symbol, pulse = self._parameters()
-        model = _in_full(model, symbol)
-        return streamed(translated(model, symbol, pulse), model)
+        model, found = self._translated(model)
+        return streamed(found, model)
 
-    def _parameters(self) -> tuple[str, Dim]:
-        symbol, text = self.symbol, self.pulse
+    def _translated(self, model: TypedModel) -> tuple[TypedModel, Translation]:
+        """The model without names of sizes, and what becomes of it."""
+        found = self._parameters()
+        model = _in_full(model, found.symbol)
+        return model, translated(model, found.symbol, found.pulse, found.past)
+
+    def _parameters(self) -> _Parameters:
+        symbol, text, past = self.symbol, self.pulse, self.past
+        if isinstance(text, str) and ",past=" in text:
+            text, _, limit = text.rpartition(",past=")
+            past = int(limit) if limit.strip().isdecimal() else -1
         if isinstance(text, str) and "=" in text:
             symbol, _, text = (part.strip() for part in text.partition("="))
         try:
@@ -71,7 +81,18 @@ class Pulse:
             raise TransformError(f"pulse: the pulse is {pulse!r}, wanted a number of positions or an expression")
         if not is_symbolic(pulse) and int(pulse) < 1:
             raise TransformError(f"pulse: a pulse of {pulse} positions; wanted at least one")
-        return symbol or "S", pulse
+        if past is not None and (isinstance(past, bool) or not isinstance(past, int) or not 0 <= past <= MAX_SIZE):  # pyright: ignore[reportUnnecessaryIsInstance]: may come from JSON
+            found = self.past if self.past is not None else self.pulse
+            raise TransformError(f"pulse: past is {found!r}, wanted a number of positions, 0 or more")
+        return _Parameters(pulse, symbol or "S", past)
+
+
+class _Parameters(NamedTuple):
+    """What was asked for, read."""
+
+    pulse: Dim
+    symbol: str
+    past: int | None
 
 
 def _in_full(model: TypedModel, symbol: str) -> TypedModel:

@@ -35,13 +35,15 @@ class Reach:
     """In a row whose position is u modulo ``unit``, columns count from ``row + first[u]`` to ``row + last[u]``.
 
     Where none do, ``first`` is infinity, and ``last`` minus infinity. ``granted``: the joins, by the ids of their
-    nodes, in whose rows data must not mask everything.
+    nodes, in whose rows data must not mask everything. ``cut``: those that look back without limit, but for the one
+    that was asked for.
     """
 
     unit: int
     first: Array
     last: Array
     granted: tuple[int, ...] = ()
+    cut: tuple[int, ...] = ()
 
     def window(self, delay: int, pulse: Dim) -> tuple[int, int]:
         """How many columns count before the rows of a pulse, and behind them, for rows that come so late.
@@ -65,8 +67,11 @@ class Reach:
         return delay
 
 
-def reach_of(joins: Sequence[Join], analysis: AnalysisFor) -> Reach:
-    """Which columns any of the joins needs. Raises CannotStream where that has no limit."""
+def reach_of(joins: Sequence[Join], analysis: AnalysisFor, past: int | None = None) -> Reach:
+    """Which columns any of the joins needs. Raises CannotStream where that has no limit.
+
+    ``past``: how far back those look that would look back without limit, if they are to have one.
+    """
     unit = 1
     while True:
         sides = analysis(unit, Side.AHEAD), analysis(unit, Side.BEHIND)
@@ -75,17 +80,23 @@ def reach_of(joins: Sequence[Join], analysis: AnalysisFor) -> Reach:
         if wanted == unit or wanted > LARGEST_UNIT:
             break
         unit = wanted
+    cut: list[int] = []
     for join, (ahead, behind) in zip(joins, found, strict=True):
-        _check(join, ahead=bool(ahead.max() == np.inf), behind=bool(behind.max() == np.inf))
+        endless = bool(behind.max() == np.inf)
+        _check(join, ahead=bool(ahead.max() == np.inf), behind=endless and past is None)
+        if endless:
+            cut.append(join.node.id)
     places = np.arange(unit, dtype=np.float64)
     offsets = places[None, :] - places[:, None]
     first, last = np.full(unit, np.inf), np.full(unit, -np.inf)
-    for ahead, behind in found:
+    for join, (ahead, behind) in zip(joins, found, strict=True):
         counts = np.broadcast_to(ahead - 1 >= 1 - behind, offsets.shape)
-        first = np.minimum(first, np.where(counts, unit * (1 - behind) + offsets, np.inf).min(1))
+        begin = unit * (1 - behind) + offsets
+        begin = np.maximum(begin, -past) if past is not None and join.node.id in cut else begin
+        first = np.minimum(first, np.where(counts, begin, np.inf).min(1))
         last = np.maximum(last, np.where(counts, unit * (ahead - 1) + offsets, -np.inf).max(1))
     granted = tuple(join.node.id for join in joins if _relies_on_data(join, unit, analysis))
-    return Reach(unit, first, last, granted)
+    return Reach(unit, first, last, granted, tuple(cut))
 
 
 def _limit(join: Join, analysis: Analysis) -> Array:
@@ -142,5 +153,5 @@ def _check(join: Join, *, ahead: bool, behind: bool) -> None:
         hint = "let each position see a limited number of those behind it, or none, as in a causal model"
     else:
         problem = "its mask looks back without limit, so that each pulse would need all of the past"
-        hint = "limit how far it looks back, as with i - j < 128"
+        hint = "limit how far it looks back, as with i - j < 128, or let the transform do so, as with past=128"
     raise CannotStream(problem, hint=hint).of(join.node.id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tract_core.data import Constant, DatumType
@@ -10,9 +12,11 @@ from tract_core.errors import TractError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
 from tract_core.ops.axis import AddAxis
+from tract_core.ops.binary import And
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.iff import Iff
 from tract_core.ops.rounding import limits
+from tract_core.ops.trilu import Trilu
 from tract_core.plugins.keys import Array
 from tract_pulse.bands.analysis import Along, along_inputs
 from tract_pulse.bands.reach import Join, reach_of
@@ -34,8 +38,9 @@ def joined(squares: Squares, node: PulseNode) -> Wire:
     pulse = squares.rate.growth(cone.row_length)
     if squares.rate.growth(cone.column_length) != pulse:
         raise CannotStream(f"its rows and columns, {cone.row_length} and {cone.column_length}, come at different rates")
-    reach = reach_of(cone.joins, squares.analysis)
+    reach = reach_of(cone.joins, squares.analysis, squares.past)
     squares.granted.update(dict.fromkeys(reach.granted))
+    squares.cut.update(dict.fromkeys(_first_of(cone.joins, reach.cut)))
     wiring = _Wiring(squares, node, cone, pulse)
     delay = reach.delay(wiring.latest(0), max(wiring.latest(1), wiring.signal_delay), pulse)
     wiring.window = Window(*reach.window(delay, pulse), delay)
@@ -48,6 +53,16 @@ def joined(squares: Squares, node: PulseNode) -> Wire:
     if row is None:
         raise CannotStream("its output has no axis of time")
     return Wire(outlet, Stream(row, delay, cone.row_length))
+
+
+def _first_of(joins: Sequence[Join], ids: Sequence[int]) -> list[int]:
+    """Those of some joins that do not join what another one gives, as weights."""
+    every = {join.node.id for join in joins}
+    return [
+        join.node.id
+        for join in joins
+        if join.node.id in ids and not any(source.node in every for source in join.node.inputs)
+    ]
 
 
 class _Wiring:
@@ -149,9 +164,27 @@ class _Wiring:
         for axis in range(rank):
             if axis != column:
                 valid = node.wire(AddAxis(axis), valid, suffix=f".is_signal-{slot}")
+        if node.node.id in self.squares.cut and join.inputs[slot].row is not None:
+            valid = node.wire(And(), valid, self._near(node, join.inputs[slot], rank, slot), suffix=f".seen-{slot}")
         kind = model.outlet_fact(outlet).datum_type.storage
         value = model.add_const(f"{node.name}.nothing-{slot}", _element(neutral, kind).reshape((1,) * rank))
         return node.wire(Iff(), valid, outlet, value, suffix=f".signal-{slot}")
+
+    def _near(self, node: SquareNode, place: Along, rank: int, slot: int) -> OutletId:
+        """True at the columns that are not further back than the limit that was asked for, with the axes of a block."""
+        (row, column), model, past = place, self.squares.model, self.squares.past
+        assert row is not None
+        assert column is not None
+        assert past is not None
+        shape = [size for _, size in sorted(zip((row, column), node.sizes, strict=True))]
+        first = self.window.before - past if row < column else past - self.window.before
+        true, diagonal = (model.add_const(f"{node.name}.near-{slot}", np.array(one)) for one in ([[True]], first))
+        near = node.wire(MultiBroadcastTo(tuple(shape)), true, suffix=f".near-{slot}")
+        near = node.wire(Trilu(upper=row < column), near, diagonal, suffix=f".near-{slot}")
+        for axis in range(rank):
+            if axis not in (row, column):
+                near = node.wire(AddAxis(axis), near, suffix=f".near-{slot}")
+        return near
 
     def _is_weight(self, join: Join, slot: int) -> bool:
         """Whether an input is the output of a join, as weights of a softmax, which are 0 where there is no signal."""

@@ -51,6 +51,11 @@ def sheets(found: Translation, whole: TypedModel) -> Iterator[Sheet]:
     if kept and not found.blocked:
         total = ("all", "", *(_sum([row[place] for row in kept]) for place in (2, 3)))
         yield Sheet("kept between pulses", ("node", "operator", "elements", "bytes"), (*kept, total))
+    cut = [whole.nodes[node_id] for node_id in found.cut]
+    if cut:
+        columns = ("node", "operator", "positions before its own that each one sees", "exact for signals of up to")
+        rows = tuple((node.name, node.op.name, found.past, (found.past or 0) + 1) for node in cut)
+        yield Sheet("attention that has no limit of its own", columns, rows)
     nodes = [whole.nodes[node_id] for node_id in found.granted]
     if nodes:
         rows = tuple((node.name, node.op.name, "data never masks all of a row with a number") for node in nodes)

@@ -58,11 +58,19 @@ class Squares:
 
     ``wires``: as in `Translation`. ``blocks``: by tensor, place of rows and columns, and window. ``late``: streams as
     rows, or as windows of columns. ``signals``: by length, true at the positions of the signal. ``granted``: as in
-    `Reach`.
+    `Reach`. ``past``: as of `reach_of`. ``cut``: the joins that have no other limit, by the ids of their nodes.
     """
 
-    def __init__(self, whole: TypedModel, model: TypedModel, rate: Rate, wires: Mapping[OutletId, Wire]) -> None:
-        self.whole, self.model, self.rate, self.wires = whole, model, rate, wires
+    def __init__(
+        self,
+        whole: TypedModel,
+        model: TypedModel,
+        rate: Rate,
+        wires: Mapping[OutletId, Wire],
+        past: int | None = None,
+    ) -> None:
+        self.whole, self.model, self.rate, self.wires, self.past = whole, model, rate, wires, past
+        self.cut: dict[int, None] = {}
         self.blocks: dict[tuple[OutletId, Along, Window], OutletId] = {}
         self.late: dict[tuple[OutletId, str, Window], OutletId] = {}
         self.signals: dict[Dim, Wire] = {}

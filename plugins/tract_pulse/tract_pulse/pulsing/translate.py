@@ -33,7 +33,8 @@ class Translation:
 
     ``whole``: the old one. ``blocked``: all nodes that cannot be streamed, with the reason; also those behind others
     that cannot, which have no wires.
-    ``waited``: what `PulseNode.waited` says of each node, by its id, where that is not 0. ``granted``: as in `Reach`.
+    ``waited``: what `PulseNode.waited` says of each node, by its id, where that is not 0. ``granted``, ``cut``: as in
+    `Reach`. ``past``: as of `reach_of`.
     """
 
     whole: TypedModel
@@ -42,6 +43,8 @@ class Translation:
     blocked: list[tuple[TypedNode, TractError]] = field(default_factory=list[tuple[TypedNode, TractError]])
     waited: dict[int, int] = field(default_factory=dict[int, int])
     granted: tuple[int, ...] = ()
+    cut: tuple[int, ...] = ()
+    past: int | None = None
 
     def block(self, node: TypedNode, error: TractError) -> None:
         """Note that a node cannot be streamed, or the one whose fault it is; the same is noted once."""
@@ -51,24 +54,27 @@ class Translation:
             self.blocked.append((node, error))
 
 
-def translated(whole: TypedModel, symbol: str, pulse: Dim) -> Translation:
-    """The model over pulses, as far as there is one. Raises TransformError where nothing streams."""
+def translated(whole: TypedModel, symbol: str, pulse: Dim, past: int | None = None) -> Translation:
+    """The model over pulses, as far as there is one. Raises TransformError where nothing streams.
+
+    ``past``: as of `reach_of`.
+    """
     rate = _rate(whole, symbol, pulse)
-    found = _walked(whole, rate, pulse, on=False)
+    found = _walked(whole, rate, pulse, past, on=False)
     if found.blocked:
-        found.blocked = _walked(whole, rate, pulse, on=True).blocked
+        found.blocked = _walked(whole, rate, pulse, past, on=True).blocked
     return found
 
 
-def _walked(whole: TypedModel, rate: Rate, pulse: Dim, *, on: bool) -> Translation:
+def _walked(whole: TypedModel, rate: Rate, pulse: Dim, past: int | None, *, on: bool) -> Translation:
     """``on``: whether to go on behind nodes that cannot be streamed, as if they could."""
     model = whole.empty_like()
     model.symbols = whole.symbols.copy()
     for name in sorted(symbols_of(pulse)):
         if name not in model.symbols:
             model.symbols.add(name)
-    found = Translation(whole, model)
-    squares = Squares(whole, model, rate, found.wires)
+    found = Translation(whole, model, past=past)
+    squares = Squares(whole, model, rate, found.wires, past)
     for outlet in whole.inputs:
         found.wires[outlet] = _input(whole, model, outlet, rate, pulse)
     for node_id in whole.eval_order():
@@ -87,7 +93,7 @@ def _walked(whole: TypedModel, rate: Rate, pulse: Dim, *, on: bool) -> Translati
             found.waited[node_id] = pulsing.waited
     for node, error in late_outputs(whole, found.wires):
         found.block(node, error)
-    found.granted = tuple(squares.granted)
+    found.granted, found.cut = tuple(squares.granted), tuple(squares.cut)
     for outlet in whole.outputs:
         if outlet in found.wires and squares.is_square(outlet):
             found.block(whole.nodes[outlet.node], _two_axes(whole.outlet_fact(outlet), rate.symbol))
