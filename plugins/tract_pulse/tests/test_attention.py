@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,14 @@ import pytest
 from cases_attention import (
     SIZE,
     Mask,
+    S,
     added,
     attention,
     band,
     block_diagonal,
     both,
     by_hand,
+    by_relative_position,
     causal,
     chunked_band,
     einsum,
@@ -30,19 +34,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_masks import Masks
 from stream_cases import Net
-from stream_runs import assert_agrees, assert_streams, pulsed
+from stream_runs import assert_agrees, assert_close, assert_streams, cut_outputs, pulsed, runnable, whole_outputs
 from tract_pulse.transform import Pulse
 
+import tract_core as tract
+from tract_core.api.model import Model
 from tract_core.data import DatumType
 from tract_core.errors import TransformError
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis
 from tract_core.ops.binary import Add, And, Ge, Mul
+from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.cumsum import CumSum
 from tract_core.ops.iff import Iff
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
+from tract_core.ops.trilu import Trilu
 from tract_core.transforms.apply import apply_transform
 
 
@@ -124,7 +132,7 @@ def test_a_mask_without_limit_says_what_would_limit_it():
     with pytest.raises(TransformError) as raised:
         pulsed(model_of(masked_by(causal)), 4)
     assert raised.value.hint == (
-        "limit how far it looks back, as with i - j < 128, or let the transform do so, as with past=128"
+        "limit how far it looks back, as with i - j < 128, or let the transform do so: past=128, or past=all"
     )
 
 
@@ -230,7 +238,7 @@ def over_all_of_the_past(net: Net, x: Any) -> Any:
     return x
 
 
-def with_past(model: TypedModel, pulse: int | str, past: int) -> TypedModel:
+def with_past(model: TypedModel, pulse: int | str, past: int | str) -> TypedModel:
     return apply_transform(model, Pulse(pulse, past=past))
 
 
@@ -283,7 +291,7 @@ def test_a_limit_is_given_with_the_pulse(pulse: Any, past: Any):
 
 @pytest.mark.parametrize(("pulse", "past"), [("4,past=x", None), ("4,past=", None), (4, -1), (4, True), (4, 2**70)])
 def test_a_limit_that_is_no_number_of_positions_is_refused(pulse: Any, past: Any):
-    with pytest.raises(TransformError, match="wanted a number of positions, 0 or more"):
+    with pytest.raises(TransformError, match="wanted a number of positions, 0 or more, or 'all'"):
         apply_transform(model_of(masked_by(causal)), Pulse(pulse, past=past))
 
 
@@ -291,3 +299,64 @@ def test_no_limit_makes_up_for_a_mask_that_looks_ahead():
     for mask in (ahead_only, everything):
         with pytest.raises(TransformError, match=r"looks ahead|no mask limits"):
             with_past(model_of(masked_by(mask)), 4, 3)
+
+
+@pytest.mark.parametrize("runtime", ["reference", "cpu"])
+@pytest.mark.parametrize("pulse", [1, 4])
+@pytest.mark.parametrize(
+    "build",
+    [
+        masked_by(causal),
+        over_all_of_the_past,
+        masked_by(either(causal, band(3, 3))),
+        partial(attention, mask=causal, masked=added(-1e9)),
+        lambda net, x: attention(net, x, lambda *_: net(Trilu(upper=False), *triangle(net))),
+        lambda net, x: net(Add(), attention(net, x, causal), attention(net, x, band(2, 2))),
+    ],
+)
+def test_attention_may_look_at_all_of_the_past(build: Callable[..., Any], pulse: int, runtime: str):
+    model = model_of(build)
+    streaming = with_past(model, pulse, "all")
+    for length in (0, 1, 2, 9, 17):
+        assert_agrees(model, streaming, [signal(length)], runtime=runtime)
+
+
+def triangle(net: Net) -> tuple[Any, Any]:
+    """What `torch.tril` makes a causal mask of."""
+    return net(MultiBroadcastTo((S, S)), net.const(np.full((1, 1), True))), net.const(0, np.int64)
+
+
+def test_all_of_the_past_comes_in_chunks_of_any_length():
+    model = model_of(over_all_of_the_past)
+    found = cut_outputs(with_past(model, "P", "all"), [signal(40)], np.random.default_rng(0))
+    assert_close(found[0], whole_outputs(model, [signal(40)])[0])
+
+
+@pytest.mark.parametrize("runtime", ["reference", "cpu"])
+def test_a_state_that_keeps_all_of_the_past_goes_on_from_a_snapshot(runtime: str):
+    streaming = runnable(with_past(model_of(masked_by(causal)), 4, "all"), runtime)
+    state, pulses = streaming.spawn_state(), np.split(signal(32), 8)
+
+    def run(one: Any, which: Any) -> list[bytes]:
+        return [np.asarray(one.run([pulse])[0]).tobytes() for pulse in which]
+
+    first = run(state, pulses[:3])
+    snapshot = pickle.loads(pickle.dumps(state.freeze()))
+    rest = run(state, pulses[3:])
+    assert run(snapshot.unfreeze(), pulses[3:]) == rest
+    state.reset()
+    assert run(state, pulses) == first + rest
+
+
+def test_a_model_that_keeps_all_of_the_past_is_saved(tmp_path: Path):
+    model = model_of(masked_by(causal))
+    Model(with_past(model, 4, "all").clone()).save(tmp_path / "past.nnef.tar")
+    assert_agrees(model, tract.nnef().load(tmp_path / "past.nnef.tar").typed, [signal(13)])
+
+
+def test_scores_by_relative_position_want_a_limit():
+    model = model_of(lambda net, x: by_relative_position(net, x, causal))
+    with pytest.raises(TransformError, match="want a limit to how far they look back"):
+        with_past(model, 4, "all")
+    limited = model_of(lambda net, x: by_relative_position(net, x, band(5, 0)))
+    assert_agrees(limited, with_past(model, 4, 5), [signal(13)])

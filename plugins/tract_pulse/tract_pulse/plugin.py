@@ -9,7 +9,7 @@ from tract_core.plugins.descriptor import Option, Stage
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
-_OPERATORS: Final = ("concat", "delay", "mask", "pad", "range")
+_OPERATORS: Final = ("concat", "delay", "mask", "pad", "past", "range")
 _NATIVE: Final = ("concat", "delay", "mask", "pad", "range")
 _FAMILIES: Final = (
     "axis",

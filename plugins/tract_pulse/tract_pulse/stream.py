@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from tract_core.dims import Dim
 from tract_core.errors import TransformError
@@ -36,6 +36,10 @@ class Wire:
 
     outlet: OutletId
     stream: Stream | None = None
+
+
+PastLimit: TypeAlias = int | Literal["all"]
+"""How many positions before its own each one sees, of attention that has no limit of its own."""
 
 
 class CannotStream(TransformError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from tract_core.analysis.findings import Sheet
 from tract_core.dims import Dim, TDim, is_symbolic, parse_dim, substitute
@@ -18,6 +18,7 @@ from tract_core.runtime.streams import Streamed
 from tract_pulse.pulsing.lengths import Lengths
 from tract_pulse.pulsing.report import sheets, streamed
 from tract_pulse.pulsing.translate import Translation, check_all_streams, properties, translated
+from tract_pulse.stream import PastLimit
 
 
 @frozen
@@ -31,9 +32,9 @@ class Pulse:
     symbol: str | None = field(
         default=None, metadata={"doc": "the symbol that is the length of the signal, S if not given"}
     )
-    past: int | None = field(
+    past: int | str | None = field(
         default=None,
-        metadata={"doc": "how many positions before its own each one sees, of attention that has no limit of its own"},
+        metadata={"doc": "how far back attention looks that has no limit of its own: positions, or 'all'"},
     )
 
     def apply(self, model: TypedModel) -> TypedModel:
@@ -69,7 +70,7 @@ class Pulse:
         symbol, text, past = self.symbol, self.pulse, self.past
         if isinstance(text, str) and ",past=" in text:
             text, _, limit = text.rpartition(",past=")
-            past = int(limit) if limit.strip().isdecimal() else -1
+            past = ALL if limit.strip() == ALL else int(limit) if limit.strip().isdecimal() else -1
         if isinstance(text, str) and "=" in text:
             symbol, _, text = (part.strip() for part in text.partition("="))
         try:
@@ -81,10 +82,15 @@ class Pulse:
             raise TransformError(f"pulse: the pulse is {pulse!r}, wanted a number of positions or an expression")
         if not is_symbolic(pulse) and int(pulse) < 1:
             raise TransformError(f"pulse: a pulse of {pulse} positions; wanted at least one")
-        if past is not None and (isinstance(past, bool) or not isinstance(past, int) or not 0 <= past <= MAX_SIZE):  # pyright: ignore[reportUnnecessaryIsInstance]: may come from JSON
-            found = self.past if self.past is not None else self.pulse
-            raise TransformError(f"pulse: past is {found!r}, wanted a number of positions, 0 or more")
-        return _Parameters(pulse, symbol or "S", past)
+        if past not in (None, ALL) and (
+            not isinstance(past, int) or isinstance(past, bool) or not 0 <= past <= MAX_SIZE
+        ):
+            given = self.pulse if self.past is None else self.past
+            raise TransformError(f"pulse: past is {given!r}, wanted a number of positions, 0 or more, or 'all'")
+        return _Parameters(pulse, symbol or "S", ALL if past == ALL else past)
+
+
+ALL: Final = "all"
 
 
 class _Parameters(NamedTuple):
@@ -92,7 +98,7 @@ class _Parameters(NamedTuple):
 
     pulse: Dim
     symbol: str
-    past: int | None
+    past: PastLimit | None
 
 
 def _in_full(model: TypedModel, symbol: str) -> TypedModel:

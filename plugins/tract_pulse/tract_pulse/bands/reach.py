@@ -15,7 +15,7 @@ from tract_core.ops.rounding import limits
 from tract_core.plugins.keys import Array
 from tract_pulse.bands.analysis import LARGEST_UNIT, Along, Analysis, Side
 from tract_pulse.bands.far import FILL, Far
-from tract_pulse.stream import CannotStream
+from tract_pulse.stream import CannotStream, PastLimit
 
 AnalysisFor = Callable[[int, Side], Analysis]
 """The analysis of one side, for a block size."""
@@ -45,8 +45,8 @@ class Reach:
     granted: tuple[int, ...] = ()
     cut: tuple[int, ...] = ()
 
-    def window(self, delay: int, pulse: Dim) -> tuple[int, int]:
-        """How many columns count before the rows of a pulse, and behind them, for rows that come so late.
+    def window(self, delay: int, pulse: Dim) -> tuple[int | None, int]:
+        """How many columns count before the rows of a pulse (``None`` for all), and behind them, for rows so late.
 
         The delay says which rows come together: chunks of the signal may be a pulse each, or lie across two.
         """
@@ -57,7 +57,7 @@ class Reach:
             together = gcd(int(pulse), self.unit)
             places = (np.arange(-delay % together, self.unit, together)[:, None] + rows) % self.unit
             before, ahead = -(self.first[places] + rows).min(), (self.last[places] + rows).max() - rows[-1]
-        return int(max(before, 0)), int(max(ahead, 0))
+        return None if before == np.inf else int(max(before, 0)), int(max(ahead, 0))
 
     def delay(self, rows: int, columns: int, pulse: Dim) -> int:
         """The least delay of rows for which the columns that count have come, where both come as late as is said."""
@@ -67,10 +67,10 @@ class Reach:
         return delay
 
 
-def reach_of(joins: Sequence[Join], analysis: AnalysisFor, past: int | None = None) -> Reach:
+def reach_of(joins: Sequence[Join], analysis: AnalysisFor, past: PastLimit | None = None) -> Reach:
     """Which columns any of the joins needs. Raises CannotStream where that has no limit.
 
-    ``past``: how far back those look that would look back without limit, if they are to have one.
+    ``past``: how far back those look that have no limit, where they may.
     """
     unit = 1
     while True:
@@ -92,7 +92,7 @@ def reach_of(joins: Sequence[Join], analysis: AnalysisFor, past: int | None = No
     for join, (ahead, behind) in zip(joins, found, strict=True):
         counts = np.broadcast_to(ahead - 1 >= 1 - behind, offsets.shape)
         begin = unit * (1 - behind) + offsets
-        begin = np.maximum(begin, -past) if past is not None and join.node.id in cut else begin
+        begin = np.maximum(begin, -past) if isinstance(past, int) and join.node.id in cut else begin
         first = np.minimum(first, np.where(counts, begin, np.inf).min(1))
         last = np.maximum(last, np.where(counts, unit * (ahead - 1) + offsets, -np.inf).max(1))
     granted = tuple(join.node.id for join in joins if _relies_on_data(join, unit, analysis))
@@ -153,5 +153,5 @@ def _check(join: Join, *, ahead: bool, behind: bool) -> None:
         hint = "let each position see a limited number of those behind it, or none, as in a causal model"
     else:
         problem = "its mask looks back without limit, so that each pulse would need all of the past"
-        hint = "limit how far it looks back, as with i - j < 128, or let the transform do so, as with past=128"
+        hint = "limit how far it looks back, as with i - j < 128, or let the transform do so: past=128, or past=all"
     raise CannotStream(problem, hint=hint).of(join.node.id)

@@ -21,6 +21,7 @@ from tract_core.plugins.keys import Array
 from tract_pulse.bands.analysis import Along, along_inputs
 from tract_pulse.bands.reach import Join, reach_of
 from tract_pulse.ops.mask import PulseMask
+from tract_pulse.ops.past import Past
 from tract_pulse.pulsing.node import PulseNode, speaks_of
 from tract_pulse.pulsing.skew import skew_of
 from tract_pulse.pulsing.skewed import SkewWiring
@@ -43,7 +44,8 @@ def joined(squares: Squares, node: PulseNode) -> Wire:
     squares.cut.update(dict.fromkeys(_first_of(cone.joins, reach.cut)))
     wiring = _Wiring(squares, node, cone, pulse)
     delay = reach.delay(wiring.latest(0), max(wiring.latest(1), wiring.signal_delay), pulse)
-    wiring.window = Window(*reach.window(delay, pulse), delay)
+    before, ahead = reach.window(delay, pulse)
+    wiring.window = Window(squares.before(pulse) if before is None else before, ahead, delay)
     for inner, along in cone.nodes:
         try:
             wiring.wire(inner, along)
@@ -151,7 +153,11 @@ class _Wiring:
             assert wire.stream is not None
             before, ahead = (0, 0) if role == "rows" else (self.window.before, self.window.ahead)
             late = self.window.delay - ahead - wire.stream.delay
-            self.squares.late[key] = node.delayed(wire, late, before + ahead, suffix).outlet
+            if isinstance(before, int):
+                self.squares.late[key] = node.delayed(wire, late, before + ahead, suffix).outlet
+            else:
+                past = Past(wire.stream.axis, late, ahead, before)
+                self.squares.late[key] = node.kept(past, wire.outlet, suffix=suffix)
         return self.squares.late[key]
 
     def _only_signal(self, node: SquareNode, join: Join, slot: int, outlet: OutletId) -> OutletId:
@@ -164,26 +170,28 @@ class _Wiring:
         for axis in range(rank):
             if axis != column:
                 valid = node.wire(AddAxis(axis), valid, suffix=f".is_signal-{slot}")
-        if node.node.id in self.squares.cut and join.inputs[slot].row is not None:
-            valid = node.wire(And(), valid, self._near(node, join.inputs[slot], rank, slot), suffix=f".seen-{slot}")
+        past = self.squares.past if node.node.id in self.squares.cut else None
+        if isinstance(past, int) and join.inputs[slot].row is not None:
+            near = self._near(node, join.inputs[slot], past - self.window.before, rank, suffix=f".near-{slot}")
+            valid = node.wire(And(), valid, near, suffix=f".seen-{slot}")
         kind = model.outlet_fact(outlet).datum_type.storage
         value = model.add_const(f"{node.name}.nothing-{slot}", _element(neutral, kind).reshape((1,) * rank))
         return node.wire(Iff(), valid, outlet, value, suffix=f".signal-{slot}")
 
-    def _near(self, node: SquareNode, place: Along, rank: int, slot: int) -> OutletId:
-        """True at the columns that are not further back than the limit that was asked for, with the axes of a block."""
-        (row, column), model, past = place, self.squares.model, self.squares.past
+    def _near(self, node: SquareNode, place: Along, further: Dim, rank: int, suffix: str) -> OutletId:
+        """True at columns that are near enough. ``further``: how much more than the window goes back for its first row."""
+        (row, column), model = place, self.squares.model
         assert row is not None
         assert column is not None
-        assert past is not None
         shape = [size for _, size in sorted(zip((row, column), node.sizes, strict=True))]
-        first = self.window.before - past if row < column else past - self.window.before
-        true, diagonal = (model.add_const(f"{node.name}.near-{slot}", np.array(one)) for one in ([[True]], first))
-        near = node.wire(MultiBroadcastTo(tuple(shape)), true, suffix=f".near-{slot}")
-        near = node.wire(Trilu(upper=row < column), near, diagonal, suffix=f".near-{slot}")
+        upper = row < column
+        true = model.add_const(f"{node.name}{suffix}", np.array([[True]]))
+        diagonal = model.add_const(f"{node.name}{suffix}", -further if upper else further)
+        near = node.wire(MultiBroadcastTo(tuple(shape)), true, suffix=suffix)
+        near = node.wire(Trilu(upper), near, diagonal, suffix=suffix)
         for axis in range(rank):
             if axis not in (row, column):
-                near = node.wire(AddAxis(axis), near, suffix=f".near-{slot}")
+                near = node.wire(AddAxis(axis), near, suffix=suffix)
         return near
 
     def _is_weight(self, join: Join, slot: int) -> bool:

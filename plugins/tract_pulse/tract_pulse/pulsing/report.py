@@ -54,7 +54,8 @@ def sheets(found: Translation, whole: TypedModel) -> Iterator[Sheet]:
     cut = [whole.nodes[node_id] for node_id in found.cut]
     if cut:
         columns = ("node", "operator", "positions before its own that each one sees", "exact for signals of up to")
-        rows = tuple((node.name, node.op.name, found.past, (found.past or 0) + 1) for node in cut)
+        fits = found.past + 1 if isinstance(found.past, int) else found.past
+        rows = tuple((node.name, node.op.name, found.past, fits) for node in cut)
         yield Sheet("attention that has no limit of its own", columns, rows)
     nodes = [whole.nodes[node_id] for node_id in found.granted]
     if nodes:

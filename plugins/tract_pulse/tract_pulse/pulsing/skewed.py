@@ -37,6 +37,8 @@ class SkewWiring:
         window, (count, columns) = self.node.window, self.node.sizes
         if not isinstance(count, int):
             raise CannotStream(f"a pulse of {count} is no number, which scores by relative position want")
+        if not isinstance(window.before, int):
+            raise CannotStream("scores by relative position want a limit to how far they look back", hint="past=128")
         rank = self.node.output_facts[0].rank
         if self.node.along != Along(rank - 2, rank - 1):
             raise CannotStream("its rows and columns are not its last two axes")

@@ -22,14 +22,17 @@ from tract_pulse.pulsing.node import PulseNode
 from tract_pulse.pulsing.rate import Rate
 from tract_pulse.pulsing.skew import skew_of
 from tract_pulse.registry import NEUTRAL
-from tract_pulse.stream import SQUARE, CannotStream, Wire
+from tract_pulse.stream import SQUARE, CannotStream, PastLimit, Wire
 
 
 @frozen
 class Window:
-    """Rows come ``delay`` late. Their columns begin ``before`` positions earlier, and end ``ahead`` positions later."""
+    """Rows come ``delay`` late. Their columns begin ``before`` positions earlier, and end ``ahead`` positions later.
 
-    before: int
+    Where ``before`` is a symbol, it grows with each pulse.
+    """
+
+    before: Dim
     ahead: int
     delay: int
 
@@ -67,15 +70,22 @@ class Squares:
         model: TypedModel,
         rate: Rate,
         wires: Mapping[OutletId, Wire],
-        past: int | None = None,
+        past: PastLimit | None = None,
     ) -> None:
         self.whole, self.model, self.rate, self.wires, self.past = whole, model, rate, wires, past
         self.cut: dict[int, None] = {}
+        self._before: dict[Dim, Dim] = {}
         self.blocks: dict[tuple[OutletId, Along, Window], OutletId] = {}
         self.late: dict[tuple[OutletId, str, Window], OutletId] = {}
         self.signals: dict[Dim, Wire] = {}
         self.granted: dict[int, None] = {}
         self._analyses: dict[tuple[int, Side], Analysis] = {}
+
+    def before(self, pulse: Dim) -> Dim:
+        """How many positions came before a pulse, of streams that come in pulses of that size."""
+        if pulse not in self._before:
+            self._before[pulse] = self.model.symbols.new_symbol("before")
+        return self._before[pulse]
 
     @cached_property
     def order(self) -> dict[int, int]:

@@ -24,7 +24,7 @@ from tract_pulse.pulsing.node import PulseNode, by_axes
 from tract_pulse.pulsing.rate import Rate, rate_of_input
 from tract_pulse.pulsing.square import Squares
 from tract_pulse.registry import PULSE
-from tract_pulse.stream import LATE, SQUARE, CannotStream, Stream, Wire
+from tract_pulse.stream import LATE, SQUARE, CannotStream, PastLimit, Stream, Wire
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Translation:
     waited: dict[int, int] = field(default_factory=dict[int, int])
     granted: tuple[int, ...] = ()
     cut: tuple[int, ...] = ()
-    past: int | None = None
+    past: PastLimit | None = None
 
     def block(self, node: TypedNode, error: TractError) -> None:
         """Note that a node cannot be streamed, or the one whose fault it is; the same is noted once."""
@@ -54,7 +54,7 @@ class Translation:
             self.blocked.append((node, error))
 
 
-def translated(whole: TypedModel, symbol: str, pulse: Dim, past: int | None = None) -> Translation:
+def translated(whole: TypedModel, symbol: str, pulse: Dim, past: PastLimit | None = None) -> Translation:
     """The model over pulses, as far as there is one. Raises TransformError where nothing streams.
 
     ``past``: as of `reach_of`.
@@ -66,7 +66,7 @@ def translated(whole: TypedModel, symbol: str, pulse: Dim, past: int | None = No
     return found
 
 
-def _walked(whole: TypedModel, rate: Rate, pulse: Dim, past: int | None, *, on: bool) -> Translation:
+def _walked(whole: TypedModel, rate: Rate, pulse: Dim, past: PastLimit | None, *, on: bool) -> Translation:
     """``on``: whether to go on behind nodes that cannot be streamed, as if they could."""
     model = whole.empty_like()
     model.symbols = whole.symbols.copy()

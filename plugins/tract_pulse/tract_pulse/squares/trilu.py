@@ -6,6 +6,7 @@ import numpy as np
 
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add
+from tract_core.ops.cast import Cast
 from tract_core.ops.trilu import Trilu
 from tract_core.plugins.tables import Rows
 from tract_pulse.bands.analysis import View
@@ -46,6 +47,6 @@ def in_block(op: Trilu, node: SquareNode) -> OutletId:
         raise CannotStream("its triangles lie along one axis of time, and another axis")
     shift = node.window.before * (1 if node.along.column == rank - 1 else -1)
     x, diagonal = node.inputs
-    kind = node.model.outlet_fact(diagonal).datum_type.numpy
-    by = node.model.add_const(f"{node.name}.before", np.array(shift, kind))
+    by = node.model.add_const(f"{node.name}.before", shift)
+    by = node.wire(Cast(node.model.outlet_fact(diagonal).datum_type), by, suffix=".before")
     return node.wire(op, x, node.wire(Add(), diagonal, by, suffix=".diagonal"))
