@@ -15,8 +15,8 @@ from tract_nnef.writing.spelling import Spelling
 
 from tract_core.data import Constant
 from tract_core.model.graph import OutletId
-from tract_core.ops.cumsum import CumSum
-from tract_core.ops.cumsum_loop import first_of, running_loop
+from tract_core.ops.cumsum import CumSum, neutral
+from tract_core.ops.cumsum_loop import running_loop
 from tract_core.ops.expect import element
 from tract_core.ops.pad import PadConstant, PadEdge, PadMode
 from tract_core.ops.wiring import wire_broadcast
@@ -122,7 +122,7 @@ def read_cumsum(call: Call) -> OutletId:
     x = call.tensor("input")
     op, fact = CumSum(call.axis("axis", call.rank(x)), call.flag("exclusive")), call.fact(x)
     loop = replace(running_loop(op, fact), skip=call.integer("skip"), reset_every_turn=False)
-    first = call.constant_array(first_of(op, fact.datum_type.storage).reshape((1,) * fact.rank))
+    first = call.constant_array(neutral(op, fact.datum_type.storage).reshape((1,) * fact.rank))
     shape = (*fact.shape[: op.axis], 1, *fact.shape[op.axis + 1 :])
     return call.op(loop, x, wire_broadcast(call.model, call.unique("start"), first, shape))
 
