@@ -152,9 +152,9 @@ class Theory:
         for name, dim in list(self._known.definitions.items()):
             simple = self._simplified_inside(dim)
             if fits(simple) and name not in symbols_of(simple):
-                atom = single_atom(dim)
-                if atom is not None and self._values.get(atom) == symbol(name):
-                    self._forget(atom)
+                for atom in (single_atom(dim), single_atom(simple)):
+                    if atom is not None and self._values.get(atom) == symbol(name):
+                        self._forget(atom)
                 del self._known.definitions[name]
                 if name in self._values:
                     self.assume_equal(symbol(name), simple, lambda _: ())
