@@ -72,6 +72,16 @@ def test_outputs_and_steps_are_saved(tract: Call, model: Path, bundle: Path, tmp
     assert "EinSum" in result.output
 
 
+def test_quiet_prints_nothing_and_checks_and_saves(tract: Call, model: Path, bundle: Path, tmp_path: Path) -> None:
+    flags = ("-q", "--input-from-bundle", bundle, "--assert-output-bundle", bundle, "--approx", "approximate")
+    result = tract(model, "run", *flags, "--dump", "--steps", "--json", "--save-outputs", tmp_path / "out.npz")
+    assert (result.exit_code, result.output) == (0, "")
+    assert np.load(tmp_path / "out.npz")["y"].shape == (2, 3)
+    result = tract(model, "run", "--quiet", "--input-from-bundle", bundle, "--assert-output", "y:1,1,f32=2")
+    assert result.exit_code == 1
+    assert "y" in result.output
+
+
 def test_json(tract: Call, model: Path, bundle: Path) -> None:
     content = json.loads(tract(model, "run", "--input-from-bundle", bundle, "--json").output)
     assert content["y"]["fact"] == "2,3,f32"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @trace_option
 @click.option("--assert-sane-floats", is_flag=True, help="No node may give an infinity or not-a-number.")
 @click.option("--json", "as_json", is_flag=True, help="Facts and values of the outputs as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing, only check and save.")
 @run_options
 @assertion_options
 @click.pass_obj

@@ -41,7 +41,8 @@ def run_once(request: Request, flags: dict[str, Any]) -> None:
     with nullcontext() if watch.print else request.progress("running"):
         outputs = outputs_for(request, model, arrays, watch if watch.wanted else None, watch.begin)
     by_name = {model.outlet_name(outlet): array for outlet, array in zip(model.outputs, outputs, strict=True)}
-    _report(request, by_name, flags)
+    if not flags["quiet"]:
+        _report(request, by_name, flags)
     if flags["save"]:
         save_npz(flags["save"], by_name)
     if flags["save_steps"]:
@@ -57,7 +58,7 @@ class Watch:
     def __init__(self, model: TypedModel, request: Request, flags: Mapping[str, Any]) -> None:
         self.model = model
         self.request = request
-        self.print = bool(flags["steps"])
+        self.print = bool(flags["steps"]) and not flags["quiet"]
         self.keep = bool(flags["save_steps"])
         self.sane = bool(flags["assert_sane_floats"])
         self.tensors: dict[str, Array] = {}

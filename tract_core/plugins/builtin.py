@@ -149,6 +149,9 @@ def tract_transforms() -> Mapping[str, str]:
         "float_precision": "tract_core.transforms.float_precision:FloatPrecision",
         "f32_to_f16": "tract_core.transforms.float_precision:F32ToF16",
         "f16_to_f32": "tract_core.transforms.float_precision:F16ToF32",
+        "force_scan_external_state": "tract_core.transforms.scan_state:ForceScanExternalState",
+        "export_scan_state": "tract_core.transforms.scan_state:ExportScanState",
+        "set_property": "tract_core.transforms.set_property:SetProperty",
     }
 
 

@@ -104,6 +104,17 @@ class Streams:
         return max(evaluate(one.length, {self.symbol: length}), 0)
 
 
+def add_whole(model: TypedModel, inputs: int, outputs: int) -> None:
+    """Have a model say that so many of its last inputs and outputs are whole in every turn, if it says it of others."""
+    held = model.properties
+    for what, count in (("input", inputs), ("output", outputs)):
+        for name, one in ((f"pulse.{what}_axes", -1), (f"pulse.{what}_lengths", "")):
+            if name in held:
+                held[name] = np.append(held[name], np.array([one] * count, held[name].dtype))
+    if "pulse.delay" in held:
+        held["pulse.delay"] = np.append(held["pulse.delay"], np.zeros(outputs, np.int64))
+
+
 def _ends(model: TypedModel, what: str, delays: Sequence[int], length: Dim | None) -> tuple[StreamEnd | None, ...]:
     """``length``: of streams of which the properties do not say it."""
     axes = _numbers(model.properties[f"pulse.{what}_axes"])

@@ -273,6 +273,7 @@ def test_no_transform_drops_limits_properties_or_assertions(network: Maker, name
         "select_inputs": {"inputs": ["proj"]},
         "select_outputs": {"outputs": ["act"]},
         "set_symbols": {"values": {"S": 2}},
+        "set_property": {"key": "a", "value": "b"},
     }
     model = network()
     model.limits = LoadLimits(max_tensor_bytes=32, run_deadline_s=7)
