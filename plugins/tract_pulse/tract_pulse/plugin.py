@@ -13,6 +13,7 @@ _OPERATORS: Final = ("concat", "delay", "mask", "pad", "past", "range")
 _NATIVE: Final = ("concat", "delay", "mask", "pad", "range")
 _FAMILIES: Final = (
     "axis",
+    "bodies",
     "broadcast",
     "concat",
     "conv",

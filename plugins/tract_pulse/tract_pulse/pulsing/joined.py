@@ -179,7 +179,7 @@ class _Wiring:
         return node.wire(Iff(), valid, outlet, value, suffix=f".signal-{slot}")
 
     def _near(self, node: SquareNode, place: Along, further: Dim, rank: int, suffix: str) -> OutletId:
-        """True at columns that are near enough. ``further``: how much more than the window goes back for its first row."""
+        """True at near columns. ``further``: how much further back than the window they go, from its first row."""
         (row, column), model = place, self.squares.model
         assert row is not None
         assert column is not None

@@ -25,12 +25,13 @@ class Lengths:
     """Sizes that depend on nothing but the length of the signal, which is ``symbol``.
 
     Only lengths count that the model takes: which those are its scope asserts, and its conditions want. Where nothing
-    is found out about a size, as about one of other symbols, the answer is no, or ``None``.
+    is found out about a size, as about one of other symbols, the answer is no, or ``None``. ``outer``: the sizes of the
+    model that this one is the body of an operator in; it takes no other signals.
     """
 
-    def __init__(self, whole: TypedModel, symbol: str) -> None:
+    def __init__(self, whole: TypedModel, symbol: str, outer: Lengths | None = None) -> None:
         self.symbol = symbol
-        self._whole = whole
+        self._whole, self._outer = whole, outer
         self._progressions = Progressions(symbol, whole.symbols.definitions)
 
     def knows(self, size: Dim) -> bool:
@@ -101,7 +102,8 @@ class Lengths:
     def _taken(self) -> Progression:
         """1 for lengths of signals that the model takes, else 0."""
         asserted = [comparison(one.left, one.op, one.right) for one in self._whole.symbols.assertions()]
-        return self._where_positive(number(1), [*asserted, *(one.holds() for one, _ in self._whole.conditions)])
+        among = number(1) if self._outer is None else self._outer._taken
+        return self._where_positive(among, [*asserted, *(one.holds() for one, _ in self._whole.conditions)])
 
     def _where_positive(self, among: Progression, sizes: Iterable[Dim]) -> Progression:
         """``among``, and 0 where one of these sizes is. Where nothing was found out of a size, it is taken to be 1."""

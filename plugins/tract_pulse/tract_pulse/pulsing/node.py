@@ -25,7 +25,7 @@ from tract_core.plugins.keys import STATE, Array
 from tract_pulse.ops.delay import Delay
 from tract_pulse.ops.mask import PulseMask
 from tract_pulse.pulsing.rate import Rate
-from tract_pulse.stream import LATE, CannotStream, Stream, Wire
+from tract_pulse.stream import LATE, CannotStream, PastLimit, Stream, Wire
 
 
 class PulseNode:
@@ -33,14 +33,22 @@ class PulseNode:
 
     ``whole``: the model over the whole signal. ``model``: the one over pulses, as far as it is wired. ``wires``: its
     tensors in the place of the node's inputs. ``rate``: how much of the signal comes in one pulse. ``output_facts``:
-    the facts of the outputs over the whole signal.
+    the facts of the outputs over the whole signal. ``past``: how far back attention looks that has no limit.
     """
 
     def __init__(
-        self, whole: TypedModel, node: TypedNode, *, model: TypedModel, wires: Sequence[Wire], rate: Rate
+        self,
+        whole: TypedModel,
+        node: TypedNode,
+        *,
+        model: TypedModel,
+        wires: Sequence[Wire],
+        rate: Rate,
+        past: PastLimit | None = None,
     ) -> None:
         self.whole, self.node, self.model = whole, node, model
         self.wires, self.rate = list(wires), rate
+        self.past: PastLimit | None = past
         self.output_facts = tuple(whole.output_facts(node))
         self.waited = 0
         """By how many positions the latest of the inputs was delayed, for other reasons than what is read of it."""

@@ -72,7 +72,8 @@ class Squares:
         wires: Mapping[OutletId, Wire],
         past: PastLimit | None = None,
     ) -> None:
-        self.whole, self.model, self.rate, self.wires, self.past = whole, model, rate, wires, past
+        self.whole, self.model, self.rate, self.wires = whole, model, rate, wires
+        self.past: PastLimit | None = past
         self.cut: dict[int, None] = {}
         self._before: dict[Dim, Dim] = {}
         self.blocks: dict[tuple[OutletId, Along, Window], OutletId] = {}

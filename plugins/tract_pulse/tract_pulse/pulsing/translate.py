@@ -68,21 +68,27 @@ def translated(whole: TypedModel, symbol: str, pulse: Dim, past: PastLimit | Non
 
 def _walked(whole: TypedModel, rate: Rate, pulse: Dim, past: PastLimit | None, *, on: bool) -> Translation:
     """``on``: whether to go on behind nodes that cannot be streamed, as if they could."""
-    model = whole.empty_like()
-    model.symbols = whole.symbols.copy()
+    found = Translation(whole, whole.empty_like(), past=past)
+    found.model.symbols = whole.symbols.copy()
     for name in sorted(symbols_of(pulse)):
-        if name not in model.symbols:
-            model.symbols.add(name)
-    found = Translation(whole, model, past=past)
-    squares = Squares(whole, model, rate, found.wires, past)
+        if name not in found.model.symbols:
+            found.model.symbols.add(name)
     for outlet in whole.inputs:
-        found.wires[outlet] = _input(whole, model, outlet, rate, pulse)
+        found.wires[outlet] = _input(whole, found.model, outlet, rate, pulse)
+    walk(found, rate, on=on)
+    return found
+
+
+def walk(found: Translation, rate: Rate, *, on: bool = False) -> None:
+    """Wire all nodes of a model whose inputs are wired. ``on``: as of `_walked`."""
+    whole, model = found.whole, found.model
+    squares = Squares(whole, model, rate, found.wires, found.past)
     for node_id in whole.eval_order():
         node = whole.nodes[node_id]
         if isinstance(node.op, TypedSource) or not all(outlet in found.wires for outlet in node.inputs):
             continue
         inputs = [found.wires[outlet] for outlet in node.inputs]
-        pulsing = PulseNode(whole, node, model=model, wires=inputs, rate=rate)
+        pulsing = PulseNode(whole, node, model=model, wires=inputs, rate=rate, past=found.past)
         try:
             wires = _node(pulsing, squares)
         except TractError as error:
@@ -97,7 +103,6 @@ def _walked(whole: TypedModel, rate: Rate, pulse: Dim, past: PastLimit | None, *
     for outlet in whole.outputs:
         if outlet in found.wires and squares.is_square(outlet):
             found.block(whole.nodes[outlet.node], _two_axes(whole.outlet_fact(outlet), rate.symbol))
-    return found
 
 
 def _stand_ins(node: PulseNode) -> Sequence[Wire]:
