@@ -58,7 +58,7 @@ def slice_before_broadcast(model: TypedModel, node: TypedNode, op: Slice) -> Mod
 @rewrites(Slice)
 def slice_of_range(model: TypedModel, node: TypedNode, op: Slice) -> ModelPatch | None:
     """Slice(Range(start, end, step)) -> a shorter Range that begins later, for integers"""
-    numbers = alone_by(model, node.inputs[0], Range)
+    numbers = produced_by(model, node.inputs[0], Range)
     if numbers is None or not node.outputs[0].fact.datum_type.is_integer():
         return None
     kind = node.outputs[0].fact.datum_type

@@ -200,6 +200,11 @@ def two_attentions(net: Net, x: Any, masks: tuple[Mask, Mask]) -> Any:
     return net(Add(), first, attention(net, first, masks[1]))
 
 
+def cut(net: Net, x: Any, mask: Mask) -> Any:
+    """Declutter cuts the rows before they meet the columns, and the positions of the rows too."""
+    return net(Slice(0, 2, S - 1), attention(net, x, mask))
+
+
 def one_mask_for_two(net: Net, x: Any) -> Any:
     mask = near(2)(net, *places(net))
     for _ in range(2):
@@ -384,6 +389,8 @@ CASES = [
     of("max pool before", pool_then_attention, 2),
     of("two in a row", partial(two_attentions, masks=(block_diagonal(4), chunked_band(2, 1))), 0),
     of("two that look ahead", partial(two_attentions, masks=(near(1), band(1, 2))), 3),
+    of("rows that are cut", partial(cut, mask=band(3, 0)), 2, least=3),
+    of("rows that are cut, looking ahead", partial(cut, mask=band(1, 3)), 5, least=3),
     of("one mask for two", one_mask_for_two, 4),
     of("padding", with_padding, 0, inputs=(f"S,{SIZE},f32", "S,bool")),
     of("columns first", transposed, 1),

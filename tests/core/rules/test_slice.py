@@ -50,3 +50,12 @@ def test_a_part_of_a_range_is_a_range() -> None:
     model.set_outputs([wire_one(model, "out", Slice(0, 2, 4), numbers)])
     simple = checked_declutter(model, {"B": 5}, inputs=[np.array(199), np.zeros(5, np.float32)])
     assert "Slice" not in operators(simple)
+
+
+def test_a_part_of_a_range_is_a_range_beside_the_whole_one() -> None:
+    model, _ = sources("B,f32")
+    start, end = model.add_const("start", np.array(5)), model.add_const("end", B * 3 + 5)
+    numbers = wire_one(model, "range", Range(B), start, end, model.add_const("step", np.array(3)))
+    model.set_outputs([numbers, wire_one(model, "out", Slice(0, 2, 4), numbers)])
+    simple = checked_declutter(model, {"B": 5}, inputs=[np.zeros(5, np.float32)])
+    assert "Slice" not in operators(simple)
