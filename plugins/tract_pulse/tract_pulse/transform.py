@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import ClassVar, Final, NamedTuple
 
 from tract_core.analysis.findings import Sheet
-from tract_core.dims import Dim, TDim, is_symbolic, parse_dim, substitute
+from tract_core.dims import Dim, TDim, is_symbolic, parse_dim
 from tract_core.errors import DimError, TransformError
 from tract_core.frozen import frozen
 from tract_core.limits import MAX_SIZE
@@ -15,7 +15,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.streams import Streamed
-from tract_pulse.pulsing.lengths import Lengths
+from tract_pulse.pulsing.lengths import in_full
 from tract_pulse.pulsing.report import sheets, streamed
 from tract_pulse.pulsing.translate import Translation, check_all_streams, properties, translated
 from tract_pulse.stream import PastLimit
@@ -63,7 +63,7 @@ class Pulse:
     def _translated(self, model: TypedModel) -> tuple[TypedModel, Translation]:
         """The model without names of sizes, and what becomes of it."""
         found = self._parameters()
-        model = _in_full(model, found.symbol)
+        model = in_full(model, found.symbol)
         return model, translated(model, found.symbol, found.pulse, found.past)
 
     def _parameters(self) -> _Parameters:
@@ -99,18 +99,6 @@ class _Parameters(NamedTuple):
     pulse: Dim
     symbol: str
     past: PastLimit | None
-
-
-def _in_full(model: TypedModel, symbol: str) -> TypedModel:
-    """The model without names of sizes, as the symbol of the signal may be in what they stand for."""
-    lengths, values = Lengths(model, symbol), dict[str, Dim]()
-    try:
-        for name, dim in model.symbols.definitions:
-            simple = lengths.simple(dim)
-            values[name] = substitute(dim, values) if simple is None else simple
-        return model.substitute(values)
-    except DimError as error:
-        raise TransformError(f"pulse: {error.problem}", hint=error.hint) from None
 
 
 def _outputs(model: TypedModel, found: Translation) -> list[OutletId]:

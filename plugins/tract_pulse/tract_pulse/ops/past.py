@@ -10,6 +10,7 @@ import numpy as np
 from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
+from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -61,6 +62,7 @@ class PastState:
         if self.room is None:
             self.room, self.count = zeros_before(x, op.axis, op.delay + op.overlap), op.delay + op.overlap
         end = self.count + x.shape[op.axis]
+        check_tensor((*x.shape[: op.axis], end, *x.shape[op.axis + 1 :]), x.itemsize)
         if end > self.room.shape[op.axis]:  # twice as much, so that each position is moved a few times at most
             kept = self.room[along(op.axis, 0, self.count)]
             self.room = np.concatenate([kept, zeros_before(x, op.axis, 2 * end - self.count)], op.axis)

@@ -10,7 +10,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import STATE
 from tract_pulse.ops.delay import Delay
-from tract_pulse.pulsing.lengths import Lengths
+from tract_pulse.pulsing.lengths import Lengths, in_full
 from tract_pulse.pulsing.node import PulseNode
 from tract_pulse.pulsing.translate import Translation, walk
 from tract_pulse.stream import CannotStream, Stream, Wire
@@ -31,9 +31,10 @@ class Body:
         inputs: Sequence[tuple[TypedFact, Stream | None]],
         outside: Mapping[str, Dim],
     ) -> None:
-        whole = body.substitute(outside)
+        whole = in_full(body.substitute(outside), node.rate.symbol)
         found = Translation(whole, whole.empty_like(), past=node.past)
-        found.model.symbols = node.model.symbols.copy()
+        found.model.symbols = whole.symbols.copy()
+        found.model.symbols.add_symbols(node.model.symbols)
         for outlet, (fact, stream) in zip(whole.inputs, inputs, strict=True):
             if stream is not None and not node.are_equal(whole.outlet_fact(outlet).shape[stream.axis], stream.length):
                 raise CannotStream(f"{name} takes {whole.outlet_fact(outlet)}, which is not always of the same length")

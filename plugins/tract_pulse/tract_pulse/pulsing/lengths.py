@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from tract_core.dims import Dim, comparison
+from tract_core.dims import Dim, comparison, substitute
 from tract_core.dims.progression import (
     IrregularError,
     Progression,
@@ -18,6 +18,7 @@ from tract_core.dims.progression import (
     simplest,
     smaller,
 )
+from tract_core.errors import DimError, TransformError
 from tract_core.model.typed import TypedModel
 
 
@@ -113,3 +114,18 @@ class Lengths:
             except IrregularError:
                 continue  # what counts although it need not makes no answer wrong
         return among
+
+
+def in_full(model: TypedModel, symbol: str) -> TypedModel:
+    """The model without names of sizes, as the symbol of the signal may be in what they stand for.
+
+    Raises TransformError for a size that is too large without.
+    """
+    lengths, values = Lengths(model, symbol), dict[str, Dim]()
+    try:
+        for name, dim in model.symbols.definitions:
+            simple = lengths.simple(dim)
+            values[name] = substitute(dim, values) if simple is None else simple
+        return model.substitute(values)
+    except DimError as error:
+        raise TransformError(f"pulse: {error.problem}", hint=error.hint) from None
