@@ -116,6 +116,19 @@ def test_branches_that_do_not_stream_are_refused(then: str, other: str, said: st
         pulsed(choosing(then, other), 4)
 
 
+def test_what_is_whole_may_have_other_sizes_in_the_other_branch():
+    graph, then, other = Graph(), Graph(), Graph()
+    parts = [
+        one.proto(name, [], [one("Mul", "x", one.const(factor)), one.const(np.ones(size))])
+        for name, one, factor, size in (("then", then, 2.0, 3), ("else", other, 3.0, 5))
+    ]
+    stream, whole = graph("If", "flag", then_branch=parts[0], else_branch=parts[1], count=2)
+    model = typed(graph, [stream, whole], FLAG)
+    streaming = pulsed(model, 4)
+    for flag in (True, False):
+        assert_agrees(model, streaming, [signal(9), np.array(flag)])
+
+
 def test_a_branch_that_the_signal_chooses_is_refused():
     def loud(graph: Graph, x: str) -> str:
         return graph("Greater", graph("ReduceMax", x, keepdims=0), graph.const(1.0))

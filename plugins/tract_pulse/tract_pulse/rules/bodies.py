@@ -41,7 +41,7 @@ def pulse_if_then_else(op: IfThenElse, node: PulseNode) -> Sequence[Wire] | None
         raise CannotStream("which branch is taken depends on the signal", hint=_DECIDED)
     bodies = [_branch(node, "its then branch", op.then_branch), _branch(node, "its else branch", op.else_branch)]
     streams = [_common(node, slot, bodies) for slot in range(len(node.output_facts))]
-    shapes = tuple(tuple(bodies[0].model.outlet_fact(outlet).shape) for outlet in bodies[0].model.outputs)
+    shapes = tuple(_of_pulse(node, *pair) for pair in zip(node.output_facts, streams, strict=True))
     then, other = (
         Branch(body.model, branch.inputs) for body, branch in zip(bodies, (op.then_branch, op.else_branch), strict=True)
     )
