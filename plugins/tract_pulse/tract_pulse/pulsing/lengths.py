@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, reduce
 
 from tract_core.dims import Dim, comparison, substitute
 from tract_core.dims.progression import (
@@ -13,6 +13,7 @@ from tract_core.dims.progression import (
     alike,
     are_same,
     is_not_negative,
+    larger,
     number,
     plus,
     simplest,
@@ -45,7 +46,7 @@ class Lengths:
     def same(self, a: Dim, b: Dim) -> bool:
         """Whether two sizes are equal for all signals."""
         try:
-            return are_same(self._progressions.of(a), self._progressions.of(b), self._taken)
+            return are_same(self._progressions.of(a), self._progressions.of(b), self._seen)
         except IrregularError:
             return False
 
@@ -71,7 +72,7 @@ class Lengths:
         if isinstance(size, int):
             return size
         try:
-            found, among = alike(self._progressions.of(size), self._where_positive(self._taken, lengths))
+            found, among = alike(self._progressions.of(size), self._where_positive(self._seen, lengths))
         except IrregularError:
             return None
         going = among.tail != 0
@@ -105,6 +106,18 @@ class Lengths:
         asserted = [comparison(one.left, one.op, one.right) for one in self._whole.symbols.assertions()]
         among = number(1) if self._outer is None else self._outer._taken
         return self._where_positive(among, [*asserted, *(one.holds() for one, _ in self._whole.conditions)])
+
+    @cached_property
+    def _seen(self) -> Progression:
+        """Of `_taken`, lengths for which some output of the model is not empty: else it does not matter what comes."""
+        if self._outer is not None:
+            return smaller(self._taken, self._outer._seen)
+        shapes = [self._whole.outlet_fact(outlet).shape for outlet in self._whole.outputs]
+        seen = [self._where_positive(number(1), shape) for shape in shapes]
+        try:
+            return smaller(self._taken, reduce(larger, seen)) if seen else self._taken
+        except IrregularError:
+            return self._taken
 
     def _where_positive(self, among: Progression, sizes: Iterable[Dim]) -> Progression:
         """``among``, and 0 where one of these sizes is. Where nothing was found out of a size, it is taken to be 1."""
