@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from policies import TwoOfEach
+from policies import Recurrent, TwoOfEach
 from tract_inferers import (
     BaseWrapper,
+    EpsilonInjector,
     EpsilonInjectorWrapper,
     HighQualityNoiseGenerator,
     RecurrentInfo,
+    RecurrentTracker,
     RecurrentTrackerWrapper,
     StatefulInferer,
 )
@@ -171,3 +173,24 @@ def test_agents_live_on_when_the_policy_is_replaced() -> None:
     check(Random(1), stack.with_new_inferer(new), loop, [4, 1, 2, 0], given)
     stack.replace_inferer(new)
     check(Random(1), stack, loop, [2, 1, 0, 3], given)
+
+
+def test_everything_around_a_memory_tells_its_agents() -> None:
+    stacked = RecurrentTrackerWrapper.wrap(BaseWrapper(), Recurrent())
+    around: list[StatefulInferer] = [
+        EpsilonInjector.wrap(RecurrentTracker.wrap(Recurrent()), "eps"),
+        RecurrentTracker.wrap(EpsilonInjector.wrap(Recurrent(), "eps")),
+        StatefulInferer(EpsilonInjectorWrapper.wrap(stacked, Recurrent(), "eps"), Recurrent()),
+    ]
+    for policy in around:
+        assert policy.agents() == []
+        for agent in (7, 2**64 - 1, 0):
+            policy.begin_agent(agent)
+        policy.end_agent(0)
+        assert policy.agents() == [7, 2**64 - 1]
+
+
+def test_where_there_is_no_memory_nobody_has_one() -> None:
+    policy = EpsilonInjector.wrap(Recurrent(), "eps")
+    policy.begin_agent(7)
+    assert policy.agents() == []

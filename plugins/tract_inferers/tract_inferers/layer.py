@@ -64,6 +64,10 @@ class TableLayer(InfererWrapper):
         with self._lock:
             return below.joined(self._table.snapshot(agents))
 
+    def agents(self, inferer: Inferer) -> list[int]:
+        """Who has a memory below, in the order in which they came: what this layer knows is none."""
+        return self.inner.agents(inferer)
+
     def restore(self, inferer: Inferer, snapshot: AgentSnapshot) -> None:
         """Make the agents of a snapshot what they were; what has been learned of others stays.
 

@@ -50,6 +50,11 @@ class BaseWrapper(InfererWrapperExt):
             return inferer.snapshot(ids)
         return AgentSnapshot(tuple(() if ids is None else ids), {})
 
+    def agents(self, inferer: Inferer) -> list[int]:
+        """Who has a memory in the policy, if it can tell."""
+        found: Callable[[], list[int]] | None = getattr(inferer, "agents", None)
+        return [] if found is None else found()
+
     def restore(self, inferer: Inferer, snapshot: AgentSnapshot) -> None:
         """The policy is told, if it knows something. Raises InputError for what nothing in the stack remembers."""
         if isinstance(inferer, Remembering):
@@ -158,6 +163,10 @@ class StatefulInferer(InfererExt):
     def snapshot(self, ids: Iterable[int] | None = None) -> AgentSnapshot:
         """What is known of these agents, or of all. Raises InputError for one that is not known."""
         return self.stack.snapshot(self._inferer, None if ids is None else checked_ids(ids))
+
+    def agents(self) -> list[int]:
+        """Who has a memory in the stack or below it, in the order in which they came; nobody where there is none."""
+        return self.stack.agents(self._inferer)
 
     def restore(self, snapshot: AgentSnapshot) -> None:
         """Make the agents of a snapshot what they were. Raises InputError where it does not fit, changing nothing."""

@@ -48,6 +48,10 @@ class InfererWrapper(Protocol):
         """What this layer and those below know of these agents, or of all. Raises InputError for one not known."""
         ...
 
+    def agents(self, inferer: Inferer) -> list[int]:
+        """Who has a memory in this layer or, where it keeps none, in those below, in the order in which they came."""
+        return []
+
     def restore(self, inferer: Inferer, snapshot: AgentSnapshot) -> None:
         """Make the agents of a snapshot what they were. Raises InputError where it does not fit, changing nothing."""
         ...

@@ -122,7 +122,7 @@ class RecurrentTrackerWrapper(TableLayer):
             raise _never_begun(missing)
         return super().snapshot(inferer, agents)
 
-    def agents(self) -> list[int]:
+    def agents(self, inferer: Inferer | None = None) -> list[int]:
         """Who is remembered, in the order in which they came."""
         with self._lock:
             return self._table.agents()
@@ -146,10 +146,6 @@ class RecurrentTracker(StatefulInferer):
     def new(cls, inferer: Inferer, infos: Iterable[RecurrentInfo], **options: Unpack[MemoryOptions]) -> Self:
         """With these pairs. Raises InputError where inputs and outputs do not fit."""
         return cls(inferer, infos, **options)
-
-    def agents(self) -> list[int]:
-        """Who is remembered, in the order in which they came."""
-        return self.stack.agents()
 
 
 def _checked(infos: Iterable[Any]) -> list[RecurrentInfo]:
