@@ -16,7 +16,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-streaming demo-torch agents test test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -34,9 +34,21 @@ $(VENV)/.ours: $(BIN)/python $(MANIFESTS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -e ,$(PROJECTS))
 	@touch $@
 
+# Who builds them needs none of them installed.
+$(VENV)/.dist: requirements/dist.txt $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
 $(VENV)/.%: requirements/%.txt $(VENV)/.ours
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
+
+dist: $(VENV)/.dist ## build wheels and source archives of all our distributions, in dist/
+	@rm -rf dist
+	@for folder in . $(wildcard plugins/*); do \
+	  (cd $$folder && HATCH_QUIET=1 $(CURDIR)/$(BIN)/python -m hatchling build --directory $(CURDIR)/dist) || exit 1; \
+	done
+	@echo 'to install them: pip install --find-links dist "tract-core[standard]"'
 
 demo: $(VENV)/.demo ## classify held-out handwritten digits with a trained ONNX model
 	$(BIN)/python examples/digits/demo.py

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -45,18 +45,19 @@ def fuse_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 @pytest.fixture(scope="session")
-def fresh_environment() -> Callable[[Path], Path]:
+def fresh_environment() -> Callable[..., Path]:
     """``fresh_environment(folder)``: makes a Python environment in a folder, returns its interpreter.
 
-    It sees what is installed beside these tests, and things can be installed into it with nothing else noticing.
+    It sees what is installed beside these tests, or in the folders ``sees``, and things can be installed into it with
+    nothing else noticing.
     """
 
-    def make(folder: Path) -> Path:
+    def make(folder: Path, sees: Sequence[str] | None = None) -> Path:
         venv.create(folder, symlinks=sys.platform != "win32")
         python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
         code = "import sysconfig; print(sysconfig.get_path('purelib'))"
         site = Path(subprocess.check_output([python, "-c", code], text=True).strip())
-        outer = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+        outer = sees or [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
         (site / "outer.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in outer))
         return python
 

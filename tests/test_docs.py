@@ -71,7 +71,7 @@ def test_every_distribution_is_in_the_readme_and_every_extra_exists() -> None:
     assert all(f"`{name}`" in readme for name in names)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     wanted = [requirement for requirements in extras.values() for requirement in requirements]
-    assert {requirement.partition(">")[0] for requirement in wanted} <= names
+    assert {requirement.partition(">")[0] for requirement in wanted} == names
 
 
 GLOSSARY = re.findall(r"^\| ([^|]+) \| [^|]+ \| `([\w.]+)` \|$", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)

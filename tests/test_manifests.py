@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,12 +11,17 @@ from email.message import Message
 from pathlib import Path
 from zipfile import ZipFile
 
+import click
 import pytest
 
-from tract_core.plugins import builtin
-from tract_core.plugins.missing import ENDINGS, PLANNED, RESERVED
+from tract_core.cli.brought import BroughtFlag
+from tract_core.cli.frame import app
+from tract_core.plugins import builtin, default_registry
+from tract_core.plugins.installing import _NEEDS, DISTRIBUTIONS
+from tract_core.plugins.missing import ENDINGS, FLAGS, PLANNED, RESERVED, brings_flag
 
 ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples" / "plugins"
 LICENCES = ("LICENSE-MIT", "LICENSE-APACHE")
 FOLDERS = [
     ROOT,
@@ -65,10 +71,52 @@ def test_the_versions_of_one_another_have_bounds(wheel):
 
 def test_what_is_planned_does_not_exist_and_the_rest_does():
     mentioned = {name for names in RESERVED.values() for several in names.values() for name in several}
-    mentioned |= set(ENDINGS.values())
+    mentioned |= {*ENDINGS.values(), *FLAGS.values(), *DISTRIBUTIONS}
     assert not PLANNED & OURS.keys()
     assert mentioned <= PLANNED | OURS.keys()
     assert mentioned - OURS.keys() == PLANNED
+
+
+def test_what_our_plugins_offer_is_reserved_for_them():
+    """So that whoever asks for it without the plugin is told which distribution to install."""
+    registry = default_registry()
+    for kind, hook in (
+        ("runtime", "tract_runtimes"),
+        ("format", "tract_formats"),
+        ("transform", "tract_transforms"),
+        ("subcommand", "tract_commands"),
+    ):
+        offered = {"runtime": registry.runtimes, "format": registry.formats, "transform": registry.transforms}
+        for name in offered.get(kind, registry.commands)():
+            owner = registry.owner(hook, name)
+            if owner in DISTRIBUTIONS - {"tract-core"}:
+                assert owner in RESERVED[kind][name]
+
+
+def test_the_flags_that_our_plugins_bring_are_known_to_be_theirs():
+    context = click.Context(app)
+    commands = [app, *(app.get_command(context, name) for name in app.list_commands(context))]
+    brought = [flag for one in commands for flag in one.get_params(context) if isinstance(flag, BroughtFlag)]
+    assert len(brought) > 10
+    for flag in brought:
+        owner = default_registry().owner(flag.hook, flag.offer)
+        assert [brings_flag(name) for name in flag.opts] == [owner] * len(flag.opts)
+    of_the_core = {name for one in app.params for name in one.opts}
+    assert not any(map(brings_flag, of_the_core))
+
+
+def test_what_a_distribution_needs_of_ours_is_known():
+    for name, needs in _NEEDS.items():
+        assert set(needs) == needed_of_ours(name)
+    assert {name for name in OURS if needed_of_ours(name)} - {"tract-core"} == set(_NEEDS)
+
+
+def needed_of_ours(name: str) -> set[str]:
+    """Beside the core. Examples are none of ours here."""
+    (folder,) = (folder for folder in FOLDERS if project(folder)["name"] == name)
+    if folder.parent == EXAMPLES:
+        return set()
+    return ({re.split("[<>=]", one)[0] for one in project(folder)["dependencies"]} & DISTRIBUTIONS) - {"tract-core"}
 
 
 def test_nobody_is_told_to_install_what_is_planned():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
+from tract_core.cli import profile_report, turns
 from tract_core.cli.turns import UNSTEADY, blas_threads, doubt, figures_of
 
 Call = Callable[..., Result]
@@ -68,9 +70,9 @@ def test_bench_has_percentiles_and_throughput(tract: Call, model: Path, monkeypa
     def measured(*_: Any) -> list[float]:
         return [0.001, 0.004] * 10
 
-    monkeypatch.setattr("tract_core.cli.bench._measure", measured)
+    monkeypatch.setattr(turns, "seconds_of_turns", measured)
     result = tract(model, "bench", "--set", "B=2")
-    assert "2.500 ms a turn (median of 20; fastest 1.000, slowest 4.000) on cpu" in result.stdout
+    assert "2.500 ms a turn (median of 20; mean 2.500, fastest 1.000, slowest 4.000) on cpu" in result.stdout
     assert "75 % 4.000" in result.stdout
     assert "400 turns a second" in result.stdout
     assert "Warning: the turns differ by 120% of the median, which says little" in result.stderr
@@ -89,7 +91,21 @@ def test_a_profile_is_sorted_and_has_shares_and_sums(tract: Call, model: Path) -
     assert shares == sorted(shares, reverse=True)
     assert sum(shares) == pytest.approx(100, abs=0.5)
     assert "100.0 %      3  all nodes" in sums
-    assert "a turn on cpu (mean of 3 turns)" in result.stdout
+    assert re.search(r"^[\d.]+ ms a turn \(median of 3; mean [\d.]+\) on cpu$", result.stdout, re.MULTILINE)
+    assert re.search(r"^[\d.]+ ms step by step \(median of 3; mean [\d.]+\)", result.stdout, re.MULTILINE)
+
+
+def test_bench_and_profile_mean_the_same_by_mean_and_median(
+    tract: Call, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (turns, profile_report):
+        monkeypatch.setattr(module, "seconds_of_turns", lambda *_: [0.001, 0.001, 0.004])
+    said = "1.000 ms a turn (median of 3; mean 2.000"
+    assert said in tract(model, "bench", "--set", "B=2").stdout
+    assert said in tract(model, "dump", "--profile", "--set", "B=2").stdout
+    figures = json.loads(tract(model, "bench", "--set", "B=2", "--json").stdout)
+    turn = json.loads(tract(model, "dump", "--profile", "--json", "--set", "B=2").stdout)["profiling_info"]["turn"]
+    assert turn == {key: figures[key] for key in turn}
 
 
 def test_a_profile_as_json(tract: Call, model: Path) -> None:

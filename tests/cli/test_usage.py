@@ -16,6 +16,7 @@ from onnx import TensorProto, helper
 
 from tract_core.cli.frame import app
 from tract_core.plugins.builtin import tract_commands
+from tract_core.plugins.installing import is_installed
 
 Call = Callable[..., Result]
 
@@ -193,3 +194,35 @@ def test_any_encoding_of_the_terminal(tmp_path: Path, environment: dict[str, str
 def test_help_fits_in_80_columns(name: str) -> None:
     result = CliRunner().invoke(app, [*name.split(), "--help"], prog_name="tract", terminal_width=80)
     assert max(map(len, result.output.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("line", "distribution"),
+    [
+        ("native", "tract-cpu"),
+        ("MODEL native", "tract-cpu"),
+        ("inferers describe MODEL", "tract-inferers"),
+        ("torch-export", "tract-torch"),
+        ("help native", "tract-cpu"),
+        ("MODEL --pulse 4", "tract-pulse"),
+        ("--pulse=4 MODEL run", "tract-pulse"),
+        ("MODEL dump --nnef-tar x.tar", "tract-nnef"),
+        ("MODEL dump --opl", "tract-nnef"),
+        ("MODEL --onnx-ignore-value-info", "tract-onnx"),
+    ],
+)
+def test_what_a_distribution_that_is_left_out_would_bring_names_it(model: Path, line: str, distribution: str) -> None:
+    """The core alone; the distribution is installed here, which is told as well."""
+    line = line.replace("MODEL", str(model))
+    command = [sys.executable, "-m", "tract_core", *line.split()]
+    variables = {**os.environ, "TRACT_PLUGINS": "none"}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert f" comes with {distribution}\n  hint: " in done.stderr
+    if is_installed(distribution):
+        assert f"{distribution} is installed, but not in use: 'tract plugins' says why" in done.stderr
+
+
+def test_a_flag_that_is_nearly_one_of_a_plugin_that_is_there_is_a_slip(tract: Call, model: Path) -> None:
+    assert "did you mean the flag --nnef-tar?" in tract(model, "dump", "--nnef-tarr", "x").output
+    assert "comes with" not in tract(model, "--pulse-size", "4").output

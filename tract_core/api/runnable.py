@@ -98,7 +98,8 @@ class Runnable(TypedInterface):
         """What each node costs, and, when inputs are given, how long it takes.
 
         JSON: ``{"nodes": [{"qualified_id": [[], id], "op_name", "node_name", "cost": {"FMA(F32)": "36*S", ...},
-        "secs_per_iter"}, ...], "groups": [...], "profiling_info": {"iterations", "secs_per_iter"} or null}``. Costs are
+        "secs_per_iter"}, ...], "groups": [...], "profiling_info": {"iterations", "secs_per_iter",
+        "median_secs_per_iter"} or null}``. Seconds are means of all turns, but for the median of whole turns. Costs are
         counts of operations, and numbers of elements for ``PARAMS(...)``; seconds are null without inputs, and where
         the runtime cannot tell. The nodes are those of the model that really runs. Those of a body have the way to it
         in front of their id, ``[[[5, 0]], 2]`` for node 2 of the first body of node 5; their costs are those of one

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -38,7 +37,7 @@ def command(request: Request, as_json: bool, sample_rate: float | None, **flags:
     from tract_core.cli.inputs import whole_inputs_for
     from tract_core.cli.profile_report import write_trace
     from tract_core.cli.signals import first_turn
-    from tract_core.cli.turns import figures_of, warm_up
+    from tract_core.cli.turns import figures_of, seconds_of_turns, warm_up
 
     model = request.typed_model()
     check_assertions(model, flags)
@@ -47,7 +46,7 @@ def command(request: Request, as_json: bool, sample_rate: float | None, **flags:
     state = request.prepare(model).spawn()
     with request.progress("measuring"):
         warm_up(state, arrays, flags["warmup_time"], flags["warmup_loops"])
-        seconds = _measure(state, arrays, flags["max_time"] / 1e3, flags["max_loops"])
+        seconds = seconds_of_turns(state, arrays, flags["max_time"] / 1e3, flags["max_loops"])
     figures = {"runtime": request.chosen_runtime.name, **figures_of(seconds)}
     _print(request, {**figures, **_of_a_pulse(model, figures, sample_rate)}, as_json)
     write_trace(request, model, flags, arrays)
@@ -69,7 +68,7 @@ def _of_a_pulse(model: TypedModel, figures: dict[str, Any], sample_rate: float |
 
 
 def _print(request: Request, figures: dict[str, Any], as_json: bool) -> None:
-    from tract_core.cli.turns import doubt
+    from tract_core.cli.turns import doubt, not_made_for_speed
     from tract_core.cli.warn import tell
 
     if as_json:
@@ -77,7 +76,7 @@ def _print(request: Request, figures: dict[str, Any], as_json: bool) -> None:
         return
     request.console.line(
         (f"{figures['median_ms']:.3f} ms", "bold"),
-        f" a turn (median of {figures['iterations']}; "
+        f" a turn (median of {figures['iterations']}; mean {figures['mean_ms']:.3f}, "
         f"fastest {figures['fastest_ms']:.3f}, slowest {figures['slowest_ms']:.3f}) on {figures['runtime']}",
     )
     shares = ", ".join(f"{share} % {value:.3f}" for share, value in figures["percentiles_ms"].items())
@@ -89,17 +88,6 @@ def _print(request: Request, figures: dict[str, Any], as_json: bool) -> None:
         told = f", {faster:.4g} times as fast as real time" if faster else ""
         pulse = figures["positions_in_a_pulse"]
         request.console.line(f"{figures['positions_per_s']:.4g} positions of the signal a second, {pulse} a turn{told}")
-    warning = doubt(figures, figures["runtime"])
-    if warning is not None:
-        tell(warning)
-
-
-def _measure(state: Any, arrays: Any, limit: float, loops: int) -> list[float]:
-    """Seconds of each turn, until the time or the number of loops is over; at least one."""
-    seconds: list[float] = []
-    end = time.perf_counter() + limit
-    while len(seconds) < loops and (not seconds or time.perf_counter() < end):
-        start = time.perf_counter()
-        state.run(arrays)
-        seconds.append(time.perf_counter() - start)
-    return seconds
+    for warning in (doubt(figures, figures["runtime"]), not_made_for_speed(figures["runtime"])):
+        if warning is not None:
+            tell(warning)

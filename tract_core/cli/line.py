@@ -19,6 +19,7 @@ import click
 from tract_core.cli.command import ModelCommand, OptionalValue
 from tract_core.cli.options import MANNERS
 from tract_core.errors import meant
+from tract_core.plugins.missing import RESERVED, brings_flag, how_to_get
 
 DEFAULT: Final = "dump"
 HELP: Final = frozenset({"-h", "--help"})
@@ -61,6 +62,8 @@ class Splitter:
                     return self._of_default(Line(flags, model, [word, *words]))
                 flags += taken
             elif model is None and self._command(word) is None:
+                if word in RESERVED["subcommand"] and not Path(word).exists():
+                    raise click.UsageError(no_such_command(word, []), self.ctx)
                 model = word
             elif model is None and self._wants_model(word, [*flags, *words]):
                 model = self._model_among(word, words)
@@ -163,6 +166,9 @@ class Splitter:
             raise click.UsageError(f"{problem}, as in '{line_with(flags, None, place, name)}'", self.ctx)
         if name in self.globals:
             raise click.UsageError(f"{name} is about MODEL, and {command} works on none", self.ctx)
+        distribution = brings_flag(name)
+        if distribution is not None and distribution not in map(brings_flag, self._long_names):
+            raise click.UsageError(_comes_with("the flag", name, distribution), self.ctx)
         own = self._own(command or DEFAULT)
         near = meant(name, [*own, *self.globals])
         if f"-{name}" in self._long_names:
@@ -231,10 +237,16 @@ class Splitter:
 
 
 def no_such_command(word: str, names: list[str]) -> str:
-    """What to say of a subcommand that does not exist."""
+    """What to say of a subcommand that does not exist, or that a distribution of this project would bring."""
+    if word in RESERVED["subcommand"]:
+        return _comes_with("the subcommand", repr(word), *RESERVED["subcommand"][word])
     near = meant(word, names)
     there = f"; there are {', '.join(names)}" if names else ""
     return f"no subcommand {word!r}" + (f", did you mean {near[0]!r}?" if near else there)
+
+
+def _comes_with(what: str, name: str, distribution: str) -> str:
+    return f"{what} {name} comes with {distribution}\n  hint: {how_to_get(distribution)}"
 
 
 def _is_flag(word: str) -> bool:

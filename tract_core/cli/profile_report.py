@@ -11,7 +11,8 @@ import numpy as np
 
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.printed import Column, Table
-from tract_core.cli.turns import warm_up
+from tract_core.cli.turns import figures_of, not_made_for_speed, seconds_of_turns, warm_up
+from tract_core.cli.warn import tell
 from tract_core.runtime.parts import Part, body_at
 from tract_core.runtime.profile import chrome_trace, profile
 from tract_core.runtime.protocol import MeasuringPlan
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from tract_core.cli.request import Request
     from tract_core.model.typed import TypedModel
 
+WHOLE: Final = 0.2
+"""Which part of the time of a profile goes to whole turns, as ``bench`` measures them."""
+
 _RATES: Final = ("GFLOP/s", "GB/s", "of peak")
 
 Array = np.ndarray[Any, Any]
@@ -32,9 +36,10 @@ Flags = Mapping[str, Any]
 def measured(request: Request, model: TypedModel, flags: Flags) -> dict[str, Any]:
     """Costs, and with ``--profile`` timings, as `tract_core.Runnable.profile_json` has them, with shares and sums.
 
-    ``share``: of the time that all nodes take together. ``operators``: the sums, the slowest first, where the time of
-    a node that runs bodies is what it takes without them. Where the runtime can measure what the machine can do at
-    most, ``of_ceiling`` is the share of it that a node or a group reaches.
+    ``turn``: the figures of whole turns, as ``bench`` has them. ``share``: of the time that all nodes take together.
+    ``operators``: the sums, the slowest first, where the time of a node that runs bodies is what it takes without them.
+    Where the runtime can measure what the machine can do at most, ``of_ceiling`` is the share of it that a node or a
+    group reaches.
     """
     plan = request.prepare(model)
     arrays = inputs_for(request, model, {**flags, "random": True}) if flags["profile"] else None
@@ -44,11 +49,14 @@ def measured(request: Request, model: TypedModel, flags: Flags) -> dict[str, Any
     with request.progress("profiling"):
         if arrays is not None:
             warm_up(plan.spawn(), arrays, flags["warmup_time"], flags["warmup_loops"])
-        limits = {"max_seconds": flags["max_time"] / 1e3, "max_turns": flags["max_loops"]}
+        limit, loops = flags["max_time"] / 1e3, flags["max_loops"]
+        limits = {"max_seconds": limit * (1 - WHOLE), "max_turns": loops}
         before = plan.ceilings() if arrays is not None and isinstance(plan, MeasuringPlan) else None
         timed = json.loads(profile(model, plan, arrays, **limits))
         if before is not None and isinstance(plan, MeasuringPlan):
             _compare(timed, before.or_better(plan.ceilings()))
+        if arrays is not None:
+            timed["profiling_info"]["turn"] = figures_of(seconds_of_turns(plan.spawn(), arrays, limit * WHOLE, loops))
     return timed if arrays is None else _with_sums(timed)
 
 
@@ -121,15 +129,22 @@ def print_profile(request: Request, model: TypedModel, timed: Mapping[str, Any],
     """The time of a turn, nodes by the time they take, and sums by operator. ``model``: the one that runs."""
     console = request.console
     info, operators = timed["profiling_info"], timed["operators"]
-    turns = f"mean of {info['iterations']} turn{'s' if info['iterations'] > 1 else ''}"
     runtime = request.chosen_runtime.name
+    turn = info["turn"]
+    figures = f"median of {turn['iterations']}; mean {turn['mean_ms']:.3f}"
+    whole = f"{turn['median_ms']:.3f} ms a turn ({figures}) on {runtime}"
+    warning = not_made_for_speed(runtime)
+    if warning is not None:
+        tell(warning)
     if not operators:
-        console.line(f"{_time(info['secs_per_iter'])} a turn on {runtime} ({turns}), which does not time single nodes")
+        console.line(f"{whole}, which does not time single nodes")
         return
     console.table(_node_table(model, timed, show))
     console.line()
     console.table(_sums(timed))
-    console.line(f"\n{_time(info['secs_per_iter'])} a turn on {runtime} ({turns})")
+    console.line(f"\n{whole}")
+    figures = f"median of {info['iterations']}; mean {info['secs_per_iter'] * 1e3:.3f}"
+    console.line(f"{_time(info['median_secs_per_iter'])} step by step ({figures}), as nodes are timed: by means")
     if "ceilings" in info:
         peak = info["ceilings"]
         console.line(f"this machine: {peak['gflop_per_s']:.0f} GFLOP/s, {peak['gb_per_s']:.1f} GB/s from memory")

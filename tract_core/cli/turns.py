@@ -34,6 +34,17 @@ def warm_up(state: Any, arrays: Any, milliseconds: float, loops: int) -> None:
         state.run(arrays)
 
 
+def seconds_of_turns(state: Any, arrays: Any, limit: float, loops: int) -> list[float]:
+    """Seconds of each turn, until the time or the number of loops is over; at least one."""
+    seconds: list[float] = []
+    end = time.perf_counter() + limit
+    while len(seconds) < loops and (not seconds or time.perf_counter() < end):
+        start = time.perf_counter()
+        state.run(arrays)
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
 def figures_of(seconds: Sequence[float]) -> dict[str, Any]:
     """The figures of turns that took so long, in milliseconds. ``spread``: see `spread_of`."""
     taken = np.array(seconds) * 1e3
@@ -76,6 +87,18 @@ def doubt(figures: dict[str, Any], runtime: str) -> str | None:
     advice = f"{threads}=1 keeps NumPy's matrix products on one thread" if threads else "close what else runs"
     half = f"the middle half of them took between {low:.3f} and {high:.3f} ms"
     return f"{problem}: {half}\n  hint: {advice}; --max-time gives more turns"
+
+
+def not_made_for_speed(runtime: str) -> str | None:
+    """What to say of figures of the interpreter where nothing faster is installed; ``None`` elsewhere."""
+    from tract_core.plugins import default_registry
+    from tract_core.plugins.missing import how_to_get
+    from tract_core.runtime.lookup import default_name
+
+    if runtime != "reference" or default_name(default_registry().runtimes()) != runtime:
+        return None
+    problem = "'reference' is the plain NumPy interpreter, which is not made for speed; the runtime 'cpu' compiles"
+    return f"{problem}\n  hint: {how_to_get('tract-cpu')}"
 
 
 def blas_threads() -> str | None:

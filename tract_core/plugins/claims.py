@@ -17,7 +17,12 @@ from tract_core.plugins.missing import RESERVED
 from tract_core.plugins.offers import Offer
 from tract_core.plugins.tables import Row, Standing, Table, clash
 
-_KINDS: Final = {"tract_runtimes": "runtime", "tract_formats": "format", "tract_transforms": "transform"}
+_KINDS: Final = {
+    "tract_commands": "subcommand",
+    "tract_formats": "format",
+    "tract_runtimes": "runtime",
+    "tract_transforms": "transform",
+}
 
 
 class Brought(NamedTuple):

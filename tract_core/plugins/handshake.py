@@ -10,6 +10,7 @@ from typing import Any, Final
 from tract_core.errors import PluginError
 from tract_core.plugins import hookspecs
 from tract_core.plugins.descriptor import CORE, PluginRecord
+from tract_core.plugins.installing import how_to_upgrade
 
 _VERSION: Final = "tract_api_version"
 _HOOKS: Final = tuple(sorted(name for name in vars(hookspecs) if name.startswith("tract_")))
@@ -38,7 +39,7 @@ def refusal(plugin: object, record: PluginRecord) -> PluginError | None:
         return None
     older = record.distribution if (major, minor) < ours else CORE
     found = f"it was made for version {major}.{minor} of the plugin interface, this is {ours[0]}.{ours[1]}"
-    return PluginError(found, hint=f"pip install --upgrade {older}")
+    return PluginError(found, hint=how_to_upgrade(older))
 
 
 def check_hooks(plugin: object) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tract_core.errors import PluginError
+from tract_core.plugins.installing import how_to_install, is_installed
 
 RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "runtime": {
@@ -15,9 +16,22 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "gpu": ("tract-cuda", "tract-metal"),
         "gpu-or-cpu": ("tract-cuda", "tract-metal"),
     },
-    "format": {"onnx": ("tract-onnx",), "nnef": ("tract-nnef",), "crvo": ("tract-inferers",)},
+    "format": {
+        "onnx": ("tract-onnx",),
+        "nnef": ("tract-nnef",),
+        "crvo": ("tract-inferers",),
+        "pt2": ("tract-torch",),
+    },
+    "subcommand": {
+        "hwbench": ("tract-cpu",),
+        "native": ("tract-cpu",),
+        "inferers": ("tract-inferers",),
+        "torch-export": ("tract-torch",),
+    },
     "transform": {
         "pulse": ("tract-pulse",),
+        "block_quant": ("tract-nnef",),
+        "nnef_cycle": ("tract-nnef",),
         "patch": ("tract-nnef",),
         "transformers_detect_all": ("tract-transformers",),
         "detect_apply_rope": ("tract-transformers",),
@@ -36,8 +50,19 @@ ENDINGS: Final = {
     ".tgz": "tract-nnef",
     ".tar": "tract-nnef",
     ".crvo": "tract-inferers",
+    ".pt2": "tract-torch",
 }
 """The distributions that files are meant for, by the end of their names."""
+
+FLAGS: Final = {
+    "--nnef": "tract-nnef",
+    "--no-nnef": "tract-nnef",
+    "--opl": "tract-nnef",
+    "--compress-submodels": "tract-nnef",
+    "--onnx": "tract-onnx",
+    "--pulse": "tract-pulse",
+}
+"""The distributions that flags of the command come with, by how they begin: up to the end, or to a hyphen."""
 
 WRITER: Final = "tract-nnef"
 """The distribution that brings the format for archives."""
@@ -54,7 +79,7 @@ _OTHERWISE: Final[Mapping[str, str]] = {
 
 
 def not_installed(kind: str, name: str, installed: Iterable[str]) -> PluginError:
-    """The error for a runtime, format or transform that is not there: what is, and what to install."""
+    """The error for a runtime, format or transform that is not there: which are, and what to install."""
     there = list(installed)
     distributions = RESERVED[kind].get(name)
     problem = f"{kind} {name!r} is not installed; installed {kind}s: {', '.join(there) or 'none'}"
@@ -66,10 +91,16 @@ def not_installed(kind: str, name: str, installed: Iterable[str]) -> PluginError
     return PluginError(problem, hint=f"did you mean {near[0]!r}?" if near else _OTHERWISE[kind])
 
 
+def brings_flag(flag: str) -> str | None:
+    """The distribution of this project that a flag comes with, as ``--nnef-tar`` with ``tract-nnef``."""
+    return next((name for start, name in FLAGS.items() if flag == start or flag.startswith(f"{start}-")), None)
+
+
 def how_to_get(*distributions: str) -> str:
-    """What to do for something that any of these distributions brings: the ``pip install``, once there is one."""
+    """What to do for something that any of these distributions brings: the line that installs the first there is."""
     there = [name for name in distributions if name not in PLANNED]
     if there:
-        return f"pip install {' or '.join(there)}"
+        left_out = f"{there[0]} is installed, but not in use: 'tract plugins' says why"
+        return left_out if is_installed(there[0]) else how_to_install(there[0])
     which = "which is planned" if len(distributions) == 1 else "which are planned"
     return f"it will come with {' or '.join(distributions)}, {which} and cannot be installed yet"

@@ -39,8 +39,9 @@ def profile(
     seconds: Mapping[Part, float] = {}
     info: dict[str, Any] | None = None
     if inputs is not None:
-        turns, total, seconds = _measure(plan, inputs, max_seconds, max_turns)
-        info = {"iterations": turns, "secs_per_iter": total / turns}
+        turns, seconds = _measure(plan, inputs, max_seconds, max_turns)
+        middle = float(np.median(turns))
+        info = {"iterations": len(turns), "secs_per_iter": sum(turns) / len(turns), "median_secs_per_iter": middle}
     model = running_model(plan, given)
     symbols = _symbols(model, inputs)
     groups = [part for part in seconds if len(part.nodes) > 1]
@@ -97,18 +98,19 @@ def _group(model: TypedModel, part: Part, seconds: float) -> dict[str, Any]:
 
 def _measure(
     plan: Plan, inputs: Sequence[Array], max_seconds: float, max_turns: int
-) -> tuple[int, float, Mapping[Part, float]]:
-    """Number of turns, seconds they took in all, and seconds per turn of each part, in all iterations of bodies."""
+) -> tuple[Sequence[float], Mapping[Part, float]]:
+    """The seconds of each turn, and those of each part in the mean of the turns, in all iterations of bodies."""
     _turn(plan, inputs)
-    total, turns = 0.0, 0
+    turns: list[float] = []
+    total = 0.0
     spent: dict[Part, float] = {}
-    while turns == 0 or (total < max_seconds and turns < max_turns):
+    while not turns or (total < max_seconds and len(turns) < max_turns):
         start = perf_counter()
         for timing in _turn(plan, inputs):
             spent[timing.part] = spent.get(timing.part, 0.0) + timing.seconds
-        total += perf_counter() - start
-        turns += 1
-    return turns, total, {part: seconds / turns for part, seconds in spent.items()}
+        turns.append(perf_counter() - start)
+        total += turns[-1]
+    return turns, {part: seconds / len(turns) for part, seconds in spent.items()}
 
 
 def _turn(plan: Plan, inputs: Sequence[Array]) -> list[Timing]:

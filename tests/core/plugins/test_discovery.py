@@ -146,7 +146,12 @@ class TestChoice:
 
 class TestApiVersion:
     @pytest.mark.parametrize(
-        ("version", "upgrade"), [("0.9", "tract-demo"), ("2.0", "tract-core"), ("1.1", "tract-core")]
+        ("version", "upgrade"),
+        [
+            ("0.9", "pip install --upgrade tract-demo"),
+            ("2.0", "install a newer tract-core"),
+            ("1.1", "install a newer tract-core"),
+        ],
     )
     def test_another_version_is_refused_with_what_to_do(self, install, version, upgrade):
         assert API_VERSION == (1, 0)
@@ -161,7 +166,8 @@ class TestApiVersion:
             assert "demo" not in registry.runtimes()
         (record,) = (record for record in registry.plugins() if record.name == "demo")
         assert record.state is PluginState.INCOMPATIBLE
-        assert [failure.fix for failure in record.failures] == [f"pip install --upgrade {upgrade}"]
+        (failure,) = record.failures
+        assert failure.fix.startswith(upgrade)
         assert record.hooks == ()
 
     def test_strict_raises(self, install):

@@ -77,9 +77,9 @@ def test_mistakes(network: Maker, way: Any, problem: str) -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("pulse", "pip install tract-pulse"),
+        ("pulse", "pip install .*tract_pulse"),
         ("transformers-detect-all", "it will come with tract-"),
-        ("patch", "pip install tract-nnef"),
+        ("patch", "pip install .*tract_nnef"),
     ],
 )
 def test_transforms_of_distributions_that_are_not_installed(name: str, hint: str) -> None:
