@@ -152,6 +152,22 @@ def test_bench_on_the_interpreter_says_that_there_is_a_compiler(dist: Path, stra
         assert "tract_cpu" in told
 
 
+PROGRAM = Path(__file__).parent / "typed_program.py"
+
+
+def test_type_checkers_know_what_the_wheels_bring(dist: Path, stranger: Environment, tmp_path: Path) -> None:
+    """Also ``tract.onnx()`` and its like, whose distributions are found when the program runs."""
+    for name in ("mypy", "basedpyright"):
+        pytest.importorskip(name, reason="needs the tools of `make check`")
+    stranger.pip("install", "--find-links", str(dist), "tract-core[standard,compat]")
+    (tmp_path / "program.py").write_text(PROGRAM.read_text())
+    (tmp_path / "pyrightconfig.json").write_text('{"include": ["program.py"], "typeCheckingMode": "strict"}')
+    interpreter, cache = str(stranger.python), str(tmp_path / "cache")
+    mypy = ("--strict", "--python-executable", interpreter, "--cache-dir", cache, str(tmp_path / "program.py"))
+    stranger.run(sys.executable, "-m", "mypy", *mypy)
+    stranger.run(sys.executable, "-m", "basedpyright", "--pythonpath", interpreter, "--project", str(tmp_path))
+
+
 @pytest.mark.parametrize("source", FOLDERS, ids=lambda folder: folder.name)
 def test_a_source_archive_gives_the_same_wheel(dist: Path, tmp_path: Path, source: Path) -> None:
     name = tomllib.loads((source / "pyproject.toml").read_text())["project"]["name"].replace("-", "_")

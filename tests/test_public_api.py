@@ -31,6 +31,7 @@ NAMES = {
     "TractError",
     "TransformSpec",
     "load",
+    "load_bytes",
     "runtime_for_name",
     "version",
 }
@@ -56,6 +57,7 @@ METHODS: dict[str, set[str]] = {
         "from_numpy",
         "around",
         "view",
+        "numpy",
         "to_numpy",
         "into_numpy",
         "datum_type",
@@ -67,7 +69,11 @@ METHODS: dict[str, set[str]] = {
         "__getitem__",
         "__iter__",
         "__array__",
+        "__add__",
+        "__lt__",
     }
+    | {"all", "any", "argmax", "argmin", "argsort", "astype", "clip", "cumsum", "dot", "flatten", "max", "mean", "min"}
+    | {"prod", "ravel", "reshape", "round", "squeeze", "std", "sum", "swapaxes", "tolist", "transpose", "var"}
     | {"__dlpack__", "__dlpack_device__"},
     "DatumType": {"is_bool", "is_number", "is_float", "is_signed", "is_unsigned", "ctype"},
     "Fact": {"datum_type", "rank", "dim", "dims", "dump"},
@@ -86,7 +92,7 @@ PROPERTIES: dict[str, set[str]] = {
     "Runtime": {"backend", "registry"},
     "Runnable": {"graph", "typed", "plan", "runtime"},
     "State": {"graph", "typed"},
-    "Tensor": {"dtype", "ndim", "shape", "size", "is_consumed"},
+    "Tensor": {"T", "dtype", "ndim", "shape", "size", "is_consumed"},
     "Fact": {"typed"},
     "InferenceFact": {"partial"},
     "Dim": {"size"},

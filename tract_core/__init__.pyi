@@ -1,6 +1,6 @@
 """The public names, and where they are from."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tract_core import errors as errors
 from tract_core import limits as limits
@@ -9,6 +9,7 @@ from tract_core.api.fact import Fact as Fact
 from tract_core.api.fact import InferenceFact as InferenceFact
 from tract_core.api.inference_model import InferenceModel as InferenceModel
 from tract_core.api.loading import load as load
+from tract_core.api.loading import load_bytes as load_bytes
 from tract_core.api.model import Model as Model
 from tract_core.api.runnable import Runnable as Runnable
 from tract_core.api.runtime import Runtime as Runtime
@@ -24,7 +25,25 @@ from tract_core.data import DatumType as DatumType
 from tract_core.errors import TractError as TractError
 from tract_core.version import version as version
 
+if TYPE_CHECKING:  # what distributions of this project bring; unknown to a checker where they are not installed
+    from tract_nnef.handle import Nnef as Nnef
+    from tract_onnx.handle import Onnx as Onnx
+
+    from tract_core.api.loading import Loader
+
+    def onnx() -> Onnx:
+        """A loader of ONNX files."""
+
+    def nnef() -> Nnef:
+        """A loader and writer of NNEF archives."""
+
+    def crvo() -> Loader:
+        """A loader of policies as assets."""
+
+    def pt2() -> Loader:
+        """A loader of exported programs of PyTorch."""
+
 __version__: str
 
 def __getattr__(name: str) -> Any:  # pyright: ignore[reportIncompleteStub]: which names there are depends on plugins
-    """What installed formats bring: ``onnx`` and ``Onnx``, for one."""
+    """What formats of others bring."""

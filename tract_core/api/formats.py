@@ -114,6 +114,31 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     return found
 
 
+def checked_content(content: bytes) -> bytes:
+    """The content of a file as users give it. Raises InputError for what is none."""
+    if not isinstance(content, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+        raise InputError(f"load_bytes takes bytes, got {type(content).__name__}", hint=hint_for(content))
+    return content
+
+
+def format_of_content(content: bytes) -> str:
+    """The name of the installed format whose files begin as ``content`` does, or of the one that any file may be of.
+
+    Raises InputError where that leaves none, or several.
+    """
+    formats = default_registry().formats().values()
+    begins = [one for one in formats if any(content.startswith(magic, at) for at, magic in one.signatures)]
+    found = begins or [one for one in formats if not one.signatures]
+    if len(found) == 1:
+        return found[0].name
+    there = ", ".join(one.name for one in found or formats) or "none"
+    lookalike = recognise(content[:HEAD]) if not found else None
+    if lookalike is not None:
+        raise InputError(f"it is {lookalike.what}; formats that are installed: {there}", hint=lookalike.advice)
+    problem = f"its first bytes do not tell its format; {'it may be one of' if found else 'installed are'} {there}"
+    raise InputError(problem, hint="say which it has: load_bytes(content, format_name=...)")
+
+
 def hint_for(value: Any) -> str | None:
     """What to call for something that was taken for a path, or for a file's content."""
     if isinstance(value, (bytes, bytearray, memoryview)):

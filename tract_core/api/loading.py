@@ -10,7 +10,14 @@ from typing import Any
 
 from tract_core.analysis.inference import InferenceModel as CoreInferenceModel
 from tract_core.api.fact import Fact, InferenceFact
-from tract_core.api.formats import checked_path, find_format, hint_for, made, missing_file
+from tract_core.api.formats import (
+    checked_content,
+    checked_path,
+    find_format,
+    format_of_content,
+    made,
+    missing_file,
+)
 from tract_core.api.inference_model import InferenceModel
 from tract_core.api.model import Model
 from tract_core.errors import CorruptModel, InputError, ModelError, TractError
@@ -39,8 +46,7 @@ class Loader:
 
     def load_bytes(self, content: bytes, **options: Any) -> InferenceModel | Model:
         """The model in the content of a file; else like `load`. Raises ModelError, also where a format wants files."""
-        if not isinstance(content, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
-            raise InputError(f"load_bytes takes bytes, got {type(content).__name__}", hint=hint_for(content))
+        checked_content(content)
         loader = loader_of(self._format_name, self._registry, **options)
         if not hasattr(loader, "load_bytes"):
             raise InputError(f"models of the format {self._format_name} are loaded from files", hint="see load")
@@ -65,14 +71,36 @@ def load(
     or typed, InputError for an input that is not there, FactError or DimError for a text that is no fact.
     """
     name, found = find_format(checked_path(path), format_name)
-    model = handle_of(load_with(loader_of(name, limits=limits), found), str(found))
+    loaded = handle_of(load_with(loader_of(name, limits=limits), found), str(found))
+    return _typed(loaded, inputs or {}, name)
+
+
+def load_bytes(
+    content: bytes,
+    *,
+    inputs: Mapping[str | int, InferenceFact | Fact | str] | None = None,
+    format_name: str | None = None,
+    limits: LoadLimits | None = None,
+) -> Model:
+    """The model in the content of a file, typed and in normal form; else as `load`.
+
+    ``format_name``: the format, where the first bytes do not tell it. Raises as `load`, also for a format that wants
+    files, and for a model whose weights are in other files.
+    """
+    name = format_name or format_of_content(checked_content(content))
+    return _typed(Loader(name).load_bytes(content, limits=limits), inputs or {}, name)
+
+
+def _typed(
+    model: InferenceModel | Model, inputs: Mapping[str | int, InferenceFact | Fact | str], format_name: str
+) -> Model:
+    """The model in normal form, with what is said of its inputs."""
     if isinstance(model, Model):
         if inputs:
-            raise InputError(
-                f"the inputs of a model of format {name} are what the file says", hint="see Model.transform"
-            )
+            problem = f"the inputs of a model of format {format_name} are what the file says"
+            raise InputError(problem, hint="see Model.transform")
         return model
-    for one, fact in (inputs or {}).items():
+    for one, fact in inputs.items():
         model.set_input_fact(one, fact)
     return model.into_model()
 

@@ -15,6 +15,7 @@ from tract_core.model.typed import TypedModel
 
 if TYPE_CHECKING:
     from tract_core.api.runnable import Runnable
+    from tract_core.api.runtime import Runtime
     from tract_core.api.specs import TransformSpec
     from tract_core.transforms.transform import Transform
 
@@ -84,11 +85,15 @@ class Model(Handle[TypedModel], TypedInterface):
         model, target = self.typed, checked_path(path)
         write_as(format_to_write(target, model.registry.formats(), format_name), model, target, **options)
 
-    def into_runnable(self) -> Runnable:
-        """The model ready to run on the default runtime. Consumes the model."""
-        from tract_core.api.runtime import runtime_for_name
+    def into_runnable(self, runtime: str | Runtime = "default", **options: Any) -> Runnable:
+        """The model ready to run on a runtime: ``into_runnable("cpu", threads=2)``. Consumes the model.
 
-        return runtime_for_name("default", self.typed.registry).prepare(self)
+        ``runtime``, ``options``: as for `runtime_for_name`; or a `Runtime`, without options. Raises as that does, and
+        as `Runtime.prepare`.
+        """
+        from tract_core.api.runtime import runtime_like
+
+        return runtime_like(runtime, options, self.typed.registry).prepare(self)
 
     def __str__(self) -> str:
         return "Model (consumed)" if self.is_consumed else describe_model("Model", self.typed)

@@ -76,5 +76,14 @@ def runtime_for_name(name: str, registry: Registry | None = None, **options: Any
     return Runtime(find_runtime(name, registry, options), registry)
 
 
+def runtime_like(runtime: str | Runtime, options: dict[str, Any], registry: Registry) -> Runtime:
+    """A runtime from itself, or from its name and its options. Raises as `runtime_for_name`."""
+    if not isinstance(runtime, Runtime):
+        return runtime_for_name(runtime, registry, **options)
+    if options:
+        raise InputError(f"a Runtime has its options already: {runtime!r}", hint="runtime_for_name takes options")
+    return runtime
+
+
 def _found_again(name: str, options: dict[str, Any]) -> Runtime:
     return runtime_for_name(name, **options)

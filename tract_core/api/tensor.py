@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tract_core.api.computing import Computing
 from tract_core.api.convert import convert, datum_type_like
 from tract_core.api.handle import Handle
 from tract_core.data import Constant, DatumType, DType, QuantizedType
@@ -32,11 +34,12 @@ class NoSuchElementError(InputError, IndexError):
     """A tensor was indexed with what its shape does not have."""
 
 
-class Tensor(Handle[Array]):
+class Tensor(Handle[Array], Computing):
     """A tensor: element type, shape and elements, none of which changes. `Tensor.from_numpy` makes one.
 
-    ``len(tensor)``, ``tensor[0]`` and iteration are those of NumPy: they give read-only arrays, and NumPy's scalars.
-    ``tensor == other`` compares type, shape and elements, bit for bit. NumPy sees the memory of a tensor, read-only
+    ``len(tensor)``, ``tensor[0]``, iteration, arithmetic, comparisons, and methods such as ``tensor.argmax(axis=1)``
+    are those of NumPy: they give arrays, and NumPy's scalars. Where both are tensors, ``tensor == other`` is one answer
+    instead: whether type, shape and elements are the same, bit for bit. NumPy sees the memory of a tensor, read-only
     (``numpy.asarray(tensor)``). Libraries that speak DLPack get a copy (``torch.from_dlpack(tensor)``), unless they ask
     for the memory itself (``copy=False``): not all of them respect that it is read-only.
     """
@@ -81,6 +84,10 @@ class Tensor(Handle[Array]):
     def to_numpy(self) -> Array:
         """A new array with the elements (for a quantised tensor: the stored integers; for strings: Python objects)."""
         return np.array(self._held)
+
+    def numpy(self) -> Array:
+        """The same as `to_numpy`, by the name that it has elsewhere."""
+        return self.to_numpy()
 
     def into_numpy(self) -> Array:
         """The elements as an array of one's own; the tensor is consumed."""
@@ -183,11 +190,33 @@ class Tensor(Handle[Array]):
             f"<b>Tensor</b> <code>{escape(str(TypedFact.of(self._type, self.shape)))}</code><pre>{escape(shown)}</pre>"
         )
 
-    def __eq__(self, other: object) -> bool:
+    def _numbers(self) -> Array:
+        if self._type.is_quantized():
+            raise FactError(
+                f"a tensor of {self._type} holds integers that stand for other numbers",
+                hint="convert_to('f32') gives those, to_numpy() the integers",
+            )
+        return self.view()
+
+    def __eq__(self, other: object) -> Any:
         if not isinstance(other, Tensor):
-            return NotImplemented
+            return self._numbers() == other if self._compares_with(other) else NotImplemented
         mine, others = self._held, other._held
         return bool(self._type == other._type) and Constant(mine) == Constant(others)
+
+    def __ne__(self, other: object) -> Any:
+        if isinstance(other, Tensor):
+            return not self == other
+        return self._numbers() != other if self._compares_with(other) else NotImplemented
+
+    def _compares_with(self, other: object) -> bool:
+        """Whether something that is no tensor is compared with each element: what is no array either is not equal."""
+        texts = self._type is DatumType.STRING
+        return (
+            isinstance(other, str if texts else Number | np.generic)
+            or hasattr(other, "__array__")
+            or type(other) is list
+        )
 
     def __hash__(self) -> int:
         return hash((self._type, self._held.shape))

@@ -72,6 +72,9 @@ class Format:
     `tract_core.api.loading.Loader`.
 
     ``entry``: the file that makes a folder a model of this format; the loader is given the folder.
+
+    ``signatures``: how its files may begin, by the place of the bytes: ``((0, b"CRVO"),)``. They tell the format of
+    what comes without a name (``tract.load_bytes``). Of a format without any, what begins like no other may be.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Format:
     entry: str = ""
     settings: Options = field(default_factory=dict[str, "str | Option"])
     exports: Mapping[str, Export] = field(default_factory=dict[str, Export])
+    signatures: tuple[tuple[int, bytes], ...] = ()
 
     @property
     def writer_keywords(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ def tract_formats() -> Sequence[Format]:
     """Assets: a model of another format, with a header in front."""
     summary = "policies as one file: an ONNX or NNEF model behind a header of 8 bytes"
     loader, writer = "tract_inferers.assets.format:Crvo", "tract_inferers.assets.format:CrvoWriter"
-    return [Format("crvo", (".crvo",), loader, summary, writer=writer)]
+    return [Format("crvo", (".crvo",), loader, summary, writer=writer, signatures=((0, b"CRVO"),))]
 
 
 @hookimpl

@@ -121,5 +121,6 @@ def tract_formats() -> Sequence[Format]:
             entry="graph.nnef",
             settings=SETTINGS,
             exports=EXPORTS,
+            signatures=((0, b"\x1f\x8b"), (257, b"ustar")),
         )
     ]

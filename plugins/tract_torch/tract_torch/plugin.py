@@ -93,4 +93,5 @@ def tract_rows() -> Mapping[str, Mapping[str, Any]]:
 @hookimpl
 def tract_formats() -> Sequence[Format]:
     """Exported programs, as `torch.export.save` writes them."""
-    return [Format("pt2", (".pt2",), "tract_torch.pt2:Pt2", "exported programs of PyTorch")]
+    summary = "exported programs of PyTorch"
+    return [Format("pt2", (".pt2",), "tract_torch.pt2:Pt2", summary, signatures=((0, b"PK\x03\x04"),))]

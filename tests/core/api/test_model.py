@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import copy
+import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tract_core import Model, SetSymbols, runtime_for_name
-from tract_core.errors import ConsumedError, InputError, PluginError, TransformError
+from tract_core import Model, Runnable, SetSymbols, runtime_for_name
+from tract_core.errors import ConsumedError, InputError, PluginError, TractError, TransformError
 from tract_core.model import TypedModel
 
 Maker = Callable[[], Model]
@@ -45,11 +49,63 @@ def test_properties(affine: Maker) -> None:
         model.property("x")
 
 
+def model_into_runnable(model: Model) -> Runnable:
+    return model.into_runnable()
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference", "default", "cpu(threads=1)"])
+def test_into_runnable_takes_a_runtime(affine: Maker, name: str) -> None:
+    runnable = affine().into_runnable(name)
+    assert runnable.runtime.name() == ("reference" if name == "reference" else "cpu")
+    assert runnable.run([X])[0].to_numpy().tolist() == Y
+
+
+def test_into_runnable_takes_options_and_runtimes(affine: Maker) -> None:
+    assert affine().into_runnable("cpu", threads=1).runtime.options() == {"threads": 1}
+    runtime = runtime_for_name("cpu", threads=1)
+    assert affine().into_runnable(runtime).runtime is runtime
+    for wrong, message in (
+        (lambda model: model.into_runnable("cuda"), "runtime 'cuda' is not installed.*\n  hint: it will come with"),
+        (lambda model: model.into_runnable("cpu", treads=1), "treads"),
+        (lambda model: model.into_runnable(runtime, threads=1), "a Runtime has its options already"),
+        (lambda model: model.into_runnable(3), "a runtime is asked for by its name"),
+    ):
+        model = affine()
+        with pytest.raises(TractError, match=message):
+            wrong(model)
+        assert not model.is_consumed
+
+
+def test_who_consumed_a_model_is_told_by_the_line_of_the_program(tmp_path: Path) -> None:
+    digits = Path(__file__).parents[3] / "examples" / "digits" / "digits.onnx"
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import tract_core as tract\n"
+        f"loaded = tract.onnx().load({str(digits)!r})\n"
+        "def prepare(model):\n"
+        "    return model.into_runnable()\n"
+        "model = loaded.into_model()\n"
+        "prepare(model)\n"
+        "for consumed in (loaded, model):\n"
+        "    try:\n"
+        "        consumed.input_names()\n"
+        "    except tract.TractError as error:\n"
+        "        print(error)\n"
+    )
+    told = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert f"consumed by InferenceModel.into_model, in line 5 of {program}, and" in told
+    assert f"consumed by Runtime.prepare (runtime 'cpu'), in line 4 of {program}, and" in told
+
+
 def test_into_runnable_consumes(affine: Maker) -> None:
     model = affine()
-    runnable = model.into_runnable()
+    runnable = model_into_runnable(model)
     assert runnable.run([X])[0].to_numpy().tolist() == Y
-    message = r"this Model was consumed by Runtime\.prepare \(runtime 'cpu'\) and is empty now\n  hint: load it again"
+    line = model_into_runnable.__code__.co_firstlineno + 1
+    message = (
+        rf"this Model was consumed by Runtime\.prepare \(runtime 'cpu'\), in line {line} of {re.escape(__file__)}, "
+        r"and is empty now\n  hint: load it again"
+    )
     for use in (
         model.input_count,
         model.output_names,
