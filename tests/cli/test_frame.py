@@ -81,7 +81,7 @@ def test_a_file_that_is_no_model_is_named_for_what_it_is(tract: Call, tmp_path: 
     path.write_bytes(b"PK\x03\x04" + bytes(26) + b"archive/data.pkl")
     result = tract(path)
     assert result.exit_code == 1
-    assert "it is a PyTorch file; no installed format takes files named *.pt" in result.output
+    assert "it is a PyTorch file, and no installed format takes it" in result.output
     assert "torch.onnx.export" in result.output
     (tmp_path / "model.onnx.data").write_bytes(bytes(range(1, 200)))
     assert "give the path of the model itself, as 'model.onnx'" in tract(tmp_path / "model.onnx.data").output

@@ -35,8 +35,8 @@ Call = Callable[..., Result]
         ("--set B=-1", "a size is not negative"),
         ("--set =3", "is not of the form SYM=VALUE"),
         ("--set B=2*", "--set B=2*"),
-        ("-i 1x3x32x32", "sizes have commas between them\n  hint: write '1,3,32,32'"),
-        ("-i x:1x3x32x32,f32", "sizes have commas between them\n  hint: write '1,3,32,32,f32'"),
+        ("-i 1x3x32x32", "sizes have commas between them, as '1x3x32x32' has not\n  hint: write '1,3,32,32'"),
+        ("-i x:1x3x32x32,f32", "as '1x3x32x32,f32' has not\n  hint: write '1,3,32,32,f32'"),
         ("-i 1,-4,f32", "size -4"),
         ("-i 1,,4,f32", "has an empty entry"),
         ("-i x=absent.npy", "there is no file 'absent.npy'"),
@@ -44,7 +44,7 @@ Call = Callable[..., Result]
         ("--override-fact sum:1*,f32", "--override-fact 'sum:1*,f32' is no fact"),
         ("--assert B", "--assert 'B'"),
         ("run --assert-output 3", "--assert-output '3' is not [NAME:]FACT=VALUES"),
-        ("run --assert-output 1x3,f32=2", "--assert-output '1x3,f32=2': sizes have commas between them"),
+        ("run --assert-output 1x3,f32=2", "--assert-output '1x3,f32=2' is no fact: sizes have commas between them"),
         ("dump --assert-output-fact 1x3", "sizes have commas between them"),
         ("dump --assert-output-fact 1,_,f32", "--assert-output-fact '1,_,f32': "),
         ("dump --assert-op-count Add -1", "-1 is not in the range x>=0"),
@@ -226,3 +226,47 @@ def test_what_a_distribution_that_is_left_out_would_bring_names_it(model: Path, 
 def test_a_flag_that_is_nearly_one_of_a_plugin_that_is_there_is_a_slip(tract: Call, model: Path) -> None:
     assert "did you mean the flag --nnef-tar?" in tract(model, "dump", "--nnef-tarr", "x").output
     assert "comes with" not in tract(model, "--pulse-size", "4").output
+
+
+@pytest.fixture
+def things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with what people have that is no model, and is none of the values that a model takes as they are."""
+    from PIL import Image
+
+    Image.new("L", (8, 8)).save(tmp_path / "cat.png")
+    (tmp_path / "hello.wav").write_bytes(b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0")
+    (tmp_path / "notes.md").write_text("# notes")
+    np.save(tmp_path / "x.npy", np.zeros((2, 4), np.float32))
+    np.savez(tmp_path / "x.npz", x=np.zeros((2, 4), np.float32))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("things")
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("run -i x=cat.png", "--input 'x=cat.png': 'cat.png' is an image\n  hint: numpy.save('FILE.npy', array)"),
+        ("run -i cat.png", "'cat.png' is an image"),
+        ("run --input=x:cat.png", "'cat.png' is an image"),
+        ("run -i x=hello.wav", "'hello.wav' is a sound\n  hint: numpy.save('FILE.npy', array)"),
+        ("run -i x=x.npz", "'x.npz' is an archive of arrays of NumPy\n  hint: --input-from-npz takes it"),
+        ("run -i x.npy", "'x.npy' is an array of NumPy\n  hint: --input NAME=FILE.npy takes it"),
+        ("run -i x=notes.md", "'notes.md' is a text that begins with '# notes'"),
+        ("run -i x=dog.jpg", "there is no file 'dog.jpg'"),
+        ("run x.npy", "a second file, 'x.npy': values of an input are given with --input NAME=FILE.npy"),
+        ("cat.png", "a second file, 'cat.png': values of an input are given with --input NAME=FILE.npy"),
+    ],
+)
+def test_values_that_are_in_files_of_another_kind(tract: Call, model: Path, line: str, message: str) -> None:
+    result = tract(model, *line.split())
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+@pytest.mark.usefixtures("things")
+def test_bundles_and_models_that_are_none(tract: Call, model: Path) -> None:
+    for name, what in (("cat.png", "an image"), ("x.npy", "an array of NumPy")):
+        result = tract(model, "run", "--input-from-npz", name)
+        assert f"it is no .npz file: {name!r} is {what}\n  hint: numpy.savez" in result.output
+        assert f"{name}: it is {what}, and no installed format takes it" in tract(name).output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from math import isinf
@@ -135,6 +136,12 @@ def _imported(value: Any, name: str, kind: DType) -> Array:
             where=_place(name),
             hint=_BFLOAT if kind is DatumType.BF16 else "bring it to the CPU, detached, in a type that NumPy knows",
         ) from problem
+    if isinstance(value, (str, os.PathLike)):
+        raise InputError(
+            f"Inputs must be of type Tensor or numpy.ndarray, got {found}",
+            where=_place(name),
+            hint="read the file first: numpy.load(path), or numpy.asarray(PIL.Image.open(path)) of an image",
+        )
     raise InputError(
         f"Inputs must be of type Tensor or numpy.ndarray, got {found}",
         where=_place(name),

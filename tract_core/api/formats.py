@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.api.display import size
 from tract_core.errors import InputError, MissingFile, TractError
-from tract_core.lookalikes import HEAD, recognise
+from tract_core.lookalikes import HEAD, recognise, recognise_folder
 from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.missing import ENDINGS, WRITER, how_to_get, not_installed
 
@@ -158,7 +158,8 @@ def _format_of(path: Path, formats: Mapping[str, Format]) -> Format:
         with path.open("rb") as file:
             lookalike = recognise(file.read(HEAD), path.name)
         if lookalike is not None:
-            raise InputError(f"it is {lookalike.what}; {error.problem}", where=str(path), hint=lookalike.advice)
+            problem = f"it is {lookalike.what}, and no installed format takes it"
+            raise InputError(problem, where=str(path), hint=lookalike.advice)
     raise error
 
 
@@ -204,6 +205,9 @@ def _model_in(folder: Path, formats: Mapping[str, Format], format_name: str | No
     problem = f"it is a folder, which holds {'several' if named else 'none'} of {', '.join(entries)}"
     models = named or models_in(folder, endings)
     if not models:
+        lookalike = recognise_folder([entry.name for entry in islice(_entries(folder), MOST_NAMES)])
+        if lookalike is not None:
+            raise InputError(f"it is {lookalike.what}", where=str(folder), hint=lookalike.advice)
         raise InputError(f"{problem}, nor any other model", where=str(folder), hint="give the path of a model")
     listed = "\n".join(f"  {path}  {size(path.stat().st_size)}" for path in models[:LISTED])
     more = f"\n  and {len(models) - LISTED} more" if len(models) > LISTED else ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, cast
 
 from tract_core.analysis import inference as core
 from tract_core.analysis.cut import set_inputs
@@ -27,6 +27,10 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
     __slots__ = ()
 
     _advice = "load it again; the Model that into_model returned has taken its place"
+    _elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("into_runnable", "run", "transform", "declutter", "clone", "save", "typed"),
+        "model.into_model() finds out all types and shapes; the Model that it gives has the rest",
+    )
 
     @property
     def graph(self) -> Graph[Any, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from tract_core.api.fact import Fact
 from tract_core.api.tensor import Tensor
@@ -13,10 +13,25 @@ from tract_core.model.graph import Graph, OutletId
 from tract_core.model.typed import TypedModel
 
 
+class NotHereError(InputError, AttributeError):
+    """Something was asked of an object that another one does."""
+
+
 class Interface:
     """Inputs and outputs of a graph. Each is known by its position, counted from 0, and by its name."""
 
     __slots__ = ()
+
+    _elsewhere: ClassVar[Mapping[str, str]] = {}
+    """What others do that one might look for here, and how to get to them."""
+
+    if not TYPE_CHECKING:  # checkers find out themselves what is not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = self._elsewhere.get(name)
+            error = NotHereError(f"{type(self).__name__!r} object has no attribute {name!r}", hint=hint)
+            error.name, error.obj = name, self  # by which Python tells what was meant
+            raise error
 
     @property
     def graph(self) -> Graph[Any, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tract_core.api.display import describe_model, html_of, rich_of
 from tract_core.api.fact import Fact
@@ -29,6 +30,9 @@ class Model(Handle[TypedModel], TypedInterface):
     __slots__ = ()
 
     _advice = "load it again, or make a clone() before it is handed over"
+    _elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("run", "spawn_state", "stream", "explain"), "model.into_runnable() makes a model ready, and that runs"
+    )
 
     @staticmethod
     def from_typed(model: TypedModel) -> Model:

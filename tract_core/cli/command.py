@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from typing import Any, Final
@@ -52,6 +53,11 @@ def print_wrapped(text: str, *, indent: str = "", hanging: str = "") -> None:
     click.echo(click.wrap_text(text, width=width, initial_indent=indent, subsequent_indent=hanging))
 
 
+def a_file_too_much(path: str) -> str:
+    """What to say of a file that stands where none is taken."""
+    return f"a second file, {path!r}: values of an input are given with --input NAME=FILE.npy"
+
+
 class ModelCommand(click.Command):
     """A subcommand that works on MODEL; its function gets the `Request` through ``click.pass_obj``."""
 
@@ -60,6 +66,16 @@ class ModelCommand(click.Command):
         program = ctx.find_root().info_name or "tract"
         arguments = [one.make_metavar(ctx) for one in self.get_params(ctx) if isinstance(one, click.Argument)]
         formatter.write_usage(program, " ".join([f"{GLOBAL_USAGE} {ctx.info_name} [FLAGS]", *arguments]))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The flags. A word too much that is a file is told as what it may have been meant for."""
+        files = [word for word in args if os.path.isfile(word)]
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if files and error.message.startswith("Got unexpected extra argument"):
+                raise click.UsageError(a_file_too_much(files[0]), ctx) from None
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The flags, in groups, and where the others are."""

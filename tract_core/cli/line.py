@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, NoReturn
 
 import click
 
-from tract_core.cli.command import ModelCommand, OptionalValue
+from tract_core.cli.command import ModelCommand, OptionalValue, a_file_too_much
 from tract_core.cli.options import MANNERS
 from tract_core.errors import meant
 from tract_core.plugins.missing import RESERVED, brings_flag, how_to_get
@@ -224,6 +224,8 @@ class Splitter:
         """A word that is a subcommand: of the frame, or of a group of them. Raises UsageError."""
         names = (group or self.commands).list_commands(self.ctx)
         if word not in names and not self.ctx.resilient_parsing:
+            if group is None and Path(word).is_file():
+                raise click.UsageError(a_file_too_much(word), self.ctx)
             raise click.UsageError(no_such_command(word, names), self.ctx)
         return word
 

@@ -6,6 +6,7 @@ What depends on the model, as whether it has an input of that name, is told when
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
     from tract_core.dims import Dim
     from tract_core.dims.assertion import Assertion
     from tract_core.limits import LoadLimits
+    from tract_core.lookalikes import Lookalike
     from tract_core.testing.tolerance import Tolerance
-
-_WITH_CROSSES: Final = re.compile(r"\w+(x\w+)+", re.ASCII)
-"""Sizes as they are spoken, as in 1x3x32x32."""
-
 
 SEED: Final = 21242
 """The seed of random inputs, so that two runs see the same values."""
+
+
+_HOLDS_VALUES: Final = r"(?is).*\.(npy|npz|png|jpe?g|gif|bmp|webp|tiff?|wav|mp3|flac|ogg|csv|txt|json|pt|pkl)"
+"""Names of files in which people keep what goes into models. No fact ends so."""
 
 
 class Range(NamedTuple):
@@ -128,6 +130,7 @@ def input_text(text: str) -> str:
     """
     given = array_file(text)
     if given is None:
+        _check_no_file(text)
         _check_fact("--input", text)
     elif not given[1].is_file():
         raise InputError(f"--input {text!r}: there is no file {str(given[1])!r}")
@@ -156,7 +159,7 @@ def output_fact(text: str) -> str:
 
     wrong = _problem(text, parse_inference_fact)
     if wrong is not None:
-        raise _no_fact("--assert-output-fact", text, text, wrong)
+        raise _no_fact("--assert-output-fact", text, wrong)
     partial = _problem(text, parse_typed_fact)
     if partial is not None:
         raise InputError(f"--assert-output-fact {text!r}: {partial.problem}", hint=partial.hint)
@@ -174,6 +177,38 @@ def array_file(text: str) -> tuple[str, Path] | None:
     return next((half for half in halves if half[1].is_file()), halves[0] if halves else None)
 
 
+def _check_no_file(text: str) -> None:
+    """Refuse the name of a file that holds no array, as of an image: no fact is written so."""
+    for path in (*(text[at + 1 :] for at, sign in enumerate(text) if sign in "=:"), text):
+        if os.path.isfile(path):
+            raise InputError(f"--input {text!r}: {what_else(path)}", hint=how_values_are_given(path))
+        if re.fullmatch(_HOLDS_VALUES, path):
+            raise InputError(f"--input {text!r}: there is no file {path!r}", hint=how_values_are_given(path))
+
+
+def what_else(path: str) -> str:
+    """What a file is that holds no arrays, as a sentence."""
+    known = _lookalike(path)
+    return f"{path!r} is {known.what}" if known else f"{path!r} is no .npy file"
+
+
+def how_values_are_given(path: str) -> str:
+    """How a file becomes the values of an input."""
+    known = _lookalike(path)
+    asked = "numpy.save('FILE.npy', array) writes an array, which --input NAME=FILE.npy takes for the input NAME"
+    return known.as_values if known and known.as_values else asked
+
+
+def _lookalike(path: str) -> Lookalike | None:
+    from tract_core.lookalikes import HEAD, recognise
+
+    try:
+        with Path(path).open("rb") as file:
+            return recognise(file.read(HEAD), Path(path).name)
+    except OSError:
+        return None
+
+
 def _check_fact(flag: str, text: str) -> None:
     """Refuse a text of which no part behind a colon is a fact, nor the whole."""
     from tract_core.model.fact_text import parse_inference_fact
@@ -181,7 +216,7 @@ def _check_fact(flag: str, text: str) -> None:
     parts = text.partition("=")[0].split(":")
     last = _problem(parts[-1], parse_inference_fact)
     if last is not None and all(_problem(":".join(parts[start:]), parse_inference_fact) for start in range(len(parts))):
-        raise _no_fact(flag, text, parts[-1], last)
+        raise _no_fact(flag, text, last)
 
 
 def _problem(fact: str, parse: Callable[[str], object]) -> TractError | None:
@@ -192,12 +227,7 @@ def _problem(fact: str, parse: Callable[[str], object]) -> TractError | None:
     return None
 
 
-def _no_fact(flag: str, text: str, fact: str, error: TractError) -> InputError:
-    sizes, comma, kind = fact.strip().rpartition(",")
-    spoken = sizes or kind
-    if _WITH_CROSSES.fullmatch(spoken):
-        written = f"{spoken.replace('x', ',')}{f'{comma}{kind}' if sizes else ''}"
-        return InputError(f"{flag} {text!r}: sizes have commas between them", hint=f"write {written!r}")
+def _no_fact(flag: str, text: str, error: TractError) -> InputError:
     place = f"{error.where}: " if error.where else ""
     problem = f"{flag} {text!r} is no fact: {place}{error.problem}"
     return InputError(problem, hint=error.hint or "write it as in '1,3,S,f32'")

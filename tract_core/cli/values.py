@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import ml_dtypes
 import numpy as np
 
-from tract_core.cli.readings import SEED, Bindings, Range
+from tract_core.cli.readings import SEED, Bindings, Range, what_else
 from tract_core.data import DatumType
 from tract_core.dims import evaluate, symbols_of
 from tract_core.dims.names import write_name
@@ -32,9 +32,8 @@ def read_bundle(path: str) -> dict[str, Array]:
     """The arrays of an .npz file by name. Raises InputError for anything else, pickled objects included."""
     try:
         if not zipfile.is_zipfile(path):
-            raise InputError(
-                "it is no .npz file", where=path, hint="numpy.savez('inputs.npz', NAME=array, ...) writes one"
-            )
+            hint = "numpy.savez('inputs.npz', NAME=array, ...) writes one"
+            raise InputError(f"it is no .npz file: {what_else(path)}", where=path, hint=hint)
         arrays: dict[str, Array] = {}
         with zipfile.ZipFile(path) as bundle:
             for entry in bundle.namelist():

@@ -16,7 +16,7 @@ import numpy as np
 
 from tract_core.data import Constant, DatumType, DType, parse_dtype
 from tract_core.dims import Dim, SymbolScope, is_symbolic, parse_dim, symbols_of
-from tract_core.errors import FactError
+from tract_core.errors import DimError, FactError
 from tract_core.model.fact import InferenceFact, TypedFact
 
 _LIKE_A_TYPE: Final = r"(?i)(float|double|half|bfloat|fp|bf|u?int|long|str)\d*|[fiu]\d+"
@@ -27,6 +27,8 @@ _BOOLEANS: Final = {"1": True, "0": False, "true": True, "false": False}
 
 _UNKNOWN: Final = ("_", "?")
 _ANY_RANK: Final = ".."
+_WITH_CROSSES: Final = r"(?a)\w+(x\w+)+"
+"""Sizes as they are spoken, as in 1x3x32x32."""
 _PIECE: Final = r'(?s)i"(?:\\.|[^"\\])*"|[(),]|[^(),i]+|i'
 """A name in quotes, a sign that matters to where entries end, or what stands between these."""
 
@@ -102,7 +104,13 @@ def _as_type(token: str) -> DType | None:
 def _as_dim(token: str, text: str, scope: SymbolScope | None) -> Dim | None:
     if token in _UNKNOWN:
         return None
-    dim = parse_dim(token)
+    try:
+        dim = parse_dim(token)
+    except DimError:
+        if not re.fullmatch(_WITH_CROSSES, token):
+            raise
+        hint = f"write {text.replace(token, token.replace('x', ','))!r}"
+        raise FactError(f"sizes have commas between them, as {text!r} has not", hint=hint) from None
     if not is_symbolic(dim) and int(dim) < 0:
         raise FactError(f"size {dim} in {text!r} is negative", hint="write _ for a size that is not known")
     if scope is not None:

@@ -106,7 +106,8 @@ class _Inputs:
         for axis, (dim, size) in enumerate(zip(fact.shape, array.shape, strict=True)):
             if not symbols_of(dim):
                 if dim != size:
-                    raise InputError(f"axis {axis} has size {size}, the model wants {fact}", where=where)
+                    problem = f"axis {axis} has size {size}, the model wants {fact}"
+                    raise InputError(problem, where=where, hint=_in_other_order(fact, array.shape))
             elif symbols_of(dim) <= self.bound.keys() and evaluate(dim, self.bound) != size:
                 text = f"axis {axis} has size {size}, but {self._because(dim)}"
                 raise InputError(text, where=where, hint=self._how_to_part(slot, axis))
@@ -170,9 +171,33 @@ def _check_type(name: str, fact: TypedFact, array: Array) -> None:
             hint=_conversion(found, fact.datum_type.storage),
         )
     if array.ndim != fact.rank:
-        raise InputError(
-            f"input has rank {array.ndim} (shape {array.shape}), the model wants {fact}", where=f"input {name!r}"
-        )
+        problem = f"input has rank {array.ndim} (shape {array.shape}), the model wants {fact}"
+        raise InputError(problem, where=f"input {name!r}", hint=_without_a_batch(fact, array.shape))
+
+
+def _without_a_batch(fact: TypedFact, shape: tuple[int, ...]) -> str | None:
+    """How to add a first axis that is missing, or to take away one that is too much."""
+    if _fits(fact.shape[1:], shape):
+        return "it lacks the first axis: array[None] has one of size 1"
+    if len(shape) and shape[0] == 1 and _fits(fact.shape, shape[1:]):
+        return "it has a first axis too much: array[0] has none"
+    return None
+
+
+def _in_other_order(fact: TypedFact, shape: tuple[int, ...]) -> str | None:
+    """How to move the channels of an image or a sound to where the model has them, where that makes it fit."""
+    last, between = len(shape) - 1, tuple(range(1, len(shape) - 1))
+    for order in ((0, last, *between), (0, *range(2, len(shape)), 1)):
+        if len(shape) > 2 and _fits(fact.shape, tuple(shape[axis] for axis in order)):
+            return f"its axes are in another order: array.transpose{order} fits"
+    return None
+
+
+def _fits(dims: Sequence[Dim], sizes: tuple[int, ...]) -> bool:
+    """Whether sizes may be these, as far as they are known."""
+    return len(dims) == len(sizes) and all(
+        symbols_of(dim) or dim == size for dim, size in zip(dims, sizes, strict=True)
+    )
 
 
 def _conversion(found: DatumType, wanted: DatumType) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tract_core
 from tract_core import Model, Runnable, SetSymbols, runtime_for_name
 from tract_core.errors import ConsumedError, InputError, PluginError, TractError, TransformError
 from tract_core.model import TypedModel
@@ -95,6 +96,20 @@ def test_who_consumed_a_model_is_told_by_the_line_of_the_program(tmp_path: Path)
     told = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, check=True).stdout
     assert f"consumed by InferenceModel.into_model, in line 5 of {program}, and" in told
     assert f"consumed by Runtime.prepare (runtime 'cpu'), in line 4 of {program}, and" in told
+
+
+def test_what_others_do_is_told(affine: Maker) -> None:
+    model = affine()
+    for name in ("run", "spawn_state"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}'\n  hint: model.into_runnable\(\)") as caught:
+            getattr(model, name)
+        assert isinstance(caught.value, TractError)
+    assert not hasattr(model, "into_runable")
+    digits = Path(__file__).parents[3] / "examples" / "digits" / "digits.onnx"
+    untyped = tract_core.onnx().load(digits)
+    for name in ("into_runnable", "run", "transform"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}'\n  hint: model.into_model\(\)"):
+            getattr(untyped, name)
 
 
 def test_into_runnable_consumes(affine: Maker) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -132,7 +134,7 @@ def test_torch_tensors_are_taken(runnable: Runnable) -> None:
     assert runnable.run([torch.from_numpy(X)])[0].to_numpy().tolist() == Y
 
 
-NO_TENSORS = [[[0.0, 1.0, 2.0]], (1.0,), 1.0, 3, None, "text", b"bytes", object(), np, {"x": 1}]
+NO_TENSORS = [[[0.0, 1.0, 2.0]], (1.0,), 1.0, 3, None, "text", Path("x.npy"), b"bytes", object(), np, {"x": 1}]
 
 
 @pytest.mark.parametrize("value", NO_TENSORS, ids=lambda value: type(value).__name__)
@@ -141,7 +143,8 @@ def test_what_is_no_tensor(runnable: Runnable, value: Any) -> None:
         InputError, match=r"input 'x': Inputs must be of type Tensor or numpy\.ndarray, got \w+"
     ) as caught:
         runnable.run([value])
-    assert "numpy.array(value, dtype='float32')" in str(caught.value)
+    hint = "numpy.load(path)" if isinstance(value, (str, Path)) else "numpy.array(value, dtype='float32')"
+    assert hint in str(caught.value)
 
 
 @pytest.mark.parametrize("inputs", [X, None, 3, "x", iter([X]), {X.shape}], ids=type)
@@ -211,6 +214,35 @@ def test_missing_and_surplus_inputs(pair: Runnable, inputs: Any, problem: str) -
 def test_arrays_that_do_not_fit(runnable: Runnable, value: Any, problem: str) -> None:
     with pytest.raises(TractError, match=problem):
         runnable.run([value])
+
+
+@pytest.mark.parametrize(
+    ("fact", "shape", "hint"),
+    [
+        ("B,1,8,8,f32", (1, 8, 8), "it lacks the first axis: array[None]"),
+        ("B,3,f32", (3,), "it lacks the first axis: array[None]"),
+        ("3,8,8,f32", (1, 3, 8, 8), "it has a first axis too much: array[0]"),
+        ("B,1,8,8,f32", (2, 8, 8, 1), "its axes are in another order: array.transpose(0, 3, 1, 2) fits"),
+        ("B,8,8,3,f32", (2, 3, 8, 8), "its axes are in another order: array.transpose(0, 2, 3, 1) fits"),
+        ("B,20,T,f32", (2, 7, 20), "its axes are in another order: array.transpose(0, 2, 1) fits"),
+        ("B,3,4,5,6,f32", (1, 4, 5, 6, 3), "array.transpose(0, 4, 1, 2, 3) fits"),
+        ("B,1,8,8,f32", (8, 8), None),
+        ("B,1,8,8,f32", (2, 9, 9, 1), None),
+        ("B,3,f32", (3, 2), None),
+        ("f32", (1,), "array[0]"),
+        ("f32", (2,), None),
+    ],
+)
+def test_an_array_whose_axes_are_others(fact: str, shape: tuple[int, ...], hint: str | None) -> None:
+    model = TypedModel()
+    model.set_outputs([model.add_source("x", parse_typed_fact(fact, model.symbols))])
+    array = np.zeros(shape, np.float32)
+    with pytest.raises(InputError, match="the model wants") as caught:
+        Model.from_typed(model).into_runnable("reference").run([array])
+    assert (hint in str(caught.value.hint)) if hint else caught.value.hint is None
+    if hint and hint.startswith("its axes"):
+        order = [int(axis) for axis in re.findall(r"\d", hint)]
+        Model.from_typed(model).into_runnable("reference").run([array.transpose(order)])
 
 
 def test_two_inputs_that_disagree_about_a_symbol(pair: Runnable) -> None:
