@@ -120,7 +120,7 @@ index: $(VENV)/.test ## write down which rows our modules have, and the table of
 	$(BIN)/python -m tract_nnef.syntax.write_table
 
 index-torch: $(VENV)/.test $(VENV)/.with-torch ## the same for PyTorch, and the table of its operators in docs/torch.md: minutes
-	$(BIN)/python -m tract_core.plugins.write_index tract_torch.plugin
+	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_torch.plugin
 	$(BIN)/python docs/generate_torch.py
 
 # Other engines live in environments of their own.

@@ -92,7 +92,86 @@ def test_without_onnxruntime(tract: Call, model: Path, monkeypatch: pytest.Monke
 def test_an_unknown_engine(tract: Call, model: Path) -> None:
     result = tract(model, "compare", "--with", "abacus", *RANDOM)
     assert result.exit_code == 1
-    assert "no engine 'abacus' to compare with; known are: onnxruntime" in result.output
+    assert "partner 'abacus' is not installed; installed partners: onnxruntime, openvino" in result.output
+    assert "did you mean 'openvino'?" in tract(model, "compare", "--with", "openvin", *RANDOM).output
+
+
+def test_with_openvino(tract: Call, model: Path) -> None:
+    pytest.importorskip("openvino")
+    result = tract(model, "compare", "--with", "openvino", *RANDOM)
+    assert result.exit_code == 0
+    assert "agrees  EinSum product" in result.output
+    assert "output y" in result.output
+    assert tract(with_external_data(model), "compare", "--with", "openvino", *RANDOM).exit_code == 0
+    wrong = with_wrong_weight(model)
+    result = tract(wrong, "compare", "--with", "openvino", "--original", model, *RANDOM, "--json")
+    assert json.loads(result.stdout)["first"] == "product"
+
+
+def test_what_openvino_refuses(tract: Call, model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    (tmp_path / "broken.onnx").write_bytes(b"\x08\x08nothing")
+    result = tract(model, "compare", "--with", "openvino", "--original", tmp_path / "broken.onnx", *RANDOM)
+    assert result.exit_code == 1
+    assert "openvino cannot load the model: " in result.output
+    proto = onnx.load(model)
+    proto.graph.input[0].name = proto.graph.node[0].input[0] = "other"
+    onnx.save(proto, tmp_path / "renamed.onnx")
+    result = tract(model, "compare", "--with", "openvino", "--original", tmp_path / "renamed.onnx", *RANDOM)
+    assert "openvino wants the inputs other, which have no value" in result.output
+
+
+def test_without_openvino(tract: Call, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    result = tract(model, "compare", "--with", "openvino", *RANDOM)
+    assert result.exit_code == 1
+    assert "pip install openvino" in result.output
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+@pytest.mark.parametrize("partner", ["onnxruntime", "openvino"])
+def test_halves_beside_the_file_in_f32(tract: Call, model: Path, kind: str, partner: str) -> None:
+    """Inputs become wider for the partner, floats of both types are compared, and it is said what is normal."""
+    pytest.importorskip(partner)
+    change = ("-t", f"float_precision(from: f32, to: {kind})")
+    result = tract(model, *change, "compare", "--with", partner, *RANDOM, "--approx", "very")
+    assert result.exit_code == 0
+    apart = {"f16": "0.1%", "bf16": "0.8%"}[kind]
+    normal = "engines that round elsewhere differ by up to 4 such steps of the largest number of a tensor: here by "
+    assert f"numbers in {kind} are up to {apart} apart, and {normal}" in result.output
+    assert "which is normal" in result.output
+    content = json.loads(tract(model, *change, "compare", "--with", partner, *RANDOM, "--json").stdout)
+    steps = [float(one["half"]["steps"]) for one in content["tensors"] if one["compared"]]
+    assert len(steps) >= 2
+    assert 0 < max(steps) <= 4
+    assert not any("element type" in (one["problem"] or "") for one in content["tensors"])
+
+
+def test_halves_that_differ_by_what_is_normal_are_told_how_to_pass(tract: Call, model: Path) -> None:
+    change = ("-t", "float_precision(from: f32, to: bf16, keep_io_types: true)")
+    result = tract(model, *change, "compare", "--with", "onnxruntime", *RANDOM, "--approx", "exact")
+    assert result.exit_code == 1
+    assert "by no more than is normal in half precision: --approx very allows that" in result.output
+
+
+def test_halves_that_differ_by_more_are_not_excused(tract: Call, model: Path) -> None:
+    wrong = with_wrong_weight(model)
+    result = tract(wrong, "-t", "f32_to_f16", "compare", "--with", "onnxruntime", "--original", model, *RANDOM)
+    assert result.exit_code == 1
+    assert "in 'product', which is more" in result.output
+    assert "normal in half precision" not in result.output
+
+
+def test_models_without_halves_are_told_nothing_of_them(tract: Call, model: Path) -> None:
+    assert "apart, and" not in tract(model, "compare", "--twice", *RANDOM).output
+
+
+def test_floats_of_another_type_differ_where_nothing_changed_them(tract: Call, model: Path, steps: Path) -> None:
+    tensors = {name: array.astype(np.float64) for name, array in np.load(steps).items()}
+    np.savez(steps, **tensors)
+    result = tract(model, "compare", "--npz", steps, *RANDOM)
+    assert "element type is float32, wanted float64" in result.output
+    assert tract(model, "compare", "--npz", steps, *RANDOM, "--allow-float-casts").exit_code == 0
 
 
 def test_npz_names_the_first_node_with_both_values(tract: Call, model: Path, steps: Path) -> None:

@@ -11,18 +11,18 @@ import numpy as np
 
 from tract_core.cli.assertions import AssertionFailed, Assertions, check_assertions, check_outputs
 from tract_core.cli.compare_report import Reference, Verdict, print_verdicts
+from tract_core.cli.halves import halves_in
 from tract_core.cli.inputs import whole_inputs_for
 from tract_core.cli.pipeline import wired
 from tract_core.cli.signals import first_turn
-from tract_core.cli.values import of_type, read_bundle
-from tract_core.errors import InputError, PluginError
+from tract_core.cli.values import holds_floats, of_type, read_bundle
+from tract_core.errors import InputError
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import Part
 from tract_core.runtime.protocol import ObservablePlan, running_model
-from tract_core.testing.tolerance import distances
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -40,7 +40,8 @@ def compare(request: Request, flags: dict[str, Any]) -> None:
     whole = whole_inputs_for(request, model, flags)
     arrays = first_turn(model, whole)
     reference = _reference(request, model, arrays, flags)
-    assertions = Assertions.of(flags)
+    other_floats = bool(flags["float_casts"] or flags["original"] or request.transforms)
+    assertions = Assertions.of({**flags, "float_casts": other_floats})
     with request.progress("comparing"):
         verdicts = judge(request, model, arrays, reference.tensors, assertions, cumulative=flags["cumulative"])
     print_verdicts(request, reference, verdicts, flags)
@@ -59,9 +60,11 @@ def conclude(reference: Reference, verdicts: Sequence[Verdict], outputs: Collect
     if wrong:
         first = wrong[0]
         count = sum(verdict.compared for verdict in verdicts)
+        normal = all(verdict.half is not None and verdict.half.is_normal for verdict in wrong)
         raise AssertionFailed(
             f"{len(wrong)} of {count} tensors differ from {reference.title}\n"
-            f"  the first is {first.name!r}, which {first.op} computes: {first.problem}"
+            f"  the first is {first.name!r}, which {first.op} computes: {first.problem}",
+            hint="by no more than is normal in half precision: --approx very allows that" if normal else None,
         )
     if not any(verdict.compared for verdict in verdicts):
         raise AssertionFailed(
@@ -104,15 +107,12 @@ def _partner(request: Request, model: TypedModel, arrays: list[Array], flags: Fl
     """What another engine gives. Raises PluginError, naming those that are known, for one that is not."""
     from tract_core.plugins import default_registry
     from tract_core.plugins.keys import PARTNERS
+    from tract_core.plugins.missing import not_installed
 
     partners = default_registry()[PARTNERS]
     run = partners.find(flags["partner"])
     if run is None:
-        known = ", ".join(partners.names()) or "none"
-        raise PluginError(
-            f"there is no engine {flags['partner']!r} to compare with; known are: {known}",
-            hint="'onnxruntime' comes with tract-onnx" if not len(partners) else None,
-        )
+        raise not_installed("partner", flags["partner"], partners.names())
     path = Path(flags["original"]) if flags["original"] else request.pipeline.path
     given = {model.outlet_name(outlet): array for outlet, array in zip(model.inputs, arrays, strict=True)}
     given = {name: _with_context(array, *request.pipeline.context_of(name)) for name, array in given.items()}
@@ -212,6 +212,7 @@ class _Judge:
         self._reference = reference
         self._assertions = assertions
         self._groups: list[tuple[Part, bool]] = []
+        self._halves = halves_in(model)
 
     def in_order(self) -> list[Verdict]:
         """The verdicts in order of execution, so that the first one that is wrong comes first."""
@@ -229,8 +230,10 @@ class _Judge:
             self._verdicts[name] = Verdict(name, op, compared=False, problem=None, output=is_output, unfused=unfused)
             return True
         problem = self._assertions.difference(found, wanted)
-        largest, mean = distances(np.asarray(found), of_type(wanted, found.dtype)) or (None, None)
-        self._verdicts[name] = Verdict(name, op, True, problem, largest, mean, is_output, unfused)
+        found, wanted = np.asarray(found), of_type(wanted, found.dtype)
+        self._verdicts[name] = Verdict.of(
+            name, op, found, wanted, problem=problem, halves=self._halves, output=is_output, unfused=unfused
+        )
         return problem is None
 
     def watch(self, part: Part, outputs: Mapping[OutletId, Array]) -> None:
@@ -244,11 +247,17 @@ class _Judge:
         """`watch`, and the reference's values where it has them in the same type and shape."""
         self.watch(part, outputs)
         wanted = {outlet: self._reference.get(self._model.outlet_name(outlet)) for outlet in outputs}
-        return {
-            outlet: good
-            for outlet, good in wanted.items()
-            if good is not None and good.dtype == outputs[outlet].dtype and good.shape == outputs[outlet].shape
-        }
+        good = {outlet: self._in_place_of(outputs[outlet], one) for outlet, one in wanted.items() if one is not None}
+        return {outlet: one for outlet, one in good.items() if one is not None}
+
+    def _in_place_of(self, found: Array, good: Array) -> Array | None:
+        """The reference's tensor where it can be used for ours, in our type where floats may be of others."""
+        if good.shape != found.shape:
+            return None
+        if good.dtype == found.dtype:
+            return good
+        casts = self._assertions.float_casts and holds_floats(good) and holds_floats(found)
+        return good.astype(found.dtype) if casts else None
 
     def inside_wrong_groups(self) -> frozenset[str]:
         """The names of the tensors that groups whose results differ do not show."""

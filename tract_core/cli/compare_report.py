@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import numpy as np
 
+from tract_core.cli.halves import Half, half_of, what_is_normal
 from tract_core.cli.show import plain
 from tract_core.frozen import frozen
+from tract_core.testing.tolerance import distances
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
+    from tract_core.data import DatumType
 
 Array = np.ndarray[Any, Any]
 
@@ -28,7 +31,8 @@ class Verdict:
 
     ``largest``, ``mean``: of the absolute differences of the elements; ``None`` where there are none to be had.
     ``output``: whether it is an output of the model. ``unfused``: whether it was computed in another program than the
-    one that runs, as there it is inside a group of nodes that are fused.
+    one that runs, as there it is inside a group of nodes that are fused. ``half``: of f16 and bf16, how far that is in
+    steps of the type.
     """
 
     name: str
@@ -39,6 +43,18 @@ class Verdict:
     mean: float | None = None
     output: bool = False
     unfused: bool = False
+    half: Half | None = None
+
+    @staticmethod
+    def of(
+        name: str, op: str, found: Array, wanted: Array, *, problem: str | None, halves: DatumType | None, **more: bool
+    ) -> Verdict:
+        """The verdict on a tensor that the reference has. ``problem``: how it differs, where that is too much.
+
+        ``halves``: the type of halves that the model computes in.
+        """
+        largest, mean = distances(found, wanted) or (None, None)
+        return Verdict(name, op, True, problem, largest, mean, half=half_of(found, wanted, halves), **more)
 
 
 @frozen
@@ -75,6 +91,8 @@ def print_verdicts(
         for verdict in verdicts:
             if verdict.output and verdict.compared:
                 console.line("output ", (verdict.name, "bold"), _figures(verdict))
+        for sentence in what_is_normal((one.name, one.half) for one in verdicts if one.half is not None):
+            console.line(sentence)
         told = f"{compared} of {len(verdicts)} tensors, whose names both have"
         console.line(f"compared with {reference.title}: {told}")
 
@@ -88,4 +106,5 @@ def _figures(verdict: Verdict) -> str:
 def _as_json(verdict: Verdict) -> dict[str, Any]:
     content = asdict(verdict)
     figures = {name: content[name] for name in ("largest", "mean") if content[name] is not None}
-    return {**content, **{name: plain(np.array(figure)) for name, figure in figures.items()}}
+    half = content["half"] and {**content["half"], "steps": plain(np.array(content["half"]["steps"]))}
+    return {**content, **{name: plain(np.array(figure)) for name, figure in figures.items()}, "half": half}

@@ -13,6 +13,7 @@ import numpy as np
 from tract_core.cli.assertions import Assertions, check_assertions, check_outputs
 from tract_core.cli.compare_nodes import as_all_outputs, by_name, conclude, every_tensor, output_names
 from tract_core.cli.compare_report import Reference, Verdict, print_verdicts
+from tract_core.cli.halves import halves_in
 from tract_core.cli.inputs import whole_inputs_for
 from tract_core.cli.signals import PULSES, lateness, part, pulses, size_of
 from tract_core.errors import InputError
@@ -22,7 +23,6 @@ from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import Part
 from tract_core.runtime.protocol import ObservablePlan, PlanState, running_model
 from tract_core.runtime.streams import Streamed, Streams
-from tract_core.testing.tolerance import distances
 from tract_core.transforms.transform import StreamingTransform
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def garbage(whole: Array, shape: Sequence[int]) -> Array:
 
 
 def _judged(pair: Pair, seen: Pieces, wanted: Mapping[str, Array], assertions: Assertions) -> list[Verdict]:
-    outputs, verdicts = output_names(pair.whole), list[Verdict]()
+    outputs, verdicts, halves = output_names(pair.whole), list[Verdict](), halves_in(pair.whole)
     for node_id in pair.whole.eval_order():
         node = pair.whole.nodes[node_id]
         for name in map(pair.whole.outlet_name, node.outlets()):
@@ -187,8 +187,9 @@ def _judged(pair: Pair, seen: Pieces, wanted: Mapping[str, Array], assertions: A
                 continue
             found = _laid(there, pieces, wanted[name])
             problem = assertions.difference(found, wanted[name])
-            largest, mean = distances(found, wanted[name]) or (None, None)
-            verdicts.append(Verdict(name, node.op.name, True, problem, largest, mean, is_output))
+            verdicts.append(
+                Verdict.of(name, node.op.name, found, wanted[name], problem=problem, halves=halves, output=is_output)
+            )
     return verdicts
 
 

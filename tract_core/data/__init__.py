@@ -2,7 +2,7 @@
 
 from tract_core.data.constant import Constant, SymbolicArray, Value, value_of
 from tract_core.data.containers import Container, DType, ItemFact, MapType, OptionalType, SequenceType, parse_dtype
-from tract_core.data.datum_type import DatumType, QuantizedType
+from tract_core.data.datum_type import DatumType, QuantizedType, widened
 
 __all__ = [
     "Constant",
@@ -18,4 +18,5 @@ __all__ = [
     "Value",
     "parse_dtype",
     "value_of",
+    "widened",
 ]

@@ -295,3 +295,11 @@ def parse_plain(text: str) -> PlainType:
     except ValueError:
         raise FactError(f"the scale of {text!r} is not a number") from None
     return QuantizedType(DatumType.parse(match[1]), int(match[2]), scale)
+
+
+def widened(array: np.ndarray[Any, Any], wanted: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
+    """Floats in a wider type, which holds the same numbers; whatever is no narrower float as it is."""
+    if wanted is None or array.dtype.hasobject or array.dtype.itemsize >= wanted.itemsize:
+        return array
+    floats = DatumType.from_numpy(array.dtype).is_float() and DatumType.from_numpy(wanted).is_float()
+    return array.astype(wanted) if floats else array

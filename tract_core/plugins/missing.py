@@ -22,6 +22,7 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "crvo": ("tract-inferers",),
         "pt2": ("tract-torch",),
     },
+    "partner": {"onnxruntime": ("tract-onnx",), "openvino": ("tract-onnx",), "torch": ("tract-torch",)},
     "subcommand": {
         "hwbench": ("tract-cpu",),
         "native": ("tract-cpu",),
@@ -73,6 +74,7 @@ PLANNED: Final = frozenset({"tract-cuda", "tract-metal", "tract-transformers"})
 _OTHERWISE: Final[Mapping[str, str]] = {
     "runtime": "'default' is the best CPU runtime that is installed",
     "format": "'tract plugins' lists what is installed",
+    "partner": "a plugin can add one: see the table 'partners' in docs/plugins.md",
     "transform": "'tract list-transforms' lists them with their parameters",
 }
 """What to say of a name that no distribution of this project brings."""

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import onnx
 
+from tract_core.data import widened
 from tract_core.data.boxes import to_tensor
 from tract_core.errors import InputError, LimitExceeded, PluginError, RunError
 from tract_core.plugins import Rows
@@ -30,6 +31,8 @@ MAX_BYTES: Final = (1 << 31) - 1
 
 OLD_FORMAT: Final = 10
 """A version of the file format that all releases read; the onnx package writes newer ones than the latest does."""
+
+_FLOATS: Final = {"tensor(float)": np.dtype(np.float32), "tensor(double)": np.dtype(np.float64)}
 
 _FOLDER: Final = "session.model_external_initializers_file_folder_path"
 _SILENT: Final = 4
@@ -51,7 +54,8 @@ def run_in_onnxruntime(path: Path, inputs: Mapping[str, Array]) -> Mapping[str, 
     if missing:
         raise InputError(f"onnxruntime wants the inputs {', '.join(missing)}, which have no value", where=str(path))
     try:
-        values = session.run(None, {name: np.asarray(inputs[name]) for name in wanted})
+        given = {one.name: widened(np.asarray(inputs[one.name]), _FLOATS.get(one.type)) for one in session.get_inputs()}
+        values = session.run(None, given)
     except Exception as error:
         raise RunError(f"onnxruntime fails: {_first_line(error)}", where=str(path)) from error
     names = [one.name for one in session.get_outputs()]

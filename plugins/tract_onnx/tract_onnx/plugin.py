@@ -119,7 +119,7 @@ def tract_tables() -> Mapping[str, str]:
 
 
 def row_modules() -> Mapping[str, Sequence[str]]:
-    """The operators that only ONNX has, how all operators are wired, and another engine to compare with."""
+    """The operators that only ONNX has, how all operators are wired, and other engines to compare with."""
     operators = [f"tract_onnx.onnx_only.{family}" for family in _OPERATORS]
     spelled = [f"tract_onnx.nnef.{family}" for family in _SPELLED]
     return {
@@ -127,7 +127,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
         "onnx": [f"tract_onnx.ops.{family}" for family in _FAMILIES],
         **dict.fromkeys(("nnef", "nnef_write"), spelled),
         "cpu": ["tract_onnx.cpu.trees"],
-        "partners": ["tract_onnx.onnxruntime"],
+        "partners": ["tract_onnx.onnxruntime", "tract_onnx.openvino"],
     }
 
 

@@ -74,8 +74,8 @@ def tract_tables() -> Mapping[str, str]:
 
 
 def row_modules() -> Mapping[str, Sequence[str]]:
-    """The operators that are kept."""
-    return {"aten": [f"tract_torch.ops.{family}" for family in _FAMILIES]}
+    """The operators that are kept, and PyTorch itself to compare with."""
+    return {"aten": [f"tract_torch.ops.{family}" for family in _FAMILIES], "partners": ["tract_torch.partner"]}
 
 
 @hookimpl

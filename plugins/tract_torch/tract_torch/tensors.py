@@ -58,3 +58,13 @@ def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     held = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     bits = _BITS.get(held.dtype)
     return held.numpy() if bits is None else held.view(bits[0]).numpy().view(bits[1])
+
+
+def tensor_of(array: np.ndarray[Any, Any]) -> torch.Tensor:
+    """A tensor with a copy of an array's elements. Raises Unsupported for a type that PyTorch does not have."""
+    kind = torch_type(DatumType.from_numpy(array.dtype))
+    held = np.array(array, order="C")
+    bits = _BITS.get(kind)
+    if bits is None:
+        return torch.from_numpy(held)
+    return torch.from_numpy(held.view(np.dtype(f"i{held.itemsize}"))).view(kind)
