@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -114,7 +115,21 @@ def test_a_size_without_a_name_is_a_remark(tract: Call, tmp_path: Path) -> None:
     path = save(tmp_path / "m.onnx", [node("Relu", ["x"], ["y"])], inputs, outputs)
     content = report(tract, path)
     assert content["runs"]
-    assert "-i x:S,2,f32" in content["findings"][0]["hint"]
+    assert "-i x:B,2,f32" in content["findings"][0]["hint"]
+
+
+def test_sizes_without_names_are_given_a_name_each(tract: Call, tmp_path: Path) -> None:
+    """Pasting what is suggested for one input, or for all of them, asks for no sizes that are equal."""
+    inputs = [value("x", TensorProto.FLOAT, [None, None, None]), value("z", TensorProto.FLOAT, [None, "S"])]
+    nodes = [node("Relu", ["x"], ["y"]), node("Relu", ["z"], ["w"])]
+    outputs = [value("y", TensorProto.FLOAT, None), value("w", TensorProto.FLOAT, None)]
+    path = save(tmp_path / "m.onnx", nodes, inputs, outputs)
+    hints = [finding["hint"] for finding in report(tract, path)["findings"]]
+    flags = [word for hint in hints for word in re.findall(r"-i (\S+)", hint)]
+    assert flags == ["x:B,S2,S3,f32", "z:B2,S,f32"]
+    content = report(tract, path, *(word for flag in flags for word in ("-i", flag)))
+    assert content["findings"] == []
+    assert set(content["symbols"]) == {"B", "S2", "S3", "B2", "S"}
 
 
 def test_operators_inside_a_branch(tract: Call, tmp_path: Path) -> None:

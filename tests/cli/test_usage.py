@@ -270,3 +270,47 @@ def test_bundles_and_models_that_are_none(tract: Call, model: Path) -> None:
         result = tract(model, "run", "--input-from-npz", name)
         assert f"it is no .npz file: {name!r} is {what}\n  hint: numpy.savez" in result.output
         assert f"{name}: it is {what}, and no installed format takes it" in tract(name).output
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Path:
+    """y = a + b, both N,3,f32."""
+    facts = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 3]) for name in "ab"]
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node("Add", ["a", "b"], ["y"])], "pair", facts, [result])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "pair.onnx")
+    for name, array in (
+        ("wide", np.zeros((1, 3))),
+        ("whole", np.zeros((1, 3), np.int64)),
+        ("one", np.zeros((1, 3), np.float32)),
+        ("two", np.zeros((2, 3), np.float32)),
+    ):
+        np.save(tmp_path / f"{name}.npy", array)
+    return tmp_path / "pair.onnx"
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        (
+            "run -i a=wide.npy -i b=one.npy",
+            "hint: --allow-float-casts takes floats of other types, numpy.save(",
+        ),
+        (
+            "run -i a=one.npy -i b=two.npy",
+            "give one of them another name: -i b:N2,3,f32; or load the file with --onnx-own",
+        ),
+        ("--pulse 4", "hint: name N, as in --pulse N=4: the size along which the signal comes"),
+        ("-t pulse", "hint: write it as pulse(pulse=...)"),
+        ("-t set_symbols(N=3)", "its parameters: values\n  hint: write it as set_symbols(values=...)"),
+        ("-r cpu(thread=3)", "cpu has no parameter 'thread'; its parameters: "),
+        ("--output-node z", "the model has no tensor named 'z'\n  hint: there are a, b, y"),
+    ],
+)
+def test_hints_are_in_the_words_of_the_command(tract: Call, pair: Path, line: str, hint: str, monkeypatch) -> None:
+    monkeypatch.chdir(pair.parent)
+    result = tract(pair, *line.split())
+    assert result.exit_code == 1
+    assert hint in result.output
+    for python in (".astype('float32'), a tensor", "set_input_fact", "into_model", "Pulse("):
+        assert python not in result.output

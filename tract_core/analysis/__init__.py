@@ -30,6 +30,7 @@ from tract_core.limits import spending
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
+from tract_core.plugins.callers import level_of_caller
 
 __all__ = ["analyse", "into_body", "into_typed", "look_at_all", "typed_from"]
 
@@ -139,7 +140,7 @@ def _warn(model: InferenceModel, typed: TypedModel) -> None:
     aside = {str(error): error for error in typed.remarks if isinstance(error, ContradictoryFacts)}
     if aside and not model.has_warned:
         model.has_warned = True
-        warnings.warn(in_one(list(aside.values())), ModelWarning, stacklevel=5)
+        warnings.warn(in_one(list(aside.values())), ModelWarning, stacklevel=level_of_caller())
 
 
 def _finish(model: InferenceModel, analysis: Analysis) -> TypedModel:

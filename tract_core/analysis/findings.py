@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import chain, count
 from shlex import quote
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from tract_core.analysis.inference import InferenceModel, Source
+from tract_core.analysis.inference import InferenceModel, Source, place_of
 from tract_core.dims import is_symbolic
 from tract_core.errors import (
     ContradictoryFacts,
@@ -123,7 +124,7 @@ def findings_of(model: InferenceModel, analysis: Analysis) -> list[Finding]:
             Finding(
                 "unknown",
                 "what these nodes read; they were not checked",
-                tuple(f"node {node.name!r} ({node.op.name})" for node in unreached),
+                tuple(map(place_of, unreached)),
                 "look again when the problems are settled",
                 "remark",
             )
@@ -132,11 +133,14 @@ def findings_of(model: InferenceModel, analysis: Analysis) -> list[Finding]:
 
 
 def _unknown_inputs(model: InferenceModel, analysis: Analysis) -> Iterator[Finding]:
+    taken = {*model.symbols.names}
     for outlet in model.inputs:
         name, fact = model.outlet_name(outlet), model.outlet_fact(outlet)
         if outlet not in analysis.outlets:
             missing = "element type" if fact.shape is not None else "rank" if fact.datum_type else "rank and type"
-            yield Finding("unknown", f"the {missing} of an input: {fact}", (f"input {name!r}",), _flag(name, fact))
+            yield Finding(
+                "unknown", f"the {missing} of an input: {fact}", (f"input {name!r}",), _flag(name, fact, taken)
+            )
         elif fact.shape is not None and None in fact.shape:
             wired = analysis.model.outlet_fact(analysis.outlets[outlet])
             told = any(dim is None and not is_symbolic(size) for dim, size in zip(fact.shape, wired.shape, strict=True))
@@ -145,7 +149,7 @@ def _unknown_inputs(model: InferenceModel, analysis: Analysis) -> Iterator[Findi
                 "unknown",
                 f"sizes without a name, which {became}: {wired}",
                 (f"input {name!r}",),
-                _flag(name, fact),
+                _flag(name, fact, taken),
                 "remark",
             )
 
@@ -161,12 +165,20 @@ def _refused_branches(model: TypedModel, around: str = "") -> Iterator[Finding]:
             yield from _refused_branches(body, f"{around}: {place}" if around else place)
 
 
-def _flag(name: str, fact: InferenceFact) -> str:
-    """How to say what is missing of an input's fact."""
-    sizes = (1, 3, 224, 224) if fact.shape is None else ("S" if dim is None else dim for dim in fact.shape)
+def _flag(name: str, fact: InferenceFact, taken: set[str]) -> str:
+    """How to say what is missing of an input's fact, with a symbol of its own for each size: none that is ``taken``."""
+    sizes: Sequence[Any] = (1, 3, 224, 224) if fact.shape is None else fact.shape
+    sizes = [_free("S" if axis else "B", taken) if dim is None else dim for axis, dim in enumerate(sizes)]
     kind = "f32" if fact.datum_type is None else fact.datum_type.short
     example = ",".join(map(str, (*sizes, kind)))
     return f"give its fact, as with -i {quote(f'{name}:{example}')} on the command line, or with set_input_fact"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or one that begins with it, which is taken from now on."""
+    free = next(one for one in chain([name], (f"{name}{number}" for number in count(2))) if one not in taken)
+    taken.add(free)
+    return free
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:

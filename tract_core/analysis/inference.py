@@ -34,6 +34,10 @@ class InferenceOp(Op):
         """
         raise NotImplementedError
 
+    def name_in_file(self) -> str:
+        """What the file calls the node, where that is not what it calls the tensor that the node computes."""
+        return ""
+
 
 @frozen
 class Source(InferenceOp):
@@ -76,8 +80,17 @@ class Unknown(InferenceOp):
         """Raises MissingOperator, always."""
         raise MissingOperator(self.reason, hint=self.hint)
 
+    def name_in_file(self) -> str:
+        """The field ``node_name``."""
+        return self.node_name
+
 
 InferenceNode = Node[InferenceFact, InferenceOp]
+
+
+def place_of(node: InferenceNode) -> str:
+    """A node, as messages name it: by the file's own name for it."""
+    return f"node {node.op.name_in_file() or node.name!r} ({node.op.name})"
 
 
 class InferenceModel(Graph[InferenceFact, InferenceOp]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tract_core.analysis.inference import InferenceModel, InferenceNode, Source, Unknown
+from tract_core.analysis.inference import InferenceModel, InferenceNode, Source, Unknown, place_of
 from tract_core.analysis.result import Analysis
 from tract_core.analysis.retries import Retries
 from tract_core.analysis.said import Said, settled, wire_check
@@ -105,7 +105,7 @@ def _assume(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> N
 def _wire_node(model: InferenceModel, node: InferenceNode, analysis: Analysis) -> None:
     inputs = [analysis.outlets[outlet] for outlet in node.inputs if outlet in analysis.outlets]
     try:
-        place = f"node {node.name!r} ({node.op.name})"
+        place = place_of(node)
         with on_behalf_of(place), analysis.model.noting_conditions(place):
             outlets = node.op.wire(analysis.model, node.name, inputs)
         for slot, wired in enumerate(outlets[: len(node.outputs)]):
@@ -118,8 +118,7 @@ def _wire_node(model: InferenceModel, node: InferenceNode, analysis: Analysis) -
 
 def _place(error: TractError, node: InferenceNode) -> None:
     """Say where it was: at the file's node, in place of the one that it became, whose name begins with its own."""
-    own_name = node.op.node_name if isinstance(node.op, Unknown) else ""
-    place, where = f"node {own_name or node.name!r} ({node.op.name})", error.where or ""
+    place, where = place_of(node), error.where or ""
     if not where.startswith(f"node {node.name!r}"[:-1]):
         error.at(place)
     elif not where.startswith(place):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from tract_core.errors import ConsumedError
-from tract_core.plugins.installing import DISTRIBUTIONS
+from tract_core.plugins.callers import line_of_caller
 
 T = TypeVar("T")
-
-_OURS: Final = frozenset(name.replace("-", "_") for name in DISTRIBUTIONS)
-"""The packages of this project."""
 
 
 class Handle(Generic[T]):
@@ -42,13 +38,5 @@ class Handle(Generic[T]):
     def _hand_over(self, to: str) -> T:
         """What it owns, which from now on belongs to ``to``. Raises ConsumedError when that happened before."""
         held = self._held
-        self._content, self._consumer = None, f"{to}{_line_of_the_caller()}"
+        self._content, self._consumer = None, f"{to}{line_of_caller()}"
         return held
-
-
-def _line_of_the_caller() -> str:
-    """Where the program calls this project, as ``", in line 7 of classify.py,"``; empty where nothing does."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]: `inspect.stack` reads sources
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
-        frame = frame.f_back
-    return "" if frame is None else f", in line {frame.f_lineno} of {frame.f_code.co_filename},"

@@ -51,9 +51,11 @@ class Request(GlobalFlags):
         from tract_core.plugins.parameters import parse_call
 
         installed = ["default", *default_registry().runtimes()]
-        name, _ = parse_call(self.runtime)
+        name, options = parse_call(self.runtime)
         if name not in installed:
             raise not_installed("runtime", name, installed)
+        if options:
+            _ = self.chosen_runtime  # which refuses those that it does not have
 
     @property
     def final_stage(self) -> str:

@@ -17,5 +17,11 @@ def tell(warning: str) -> None:
 
 
 def show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """In place of `warnings.showwarning`, which adds the path and the line of the code that warned."""
-    tell(str(message))
+    """In place of `warnings.showwarning`, which adds the path and the line of the code that warned: by its flags."""
+    request = getattr(click.get_current_context(silent=True), "obj", None)
+    text = str(message)
+    if request is not None:
+        from tract_core.cli.wording import on_the_line
+
+        text = on_the_line(text, request)
+    tell(text)

@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 _IN_PYTHON: Final = (
     (r"\bLoadLimits\((\w+)=\.\.\.\)", r"--limit \1=N"),
     (r"\bLoadLimits\b", "--limit"),
+    (r"\bset_input_fact\(\d+, *'[^']*'\), or (?=-i )", ""),
+    (r" before into_model\b", ""),
+    (r", or Pulse\([^()]*\)", ""),
+    (r"\bask for 'reference'", "-r reference"),
+    (
+        r"\bconvert it with \.astype\('(float\w+|bfloat16)'\), a tensor of PyTorch with [^;]*",
+        r"--allow-float-casts takes floats of other types, numpy.save('FILE.npy', array.astype('\1')) writes it so",
+    ),
+    (
+        r"\bconvert it with (\.astype\('\w+'\)), a tensor of PyTorch with [^;]*",
+        r"numpy.save('FILE.npy', array\1) writes it so",
+    ),
     (r"""\bset_input_fact\((?:\d+|["'](?P<name>[^"']*)["']), *["'](?P<fact>[^"']*)["']\)""", "-i {input}"),
     (r"""\bset_input_fact\([^()]*\)""", "-i NAME:FACT"),
     (r"\bset_input_fact, or (?=-i )", ""),

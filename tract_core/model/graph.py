@@ -194,7 +194,7 @@ class Graph(Generic[FactT, OpT]):
             outlet = OutletId(self._ids[base], int(slot))
             self.outlet(outlet)
             return outlet
-        hint = _did_you_mean(name, {*interface, *labelled, *self._ids})
+        hint = _did_you_mean(name, dict.fromkeys((*interface, *labelled, *self._ids)))
         raise GraphError(f"the model has no tensor named {name!r}", hint=hint)
 
     def outlet_name(self, outlet: OutletId) -> str:
@@ -341,5 +341,12 @@ class Graph(Generic[FactT, OpT]):
 def _did_you_mean(name: str, there: Iterable[str]) -> str | None:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, list(there), n=3)
+    names = list(there)
+    near = get_close_matches(name, names, n=3)
+    if not near and len(names) <= MOST_LISTED:
+        return f"there are {', '.join(names)}"
     return f"did you mean {', '.join(near)}?" if near else None
+
+
+MOST_LISTED: Final = 12
+"""Names that are all listed where none of them is near."""

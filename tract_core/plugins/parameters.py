@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Final, cast
 
@@ -67,11 +67,13 @@ def build(
     unknown = [key for key in values if key not in known]
     if unknown:
         listed = ", ".join(known) or "none"
-        raise error(f"{name} has no parameter {', '.join(map(repr, unknown))}; its parameters: {listed}")
+        problem = f"{name} has no parameter {', '.join(map(repr, unknown))}; its parameters: {listed}"
+        raise error(problem, hint=_as_call(name, known) if known else None)
     required = [one.key for one in known.values() if one.required]
     if any(key not in values for key in required):
         plural = "parameters" if len(required) > 1 else "parameter"
-        raise error(f"{name} {what} requires {' and '.join(map(repr, required))} {plural}")
+        problem = f"{name} {what} requires {' and '.join(map(repr, required))} {plural}"
+        raise error(problem, hint=_as_call(name, required))
     fitting = {known[key].field: _fixed(value) for key, value in values.items()}
     try:
         return kind(**fitting)
@@ -79,6 +81,10 @@ def build(
         raise
     except (TypeError, ValueError) as wrong:
         raise error(f"{name}: {wrong}", hint=f"given were {dict(given)!r}") from wrong
+
+
+def _as_call(name: str, keys: Iterable[str]) -> str:
+    return f"write it as {name}({', '.join(f'{key}=...' for key in keys)})"
 
 
 def _fixed(value: Any) -> Any:

@@ -92,7 +92,7 @@ def test_what_an_importer_returns_is_told_as_what_it_is(newcomer, answer, proble
     twice.__module__ = "aaa_rows"
     with pytest.raises(ModelError, match=f"the function that wires it {problem}") as caught:
         run(newcomer(rows), "Twice", [1], domain="org.example")
-    assert caught.value.where == "node 'y' (org.example.Twice)"
+    assert caught.value.where == "node 'mine' (org.example.Twice)"
     assert caught.value.hint == "this is a defect of module aaa_rows: twice in aaa_rows"
 
 

@@ -40,6 +40,10 @@ class OnnxOp(InferenceOp):
         """The operator's name in the file, with its domain where that is not the default one."""
         return _display(self.node)
 
+    def name_in_file(self) -> str:
+        """The name of the ONNX node, which may have none."""
+        return self.node.name
+
     def wire(self, model: TypedModel, name: str, inputs: Sequence[OutletId]) -> Sequence[OutletId]:
         """The core operators. The node that yields an output of the ONNX node gets that output's name.
 
