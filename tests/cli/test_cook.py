@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,8 @@ def test_the_report_has_both_sides(model: str, words: tuple[str, ...]) -> None:
     lines = found.stdout.splitlines()
     assert lines[0] == "m.tar is cooked as c.tgz"
     assert [line.split()[0] for line in lines[1:5]] == ["before", "operators", "size", "load"]
-    assert lines[5:] == [
+    assert lines[5].startswith(".nnef.tgz: ")
+    assert lines[6:] == [
         f"agrees with {sizes}, largest difference 0 (allowed: approximate)"
         for sizes in ("B=3, S=4", "B=1, S=1", "B=7, S=8")
     ]
@@ -57,6 +59,39 @@ def test_the_report_as_json(model: str) -> None:
     assert [one["sizes"] for one in found["compared"]] == [{"B": 3, "S": 4}, {"B": 1, "S": 1}, {"B": 7, "S": 8}]
     assert found["largest_difference"] == 0.0
     assert found["before"]["load_s"] > 0
+
+
+def test_without_a_named_ending_it_is_written_as_what_loads_fastest(model: str) -> None:
+    """Here, as MODEL is called; with the ending, where a name is given; in a folder, as MODEL is called."""
+    Path("m.tar").rename("m.NNEF.tgz")  # what is in a file decides
+    Path("out").mkdir()
+    for words, written in [((), "m.nnef.tar"), (("-o", "other"), "other.nnef.tar"), (("-o", "out"), "out/m.nnef.tar")]:
+        found = cook("cook", "m.NNEF.tgz", "--no-compare", *words)
+        assert found.exit_code == 0, found.output
+        assert found.stdout.startswith(f"m.NNEF.tgz is cooked as {written}\n")
+        assert tarfile.is_tarfile(written)
+        assert not Path(written).read_bytes().startswith(b"\x1f\x8b")
+    assert {one.name for one in Path().iterdir()} == {"m.NNEF.tgz", "m.nnef.tar", "other.nnef.tar", "out"}
+
+
+def test_the_model_itself_is_not_written_over_unless_it_is_named(model: str) -> None:
+    assert cook("cook", model, "-o", "c").exit_code == 0
+    found = cook("cook", "c.nnef.tar")
+    assert found.exit_code == 1
+    assert "c.nnef.tar: it would take the place of the model itself\n  hint: name a file with -o" in found.stderr
+    assert cook("cook", "c.nnef.tar", "-o", "c.nnef.tar").exit_code == 0
+
+
+def test_the_report_says_what_each_form_is_good_for(model: str) -> None:
+    forms = {
+        ".nnef.tar": ".nnef.tar: loads at once: weights are mapped",
+        ".nnef.tgz": ".nnef.tgz: smaller by what gzip gains",
+        ".nnef": ".nnef: a folder of files",
+    }
+    for output, told in [("c", forms), ("c.nnef.tgz", [".nnef.tgz"]), ("c.tgz", [".nnef.tgz"]), ("c.nnef", [".nnef"])]:
+        lines = cook("cook", model, "-o", output, "--no-compare").stdout.splitlines()
+        assert [form for form, text in forms.items() if any(line.startswith(text) for line in lines)] == [*told]
+        assert len([line for line in lines if line.startswith(".")]) == len(told)
 
 
 def test_what_differs_is_not_written(model: str) -> None:

@@ -70,6 +70,39 @@ def format_to_write(path: Path, formats: Mapping[str, Format], format_name: str 
     return found
 
 
+def place_to_write(model: Path, named: str | None, format_name: str | None = None) -> Path:
+    """Where a model is written: the path that is named, which gets the usual ending of a file where it has none.
+
+    In a folder that is there, and where none is named in the current one, it is called as ``model``. Raises InputError
+    where that would take the place of ``model``, and where no format that is installed has a usual ending.
+    """
+    if named is not None and (format_name or Path(named).suffix):
+        return Path(named)
+    formats = default_registry().formats()
+    usual = _usual_ending(formats, format_name)
+    if named is not None and not Path(named).is_dir():
+        return Path(f"{named}{usual}")
+    whole = model.resolve()
+    ending = max((one.ending_of(whole) for one in formats.values()), key=len, default="") or whole.suffix
+    target = Path(named or "") / (whole.name[: len(whole.name) - len(ending)] + usual)
+    if target.resolve() == whole:
+        raise InputError("it would take the place of the model itself", where=str(target), hint="name a file with -o")
+    return target
+
+
+def _usual_ending(formats: Mapping[str, Format], format_name: str | None) -> str:
+    """Of the files that are written where nobody says more. Raises InputError, PluginError where nothing is known."""
+    if format_name is not None and format_name not in formats:
+        raise not_installed("format", format_name, formats)
+    forms = {name: one.forms for name, one in formats.items() if one.forms and format_name in (None, name)}
+    ours = [name for name in forms if default_registry().owner("tract_formats", name) == WRITER]
+    found = next(iter([*ours, *forms]), None)
+    if found is None:
+        hint = "name a file with -o" if format_name else how_to_get(WRITER)
+        raise InputError("it is not said where to write it", hint=hint)
+    return next(iter(forms[found]))
+
+
 def write_as(form: Format, model: TypedModel, path: Path, **flags: Any) -> None:
     """Write a model to a file of an installed format, as `format_to_write` finds it.
 

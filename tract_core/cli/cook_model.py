@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tract_core.analysis.inference import InferenceModel
-from tract_core.api.formats import format_to_write, write_as
+from tract_core.api.formats import format_to_write, place_to_write, write_as
 from tract_core.api.loading import load_with, loader_of
 from tract_core.cli.assertions import AssertionFailed
 from tract_core.cli.cook_compare import compare_models
@@ -37,7 +37,7 @@ PATIENCE: Final = 2.0
 
 def cook(request: Request, flags: Mapping[str, Any]) -> None:
     """Do it, and print the report. Raises AssertionFailed where the outputs differ, and writes nothing then."""
-    target = Path(flags["output"])
+    target = place_to_write(Path(request.model or ""), flags["output"], flags["format_name"])
     form = format_to_write(target, default_registry().formats(), flags["format_name"])
     given = writer_keywords(request, form, flags)
     with tried_first(target) as path:
@@ -54,6 +54,7 @@ def cook(request: Request, flags: Mapping[str, Any]) -> None:
             Side(_operators(source), max(sum(read.values()), _bytes_of(request.pipeline.path)), load_s),
             Side(_operators(again), _bytes_of(path), again_s),
             compared,
+            _costs(form, target, flags["output"]),
         )
         problems = [one.problem for one in compared if one.problem is not None]
         print_report(request, report, flags)
@@ -63,6 +64,13 @@ def cook(request: Request, flags: Mapping[str, Any]) -> None:
                 where=str(target),
                 hint="it is not kept; --approx allows more, and 'tract MODEL compare' shows where it begins",
             )
+
+
+def _costs(form: Format, target: Path, named: str | None) -> Mapping[str, str]:
+    """What the form is good for that was named, by its ending; all that there are where none was."""
+    ending = form.ending_of(target)
+    asked = bool(ending) and named is not None and named.lower().endswith(ending)
+    return {one: costs for one, costs in form.forms.items() if not asked or one.endswith(ending)}
 
 
 def _loaded(request: Request) -> tuple[TypedModel, TypedModel, float]:

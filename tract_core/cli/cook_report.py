@@ -29,13 +29,14 @@ class Side:
 
 @frozen
 class Cooked:
-    """Everything that is reported."""
+    """Everything that is reported. ``forms``: by how files end, what they are good for."""
 
     model: str
     output: str
     before: Side
     after: Side
     compared: Sequence[Comparison]
+    forms: Mapping[str, str]
 
 
 def print_report(request: Request, report: Cooked, flags: Mapping[str, Any]) -> None:
@@ -54,6 +55,8 @@ def print_report(request: Request, report: Cooked, flags: Mapping[str, Any]) -> 
     table.add("size", size(before.bytes), size(after.bytes), _times(before.bytes, after.bytes, "smaller"))
     table.add("load time", _time(before.load_s), _time(after.load_s), _times(before.load_s, after.load_s, "faster"))
     console.table(table)
+    for ending, costs in report.forms.items():
+        console.line(f"{ending}: {costs}")
     if not report.compared:
         console.line("not compared")
         return

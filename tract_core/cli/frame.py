@@ -40,7 +40,7 @@ Examples:
   tract model.onnx -i 1,3,S,f32 bench  time it on random inputs
   tract model.onnx run -R --steps      run it, print every tensor
   tract model.onnx doctor              what is wrong, what to do about it
-  tract cook model.onnx -o model.tgz   simplify it, for loading in no time
+  tract cook model.onnx                simplify it, for loading in no time
   tract plugins                        what is installed, how it is doing
 
 Exit status: 0 when all that was asked and asserted held, 1 for errors and assertions that failed,

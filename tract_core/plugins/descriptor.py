@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any, Final
 
 from tract_core.errors import PluginError, TractError
@@ -61,9 +62,10 @@ class Format:
 
     ``writer``: likewise a class with ``write(model, path)``, which writes a `TypedModel` whole, or raises and leaves
     what was there, as `tract_core.saving.whole_file` does. It may have ``text(model)``, for what is written to standard
-    output, and ``to_bytes(model)``, the content of a file. ``writer_flags``: its keywords, flags of the commands that
-    write; ``settings``: those of its keywords that are global flags, as they hold for whatever writes the format on the
-    way.
+    output, and ``to_bytes(model)``, the content of a file. ``forms``: the endings that it tells apart, each with what
+    such a file is good for; ``tract cook`` writes the first where nobody names one. ``writer_flags``: its keywords,
+    flags of the commands that write; ``settings``: those of its keywords that are global flags, as they hold for
+    whatever writes the format on the way.
 
     ``exports``: what ``dump`` can write, by the end of the flag: with ``{"": ..., "tar": ...}`` the format ``nnef`` has
     the flags ``--nnef FILE`` and ``--nnef-tar FILE``.
@@ -89,11 +91,17 @@ class Format:
     settings: Options = field(default_factory=dict[str, "str | Option"])
     exports: Mapping[str, Export] = field(default_factory=dict[str, Export])
     signatures: tuple[tuple[int, bytes], ...] = ()
+    forms: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def writer_keywords(self) -> tuple[str, ...]:
         """All that the writer takes."""
         return (*self.writer_flags, *self.settings)
+
+    def ending_of(self, path: Path) -> str:
+        """The longest of its endings that a path has; the empty one where it has none."""
+        name = path.name.lower()
+        return max((one for one in self.extensions if name.endswith(one)), key=len, default="")
 
 
 @frozen

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import zlib
 from mmap import mmap
 from pathlib import Path
 
@@ -122,7 +123,47 @@ def test_inflated_weights_are_not_copied_again(tmp_path):
     assert weights.ctypes.data % 64 == 0
 
 
+def test_gzip_of_any_level_is_read(tmp_path):
+    """As others write it: one stream, in which everything is compressed."""
+    write_tar(tmp_path / "model.tar", FILES)
+    wanted = open_archive(tmp_path / "model.tar")
+    for level in (0, 1, 6, 9):
+        found = open_archive(gzip.compress((tmp_path / "model.tar").read_bytes(), level))
+        assert found.names() == wanted.names()
+        assert all(found.content(name).tobytes() == wanted.content(name).tobytes() for name in found.names())
+
+
 # --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_compressed_is_one_file_of_gzip_that_everybody_reads(tmp_path):
+    files = {**FILES, "large.dat": tensor_file(np.arange(700_000).astype(np.int32)), "empty.dat": b""}
+    write_tar(tmp_path / "model.tar", files)
+    wanted = (tmp_path / "model.tar").read_bytes()
+    for level in (None, 1, 9):
+        write_tar_gz(tmp_path / "model.tgz", files, level)
+        found = (tmp_path / "model.tgz").read_bytes()
+        stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)  # of one member, as the established engine reads it
+        assert stream.decompress(found) == wanted
+        assert stream.eof
+        assert not stream.unused_data
+
+
+def test_weights_are_stored_as_they_are_and_the_rest_is_compressed(tmp_path):
+    """Those that deflate gains little on are read as fast as memory is; unless somebody says how hard it is to try."""
+    random = np.random.default_rng(0)
+    noise = tensor_file(random.standard_normal(1 << 20).astype(np.float32))
+    few = tensor_file(random.integers(0, 16, 1 << 20).astype(np.uint8))
+    text = b"x = add(y, z);\n" * (1 << 16)
+
+    def size(name, content, level=None):
+        write_tar_gz(tmp_path / "model", {"graph.nnef": b"", name: content}, level)
+        return (tmp_path / "model").stat().st_size
+
+    assert 1 <= size("w.dat", noise) / (4 << 20) < 1.001
+    assert 0.9 < size("w.dat", noise, 6) / (4 << 20) < 0.95
+    assert size("w.dat", few) / (1 << 20) < 0.7
+    assert size("t.txt", text) < 20_000
 
 
 def test_headers_byte_by_byte(tmp_path):

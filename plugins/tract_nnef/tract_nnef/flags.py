@@ -35,6 +35,13 @@ WRITER_FLAGS: Final = {
 }
 """What holds for one archive."""
 
+FORMS: Final = {
+    ".nnef.tar": "loads at once: weights are mapped, not read, and processes share their memory",
+    ".nnef.tgz": "smaller by what gzip gains, little on weights; all of it is read into memory, and sums are checked",
+    ".nnef": "a folder of files to look into; loads as .nnef.tar does",
+}
+"""What archives are in, and what each is good for."""
+
 EXPORTS: Final = {
     "": Export("Write a compressed archive.", {"container": "tgz"}),
     "tar": Export("Write an archive whose weights are mapped into memory.", {"container": "tar"}),

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from tract_core.frozen import frozen
-from tract_nnef.archive.writing import LEVEL
 from tract_nnef.flags import REGISTRIES
 from tract_nnef.registry import CORE, PY
 
@@ -23,7 +22,7 @@ class Writing:
     whether every constant is a tensor in a file of its own; else small ones are in the text. ``output_name``: what the
     output is called in the archive. ``pack_submodels``: whether submodels are archives in the archive, not folders.
     ``held``: names of constants that are tensors in files of their own, however small. ``level``: how hard gzip tries,
-    1 to 9.
+    1 to 9; without it, it leaves weights as they are.
     """
 
     registries: frozenset[str] = USUAL
@@ -32,7 +31,7 @@ class Writing:
     output_name: str | None = None
     pack_submodels: bool = False
     held: frozenset[str] = frozenset()
-    level: int = LEVEL
+    level: int | None = None
 
 
 def chosen(flags: Mapping[str, Any], usual: Collection[str] = USUAL) -> frozenset[str]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tract_core.plugins.descriptor import Format, Option, Stage
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
-from tract_nnef.flags import EXPORTS, SETTINGS, WRITER_FLAGS
+from tract_nnef.flags import EXPORTS, FORMS, SETTINGS, WRITER_FLAGS
 
 _FAMILIES: Final = (
     "activation",
@@ -122,5 +122,6 @@ def tract_formats() -> Sequence[Format]:
             settings=SETTINGS,
             exports=EXPORTS,
             signatures=((0, b"\x1f\x8b"), (257, b"ustar")),
+            forms=FORMS,
         )
     ]

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils import _pytree as pytree
-from tract_nnef.archive.writing import LEVEL
 from tract_nnef.syntax.ast import Document
 from tract_nnef.syntax.names import is_plain
 from tract_nnef.syntax.parser import parse_fragments
@@ -208,7 +207,7 @@ class _Job:
         """
         typed = self.typed(allow_same_io_names)
         extensions = _extensions(typed, lines)
-        how = replace(self.target.writing(), held=self.parameters, level=level or LEVEL)
+        how = replace(self.target.writing(), held=self.parameters, level=level or None)
         writer = NnefWriter(container=container, how=how)
         try:
             with _timed("write"):

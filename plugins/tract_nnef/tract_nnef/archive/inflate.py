@@ -17,7 +17,7 @@ GZIP: Final = b"\x1f\x8b"
 RATIO: Final = 32
 """Bytes that a compressed byte may become, beyond `LoadLimits.max_fold_bytes`. Weights become 1.1, texts 10."""
 
-_PIECE: Final = 1 << 20
+_PIECE: Final = 1 << 18
 """Bytes that are inflated or looked at between two looks at the clock."""
 
 _FILLER: Final = 1 << 20
@@ -114,7 +114,7 @@ class Inflated:
         while not self._stream.eof:
             if not self._tail and self._at == len(self._content):
                 raise CorruptModel("the compressed archive is cut off: its end is missing", hint=DAMAGED)
-            given = self._tail or self._content[self._at : self._at + _PIECE].tobytes()
+            given = self._tail or self._content[self._at : self._at + _PIECE].data
             self._at += 0 if self._tail else len(given)
             try:
                 piece = self._stream.decompress(given, size)

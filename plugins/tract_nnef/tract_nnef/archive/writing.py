@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -30,7 +31,23 @@ DATE: Final = 315532800
 """When every file was changed, as the archive says: on the first of January 1980, the first day that ZIP knows."""
 
 LEVEL: Final = 6
-"""How hard gzip tries. Higher levels gain nothing on weights."""
+"""How hard gzip tries, where it tries. Higher levels gain nothing on weights."""
+
+PIECE: Final = 1 << 20
+"""Bytes that are compressed apart from the others, or stored as they are."""
+
+TRIED: Final = 1 << 16
+"""Bytes of a piece that are compressed to see whether that is worth it."""
+
+WORTH: Final = 0.8
+"""What at most must be left of a piece that is compressed. Floats become 0.93, and are inflated ten times as slowly as
+they are read where they are stored."""
+
+_HEAD: Final = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
+"""Of a file of gzip (RFC 1952): no name, no date, from no system."""
+
+_END: Final = b"\x03\x00"
+"""The last block of what is deflated (RFC 1951), which is empty."""
 
 
 def write_folder(path: str | os.PathLike[str], files: Files) -> None:
@@ -56,8 +73,11 @@ def write_tar(path: str | os.PathLike[str], files: Files) -> None:
         _write(file, tar_pieces(files))
 
 
-def write_tar_gz(path: str | os.PathLike[str], files: Files, level: int = LEVEL) -> None:
-    """Write a gzip-compressed tar, whole or not at all, as `write_tar` does. ``level``: 1 to 9. Raises InputError."""
+def write_tar_gz(path: str | os.PathLike[str], files: Files, level: int | None = None) -> None:
+    """Write a gzip-compressed tar, whole or not at all, as `write_tar` does. Raises InputError.
+
+    ``level``: how hard gzip tries, 1 to 9. Without it, what hardly becomes smaller is stored as it is, as weights.
+    """
     _check(files)
     with whole_file(Path(path)) as file:
         _compress(file, files, level)
@@ -89,11 +109,45 @@ def tar_gz_bytes(files: Files) -> bytes:
     return file.getvalue()
 
 
-def _compress(file: IO[bytes], files: Files, level: int = LEVEL) -> None:
-    import gzip  # who only reads archives needs it as little as tarfile
+def _compress(file: IO[bytes], files: Files, level: int | None = None) -> None:
+    """One file of gzip, of pieces that know nothing of one another."""
+    file.write(_HEAD)
+    checksum = size = 0
+    for piece in _gathered(tar_pieces(files)):
+        checksum, size = zlib.crc32(piece, checksum), size + len(piece)
+        file.write(_deflated(piece, _level_for(piece) if level is None else level))
+    file.write(_END)
+    file.write(checksum.to_bytes(4, "little") + (size % (1 << 32)).to_bytes(4, "little"))
 
-    with gzip.GzipFile("", "wb", level, file, mtime=0) as compressed:
-        _write(compressed, tar_pieces(files))
+
+def _gathered(pieces: Iterable[bytes | Array]) -> Iterator[memoryview]:
+    """The same bytes in pieces of `PIECE` at most, where what is large is apart from headers and texts around it."""
+    small = bytearray()
+    for piece in pieces:
+        whole = memoryview(piece) if isinstance(piece, bytes) else piece.data
+        for start in range(0, len(whole), PIECE):
+            part = whole[start : start + PIECE]
+            if small and (len(part) > TRIED or len(small) + len(part) > PIECE):
+                yield memoryview(bytes(small))
+                small.clear()
+            if len(part) > TRIED:
+                yield part
+            else:
+                small += part
+    if small:
+        yield memoryview(bytes(small))
+
+
+def _level_for(piece: memoryview) -> int:
+    """`LEVEL` for what becomes smaller by enough; 0, which stores it, for the rest."""
+    tried = piece[:TRIED]
+    return LEVEL if len(_deflated(tried, LEVEL)) <= WORTH * len(tried) else 0
+
+
+def _deflated(piece: memoryview, level: int) -> bytes:
+    """A piece, without the end, so that another one can follow."""
+    stream = zlib.compressobj(level, wbits=-zlib.MAX_WBITS)
+    return stream.compress(piece) + stream.flush(zlib.Z_SYNC_FLUSH)
 
 
 def _header(name: str, size: int) -> bytes:
