@@ -92,6 +92,15 @@ def write(path: Path, measured: Path, workloads: list[str], machine: dict[str, s
     parts += [_narrow(kept), _bounds(kept.get(1, {})), _streams(measured / STREAMS), _agents(measured / INFERERS)]
     parts += [_scaling(kept), _costs(kept), _hosted(kept), _missing(kept)]
     path.write_text("\n".join(part for part in parts if part), encoding="utf-8")
+    if 1 in kept:
+        readme = path.parents[1] / "README.md"
+        readme.write_text(refreshed(readme.read_text(encoding="utf-8"), _times(1, kept[1])), encoding="utf-8")
+
+
+def refreshed(page: str, table: str) -> str:
+    """A page with the rows of a table in place of those that begin alike."""
+    rows = {line.split("|")[1]: line for line in table.splitlines() if line.startswith("| ")}
+    return "\n".join(rows.get(line.split("|")[1], line) if line.startswith("| ") else line for line in page.split("\n"))
 
 
 def _machine(machine: dict[str, str], kept: dict[int, dict[str, Found]], dates: list[str]) -> str:

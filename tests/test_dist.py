@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -115,6 +117,25 @@ def test_every_extra_is_found(dist: Path, stranger: Environment, extra: str) -> 
     told = stranger.pip("install", "--dry-run", "--find-links", str(dist), f"tract-core[{extra}]")
     (would,) = (line for line in told.splitlines() if line.startswith("Would install"))
     assert all(wanted.partition(">")[0] in would for wanted in (*EXTRAS[extra], "tract-core>"))
+
+
+LINES = sorted(set(re.findall(r"pip install ((?:\.|--find-links)[^`\n]*)", (ROOT / "README.md").read_text())))
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_line_of_the_readme_finds_all_that_it_needs(dist: Path, stranger: Environment, line: str) -> None:
+    """From a checkout and from wheels; the first of the page brings what ``standard`` does."""
+    if "torch" in line and not installable("torch"):
+        pytest.skip("needs PyTorch: run `make test-torch`")
+    places = {"dist": str(dist), ".": str(ROOT)}
+    words = [str(ROOT / word) if word.startswith("plugins/") else places.get(word, word) for word in shlex.split(line)]
+    told = stranger.pip("install", "--dry-run", "--no-build-isolation", *words)
+    (would,) = (found for found in told.splitlines() if found.startswith("Would install"))
+    ours = {one.rpartition("-")[0] for one in would.split() if one.startswith("tract-")}
+    if line.count("plugins/") > 2 or "standard" in line:
+        assert ours == {"tract-core", *(wanted.partition(">")[0] for wanted in EXTRAS["standard"])}
+    else:
+        assert ours >= {"tract-core", *(Path(word).name.replace("_", "-") for word in words if "/plugins/" in word)}
 
 
 def test_standard_is_what_runs_anywhere() -> None:

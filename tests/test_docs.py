@@ -1,66 +1,197 @@
-"""What the documents show is run: Python blocks, and the lines that call the command."""
+"""What the documents show is run as pasted, one block after the other: Python, and the lines that call a command."""
 
 from __future__ import annotations
 
 import pkgutil
 import re
 import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 
+import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner
+from onnx import TensorProto, helper, numpy_helper
 
 from tract_core.cli.frame import app
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [
-    ROOT / name
-    for name in (
-        "README.md",
-        "docs/architecture.md",
-        "docs/inferers.md",
-        "docs/onnx.md",
-        "docs/pulse.md",
-        "docs/security.md",
-        "examples/digits/README.md",
-    )
-]
-
-PYTHON = [
-    pytest.param(block, id=f"{path.name}-{number}")
-    for path in DOCUMENTS
-    for number, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL))
-]
-COMMANDS = [
-    pytest.param(line, id=line)
-    for path in DOCUMENTS
-    for line in re.findall(r"^\$ (tract [^#\n]*)", path.read_text(), re.MULTILINE)
-]
 
 
-@pytest.mark.parametrize("block", PYTHON)
-def test_python_block(block: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(ROOT)
-    if "import torch" in block:
-        pytest.importorskip("tract_torch", reason="needs PyTorch: run `make test-torch`")
-    exec(compile(block, "document", "exec"), {})
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+DOCUMENTS = sorted(
+    path
+    for pattern in ("*.md", "docs/*.md", "examples/**/*.md", "plugins/*/*.md", "bench/*.md")
+    for path in ROOT.glob(pattern)
+)
+ELSEWHERE = {
+    "docs/plugins.md": "a tutorial, which tests/test_docs_plugins.py follows in an empty folder",
+    **{
+        name_of(path): "tests/test_example_plugins.py runs them where the examples are installed"
+        for path in ROOT.glob("examples/plugins/*/README.md")
+    },
+}
+"""Documents whose blocks another test runs."""
+
+BLOCK = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+INDENTED = re.compile(r"(?:^|\n)\n( {4}(?:\$|import |from |tract |pip |make )[^\n]*)")
+
+RUN = [path for path in DOCUMENTS if name_of(path) not in ELSEWHERE and BLOCK.search(path.read_text())]
+
+OF_TORCH = ("docs/torch.md", "plugins/tract_torch/README.md")
+WITH_TORCH = find_spec("tract_torch") is not None
+"""Without it, `make test-torch` runs the documents of PyTorch, and its blocks in others."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder that has the examples, and the files that documents call ``model.onnx``, ``sound.onnx``."""
+    for name in ("examples", "bench", "Makefile"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    onnx.save(classifier(), tmp_path / "model.onnx")
+    onnx.save(denoiser(), tmp_path / "sound.onnx")
+    np.savez(tmp_path / "in.npz", image=np.ones((2, 3, 8, 8), np.float32))
+    np.savez(tmp_path / "sound.npz", sound=np.ones((1, 1, 50), np.float32))
+    (tmp_path / "my_program.py").touch()
+    monkeypatch.chdir(tmp_path)  # what is written does not stay
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def classifier() -> onnx.ModelProto:
+    """image: B,3,8,8,f32, a node ``conv1``, one in ``encoder/0``, and logits."""
+    random = np.random.default_rng(0)
+    weights = {"filters": random.standard_normal((4, 3, 3, 3)), "matrix": random.standard_normal((144, 10))}
+    nodes = [
+        helper.make_node("Conv", ["image", "filters"], ["conv1"], name="conv1"),
+        helper.make_node("Relu", ["conv1"], ["encoder/0/relu"], name="encoder/0/relu"),
+        helper.make_node("Flatten", ["encoder/0/relu"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "matrix"], ["logits"], name="logits"),
+    ]
+    return made(nodes, "image", ["B", 3, 8, 8], weights)
+
+
+def denoiser() -> onnx.ModelProto:
+    """sound: 1,1,S,f32, and one convolution over it."""
+    nodes = [helper.make_node("Conv", ["sound", "filters"], ["less"], pads=[1, 1])]
+    return made(nodes, "sound", [1, 1, "S"], {"filters": np.ones((1, 1, 3))})
+
+
+def made(nodes, name, shape, weights) -> onnx.ModelProto:
+    taken = helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    given = helper.make_tensor_value_info(nodes[-1].output[0], TensorProto.FLOAT, None)
+    held = [numpy_helper.from_array(array.astype(np.float32), key) for key, array in weights.items()]
+    graph = helper.make_graph(nodes, "graph", [taken], [given], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("path", RUN, ids=name_of)
+def test_every_block_runs_as_pasted(path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    if name_of(path) in OF_TORCH and not WITH_TORCH:
+        pytest.skip("needs PyTorch: run `make test-torch`")
+    for language, title, text in BLOCK.findall(path.read_text()):
+        if title:
+            (folder / title).parent.mkdir(exist_ok=True)
+            (folder / title).write_text(text)
+        if language == "python":
+            run_python(text, title, names, capsys)
+        elif language == "console":
+            run_lines(text, folder)
+        else:
+            assert language == "text", f"a block of {language or 'no language'}: {text}"
+
+
+def run_python(block: str, title: str, names: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
+    """Run in the names of the blocks before, or as a module where it is a file; what it prints is told beside it."""
+    if re.search(r"^(import|from) (torch|tract_torch)\b", block, re.MULTILINE) and not WITH_TORCH:
+        return
+    capsys.readouterr()
+    if title:
+        import_module(title.removesuffix(".py").replace("/", "."))
+        return
+    exec(compile(block, "document", "exec"), names)
     printed = capsys.readouterr().out.splitlines()
     promised = re.findall(r"print\(.*\)\s+# (.*)", block)
-    assert printed == promised
+    assert printed == promised or not promised
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_command(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    monkeypatch.chdir(tmp_path)  # what a command writes does not stay
-    result = CliRunner().invoke(app, shlex.split(line)[1:])
-    assert result.exit_code == 0, result.output
+NOT_RUN = {
+    "pip install": "tests/test_dist.py installs, as the README says, into an environment that has nothing",
+    ".venv/bin/pip install": "it installs into the environment that the tests run in",
+    "TRACT_PERF=1 perf": "perf is a tool of the system",
+}
+"""How lines begin that are not run here, and why."""
+
+
+def run_lines(text: str, folder: Path) -> None:
+    """Lines of the command run; of others it is seen that what they name is there."""
+    lines = re.findall(r"^\$ (.*?)(?:\s+#.*)?$", text, re.MULTILINE)
+    assert lines, f"no line begins with '$ ': {text}"
+    for line in lines:
+        if line.startswith("tract "):
+            run_tract(line, folder)
+        elif line.startswith("make "):
+            names = [word for word in shlex.split(line)[1:] if "=" not in word]
+            targets = re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+            assert set(names) <= set(targets), line
+        elif re.match(r"(\.venv/bin/)?python \S+\.py", line):
+            (script,) = re.findall(r"(\S+\.py)", line)
+            assert (ROOT / script).is_file(), line
+        else:
+            assert line.startswith(tuple(NOT_RUN)), f"what runs {line!r}?"
+
+
+def run_tract(line: str, folder: Path) -> None:
+    line, _, piped = line.partition(" | ")
+    result = CliRunner().invoke(app, shlex.split(line)[1:], prog_name="tract")
+    assert result.exit_code == 0, f"$ {line}\n{result.output}"
+    if piped and which(shlex.split(piped)[0]):
+        given = result.stdout.encode()
+        subprocess.run(piped, shell=True, input=given, cwd=folder, check=True, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_code_is_in_blocks_that_are_run(path: Path) -> None:
+    """Not indented, where nothing would find it."""
+    assert not INDENTED.findall(BLOCK.sub("", path.read_text()))
+
+
+def prose(path: Path) -> str:
+    """A document without its code."""
+    return re.sub(r"`[^`\n]+`", "code", BLOCK.sub("", path.read_text()))
 
 
 def test_links_lead_somewhere() -> None:
-    for path in [*DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "docs" / "plugins.md"]:
-        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#]+)\)", prose(path)):
             assert target.startswith("http") or (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_links_to_headings_lead_to_one() -> None:
+    for path in DOCUMENTS:
+        for target, heading in re.findall(r"\]\(([^)#]*)#([^)]+)\)", prose(path)):
+            if not target.startswith("http"):
+                page = (path.parent / target if target else path).read_text()
+                anchors = {anchor(found) for found in re.findall(r"^#+ (.*)$", page, re.MULTILINE)}
+                assert heading in anchors, f"{path.name}: {target}#{heading}"
+
+
+def anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def test_every_distribution_is_in_the_readme_and_every_extra_exists() -> None:
@@ -72,6 +203,30 @@ def test_every_distribution_is_in_the_readme_and_every_extra_exists() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     wanted = [requirement for requirements in extras.values() for requirement in requirements]
     assert {requirement.partition(">")[0] for requirement in wanted} == names
+    rows = {row[0].strip(" `"): re.findall(r"`(\w+)`", row[2]) for row in table(readme, "distribution")}
+    told = {
+        name: [extra for extra, several in extras.items() if any(one.startswith(name) for one in several)]
+        for name in names
+    }
+    assert {name: sorted(rows[name]) for name in names} == {name: sorted(told[name]) for name in names}
+
+
+def table(page: str, first: str) -> list[list[str]]:
+    """The cells of the rows of a table whose header begins so."""
+    (found,) = re.findall(rf"^\| {first} \|.*\n\|[-|]+\n((?:\|.*\n)+)", page, re.MULTILINE)
+    return [line.strip("|").split("|") for line in found.splitlines()]
+
+
+def test_the_readme_shows_how_to_install_and_how_fast_before_the_details() -> None:
+    headings = re.findall(r"^## (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert headings[:2] == ["Install", "How fast it is"]
+
+
+def test_figures_of_the_readme_are_those_of_the_page() -> None:
+    one_thread = (ROOT / "docs/performance.md").read_text().partition("## 1 thread\n")[2].partition("\n## ")[0]
+    shown = table((ROOT / "README.md").read_text(), "milliseconds")
+    assert len(shown) >= 8
+    assert all(row in table(one_thread, "milliseconds") for row in shown)
 
 
 GLOSSARY = re.findall(r"^\| ([^|]+) \| [^|]+ \| `([\w.]+)` \|$", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
@@ -79,6 +234,8 @@ GLOSSARY = re.findall(r"^\| ([^|]+) \| [^|]+ \| `([\w.]+)` \|$", (ROOT / "docs/g
 
 @pytest.mark.parametrize(("word", "place"), GLOSSARY, ids=[word for word, _ in GLOSSARY])
 def test_words_lead_to_what_they_mean(word: str, place: str) -> None:
+    if place.startswith("tract_torch.") and not WITH_TORCH:
+        pytest.skip("needs PyTorch: run `make test-torch`")
     assert pkgutil.resolve_name(place) is not None
 
 

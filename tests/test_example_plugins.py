@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -33,6 +35,21 @@ def smoothed(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def listing(environment: Environment, *flags: str, status: int = 0) -> dict[str, Any]:
     return {one["name"]: one for one in json.loads(environment.tract("plugins", "--json", *flags, status=status))}
+
+
+@pytest.mark.parametrize("readme", sorted(EXAMPLES.glob("*/README.md")), ids=lambda path: path.parent.name)
+def test_what_its_page_shows_runs(environment: Environment, model: Path, readme: Path) -> None:
+    """As pasted, but for the installation, which is done, and for most cases of the kit."""
+    (environment.folder / "model.onnx").write_bytes(model.read_bytes())
+    (lines,) = re.findall(r"```console\n(.*?)```", readme.read_text(), re.DOTALL)
+    for line in lines.splitlines():
+        program, *arguments = shlex.split(line.removeprefix("$ "))
+        if program == "tract":
+            environment.tract(*arguments)
+        elif program == "pytest":
+            environment.run("-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "-k", "contract")
+        else:
+            assert (program, *arguments) == ("pip", "install", ".")
 
 
 class TestListing:

@@ -66,3 +66,17 @@ def test_loading_a_model_loads_the_modules_of_its_operators() -> None:
 def test_the_help_loads_nothing_heavy(module: str) -> None:
     imports = "from click.testing import CliRunner; from tract_core.cli.frame import app"
     assert module not in loaded_by(f"{imports}; CliRunner().invoke(app, ['-h'])")
+
+
+def test_the_architecture_says_what_every_folder_is_for() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    ignored = {"__pycache__", *(line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines())}
+
+    def folders(of: Path) -> set[str]:
+        found = [one for one in of.iterdir() if one.is_dir() and one.name not in ignored and one.name[0] != "."]
+        return {str(one.relative_to(ROOT)) for one in found}
+
+    there = folders(ROOT) - {"tract_core", "plugins"} | folders(ROOT / "tract_core") | folders(ROOT / "plugins")
+    rows = set(re.findall(r"^\| `([\w/]+)` \|", page, re.MULTILINE))
+    assert there <= rows
+    assert all((ROOT / row).is_dir() for row in rows if "/" in row)
