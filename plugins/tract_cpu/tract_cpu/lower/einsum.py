@@ -35,8 +35,8 @@ from tract_cpu.lower.pairs import is_product_of_two, wire_pairs
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.quantized import wire_product
 from tract_cpu.lower.recurrent import StateProduct, lower_gates
-from tract_cpu.lower.rows import CHEAP
 from tract_cpu.lower.views import Address, View
+from tract_cpu.lower.weight import CHEAP
 from tract_cpu.lower.written_out import written_out
 
 ROWS = Rows()

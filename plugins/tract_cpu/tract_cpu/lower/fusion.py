@@ -7,7 +7,7 @@ before it, as long as the shape stays the same and the other operands are there 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from tract_core.data import Constant
 from tract_core.dims import Dim
@@ -21,6 +21,7 @@ from tract_cpu.language.types import ElementType, element_type
 from tract_cpu.language.values import Value
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.views import View
+from tract_cpu.lower.weight import MOST_WEIGHT, weight
 
 
 @frozen
@@ -69,18 +70,17 @@ def chain_from(lowering: Lowering, node: int, operand: OperandFn | None = None) 
 
 
 def extended(lowering: Lowering, chain: Chain, operand: OperandFn | None = None) -> Chain:
-    """The chain with all nodes behind it that can be computed along.
+    """The chain with all nodes behind it that can be computed along, until it has its weight.
 
     It does not end by making integers wider, which whoever reads them does as quickly, and from less memory.
     """
-    operand, narrow = operand or plain_operands(lowering), chain
-    while True:
-        longer = _one_more(lowering, chain, operand)
-        if longer is None:
-            return narrow
-        chain = longer
-        if not _widens(lowering.model, chain.outlet) or not narrow.expression.steps:
-            narrow = chain
+    growing = _Growing(lowering, chain, operand or plain_operands(lowering))
+    mark = narrow = growing.mark()
+    while growing.weight < MOST_WEIGHT and growing.takes_one_more():
+        mark = growing.mark()
+        if not _widens(lowering.model, mark.outlet) or not narrow.steps:
+            narrow = mark
+    return growing.chain(narrow)
 
 
 def _widens(model: TypedModel, outlet: OutletId) -> bool:
@@ -90,56 +90,92 @@ def _widens(model: TypedModel, outlet: OutletId) -> bool:
     )
 
 
-def _one_more(lowering: Lowering, chain: Chain, operand: OperandFn) -> Chain | None:
-    """The chain with the node behind it, where that is the only reader, and can be computed along."""
-    model = lowering.model
-    readers = model.outlet(chain.outlet).successors
-    if chain.outlet in model.outputs or len({reader.node for reader in readers}) != 1:
-        return None
-    node = model.nodes[next(iter(readers)).node]
-    if model.registry[ELEMENTS].find(type(node.op)) is None:
-        return None  # before its operands are arranged
-    shape = tuple(model.outlet_fact(chain.outlet).shape)
-    if len(node.outlets()) != 1 or tuple(model.outlet_fact(OutletId(node.id)).shape) != shape:
-        return None
-    if lowering.why_unfit(node.id) is not None:
-        return None
-    others = list(dict.fromkeys(outlet for outlet in node.inputs if outlet != chain.outlet))
-    numbers = {outlet: step for outlet in others if (step := known_number(lowering, outlet)) is not None}
-    others = [outlet for outlet in others if outlet not in numbers]
-    views = [operand(outlet, shape) if lowering.bring(outlet, chain.nodes) else None for outlet in others]
-    found = {outlet: view for outlet, view in zip(others, views, strict=True) if view is not None}
-    if len(found) < len(others):
-        return None
-    return _with(lowering, chain, node, found, numbers)
+class _Mark(NamedTuple):
+    """How long a chain was when an outlet came out of it: how many there were of everything."""
+
+    outlet: OutletId
+    inputs: int
+    operands: int
+    steps: int
+    nodes: int
 
 
-def _with(
-    lowering: Lowering,
-    chain: Chain,
-    node: TypedNode,
-    others: Mapping[OutletId, View],
-    numbers: Mapping[OutletId, Apply],
-) -> Chain | None:
-    """The chain with one more node. New operands come behind the others, so that numbers of steps move up."""
-    before = chain.expression
-    inputs, added, views = len(before.inputs), len(others), tuple(others.values())
-    place = {outlet: inputs + number for number, outlet in enumerate(others)}
-    last = inputs + added + len(before.steps) - 1 if before.steps else inputs - 1
-    moved = tuple(
-        Apply(one.op, tuple(n + added if n >= inputs else n for n in one.operands), one.result, one.emit)
-        for one in before.steps
-    )
-    kinds, steps = (*before.inputs, *(view.element for view in views)), (*moved, *numbers.values())
-    place |= {outlet: len(kinds) + len(moved) + number for number, outlet in enumerate(numbers)}
-    operands = tuple(last if outlet == chain.outlet else place[outlet] for outlet in node.inputs)
-    types = (*kinds, *(one.result for one in steps))
-    step = _applied(lowering, node, [types[n] for n in operands], operands)
-    if step is None:
-        return None
-    return Chain(
-        Expression(kinds, (*steps, step)), (*chain.operands, *views), OutletId(node.id), (*chain.nodes, node.id)
-    )
+class _Growing:
+    """A chain that takes nodes, each in a time that does not depend on how many it has.
+
+    New operands come behind the others. So numbers of steps are not known before its end: while it grows, the first
+    step has the number `_FIRST_STEP`.
+    """
+
+    def __init__(self, lowering: Lowering, chain: Chain, operand: OperandFn) -> None:
+        before = chain.expression
+        self._lowering, self._operand = lowering, operand
+        self._inputs, self._operands = list(before.inputs), list(chain.operands)
+        self._steps = [_moved(step, len(before.inputs), _FIRST_STEP) for step in before.steps]
+        self._nodes, self.outlet = list(chain.nodes), chain.outlet
+        self.weight = sum(map(weight, self._steps))
+
+    def mark(self) -> _Mark:
+        """How long it is."""
+        return _Mark(self.outlet, *map(len, (self._inputs, self._operands, self._steps, self._nodes)))
+
+    def chain(self, mark: _Mark) -> Chain:
+        """What it was then."""
+        inputs = tuple(self._inputs[: mark.inputs])
+        steps = tuple(_moved(step, _FIRST_STEP, len(inputs)) for step in self._steps[: mark.steps])
+        operands, nodes = self._operands[: mark.operands], self._nodes[: mark.nodes]
+        return Chain(Expression(inputs, steps), tuple(operands), mark.outlet, tuple(nodes))
+
+    def takes_one_more(self) -> bool:
+        """Take the node behind it, where that is the only reader, and can be computed along."""
+        lowering, model = self._lowering, self._lowering.model
+        readers = model.outlet(self.outlet).successors
+        if self.outlet in model.outputs or len({reader.node for reader in readers}) != 1:
+            return False
+        node = model.nodes[next(iter(readers)).node]
+        if model.registry[ELEMENTS].find(type(node.op)) is None:
+            return False  # before its operands are arranged
+        shape = tuple(model.outlet_fact(self.outlet).shape)
+        if len(node.outlets()) != 1 or tuple(model.outlet_fact(OutletId(node.id)).shape) != shape:
+            return False
+        if lowering.why_unfit(node.id) is not None:
+            return False
+        others = list(dict.fromkeys(outlet for outlet in node.inputs if outlet != self.outlet))
+        numbers = {outlet: step for outlet in others if (step := known_number(lowering, outlet)) is not None}
+        others = [outlet for outlet in others if outlet not in numbers]
+        views = [self._operand(outlet, shape) if lowering.bring(outlet, self._nodes) else None for outlet in others]
+        found = {outlet: view for outlet, view in zip(others, views, strict=True) if view is not None}
+        return len(found) == len(others) and self._takes(node, found, numbers)
+
+    def _takes(self, node: TypedNode, others: Mapping[OutletId, View], numbers: Mapping[OutletId, Apply]) -> bool:
+        """Take a node, whose other operands are tensors and numbers that are part of the model."""
+        behind = _FIRST_STEP + len(self._steps)
+        place = {outlet: len(self._inputs) + number for number, outlet in enumerate(others)}
+        place |= {outlet: behind + number for number, outlet in enumerate(numbers)}
+        place[self.outlet] = behind - 1 if self._steps else len(self._inputs) - 1
+        types = {outlet: view.element for outlet, view in others.items()}
+        types |= {outlet: step.result for outlet, step in numbers.items()}
+        types[self.outlet] = self._steps[-1].result if self._steps else self._inputs[-1]
+        operands = tuple(place[outlet] for outlet in node.inputs)
+        step = _applied(self._lowering, node, [types[outlet] for outlet in node.inputs], operands)
+        if step is None:
+            return False
+        self._inputs += (view.element for view in others.values())
+        self._operands += others.values()
+        self._steps += (*numbers.values(), step)
+        self.weight += len(numbers) + weight(step)
+        self._nodes.append(node.id)
+        self.outlet = OutletId(node.id)
+        return True
+
+
+_FIRST_STEP: Final = 1 << 32
+
+
+def _moved(step: Apply, first: int, wanted: int) -> Apply:
+    """A step when the number of the first one is ``wanted`` instead of ``first``."""
+    operands = tuple(n + wanted - first if n >= first else n for n in step.operands)
+    return Apply(step.op, operands, step.result, step.emit)
 
 
 def known_number(lowering: Lowering, outlet: OutletId) -> Apply | None:

@@ -77,6 +77,7 @@ class Nest:
         self.axes: frozenset[int] | None = None
         self.steps: list[RowStep] = []
         self.tensors: list[View] = []
+        self._numbers: dict[RowStep, int] = {}
 
     def type_of(self, value: int) -> ElementType:
         """The type of a value."""
@@ -141,11 +142,13 @@ class Nest:
         return self._added(Fold(reducer, operand, result or self.type_of(operand)))
 
     def _added(self, step: RowStep) -> int:
-        if step in self.steps:
-            return self.steps.index(step)
-        self.steps.append(step)
-        return len(self.steps) - 1
+        number = self._numbers.setdefault(step, len(self.steps))
+        if number == len(self.steps):
+            self.steps.append(step)
+        return number
 
     def cut(self, steps: int, tensors: int) -> None:
         """Forget all but the first ones."""
+        for step in self.steps[steps:]:
+            del self._numbers[step]
         del self.steps[steps:], self.tensors[tensors:]

@@ -16,9 +16,10 @@ from tract_cpu.kernels.expressions import ELEMENTS
 from tract_cpu.lower.form import Form
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.nest import NESTS, Nest, Unknown
+from tract_cpu.lower.weight import MOST_WEIGHT, weight
 
-MOST_STEPS: Final = 128
-"""How many values a program for rows may have, so that no function grows without bound."""
+MOST_OF_ROWS: Final = 2 * MOST_WEIGHT
+"""What a program for rows may weigh, loads included."""
 
 
 @frozen
@@ -61,20 +62,22 @@ class _Growing:
 
     def grow(self, sources: Sequence[OutletId]) -> None:
         """Have every node join that can, of those that read what nodes of the region give, or one of ``sources``."""
-        joined = True
-        while joined:
-            joined = False
+        joined, more = set(self.region.nodes), True
+        while more:
+            more = False
             for outlet in [*sources, *self.region.values]:
                 readers = {reader.node for reader in self.lowering.model.outlet(outlet).successors}
-                for number in sorted(readers - set(self.region.nodes)):
-                    joined = self.join(self.lowering.model.nodes[number]) or joined
+                for number in sorted(readers - joined):
+                    if self.join(self.lowering.model.nodes[number]):
+                        joined.add(number)
+                        more = True
 
     def join(self, node: TypedNode) -> bool:
         """Add a node, where it fits."""
         nest = self.region.nest
         before = len(nest.steps), len(nest.tensors), nest.axes
         try:
-            value = self._value(node) if len(nest.steps) < MOST_STEPS else None
+            value = self._value(node) if sum(map(weight, nest.steps)) < MOST_OF_ROWS else None
         except Unknown:
             value = None
         if value is None:

@@ -8,29 +8,6 @@ from typing import Final
 
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
-from tract_core.ops.binary import (
-    Add,
-    And,
-    BitAnd,
-    BitOr,
-    BitXor,
-    Eq,
-    Ge,
-    Gt,
-    Le,
-    Lt,
-    Max,
-    Min,
-    Mul,
-    Ne,
-    Or,
-    Sub,
-    SubF,
-    Xor,
-)
-from tract_core.ops.cast import Cast
-from tract_core.ops.elementwise import Abs, BitNot, IsInf, IsNan, LeakyRelu, Neg, Not, Square
-from tract_core.ops.iff import Iff
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.expressions import Apply, widest_bits
 from tract_cpu.kernels.rows import Fold, Lanes, Load, Pass, RowsPlan, RowStep, Tensor
@@ -39,12 +16,7 @@ from tract_cpu.lower.nest import Nest
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.region import Region
 from tract_cpu.lower.views import View, contiguous_strides
-
-CHEAP: Final = frozenset({
-    Add, And, BitAnd, BitOr, BitXor, Eq, Ge, Gt, Le, Lt, Max, Min, Mul, Ne, Or, Sub, SubF, Xor,
-    Cast, Abs, BitNot, IsInf, IsNan, LeakyRelu, Neg, Not, Square, Iff,
-})  # fmt: skip
-"""Operators that are computed again in a later pass rather than laid down in memory."""
+from tract_cpu.lower.weight import CHEAP
 
 _ALIGNED: Final = 64
 """Bytes; where each row of scratch memory begins."""
