@@ -10,7 +10,7 @@ from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Blocked
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import NativeStep, ViewStep
-from tract_cpu.lower.wholes import forms_of_inputs, joined, part_of, whole_for
+from tract_cpu.lower.wholes import forms_of_inputs, joined, whole_for
 
 ROWS = Rows()
 
@@ -60,9 +60,10 @@ def _lower_blocked(op: TypedConcat, site: Site) -> bool:
 def _copies(site: Site, whole: Blocked) -> list[NativeStep]:
     """The calls that bring inputs to their parts of the whole which are not there already."""
     lowering, steps = site.lowering, list[NativeStep]()
-    forms = forms_of_inputs(lowering, site.outlet) or []
-    for slot, (outlet, form) in enumerate(zip(site.node.inputs, forms, strict=True)):
-        part, born = part_of(whole, forms, slot), lowering.born_in_blocks.get(outlet)
+    forms = forms_of_inputs(lowering, site.outlet)
+    assert forms is not None  # there is a whole
+    for slot, (outlet, form) in enumerate(zip(site.node.inputs, forms.parts, strict=True)):
+        part, born = forms.part_of(whole, slot), lowering.born_in_blocks.get(outlet)
         there = lowering.blocked.get(outlet)
         if born is not None and born.view == part:
             continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -76,3 +77,25 @@ class Blocked:
     form: Form
     view: View
     border: Border
+
+
+@frozen
+class Forms:
+    """Those of tensors that are put together along the channels, in blocks.
+
+    ``parts``: of each; ``whole``: of all together. ``firsts``: the numbers of their first blocks in the whole.
+    """
+
+    parts: tuple[Form, ...]
+    whole: Form
+    firsts: tuple[int, ...]
+
+    @staticmethod
+    def of(parts: Sequence[Form]) -> Forms:
+        """Of these parts, all but the last of which are made of whole blocks."""
+        whole = replace(parts[0], channels=sum(form.channels for form in parts))
+        return Forms(tuple(parts), whole, tuple(accumulate((form.blocks for form in parts), initial=0)))
+
+    def part_of(self, whole: Blocked, slot: int) -> View:
+        """Where an input lies in the whole."""
+        return whole.view.part(whole.form.axis, self.firsts[slot], self.parts[slot].blocks)

@@ -6,6 +6,7 @@ That is where the output lies that is a view on it, or its part of a tensor that
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from tract_core.dims import Dim, is_one, product
@@ -26,6 +27,8 @@ class Homes:
         """``known``: the homes that are settled."""
         self._lowering = lowering
         self._known = dict(known)
+        self._offsets: dict[int, list[Dim]] = {}
+        """Where the inputs of concatenations, by their nodes, begin in the whole, if they have no gaps there."""
 
     def known(self) -> dict[OutletId, Storage]:
         """The homes that are settled."""
@@ -58,11 +61,14 @@ class Homes:
     def _part(self, op: TypedConcat, result: OutletId, slot: int) -> Storage | None:
         """The part of a tensor, where that has no gaps as it lies in the whole."""
         model = self._lowering.model
-        facts = [model.outlet_fact(outlet) for outlet in model.nodes[result.node].inputs]
-        if not all(is_one(size) for size in facts[slot].shape[: op.axis]):
+        inputs = model.nodes[result.node].inputs
+        fact = model.outlet_fact(inputs[slot])
+        if not all(is_one(size) for size in fact.shape[: op.axis]):
             return None
-        offset: Dim = 0
-        for fact in facts[:slot]:
-            offset = offset + product(fact.shape[op.axis :])
-        part = Part(self.of(result), offset, facts[slot].datum_type.storage.numpy.itemsize)
+        offsets = self._offsets.get(result.node)
+        if offsets is None:
+            shapes = [model.outlet_fact(outlet).shape for outlet in inputs]
+            sizes = [product(shape[op.axis :]) for shape in shapes]
+            offsets = self._offsets[result.node] = list(accumulate(sizes, initial=0))
+        part = Part(self.of(result), offsets[slot], fact.datum_type.storage.numpy.itemsize)
         return self._lowering.part(part)

@@ -31,7 +31,7 @@ from tract_cpu.kernels.expressions import ELEMENTS, marker_of
 from tract_cpu.language.types import ElementType, element_type
 from tract_cpu.lower.constants import Makers
 from tract_cpu.lower.copies import copy_step
-from tract_cpu.lower.form import Blocked
+from tract_cpu.lower.form import Blocked, Forms
 from tract_cpu.lower.homes import Homes
 from tract_cpu.lower.keeping import Keeping
 from tract_cpu.lower.places import Part, Places
@@ -144,6 +144,8 @@ class Lowering:
         """Those of them that were computed so, as they were written first; copies of them are not among these."""
         self.wholes: dict[OutletId, Blocked] = {}
         """Memory of concatenations whose inputs are written there."""
+        self.forms: dict[int, Forms | None] = {}
+        """The forms of what concatenations put together, by their nodes, as far as somebody asked."""
         self.padded: dict[OutletId, Blocked] = {}
         """Results of `Pad` that are there as soon as their inputs are: these are written inside."""
         self.pipelines: dict[Storage, Pipeline] = {}
@@ -156,6 +158,8 @@ class Lowering:
         self._hosted = 0
         self._read: set[int] = set()
         self._copies: dict[View, View] = {}
+        self._around: dict[int, tuple[frozenset[str], str | None]] = {}
+        """Of nodes, the symbols of all sizes around, and what native code does not know of the types."""
         plan = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs], model.symbols.definitions)
         self.given_at_begin = known | plan.symbols if around is None else around.given_at_begin
         self.given: frozenset[str] = self.given_at_begin if around is None else around.given
@@ -195,9 +199,17 @@ class Lowering:
 
     def why_unfit(self, node: int) -> str | None:
         """Why native code cannot compute a node whose operator has some, as its types or sizes are beyond it."""
+        around = self._around.get(node)
+        if around is None:
+            around = self._around[node] = self._symbols_around(node), self._why_no_types(node)
+        symbols, why = around
+        return why or (None if symbols <= self.given else LATE)
+
+    def _symbols_around(self, node: int) -> frozenset[str]:
+        return frozenset[str]().union(*(fact.shape.symbols() for fact in self._facts_around(node)))
+
+    def _why_no_types(self, node: int) -> str | None:
         for fact in self._facts_around(node):
-            if not fact.shape.symbols() <= self.given:
-                return LATE
             element = self.element(fact.datum_type.storage)
             if element is None:
                 return f"native code does not know {fact.datum_type.short}"

@@ -5,14 +5,13 @@ The whole gets its memory when the first of its parts is about to be written. It
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from tract_core.dims import dim_max
 from tract_core.model.graph import OutletId
 from tract_core.ops.concat import TypedConcat
 from tract_cpu.lower.blocked import border_for, bordered, element_view, form_of
-from tract_cpu.lower.form import Blocked, Border, Form
+from tract_cpu.lower.form import Blocked, Border, Form, Forms
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.padded import home_for
 from tract_cpu.lower.views import View
@@ -30,14 +29,8 @@ def whole_for(lowering: Lowering, outlet: OutletId) -> Blocked | None:
         forms = forms_of_inputs(lowering, outlet)
         if forms is None:
             return None
-        lowering.wholes[outlet] = _memory(lowering, outlet, _form_of_whole(forms))
+        lowering.wholes[outlet] = _memory(lowering, outlet, forms.whole)
     return lowering.wholes[outlet]
-
-
-def part_of(whole: Blocked, forms: Sequence[Form], slot: int) -> View:
-    """Where an input lies in the whole. ``forms``: those of all inputs."""
-    first = sum(form.blocks for form in forms[:slot])
-    return whole.view.part(whole.form.axis, first, forms[slot].blocks)
 
 
 def joined(lowering: Lowering, outlet: OutletId) -> Blocked | None:
@@ -47,41 +40,38 @@ def joined(lowering: Lowering, outlet: OutletId) -> Blocked | None:
     found = [one for one in born if one is not None]
     if forms is None or len(found) < len(born):
         return None
-    form = _form_of_whole(forms)
-    shape = form.shape(lowering.model.outlet_fact(outlet).shape)
-    whole = replace(found[0], form=form, view=replace(found[0].view, shape=shape))
-    same = all(part_of(whole, forms, slot) == one.view for slot, one in enumerate(found))
+    shape = forms.whole.shape(lowering.model.outlet_fact(outlet).shape)
+    whole = replace(found[0], form=forms.whole, view=replace(found[0].view, shape=shape))
+    same = all(forms.part_of(whole, slot) == one.view for slot, one in enumerate(found))
     return whole if same else None
 
 
-def forms_of_inputs(lowering: Lowering, outlet: OutletId) -> list[Form] | None:
+def forms_of_inputs(lowering: Lowering, outlet: OutletId) -> Forms | None:
     """The forms of what is put together; ``None`` where not all but the last one are made of whole blocks."""
     node = lowering.model.nodes[outlet.node]
     if not isinstance(node.op, TypedConcat) or lowering.why_unfit(outlet.node) is not None:
         return None
-    forms = [form_of(lowering, one, node.op.axis) for one in node.inputs]
-    found = [form for form in forms if form is not None]
-    fits = len(found) == len(forms) and all(form.channels % form.block == 0 for form in found[:-1])
-    return found if fits else None
-
-
-def _form_of_whole(forms: Sequence[Form]) -> Form:
-    return replace(forms[0], channels=sum(form.channels for form in forms))
+    if node.id not in lowering.forms:  # every input asks
+        forms = [form_of(lowering, one, node.op.axis) for one in node.inputs]
+        found = [form for form in forms if form is not None]
+        fits = len(found) == len(forms) and all(form.channels % form.block == 0 for form in found[:-1])
+        lowering.forms[node.id] = Forms.of(found) if fits else None
+    return lowering.forms[node.id]
 
 
 def _memory(lowering: Lowering, outlet: OutletId, form: Form) -> Blocked:
     """A part of the largest whole that the tensor belongs to, or memory of its own."""
-    wholes: list[tuple[int, OutletId, int, list[Form]]] = []
+    wholes: list[tuple[OutletId, int, Forms]] = []
     for reader in lowering.model.outlet(outlet).successors:
         result = OutletId(reader.node)
         forms = forms_of_inputs(lowering, result)
-        if forms is not None and forms[reader.slot] == form:
-            wholes.append((_form_of_whole(forms).channels, result, reader.slot, forms))
+        if forms is not None and forms.parts[reader.slot] == form:
+            wholes.append((result, reader.slot, forms))
     if wholes:
-        _, result, slot, forms = max(wholes, key=lambda one: one[0])
+        result, slot, forms = max(wholes, key=lambda one: one[2].whole.channels)
         whole = whole_for(lowering, result)
         if whole is not None:
-            return Blocked(form, part_of(whole, forms, slot), whole.border)
+            return Blocked(form, forms.part_of(whole, slot), whole.border)
     home = home_for(lowering, outlet, form)
     if home is not None:
         return home
@@ -93,7 +83,7 @@ def _border(lowering: Lowering, outlet: OutletId, form: Form) -> Border:
     """What is wanted around a tensor and around its parts."""
     border = border_for(lowering, outlet, form)
     forms = forms_of_inputs(lowering, outlet)
-    for one, part in zip(lowering.model.nodes[outlet.node].inputs, forms, strict=True) if forms else ():
+    for one, part in zip(lowering.model.nodes[outlet.node].inputs, forms.parts, strict=True) if forms else ():
         pairs = zip(border, _border(lowering, one, part), strict=True)
         border = tuple((dim_max(a, c), dim_max(b, d)) for (a, b), (c, d) in pairs)
     return border
