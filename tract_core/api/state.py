@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Any, overload
 
 from tract_core.api.calls import Calls, named_inputs
@@ -24,9 +26,12 @@ if TYPE_CHECKING:
 
 
 class State(TypedInterface):
-    """What the nodes of a `Runnable` keep from one call of `run` to the next. Used by one thread at a time."""
+    """What the nodes of a `Runnable` keep from one call of `run` to the next.
 
-    __slots__ = ("_calls", "_inner", "_known", "_progress", "_repeating", "_runnable")
+    Used by one thread at a time: what is called while another call goes on raises InputError, and disturbs nothing.
+    """
+
+    __slots__ = ("_calls", "_inner", "_is_used", "_known", "_progress", "_repeating", "_runnable")
 
     def __init__(
         self, runnable: Runnable, calls: Calls, inner: PlanState, known: Mapping[str, int] | None = None, come: int = 0
@@ -41,6 +46,7 @@ class State(TypedInterface):
         self._calls = calls
         self._inner = inner
         self._repeating = inner if isinstance(inner, Repeating) else None
+        self._is_used = Lock()
 
     @property
     def typed(self) -> TypedModel:
@@ -55,15 +61,30 @@ class State(TypedInterface):
     ) -> list[Array]: ...
     def run(self, inputs: Sequence[Any] | Mapping[str, Any], out: Any = None) -> list[Any]:
         """The next turn. Inputs, outputs and ``out`` are those of `Runnable.run`."""
-        if self._repeating is not None and self._known is None:
-            found = self._calls.repeat(self._repeating, inputs, out)
-        else:
-            found = None
-        if found is None:
-            found = self._calls.run(self._inner, inputs, out, self._known)
-        if self._progress is not None:
-            self._progress.turn(inputs)
+        if not self._is_used.acquire(False):  # a keyword takes longer, and every call comes here
+            raise _in_use()
+        try:
+            if self._repeating is not None and self._known is None:
+                found = self._calls.repeat(self._repeating, inputs, out)
+            else:
+                found = None
+            if found is None:
+                found = self._calls.run(self._inner, inputs, out, self._known)
+            if self._progress is not None:
+                self._progress.turn(inputs)
+        finally:
+            self._is_used.release()
         return found
+
+    @contextmanager
+    def _using(self) -> Generator[None]:
+        """Around what no other thread may come into. Raises InputError where one is there."""
+        if not self._is_used.acquire(blocking=False):
+            raise _in_use()
+        try:
+            yield
+        finally:
+            self._is_used.release()
 
     def __call__(self, *inputs: Any, **named: Any) -> list[Tensor]:
         """`run`, with the first inputs in order and the others by name."""
@@ -102,29 +123,38 @@ class State(TypedInterface):
         known = {streams.symbol: streams.symbol_for(counts)}
         check_assertions(model.symbols, known)
         check_conditions(model, known)
-        check_can_end(self._progress, total, told=self._known, now=known)
         check_takes_symbols(self._inner, self._runnable.runtime.name())
-        self._known = known
+        with self._using():
+            check_can_end(self._progress, total, told=self._known, now=known)
+            self._known = known
 
     def reset(self) -> None:
         """Forget the turns so far: the state is as `Runnable.spawn_state` gave it."""
-        with calling(self._runnable.runtime, "reset"):
-            self._inner.reset()
-        self._known = None
-        if self._progress is not None:
-            self._progress.come = 0
+        with self._using():
+            with calling(self._runnable.runtime, "reset"):
+                self._inner.reset()
+            self._known = None
+            if self._progress is not None:
+                self._progress.come = 0
 
     def freeze(self) -> FrozenState:
         """A snapshot of the state, which later calls do not change. The state itself can go on."""
-        with calling(self._runnable.runtime, "freeze"):
-            frozen = self._inner.freeze()
-        return FrozenState(self._runnable, frozen, self._known, 0 if self._progress is None else self._progress.come)
+        with self._using(), calling(self._runnable.runtime, "freeze"):
+            come = 0 if self._progress is None else self._progress.come
+            return FrozenState(self._runnable, self._inner.freeze(), self._known, come)
 
     def __repr__(self) -> str:
         return f"State of {self._runnable}"
 
     def __reduce__(self) -> tuple[object, ...]:
         raise InputError("a State cannot be pickled", hint="pickle what freeze() returns")
+
+
+def _in_use() -> InputError:
+    return InputError(
+        "the State is in use: another call of it has not returned yet",
+        hint="give each thread a State of its own, from spawn_state(); many may have one of the same Runnable",
+    )
 
 
 class FrozenState:

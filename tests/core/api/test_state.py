@@ -16,6 +16,8 @@ from tract_core import FrozenState, Model, Runnable, runtime_for_name
 from tract_core.errors import InputError, TractError
 from tract_core.model import TypedModel
 from tract_core.model.fact_text import parse_typed_fact
+from tract_core.plugins import default_registry
+from tract_core.testing.conformance.models import running_sums
 
 
 def _summing(module: ModuleType) -> Runnable:
@@ -165,3 +167,63 @@ def test_a_failed_turn_is_an_error_of_ours(running_sum: ModuleType) -> None:
     with pytest.raises(TractError, match="axis 0 has size 3, the model wants 2,f64"):
         state.run([np.zeros(3)])
     assert state.run(_ones())[0].to_numpy().tolist() == [1.5, 1.5]
+
+
+@pytest.mark.parametrize("runtime", ["reference", "cpu"])
+def test_a_second_user_is_refused_and_disturbs_nothing(runtime: str) -> None:
+    """What is called while another thread's turn goes on, here as its input becomes an array."""
+    runnable = runtime_for_name(runtime).prepare(Model.from_typed(running_sums(default_registry())))
+    state, alone, refused = runnable.spawn_state(), runnable.spawn_state(), list[str]()
+    x, start = np.ones((3, 2), np.float32), np.zeros((1, 2), np.float32)
+
+    def uses() -> None:
+        calls: list[Callable[[], Any]] = [lambda: state.run([x, start]), state.reset, state.freeze]
+        for call in calls:
+            with pytest.raises(
+                InputError, match=r"the State is in use: .*\n  hint: give each thread a State"
+            ) as caught:
+                call()
+            refused.append(caught.value.problem)
+
+    class UsedMeanwhile:
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(uses).result()
+            return x
+
+    for _ in range(2):
+        found = state.run([UsedMeanwhile(), start])
+        assert [one.to_numpy().tolist() for one in found] == [one.to_numpy().tolist() for one in alone.run([x, start])]
+    assert len(refused) == 6
+    with pytest.raises(InputError, match="input 'x'"):
+        state.run([None, start])
+    assert isinstance(state.freeze(), FrozenState), "a turn that fails lets go of the state"
+
+
+@pytest.mark.parametrize("runtime", ["reference", "cpu"])
+def test_many_threads_of_one_state_do_no_harm(runtime: str, run_script: Callable[[str], str]) -> None:
+    """In a process of its own: sizes change from turn to turn, so memory would be given back while others use it."""
+    script = f"""
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+from tract_core import Model, runtime_for_name
+from tract_core.errors import InputError
+from tract_core.plugins import default_registry
+from tract_core.testing.conformance.models import three_tensors
+state = runtime_for_name({runtime!r}).prepare(Model.from_typed(three_tensors(default_registry()))).spawn_state()
+
+def work(seed):
+    done = 0
+    for size in np.random.default_rng(seed).integers(0, 3000, 300).tolist():
+        try:
+            found = state.run([np.zeros(size, np.float32)])
+        except InputError:
+            continue
+        assert found[1].to_numpy().tolist() == list(range(1, size + 1))
+        done += 1
+    return done
+
+with ThreadPoolExecutor(3) as pool:
+    print(sum(pool.map(work, range(3))) > 0)
+"""
+    assert run_script(script).strip() == "True"

@@ -18,11 +18,13 @@ from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Add
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.concat import TypedConcat
+from tract_core.ops.cumsum import CumSum
 from tract_core.ops.elementwise import Exp
 from tract_core.ops.gather import Gather
 from tract_core.ops.non_zero import NonZero
 from tract_core.ops.scan import FullOutput, OutputMapping, Scan, ScannedInput, StateInput
 from tract_core.ops.submodel import SubmodelOp
+from tract_core.ops.tile import Tile
 from tract_core.plugins.keys import Array
 from tract_core.plugins.registry import Registry
 
@@ -81,6 +83,24 @@ def as_many_places(registry: Registry) -> TypedModel:
     found = model.wire_node("places", NonZero(model.symbols.new_symbol("count")), [x])
     model.wire_node("joined", TypedConcat(0), [*found, at])
     model.set_outputs(found)
+    return model
+
+
+def repeated_places(registry: Registry) -> TypedModel:
+    """Where ``x: 4,f32`` is not 0, ten times: the node ``repeated`` gives ``count`` times ten places, of 8 bytes."""
+    model = empty(registry)
+    x = source(model, "x", "4,f32")
+    found = model.wire_node("places", NonZero(model.symbols.new_symbol("count")), [x])
+    model.set_outputs(model.wire_node("repeated", Tile((1, 10)), found))
+    return model
+
+
+def three_tensors(registry: Registry) -> TypedModel:
+    """exp(x) for ``x: N,f32``, the running sums of that, and theirs: all of them are outputs."""
+    model = empty(registry)
+    found = model.wire_node("exp", Exp(), [source(model, "x", "N,f32")])
+    sums = model.wire_node("sums", CumSum(0), found)
+    model.set_outputs([*found, *sums, *model.wire_node("again", CumSum(0), sums)])
     return model
 
 
