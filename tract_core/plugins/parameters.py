@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 from tract_core.errors import InputError, TractError, TransformError
 from tract_core.frozen import frozen
+from tract_core.plugins.annotations import fits, hints_of, wanted
 
 
 @frozen
@@ -60,7 +61,8 @@ def build(
 ) -> Any:
     """The transform, or the runtime, with these parameters, by their keys (``-`` is ``_``); lists become tuples.
 
-    Raises ``error`` for a parameter that is unknown or missing, or of which the class makes no sense.
+    Raises ``error`` for a parameter that is unknown, missing or of another type than its field, and for one of which
+    the class makes no sense.
     """
     known = {one.key: one for one in parameters_of(kind)}
     values = {key.replace("-", "_"): value for key, value in given.items()}
@@ -75,6 +77,7 @@ def build(
         problem = f"{name} {what} requires {' and '.join(map(repr, required))} {plural}"
         raise error(problem, hint=_as_call(name, required))
     fitting = {known[key].field: _fixed(value) for key, value in values.items()}
+    _check_types(kind, name, fitting, error)
     try:
         return kind(**fitting)
     except TractError:
@@ -85,6 +88,21 @@ def build(
 
 def _as_call(name: str, keys: Iterable[str]) -> str:
     return f"write it as {name}({', '.join(f'{key}=...' for key in keys)})"
+
+
+def check_parameters(made: Any, error: type[TractError] = TransformError) -> None:
+    """Raises ``error`` for a parameter of a transform, or of a runtime, that is of another type than its field."""
+    kind = cast("type[Any]", type(made))
+    values = {one.field: getattr(made, one.field) for one in parameters_of(kind)}
+    _check_types(kind, getattr(made, "name", kind.__name__), values, error)
+
+
+def _check_types(kind: type[Any], name: str, values: Mapping[str, Any], error: type[TractError]) -> None:
+    """``values``: by the names of fields."""
+    hints = hints_of(kind)
+    for field, value in values.items():
+        if field in hints and not fits(value, hints[field]):
+            raise error(f"{name}: {field.rstrip('_')!r} is {value!r}, wanted {wanted(hints[field])}")
 
 
 def _fixed(value: Any) -> Any:

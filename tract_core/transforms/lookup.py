@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from tract_core.errors import InputError, TransformError, meant
 from tract_core.plugins.missing import RESERVED, not_installed
-from tract_core.plugins.parameters import build, parse_call
+from tract_core.plugins.parameters import build, check_parameters, parse_call
 from tract_core.plugins.registry import Registry
 from tract_core.transforms.transform import Transform
 
@@ -31,6 +31,7 @@ def transform_like(value: Any, registry: Registry) -> Transform:
     if isinstance(value, Spec):
         return transform_named(value.name, value.parameters(), registry)
     if hasattr(value, "apply") and not isinstance(value, type):
+        check_parameters(value)
         return value
     found = value.__name__ if isinstance(value, type) else type(value).__name__
     raise TransformError(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -10,13 +13,14 @@ import numpy as np
 import pytest
 
 from tract_core import Model, SetSymbols
-from tract_core.errors import PluginError, TransformError
+from tract_core.errors import PluginError, TransformError, Unsupported
 from tract_core.model import TypedModel
 from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.parameters import parameters_of
 from tract_core.testing.toys import toy_registry
 from tract_core.transforms.apply import apply_transform
 from tract_core.transforms.lookup import transform_class
+from tract_core.transforms.select import SelectOutputs
 from tract_core.transforms.set_symbols import SetSymbols as SetSymbolsTransform
 
 Maker = Callable[..., TypedModel]
@@ -61,7 +65,14 @@ def test_a_name_alone(network: Maker, name: str) -> None:
         ('{"name": "set_symbols", "value": {"B": 1}}', "set_symbols has no parameter 'value'; its parameters: values"),
         ('{"name": "f32_to_f16", "include": 3}', "f32_to_f16: 'include' is 3, wanted a list of texts"),
         ('{"name": "select_outputs", "outputs": [1]}', r"select_outputs: 'outputs' is .*, wanted a list of texts"),
-        ('{"name": "set_symbols", "values": [1]}', "set_symbols: 'values' is .* wanted {symbol: number or expression}"),
+        ('{"name": "set_symbols", "values": [1]}', "set_symbols: 'values' is .* wanted {name: value}"),
+        ('{"name": "f32_to_f16", "keep_io_types": 1}', "f32_to_f16: 'keep_io_types' is 1, wanted true or false"),
+        ('{"name": "f32_to_f16", "filter": ["a"]}', r"f32_to_f16: 'filter' is \('a',\), wanted a text or nothing"),
+        ('{"name": "patch", "body": 3}', "patch: 'body' is 3, wanted a text"),
+        ('{"name": "block_quant", "elements": "x"}', "block_quant: 'elements' is 'x', wanted an integer"),
+        ('{"name": "block_quant", "elements": true}', "block_quant: 'elements' is True, wanted an integer"),
+        ('{"name": "pulse", "pulse": 1.5}', "pulse: 'pulse' is 1.5, wanted an integer or a text or a TDim"),
+        (SelectOutputs({"a": 1}), "select_outputs: 'outputs' is {'a': 1}, wanted a list of texts"),  # type: ignore[arg-type]
         (None, "NoneType is no transform"),
         (3, "int is no transform"),
         (SetSymbolsTransform, "SetSymbols is no transform\n  hint: give a name.* an instance of a transform"),
@@ -72,6 +83,27 @@ def test_mistakes(network: Maker, way: Any, problem: str) -> None:
     with pytest.raises(TransformError, match=problem):
         model.transform(way)
     assert str(model.input_fact(0)) == "B,S,3,f32"
+
+
+GIVEN: dict[str, Any] = {
+    "values": {"B": 2},
+    "inputs": ["input"],
+    "outputs": ["act"],
+    "from": "f32",
+    "to": "f16",
+    "pulse": 4,
+    "body": "",
+}
+
+
+@pytest.mark.parametrize("name", sorted(default_registry().transforms()))
+@pytest.mark.parametrize("value", [None, True, 1, 1.5, "f32", ["f32"], [1], [None], [[]], {}, {"f32": []}, math.nan])
+def test_whatever_a_parameter_is_nobody_but_the_caller_is_blamed(network: Maker, name: str, value: Any) -> None:
+    parameters = parameters_of(transform_class(name, default_registry()))
+    given = {one.key: GIVEN[one.key] for one in parameters if one.required}
+    for one in parameters:
+        with suppress(TransformError, Unsupported):  # which a PluginError is none of
+            Model.from_typed(network()).transform(json.dumps({"name": name, **given, one.key: value}))
 
 
 @pytest.mark.parametrize(
