@@ -8,17 +8,20 @@ is counted: who builds a model by hand knows what he does.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from math import inf, prod
+from numbers import Real
+from operator import ge
 from pathlib import Path
+from threading import TIMEOUT_MAX
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import Any, Final
 
-from tract_core.errors import LimitExceeded, RunError
+from tract_core.errors import InputError, LimitExceeded, RunError
 from tract_core.frozen import frozen
 
 MAX_SIZE: Final = (1 << 63) - 1
@@ -35,9 +38,11 @@ class LoadLimits:
     file's graphs, functions and bodies, each time that they are looked at, and of the core operators that they become.
     ``max_outputs``: of one graph; it may have as many inputs. ``max_depth``: graphs and functions inside one another.
     ``max_rank``: axes of a tensor. ``max_fold_bytes``: of all the constants that loading or simplifying makes, beyond
-    those that they replace. ``max_fold_ops``: operations that making one constant takes. ``deadline_s``: seconds that
-    loading, typing and simplifying take each. ``run_deadline_s``: seconds that one run takes, looked at between nodes
-    and between iterations; none by default, as only who runs a model knows how long is too long.
+    those that they replace. ``max_fold_ops``: operations that making one constant takes. ``max_run_bytes``: of all
+    tensors that a run holds at the same time, with what its operators need besides, but without its inputs and the
+    model's constants; no more than the machine's memory either. ``deadline_s``: seconds that loading, typing,
+    simplifying and preparing take each. ``run_deadline_s``: seconds that one run takes; none by default, as only who
+    runs a model knows how long is too long.
     """
 
     max_bytes: int = 1 << 38
@@ -49,8 +54,15 @@ class LoadLimits:
     max_rank: int = 64
     max_fold_bytes: int = 1 << 29
     max_fold_ops: int = 1 << 30
+    max_run_bytes: int = 1 << 46
     deadline_s: float = 300.0
     run_deadline_s: float = inf
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value: Any = getattr(self, one.name)
+            if isinstance(value, bool) or not isinstance(value, Real) or not ge(value, 0):  # which NaN is not
+                raise InputError(f"LoadLimits: {one.name} is {value!r}, wanted a number that is 0 or more")
 
     @property
     def for_rewriting(self) -> LoadLimits:
@@ -91,11 +103,16 @@ class Budget:
 
     def time(self) -> None:
         """Raises LimitExceeded when time is up."""
-        if monotonic() > self._until:
+        if monotonic() >= self._until:
             raise LimitExceeded(
                 f"it takes longer than {self.limits.deadline_s:g} seconds",
                 hint="a model that needs so long can be loaded with LoadLimits(deadline_s=...)",
             )
+
+    @property
+    def seconds_left(self) -> float:
+        """Until time is up; 0 where it is, and no more than a thread can wait."""
+        return seconds_until(self._until)
 
     def take_bytes(self, made: int, freed: int = 0) -> bool:
         """Take bytes that are made, and give back those that they replace. Returns whether the limits allow it."""
@@ -122,6 +139,13 @@ def spending(limits: LoadLimits) -> Generator[Budget]:
         yield budget
     finally:
         _BUDGET.reset(token)
+
+
+def check_time() -> None:
+    """Raises LimitExceeded where the budget that is on has no time left."""
+    budget = _BUDGET.get()
+    if budget is not None:
+        budget.time()
 
 
 def current_budget() -> Budget | None:
@@ -178,19 +202,41 @@ def _of_container() -> Iterator[int]:
             yield int(text)
 
 
-class RunBudget(NamedTuple):
-    """What one run may take: ``tensor_bytes`` for one tensor, and ``seconds`` in all, which end at ``until``."""
+class RunBudget:
+    """What one run may take: ``tensor_bytes`` for one tensor, ``room`` for all, ``seconds``, which end at ``until``."""
 
-    tensor_bytes: int
-    seconds: float
-    until: float
+    __slots__ = ("room", "seconds", "tensor_bytes", "until")
+
+    def __init__(self, tensor_bytes: int, room: Room, seconds: float, until: float) -> None:
+        self.tensor_bytes = tensor_bytes
+        self.room = room
+        self.seconds = seconds
+        self.until = until
 
     def time(self) -> None:
         """Raises RunError when time is up."""
-        if monotonic() > self.until:
+        if monotonic() >= self.until:
             raise RunError(
                 f"the run takes longer than {self.seconds:g} seconds",
                 hint="a run that needs so long is allowed with LoadLimits(run_deadline_s=...)",
+            )
+
+
+class Room:
+    """How much memory the tensors of a run may take at the same time, and how much they do: ``allowed``, ``taken``."""
+
+    __slots__ = ("allowed", "taken")
+
+    def __init__(self, allowed: int) -> None:
+        self.allowed = allowed
+        self.taken = 0
+
+    def check(self, more: int) -> None:
+        """Raises RunError where so many bytes are too many, besides those that are taken."""
+        if self.taken + more > self.allowed:
+            raise RunError(
+                f"tensors would take {self.taken + more} bytes at the same time, {self.allowed} are allowed",
+                hint="give smaller inputs; LoadLimits(max_run_bytes=...) allows as much as the machine has",
             )
 
 
@@ -198,28 +244,35 @@ _RUN: ContextVar[RunBudget | None] = ContextVar("run", default=None)
 
 
 class running:  # noqa: N801 - it is written as a function: ``with running(limit):``
-    """Inside, `check_tensor` allows ``tensor_bytes``. The time of the outermost run counts, for those inside it too.
+    """Inside, `check_tensor` allows ``tensor_bytes``, and ``run_bytes`` for all that is there at the same time.
 
-    Raises RunError when that is up already. A class, as every turn of every body comes here.
+    The time and the room of the outermost run count, for those inside it too. Raises RunError when its time is up
+    already. A class, as every turn of every body comes here.
     """
 
-    __slots__ = ("_seconds", "_tensor_bytes", "_token")
+    __slots__ = ("_run_bytes", "_seconds", "_taken", "_tensor_bytes", "_token")
 
-    def __init__(self, tensor_bytes: int, seconds: float = inf) -> None:
+    def __init__(self, tensor_bytes: int, seconds: float = inf, run_bytes: int = MAX_SIZE) -> None:
         self._tensor_bytes = tensor_bytes
         self._seconds = seconds
+        self._run_bytes = run_bytes
 
     def __enter__(self) -> RunBudget:
         outer = _RUN.get()
         if outer is None:
-            budget = RunBudget(self._tensor_bytes, self._seconds, monotonic() + self._seconds)
+            until = monotonic() + self._seconds
+            budget = RunBudget(self._tensor_bytes, Room(self._run_bytes), self._seconds, until)
         else:
-            budget = RunBudget(self._tensor_bytes, outer.seconds, outer.until)
+            budget = RunBudget(self._tensor_bytes, outer.room, outer.seconds, outer.until)
             budget.time()
+        self._taken = budget.room.taken
         self._token = _RUN.set(budget)
         return budget
 
     def __exit__(self, *raised: object) -> None:
+        budget = _RUN.get()
+        assert budget is not None  # it was set
+        budget.room.taken = self._taken
         _RUN.reset(self._token)
 
 
@@ -228,16 +281,23 @@ def run_limit(limits: LoadLimits) -> int:
     return min(limits.max_tensor_bytes, machine_memory())
 
 
+def run_room(limits: LoadLimits) -> int:
+    """Bytes that all tensors of a run may take that are there at the same time."""
+    return min(limits.max_run_bytes, machine_memory())
+
+
 def check_tensor(shape: Iterable[int], itemsize: int) -> None:
-    """For operators whose output only a run can tell: raises RunError where it would take too many bytes.
+    """For what makes a tensor whose size only a run tells: raises RunError where that would take too many bytes.
 
     ``shape``: its sizes, none negative; ``itemsize``: bytes of one element.
     """
     budget = _RUN.get()
-    allowed = run_limit(DEFAULT_LIMITS) if budget is None else budget.tensor_bytes
     sizes = tuple(shape)
-    if prod(sizes) * itemsize > allowed or max(sizes, default=0) > MAX_SIZE:
-        raise RunError(too_large(sizes, itemsize, allowed), hint=TOO_LARGE_HINT)
+    problem = too_large(sizes, itemsize, run_limit(DEFAULT_LIMITS) if budget is None else budget.tensor_bytes)
+    if problem is not None:
+        raise RunError(problem, hint=TOO_LARGE_HINT)
+    if budget is not None:
+        budget.room.check(prod(sizes) * itemsize)
 
 
 def check_texts(count: int) -> None:
@@ -252,6 +312,16 @@ def check_texts(count: int) -> None:
         raise RunError(f"the texts of a tensor take {count} bytes, {allowed} are allowed", hint=TOO_LARGE_HINT)
 
 
+def check_room(more: int, allowed: int = MAX_SIZE) -> None:
+    """For what makes tensors: raises RunError where so many bytes are too many, besides those that the run holds.
+
+    ``allowed``: what counts where no run is on.
+    """
+    budget = _RUN.get()
+    room = Room(allowed) if budget is None else budget.room
+    room.check(more)
+
+
 def check_run_time() -> None:
     """For operators that go round for long: raises RunError when the time of the run is up."""
     budget = _RUN.get()
@@ -259,11 +329,34 @@ def check_run_time() -> None:
         budget.time()
 
 
+def seconds_until(time: float) -> float:
+    """From now on until a time of `time.monotonic`; 0 where it is past, and no more than a thread can wait."""
+    return min(max(time - monotonic(), 0.0), TIMEOUT_MAX)
+
+
+def run_until() -> float:
+    """When the time of the run is up, in seconds of `time.monotonic`."""
+    budget = _RUN.get()
+    return inf if budget is None else budget.until
+
+
 TOO_LARGE_HINT: Final = "check the values that sizes are computed from; LoadLimits(max_tensor_bytes=...) allows more"
 
 
-def too_large(shape: Iterable[int], itemsize: int, allowed: int) -> str:
-    """What to say of a tensor that takes more bytes than allowed."""
-    sizes = tuple(shape)
-    listed = ",".join(map(str, sizes))
-    return f"a tensor of shape [{listed}] would take {prod(sizes) * itemsize} bytes, {allowed} are allowed"
+def too_large(shape: Sequence[int], itemsize: int, allowed: int) -> str | None:
+    """What is wrong with a tensor that takes more bytes than allowed, or that no array can be; ``None`` of any other.
+
+    As in NumPy, the sizes of a tensor without elements count as if it had some.
+    """
+    total = itemsize
+    for size in shape:
+        total *= size
+    if total > allowed:
+        return f"a tensor of shape {_listed(shape)} would take {total} bytes, {allowed} are allowed"
+    if total or prod(size for size in shape if size) * itemsize <= MAX_SIZE:
+        return None
+    return f"a tensor of shape {_listed(shape)} cannot be: its sizes have no product of 64 bits"
+
+
+def _listed(shape: Sequence[int]) -> str:
+    return f"[{','.join(map(str, shape))}]"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -114,6 +115,20 @@ def test_a_time_limit_exits_with_124(model: Path) -> None:
     result = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert result.returncode == 124
     assert "--timeout" in result.stderr
+
+
+@pytest.mark.parametrize("longest", ["inf", "1e300", "9e9", "1e10", str(threading.TIMEOUT_MAX)])
+def test_a_time_limit_that_nobody_can_wait_for_is_none(model: Path, longest: str) -> None:
+    line = [sys.executable, "-m", "tract_core", str(model), "--timeout", longest, "--limit", "deadline_s=inf"]
+    result = subprocess.run([*line, "run", "-R", "--set", "B=1"], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("no_time", ["nan", "-nan", "0", "-1", "-inf", "soon", ""])
+def test_what_is_no_time_limit(tract: Call, model: Path, no_time: str) -> None:
+    refused = tract(model, "--timeout", no_time, "-q")
+    assert refused.exit_code == 2
+    assert "'--timeout'" in refused.output
 
 
 def test_limits(tract: Call, model: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tract_core.api.model import Model
 from tract_core.errors import InputError
+from tract_core.limits import spending
 from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.parameters import given_parameters
 from tract_core.runtime import protocol
@@ -40,7 +41,8 @@ class Runtime:
     def prepare(self, model: Model) -> Runnable:
         """Make a model ready to run. Consumes the model, unless it raises; constants are not copied.
 
-        Raises Unsupported, naming every operator that the runtime cannot run.
+        Raises Unsupported, naming every operator that the runtime cannot run, and LimitExceeded where that takes longer
+        or makes larger constants than the limits allow that the model was loaded with.
         """
         if not isinstance(model, Model):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
             hint = "call into_model() first" if type(model).__name__ == "InferenceModel" else "see Model.from_typed"
@@ -48,7 +50,7 @@ class Runtime:
         from tract_core.api.runnable import Runnable
 
         typed = model.typed
-        with calling(self, "prepare"):
+        with calling(self, "prepare"), spending(typed.limits.for_rewriting):
             plan = self.backend.prepare(typed)
         return Runnable(model.into_typed(by=f"Runtime.prepare (runtime {self.name()!r})"), plan, self)
 

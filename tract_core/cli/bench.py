@@ -9,6 +9,7 @@ import click
 
 from tract_core.cli.command import ModelCommand
 from tract_core.cli.options import assertion_options, bench_options, run_options, trace_option
+from tract_core.cli.readings import NumberRange
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Figures as JSON.")
 @click.option(
     "--sample-rate",
-    type=click.FloatRange(0, min_open=True),
+    type=NumberRange(0, min_open=True),
     metavar="HZ",
     help="Of a signal that comes in pulses: how many positions there are in a second, to compare with real time.",
 )

@@ -182,7 +182,10 @@ def _manners() -> list[click.Parameter]:
     option = partial(_option, MANNERS)
     return [
         option(
-            "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="Exit with 124 after S seconds."
+            "--timeout",
+            type=readings.NumberRange(0, min_open=True),
+            metavar="S",
+            help="Exit with 124 after S seconds.",
         ),
         option("--machine-friendly", is_flag=True, help="Plain output: no colours, no boxes, nothing cut short."),
         option("-v", "--verbose", count=True, help="Say which rules changed the graph."),
@@ -345,7 +348,11 @@ def bench_options(function: F) -> F:
     return _apply(
         [
             option(
-                "--warmup-time", type=click.FloatRange(0), default=0.0, metavar="MS", help="Run unmeasured at first."
+                "--warmup-time",
+                type=readings.NumberRange(0),
+                default=0.0,
+                metavar="MS",
+                help="Run unmeasured at first.",
             ),
             option(
                 "--warmup-loops",
@@ -367,7 +374,7 @@ def bench_options(function: F) -> F:
             ),
             option(
                 "--max-time",
-                type=click.FloatRange(0),
+                type=readings.NumberRange(0),
                 default=5000.0,
                 show_default=True,
                 metavar="MS",

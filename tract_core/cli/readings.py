@@ -31,6 +31,15 @@ _HOLDS_VALUES: Final = r"(?is).*\.(npy|npz|png|jpe?g|gif|bmp|webp|tiff?|wav|mp3|
 """Names of files in which people keep what goes into models. No fact ends so."""
 
 
+class NumberRange(click.FloatRange):
+    """Numbers in a range, of which NaN is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number. Raises click.BadParameter."""
+        found: float = super().convert(value, param, ctx)
+        return self.fail(f"{value!r} is no number.", param, ctx) if math.isnan(found) else found
+
+
 class Range(NamedTuple):
     """Between which values random ones are taken. ``name``: that of an input; the empty one stands for all."""
 

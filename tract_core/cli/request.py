@@ -133,8 +133,8 @@ class Request(GlobalFlags):
 
     @contextmanager
     def time_limit(self) -> Generator[None]:
-        """End the process with status 124 when ``--timeout`` is over."""
-        if self.timeout is None:
+        """End the process with status 124 when ``--timeout`` is over; what no thread can wait for never is."""
+        if self.timeout is None or self.timeout > threading.TIMEOUT_MAX:
             yield
             return
 

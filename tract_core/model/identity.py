@@ -24,6 +24,8 @@ ROWS = Rows()
 class Identity(TypedOp):
     """The input."""
 
+    makes_outputs: ClassVar[bool] = False
+
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The fact of the input, with its value."""
         (x,) = arity(self, inputs, 1)
@@ -42,6 +44,7 @@ class PinConst(TypedOp):
     """The input, whose value nothing behind it may rely on: what is computed from it is computed in every run."""
 
     pure: ClassVar[bool] = False
+    makes_outputs: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The fact of the input, without its value."""

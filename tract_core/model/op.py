@@ -40,9 +40,17 @@ class TypedOp(Op):
 
     ``judges``: the inputs, by slot, for whose elements a run may be refused, as for a position outside of an axis. A
     rewrite does not leave the node unread, nor let it see other elements there.
+
+    ``makes_outputs``: whether the meaning makes new arrays for the outputs, so that their memory is known beforehand.
+    It does not where it gives views on its inputs, or what the nodes of a body have made.
+
+    ``by_element``: whether each element of its one output depends on the elements at that place of the inputs alone,
+    which have its rank, and whose axes of size 1 stretch. Then the meaning may be asked for one part after the other.
     """
 
     pure: ClassVar[bool] = True
+    makes_outputs: ClassVar[bool] = True
+    by_element: ClassVar[bool] = False
     unpacks: ClassVar[bool] = False
     checks: ClassVar[bool] = False
     judges: ClassVar[tuple[int, ...]] = ()

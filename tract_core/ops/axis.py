@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ ROWS = Rows()
 
 class AxisOp(TypedOp):
     """Base of the family. ``change`` is the meaning for a list of sizes (or of anything that goes with the axes)."""
+
+    makes_outputs: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The input's type in the changed shape. Raises FactError when the axes do not fit."""

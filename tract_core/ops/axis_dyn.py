@@ -32,6 +32,7 @@ class DynMoveAxes(TypedOp):
     back: bool = False
     announces: ClassVar[tuple[str, ...]] = ("sizes",)
     judges: ClassVar[tuple[int, ...]] = (1,)
+    makes_outputs: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A tensor of ``sizes``. Raises FactError unless the axes are a list of integers, at most one per axis."""

@@ -33,6 +33,7 @@ class Binary(TypedOp):
 
     wants: ClassVar[str] = "is_number"
     commutes: ClassVar[bool] = False
+    by_element: ClassVar[bool] = True
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The common shape, in the inputs' type. Raises FactError for types, ranks or sizes that do not fit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ class MultiBroadcastTo(TypedOp):
     """The input seen in a larger shape: axes of size 1 are repeated, missing ones are added in front."""
 
     shape: tuple[Dim, ...]
+    makes_outputs: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The common shape of input and target. Raises FactError when the input cannot be stretched to it."""

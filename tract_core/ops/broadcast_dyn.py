@@ -10,6 +10,7 @@ import numpy as np
 from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
+from tract_core.limits import check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -27,6 +28,7 @@ class DynBroadcast(TypedOp):
     sizes: tuple[Dim, ...]
     announces: ClassVar[tuple[str, ...]] = ("sizes",)
     judges: ClassVar[tuple[int, ...]] = (1,)
+    makes_outputs: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A tensor of ``sizes``. Raises FactError when the shape is no list of integers, or the ranks do not fit."""
@@ -43,7 +45,19 @@ class DynBroadcast(TypedOp):
 @ROWS.row(SYMBOLIC, DynBroadcast)
 def reference(op: DynBroadcast, x: Array, shape: Array) -> Array:
     """numpy.broadcast_to, in both directions"""
-    return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(int(size) for size in shape)))
+    sizes = stretched(x.shape, shape)
+    check_tensor(sizes, x.itemsize)
+    return np.broadcast_to(x, sizes)
+
+
+def stretched(before: Sequence[int], shape: Array) -> tuple[int, ...]:
+    """numpy.broadcast_shapes, also of sizes that no array can have. Raises what that raises where they do not fit."""
+    wanted = tuple(int(size) for size in shape)
+    rank = max(len(before), len(wanted))
+    pairs = list(zip((1,) * (rank - len(before)) + tuple(before), (1,) * (rank - len(wanted)) + wanted, strict=True))
+    if any(size < 0 for size in wanted) or any(a != b and 1 not in (a, b) for a, b in pairs):
+        return np.broadcast_shapes(tuple(before), wanted)
+    return tuple(b if a == 1 else a for a, b in pairs)
 
 
 @ROWS.row(COST, DynBroadcast)

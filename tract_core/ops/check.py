@@ -33,6 +33,7 @@ class CheckShape(TypedOp):
     hint: str
     pure: ClassVar[bool] = False
     checks: ClassVar[bool] = True
+    makes_outputs: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The fact of the input, with the numbers that it must have. Raises FactError for another rank."""

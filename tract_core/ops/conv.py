@@ -17,7 +17,7 @@ from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity
-from tract_core.ops.pool_spec import AxisPlan, PoolSpec, padded, windows
+from tract_core.ops.pool_spec import AxisPlan, PoolSpec, windows
 from tract_core.ops.rounding import round_into
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
@@ -227,7 +227,7 @@ def _convolve(plans: Sequence[AxisPlan], group: int, data: Array, kernel: Array)
     outputs, inputs = kernel.shape[:2]
     spatial = [int(plan.output) for plan in plans]
     sums = np.zeros((data.shape[0], group, outputs // group, prod(spatial)), data.dtype)
-    for position, read in windows(plans, padded(plans, data, 0)):
+    for position, read in windows(plans, data, 0):
         # Weights that lie together are what lets the product use BLAS.
         weights = np.ascontiguousarray(kernel[(slice(None), slice(None), *position)])
         sums += np.matmul(weights.reshape(group, outputs // group, inputs), grouped(read, group))

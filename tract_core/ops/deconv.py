@@ -11,11 +11,12 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
+from tract_core.limits import check_run_time
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.ops.conv import Convolution, KernelFormat, grouped, in_accumulator, per_channel, sum_type
 from tract_core.ops.expect import arity
-from tract_core.ops.pool_spec import AxisPlan, PoolSpec, strided
+from tract_core.ops.pool_spec import AxisPlan, PoolSpec, inside
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
@@ -74,23 +75,19 @@ def _deconvolve(plans: Sequence[AxisPlan], group: int, data: Array, kernel: Arra
     outputs, inputs = kernel.shape[:2]
     read = grouped(data, group)
     sizes = data.shape[2:]
-    written = np.zeros((data.shape[0], outputs, *map(_extent, plans)), data.dtype)
+    written = np.zeros((data.shape[0], outputs, *(int(plan.output) for plan in plans)), data.dtype)
     for position in np.ndindex(*kernel.shape[2:]):
+        check_run_time()
         weights = np.ascontiguousarray(kernel[(slice(None), slice(None), *position)])
         part = np.matmul(weights.reshape(group, outputs // group, inputs), read)
-        places = (slice(None), slice(None), *strided(plans, position, sizes))
-        written[places] += part.reshape(data.shape[0], outputs, *sizes)
-    return written[(slice(None), slice(None), *map(_uncut, plans))]
-
-
-def _extent(plan: AxisPlan) -> int:
-    """Elements from the first one to the last one that is written or kept."""
-    written = (int(plan.input) - 1) * plan.window.stride + plan.window.field
-    return max(written, int(plan.before) + int(plan.output))
-
-
-def _uncut(plan: AxisPlan) -> slice:
-    return slice(int(plan.before), int(plan.before) + int(plan.output))
+        ends = [
+            inside(index * plan.window.dilation - int(plan.before), plan.window.stride, size, int(plan.output))
+            for plan, index, size in zip(plans, position, sizes, strict=True)
+        ]
+        kept, places = zip(*ends, strict=True) if ends else ((), ())
+        part = part.reshape(data.shape[0], outputs, *sizes)
+        written[(slice(None), slice(None), *places)] += part[(slice(None), slice(None), *kept)]
+    return written
 
 
 @ROWS.row(COST, Deconv)

@@ -12,6 +12,7 @@ import numpy as np
 from tract_core.dims import Dim, product
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
+from tract_core.limits import check_run_time
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_of_shape, may_equal
 from tract_core.model.fact import TypedFact
@@ -45,6 +46,8 @@ class DeformConv(TypedOp):
         x, kernel, offset, bias, mask = arity(self, inputs, 5)
         same_type(self, inputs)
         rank = len(self.strides) + 2
+        if any(number < 1 for number in (*self.strides, *self.dilations, self.group, self.offset_group)):
+            raise FactError(f"DeformConv wants strides, dilations and groups of 1 or more, found {self}")
         if float_type(self, x).rank != rank or {kernel.rank, offset.rank, mask.rank} != {rank} or bias.rank != 1:
             raise FactError(f"DeformConv wants inputs of rank {rank} and a bias of rank 1, found {_listed(inputs)}")
         if not may_equal(kernel.shape[1] * self.group, x.shape[1]):
@@ -102,6 +105,7 @@ def _corners(op: DeformConv, x: Array, places: Sequence[Array]) -> Iterator[Arra
     grouped = x.reshape(len(x), op.offset_group, x.shape[1] // op.offset_group, -1)
     lower = [np.floor(place) for place in places]
     for corner in combinations((0, 1), repeat=len(sizes)):
+        check_run_time()
         index, weight = np.zeros(places[0].shape, np.int64), np.ones_like(places[0])
         for place, low, upper, size in zip(places, lower, corner, sizes, strict=True):
             at = low + upper

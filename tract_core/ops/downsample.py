@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from tract_core.dims import Dim, ceil_div
 from tract_core.errors import FactError, RunError
@@ -28,6 +29,7 @@ class Downsample(TypedOp):
     axis: int
     stride: int
     modulo: int = 0
+    makes_outputs: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """``(size - modulo) / |stride|`` elements, rounded up. Raises FactError for a stride or modulo that is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ ROWS = Rows()
 
 class ElementWise(TypedOp):
     """Base of the family: one input, one output of the same type and shape, floats only."""
+
+    by_element: ClassVar[bool] = True
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The input's type and shape. Raises FactError for anything but floats."""

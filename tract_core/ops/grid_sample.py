@@ -12,6 +12,7 @@ import numpy as np
 from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
+from tract_core.limits import check_run_time
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
@@ -76,6 +77,7 @@ def reference(op: GridSample, x: Array, grid: Array) -> Array:
     batch = np.arange(int(x.shape[0])).reshape(-1, *(1,) * len(sizes))
     result = np.zeros((x.shape[0], x.shape[1], *grid.shape[1:-1]), data.dtype)
     for chosen in product(*along):
+        check_run_time()
         weight = np.prod([one.weight for one in chosen], axis=0).astype(data.dtype)[:, np.newaxis]
         is_there = np.logical_and.reduce([one.is_there for one in chosen])[:, np.newaxis]
         # Advanced indices around a slice: the channels come last, and go back to the second place.

@@ -42,6 +42,7 @@ class IfThenElse(OpWithBodies):
     else_branch: Branch
     shapes: tuple[tuple[Dim, ...], ...]
     announces: ClassVar[tuple[str, ...]] = ("shapes",)
+    makes_outputs: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The type that both branches give, in ``shapes``. Raises FactError when branches or inputs do not fit."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ ROWS = Rows()
 @frozen
 class Iff(TypedOp):
     """``if_true`` where ``condition`` holds, else ``if_false``; an axis of size 1 stretches to meet the others."""
+
+    by_element: ClassVar[bool] = True
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The common shape, in the type of the last two. Raises FactError for types, ranks or sizes that do not fit."""

@@ -9,10 +9,12 @@ import numpy as np
 from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
+from tract_core.limits import check_run_time
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, float_type, wide
+from tract_core.ops.pool_spec import inside
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
@@ -45,11 +47,12 @@ class Lrn(TypedOp):
 def reference(op: Lrn, x: Array) -> Array:
     """The squares, shifted by each distance in the window, added up."""
     data = x.astype(wide(x.dtype), copy=False)
-    before, after = (op.size - 1) // 2, op.size // 2
-    ends = [(before, after) if axis == op.axis else (0, 0) for axis in range(x.ndim)]
-    squares = np.moveaxis(np.pad(np.square(data), ends), op.axis, 0)
-    channels = x.shape[op.axis]
-    energy = np.sum([squares[shift : shift + channels] for shift in range(op.size)], axis=0)
+    squares, channels = np.moveaxis(np.square(data), op.axis, 0), x.shape[op.axis]
+    energy = np.zeros_like(squares)
+    for shift in range(max(-((op.size - 1) // 2), 1 - channels), min(op.size // 2, channels - 1) + 1):
+        check_run_time()
+        into, out_of = inside(shift, 1, channels, channels)
+        energy[into] += squares[out_of]
     base = op.bias + op.alpha / op.size * np.moveaxis(energy, 0, op.axis)
     return np.multiply(data, np.power(base, -op.beta)).astype(x.dtype, copy=False)
 

@@ -74,6 +74,7 @@ class OptionalGetElement(TypedOp):
     shape: tuple[Dim, ...]
     announces: ClassVar[tuple[str, ...]] = ("shape",)
     judges: ClassVar[tuple[int, ...]] = (0,)
+    makes_outputs: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A value in ``shape``. Raises FactError when that contradicts what is known of the optional."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from math import prod
 
 import numpy as np
@@ -17,11 +17,14 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, wide
 from tract_core.ops.extremes import LARGEST, lowest
-from tract_core.ops.pool_spec import AxisPlan, PoolSpec, padded, windows
+from tract_core.ops.pool_spec import AxisPlan, PoolSpec, windows
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
+
+Reads = Iterator[tuple[tuple[int, ...], Array]]
+"""What `windows` gives."""
 
 
 class Pool(TypedOp):
@@ -85,25 +88,24 @@ def max_pool(op: MaxPool, x: Array) -> Array | tuple[Array, ...]:
     """Position by position in the kernel, the larger one so far."""
     layout = op.pool.data_format
     plans = op.pool.plan(op, x.shape)
-    data = layout.to_nchw(x)
-    data = padded(plans, data.astype(wide(x.dtype), copy=False), lowest(x.dtype))
+    data = layout.to_nchw(x).astype(wide(x.dtype), copy=False)
+    read = partial(windows, plans, data, lowest(x.dtype), useful=True)
     if op.indices is None:
-        return layout.from_nchw(_largest(plans, data).astype(x.dtype, copy=False))
+        return layout.from_nchw(_largest(read).astype(x.dtype))
     places: Array = np.arange(x.size)
-    places = padded(plans, layout.to_nchw(places.reshape(x.shape)), -1)
-    found = _largest(plans, data).astype(x.dtype), _places(plans, data, places).astype(op.indices.numpy)
+    read_places = partial(windows, plans, layout.to_nchw(places.reshape(x.shape)), -1, useful=True)
+    found = _largest(read).astype(x.dtype), _places(read, read_places).astype(op.indices.numpy)
     return layout.from_nchw(found[0]), layout.from_nchw(found[1])
 
 
-def _largest(plans: Sequence[AxisPlan], data: Array) -> Array:
-    return reduce(LARGEST.of, (candidate for _, candidate in windows(plans, data)))
+def _largest(read: Callable[[], Reads]) -> Array:
+    return reduce(LARGEST.of, (candidate for _, candidate in read()))
 
 
-def _places(plans: Sequence[AxisPlan], data: Array, places: Array) -> Array:
+def _places(read: Callable[[], Reads], read_places: Callable[[], Reads]) -> Array:
     """Where the largest elements are, the first of equals; a zero equals the other one."""
-    best = next(windows(plans, data))[1].copy()
-    best_place = next(windows(plans, places))[1].copy()
-    for (_, candidate), (_, place) in zip(windows(plans, data), windows(plans, places), strict=True):
+    best, best_place = next(read())[1].copy(), next(read_places())[1].copy()
+    for (_, candidate), (_, place) in zip(read(), read_places(), strict=True):
         # Any element of the input wins over padding, even one as low as the fill.
         better = (candidate > best) | ((best_place < 0) & (place >= 0)) | (np.isnan(candidate) & ~np.isnan(best))
         best = np.where(better, candidate, best)
@@ -116,9 +118,9 @@ def sum_pool(op: SumPool, x: Array) -> Array:
     """Position by position in the kernel, added up; then divided by how many elements each window counts."""
     layout = op.pool.data_format
     plans = op.pool.plan(op, x.shape)
-    data = padded(plans, layout.to_nchw(x).astype(wide(x.dtype), copy=False), 0)
-    total = np.zeros((*data.shape[:2], *(int(plan.output) for plan in plans)), data.dtype)
-    for _, part in windows(plans, data):
+    data = layout.to_nchw(x).astype(wide(x.dtype), copy=False)
+    total: Array = np.zeros((*data.shape[:2], *(int(plan.output) for plan in plans)), data.dtype)
+    for _, part in windows(plans, data, 0, useful=True):
         total += part
     if op.normalize:
         total /= _counts(plans, op.count_include_pad).astype(total.dtype)
@@ -131,9 +133,9 @@ def _counts(plans: Sequence[AxisPlan], include_pad: bool) -> Array:
     for plan in plans:
         size, before, after = int(plan.input), int(plan.before), int(plan.after)
         first = np.arange(int(plan.output)) * plan.window.stride - before
-        read = first[:, np.newaxis] + np.arange(plan.window.kernel) * plan.window.dilation
         low, high = (-before, size + after) if include_pad else (0, size)
-        counts = np.multiply.outer(counts, np.sum((read >= low) & (read < high), axis=1))
+        steps = [np.clip(-((first - end) // plan.window.dilation), 0, plan.window.kernel) for end in (low, high)]
+        counts = np.multiply.outer(counts, np.maximum(steps[1] - steps[0], 0))
     return counts
 
 

@@ -1,20 +1,22 @@
 """How a window slides over the spatial axes of a tensor: data formats, paddings, and the plan of each axis.
 
 What convolutions and pools have in common. The sizes are decided first, in an immutable `AxisPlan` per spatial axis,
-which also works for symbolic sizes; `padded` and `windows` then only follow the plans.
+which also works for symbolic sizes; `windows` then only follows the plans.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import Any
+from math import prod
+from typing import Any, Final
 
 import numpy as np
 
 from tract_core.dims import Dim, ceil_div, dim_max, dim_min
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
+from tract_core.limits import check_run_time, check_tensor
 from tract_core.model.conditions import may_be_at_most, may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import Op
@@ -332,28 +334,96 @@ class PoolSpec:
         return tuple(AxisPlan(window, size, *ends(axis, size, window)) for axis, (size, window) in sizes)
 
 
-def padded(plans: Sequence[AxisPlan], x: Array, fill: Any) -> Array:
-    """``x`` (batch, channels, spatial axes) with ``fill`` added as far as the windows reach."""
-    ends = [(int(plan.before), max(0, int(plan.overhang))) for plan in plans]
-    if not any(map(any, ends)):
-        return x
-    return np.pad(x, [(0, 0), (0, 0), *ends], constant_values=fill)
-
-
-def windows(plans: Sequence[AxisPlan], x: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
+def windows(
+    plans: Sequence[AxisPlan], x: Array, fill: Any, *, useful: bool = False
+) -> Iterator[tuple[tuple[int, ...], Array]]:
     """For each position in the kernel, in row-major order: the position, and what the outputs read there.
 
-    ``x`` is padded (batch, channels, spatial axes); the second is a view of (batch, channels, output sizes).
+    ``x``: (batch, channels, spatial axes), around which stands ``fill``. The second is (batch, channels, output sizes),
+    which nobody writes to. ``useful``: only the positions at which some output reads an element, or one if there are
+    none. Raises RunError when the time of the run is up.
     """
-    for position in np.ndindex(*(plan.window.kernel for plan in plans)):
-        yield position, x[(slice(None), slice(None), *strided(plans, position, [int(p.output) for p in plans]))]
+    read = _in_padded(plans, x, fill) or _in_pieces(plans, x, fill)
+    for position in _positions(plans, useful=useful):
+        check_run_time()
+        yield position, read(position)
 
 
-def strided(plans: Sequence[AxisPlan], position: Sequence[int], counts: Sequence[int]) -> tuple[slice, ...]:
-    """Per spatial axis, ``counts`` elements from ``position`` in the kernel on, ``stride`` apart."""
-    return tuple(
-        slice(
-            index * plan.window.dilation, index * plan.window.dilation + count * plan.window.stride, plan.window.stride
-        )
-        for plan, index, count in zip(plans, position, counts, strict=True)
-    )
+def _positions(plans: Sequence[AxisPlan], *, useful: bool) -> Iterator[tuple[int, ...]]:
+    """The positions in the kernel, none of them before it is asked for."""
+    if not plans:
+        yield ()
+        return
+    for outer in _positions(plans[:-1], useful=useful):
+        for last in _useful(plans[-1]) if useful else range(plans[-1].window.kernel):
+            yield *outer, last
+
+
+_MUCH: Final = 4
+"""How many times as large as what is read or comes out padding may make a tensor."""
+
+
+def _in_padded(plans: Sequence[AxisPlan], x: Array, fill: Any) -> Callable[[Sequence[int]], Array] | None:
+    """Views on the padded tensor; ``None`` where that would take much memory."""
+    ends = [(int(plan.before), max(0, int(plan.overhang))) for plan in plans]
+    if not any(map(any, ends)):
+        whole = x
+    else:
+        shape = (*x.shape[:2], *(size + sum(pair) for size, pair in zip(x.shape[2:], ends, strict=True)))
+        outputs = prod(x.shape[:2]) * prod(int(plan.output) for plan in plans)
+        if prod(shape) > _MUCH * max(x.size, outputs):
+            return None
+        check_tensor(shape, x.itemsize)
+        whole = np.pad(x, [(0, 0), (0, 0), *ends], constant_values=fill)
+
+    def read(position: Sequence[int]) -> Array:
+        places = [
+            slice(first, first + int(plan.output) * plan.window.stride, plan.window.stride)
+            for plan, index in zip(plans, position, strict=True)
+            for first in [index * plan.window.dilation]
+        ]
+        found: Array = whole[(slice(None), slice(None), *places)]
+        return found
+
+    return read
+
+
+def _in_pieces(plans: Sequence[AxisPlan], x: Array, fill: Any) -> Callable[[Sequence[int]], Array]:
+    """A tensor for each position, in which the elements lie that are read."""
+    shape = (*x.shape[:2], *(int(plan.output) for plan in plans))
+
+    def read(position: Sequence[int]) -> Array:
+        check_tensor(shape, x.itemsize)
+        found: Array = np.full(shape, fill, x.dtype)
+        places = [
+            inside(index * plan.window.dilation - int(plan.before), plan.window.stride, int(plan.output), size)
+            for plan, index, size in zip(plans, position, x.shape[2:], strict=True)
+        ]
+        outputs, inputs = zip(*places, strict=True) if places else ((), ())
+        found[(slice(None), slice(None), *outputs)] = x[(slice(None), slice(None), *inputs)]
+        return found
+
+    return read
+
+
+def inside(first: int, stride: int, count: int, size: int) -> tuple[slice, slice]:
+    """Of ``count`` ones from ``first`` on, ``stride`` apart, those on an axis of ``size``: numbers, places."""
+    low, high = max(0, -(first // stride)), min(count, -((first - size) // stride))
+    if low >= high:
+        return slice(0, 0), slice(0, 0)
+    return slice(low, high), slice(first + low * stride, first + (high - 1) * stride + 1, stride)
+
+
+def _useful(plan: AxisPlan) -> Iterator[int]:
+    """The positions in a kernel at which some output reads an element, in order; the first one where there are none."""
+    before, size, window, last = int(plan.before), int(plan.input), plan.window, int(plan.output) - 1
+    is_whole = window.stride <= size  # then there are no gaps between what one output reads and the next one
+    done, found = 0, False
+    for output in [last] if is_whole else range(last, -1, -1):  # later outputs read earlier positions
+        first = max(done, -((output * window.stride - before) // window.dilation))
+        end = before + size - (0 if is_whole else output * window.stride)
+        done = max(done, min(window.kernel, -(-end // window.dilation)))
+        found = found or first < done
+        yield from range(first, done)
+    if not found:
+        yield 0

@@ -32,6 +32,7 @@ class DynReshape(TypedOp):
     allow_zero: bool = False
     announces: ClassVar[tuple[str, ...]] = ("sizes",)
     judges: ClassVar[tuple[int, ...]] = (1,)
+    makes_outputs: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """A tensor of ``sizes``. Raises FactError unless the shape is as many integers, or the volumes differ."""

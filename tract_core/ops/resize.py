@@ -18,7 +18,7 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import FactError, RunError
 from tract_core.frozen import frozen
-from tract_core.limits import check_tensor
+from tract_core.limits import check_run_time, check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_at_most, may_be_of_shape, may_be_zero_only_with
 from tract_core.model.fact import TypedFact
@@ -350,11 +350,12 @@ def _resize_axis(sampling: Sampling, scale: AxisScale, places: Array, x: Array, 
     if sampling.interpolator is Interpolator.NEAREST:
         return np.take(x, indices[0], axis)
     shape = [-1 if a == axis else 1 for a in range(x.ndim)]
-    parts = (
-        np.take(x, index, axis) * weight.astype(x.dtype).reshape(shape)
-        for index, weight in zip(indices, weights, strict=True)
-    )
-    return sum(parts, start=np.zeros((), x.dtype))
+
+    def part(index: Array, weight: Array) -> Array:
+        check_run_time()
+        return np.take(x, index, axis) * weight.astype(x.dtype).reshape(shape)
+
+    return sum(map(part, indices, weights), start=np.zeros((), x.dtype))
 
 
 def taps_of(sampling: Sampling, scale: AxisScale, places: Array) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ import numpy as np
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
 from tract_core.frozen import frozen
+from tract_core.limits import check_run_time, check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
@@ -73,6 +74,8 @@ class MaxRoiPool(TypedOp):
 def _per_region(op: TypedOp, x: TypedFact, regions: TypedFact, numbers: int, size: tuple[int, int]) -> TypedFact:
     if float_type(op, x).rank != 4:
         raise FactError(f"{op.name} wants images of shape [N, C, H, W], found {x}")
+    if min(size) < 1:
+        raise FactError(f"{op.name} wants one cell or more along each side, found {size[0]} times {size[1]}")
     if regions.rank != 2 or not may_equal(regions.shape[1], numbers):
         raise FactError(f"{op.name} wants regions of shape [R, {numbers}], found {regions}")
     return x.with_shape((regions.shape[0], x.shape[1], *size))
@@ -86,8 +89,11 @@ def roi_align(op: RoiAlign, x: Array, regions: Array, image_of: Array) -> Array:
         shift = 0.5 if op.half_pixel else 0.0
         x1, y1, x2, y2 = (region * op.scale - shift).tolist()
         shortest = -math.inf if op.half_pixel else 1.0
-        rows, row_count = _points(y1, max(y2 - y1, shortest), op.height, op.samples)
-        columns, column_count = _points(x1, max(x2 - x1, shortest), op.width, op.samples)
+        check_run_time()
+        sides = (y1, max(y2 - y1, shortest), op.height), (x1, max(x2 - x1, shortest), op.width)
+        row_count, column_count = (_count(length, cells, op.samples) for _, length, cells in sides)
+        check_tensor((4, x.shape[1], op.height * row_count, op.width * column_count), 8)
+        rows, columns = (_points(*side, count) for side, count in zip(sides, (row_count, column_count), strict=True))
         parts = np.stack(list(_weighted(_image(x, image), rows, columns)))
         values = LARGEST.along(parts, (0,))[0] if op.largest else parts.sum(axis=0)
         cells = values.reshape(x.shape[1], op.height, row_count, op.width, column_count)
@@ -102,13 +108,18 @@ def _image(x: Array, image: float) -> Array:
     return x[int(image)].astype(np.float64)
 
 
-def _points(start: float, length: float, cells: int, samples: int) -> tuple[Array, int]:
-    """The places of the points of all cells along one side, and how many points each cell has.
+def _count(length: float, cells: int, samples: int) -> int:
+    """How many points each cell has along one side.
 
     A region without an end, or whose end is no number, has none where their number depends on its length.
     """
-    count = samples if samples > 0 else max(math.ceil(length / cells), 0) if math.isfinite(length) else 0
-    return start + (np.arange(cells * count) + 0.5) * (length / cells / max(count, 1)), count
+    return samples if samples > 0 else max(math.ceil(length / cells), 0) if math.isfinite(length) else 0
+
+
+def _points(start: float, length: float, cells: int, count: int) -> Array:
+    """The places of the points of all cells along one side, ``count`` for each."""
+    found: Array = start + (np.arange(cells * count) + 0.5) * (length / cells / max(count, 1))
+    return found
 
 
 def _weighted(image: Array, rows: Array, columns: Array) -> Iterator[Array]:
@@ -140,7 +151,8 @@ def max_roi_pool(op: MaxRoiPool, x: Array, regions: Array) -> Array:
     found = np.zeros((len(regions), x.shape[1], op.height, op.width), dtype=x.dtype)
     scaled = regions.astype(wide(regions.dtype))  # in f64, 5 * 0.7 of f32 would no longer be the 3.5 that it is in f32
     for place, region in enumerate(scaled):
-        image = _image(x, float(region[0]))
+        check_run_time()
+        image = _image(x, float(region[0])).astype(x.dtype)
         # Halves are rounded away from zero.
         corners = np.nan_to_num(region[1:] * region.dtype.type(op.scale)).clip(-_FAR, _FAR)
         x1, y1, x2, y2 = (np.sign(corners) * np.floor(np.abs(corners) + 0.5)).astype(np.int64).tolist()

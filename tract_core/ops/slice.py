@@ -37,6 +37,7 @@ class Slice(TypedOp):
     axis: int
     start: Dim
     end: Dim
+    makes_outputs: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """``end - start`` elements on the axis. Raises FactError for a range that cannot lie inside the input."""
@@ -59,6 +60,7 @@ class DynSlice(TypedOp):
     length: Dim
     announces: ClassVar[tuple[str, ...]] = ("length",)
     judges: ClassVar[tuple[int, ...]] = (1, 2)
+    makes_outputs: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """``length`` elements on the axis. Raises FactError when the bounds are not integers of rank 0."""

@@ -30,8 +30,8 @@ class SoftmaxOp(TypedOp):
         (x,) = arity(self, inputs, 1)
         for axis in self.axes:
             axis_in(self, axis, x.rank)
-        if not self.axes:
-            raise FactError(f"{self.name} wants at least one axis; the input is {x}")
+        if not self.axes or len(set(self.axes)) < len(self.axes):
+            raise FactError(f"{self.name} wants at least one axis, each once, not {list(self.axes)}; the input is {x}")
         return (float_type(self, x),)
 
 

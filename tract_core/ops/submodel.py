@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tract_core.dims import Dim
 from tract_core.errors import FactError
@@ -26,6 +26,7 @@ class SubmodelOp(OpWithBodies):
     """The outputs of ``model`` for the inputs given. What its nodes keep between turns is kept."""
 
     model: TypedModel
+    makes_outputs: ClassVar[bool] = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The facts of the model's outputs. Raises FactError, naming the input, when one does not fit the model."""

@@ -18,8 +18,9 @@ from typing import Any, Final, TypeVar, cast
 
 import pluggy
 
-from tract_core.errors import LimitExceeded, PluginError, RegistrationError, TractError
+from tract_core.errors import LimitExceeded, PluginError, RegistrationError, RunError, TractError
 from tract_core.importing import imported
+from tract_core.limits import TOO_LARGE_HINT
 from tract_core.plugins import builtin, hookspecs
 from tract_core.plugins.claims import Brought, Offers, take_offers, take_rows
 from tract_core.plugins.descriptor import (
@@ -246,14 +247,19 @@ class Registry:
     def blaming(self, hook: str, name: str, doing: str) -> Generator[None, None, None]:
         """Around a call into what a named offer led to: ``with registry.blaming("tract_runtimes", "toy", "prepare")``.
 
-        A TractError is an answer to the caller and passes; anything else is recorded as the plugin's failure, and
-        raised as a PluginError that names the distribution.
+        A TractError is an answer to the caller and passes. Where there is not enough memory, that is a RunError of a
+        runtime, and LimitExceeded otherwise. Anything else is recorded as the plugin's failure, and raised as a
+        PluginError that names the distribution.
         """
         found = self._offered(hook).get(name)
         try:
             yield
         except (TractError, KeyboardInterrupt, SystemExit):
             raise
+        except MemoryError as error:
+            kind = RunError if hook == "tract_runtimes" and doing != "prepare" else LimitExceeded
+            problem = f"there is not enough memory for the {doing} of {_kind(hook)} {name!r}: {error}"
+            raise kind(problem, hint=TOO_LARGE_HINT) from error
         except BaseException as error:
             if found is None or found[1].name == CORE_PLUGIN:
                 raise

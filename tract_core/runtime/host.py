@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from math import prod
+from typing import Any, Final, TypeVar, cast
 
 from tract_core.data import DatumType
 from tract_core.data.text_bytes import text_bytes
@@ -18,7 +20,7 @@ from tract_core.dims import bind
 from tract_core.dims.definitions import Definitions
 from tract_core.errors import DimError, GraphError, RunError, TractError
 from tract_core.frozen import frozen
-from tract_core.limits import TOO_LARGE_HINT, check_run_time, check_texts
+from tract_core.limits import TOO_LARGE_HINT, check_room, check_run_time, check_texts, check_time, spending
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -28,6 +30,7 @@ from tract_core.model.substitute import substitute_in, symbols_needed
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import REFERENCE, STATE, Array, ReferenceFn, StateFn
 from tract_core.runtime.binding_plan import BindingPlan
+from tract_core.runtime.by_parts import by_parts
 from tract_core.runtime.returned import Promise, Wanted, are_arrays, is_right
 from tract_core.runtime.schedule import execution_order
 
@@ -122,6 +125,9 @@ class HostNode:
         self.definitions.complete(symbols)
 
     def _outputs(self, host: HostState, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        if self.op.makes_outputs:
+            made = host.bytes_of(self)
+            check_room(made if self.op.by_element else made + _working_bytes(inputs, made))
         outputs = self._compute(host, [_read_only(array) for array in inputs])
         binds = self.op.announces or (self.late and not self.late <= host.session.symbols.keys())
         if binds and are_arrays(outputs):  # what is none is told next
@@ -145,19 +151,35 @@ class HostNode:
         if self.state is not None:
             return host.state_of(self).run(host.session, inputs)
         assert self.meaning is not None  # whoever prepared the model refused it otherwise
-        result = self.meaning(host.op_now(self), *inputs)
-        return result if isinstance(result, tuple) else (result,)
+        compute = partial(self.meaning, host.op_now(self))
+        result: Any = by_parts(compute, inputs) if self.op.by_element and not self.makes_texts else compute(*inputs)
+        return cast("tuple[Array, ...]", result) if isinstance(result, tuple) else (result,)
+
+
+def _working_bytes(inputs: Sequence[Array], made: int) -> int:
+    """What a meaning may need besides its outputs, of so many bytes: a copy of the largest tensor.
+
+    Of floats that are narrower than f32, there are one in f32 and what is computed of it.
+    """
+    copies = [2 * _WIDE // one.itemsize if one.dtype.kind in "fV" and one.itemsize < _WIDE else 1 for one in inputs]
+    sizes = [one.nbytes * count for one, count in zip(inputs, copies, strict=True)]
+    return max(made * max([1, *copies]), *sizes, 0)
+
+
+_WIDE: Final = 4
+"""Bytes of the floats in which narrower ones are computed."""
 
 
 def host_nodes(model: TypedModel) -> list[HostNode]:
     """Every node that the outputs of a model need, but for its inputs, in an order of execution.
 
-    Raises UntypableModel where nodes need sizes that only come out of each other.
+    Raises UntypableModel where nodes need sizes that only come out of each other, LimitExceeded when time is up.
     """
     definitions = model.symbols.definitions
     given = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs], definitions).symbols
     known, found = model.given_symbols(), list[HostNode]()
     for node_id in execution_order(model):
+        check_time()
         node = model.nodes[node_id]
         if not isinstance(node.op, TypedSource):
             found.append(HostNode.prepare(model, node, given, known))
@@ -184,6 +206,7 @@ class HostState:
         self._states: dict[int, OpState] = {}
         self._concrete: dict[int, tuple[tuple[int, ...], TypedOp]] = {}
         self._wanted: dict[int, tuple[Wanted, ...]] = {}
+        self._bytes: dict[int, int] = {}
         self._bound: Mapping[str, int] | None = None
 
     def begins_as_before(self, symbols: Mapping[str, int]) -> bool:
@@ -193,7 +216,7 @@ class HostState:
     def begin(self, symbols: Mapping[str, int]) -> None:
         """A turn begins, with these values of symbols; `Turn.begin` comes here."""
         if symbols != self._bound:
-            self._bound, self._wanted = symbols, {}
+            self._bound, self._wanted, self._bytes = symbols, {}, {}
         self.session.symbols = dict(symbols)
 
     def reset(self) -> None:
@@ -221,6 +244,17 @@ class HostState:
             cached = (values, substitute_in(node.op, self.session.symbols))
             self._concrete[node.node] = cached
         return cached[1]
+
+    def bytes_of(self, node: HostNode) -> int:
+        """How much memory the outputs of a node will take, as far as that is known before it runs."""
+        found = self._bytes.get(node.node)
+        if found is None:
+            wanted = node.promise.now(self.session.symbols)
+            sizes = ((kind, [size for size in shape if size is not None], shape) for kind, shape in wanted)
+            found = sum(prod(known) * kind.itemsize for kind, known, shape in sizes if len(known) == len(shape))
+            if not node.late:
+                self._bytes[node.node] = found
+        return found
 
     def check(self, node: HostNode, outputs: tuple[Array, ...]) -> None:
         """Raises RunError where a node did not compute what its facts say. What they say is kept between turns."""
@@ -254,8 +288,10 @@ class Bodies:
         self._plans: dict[int, tuple[TypedModel, BodyPlan]] = {}
 
     def __call__(self, body: TypedModel) -> BodyPlan:
-        """The plan of a body. Raises what making it raises."""
+        """The plan of a body. Raises what making it raises, LimitExceeded among it, as when a model is prepared."""
         found = self._plans.get(id(body))
         if found is None:
-            found = self._plans.setdefault(id(body), (body, self._make(body)))  # the body is kept, as its id is the key
+            with spending(body.limits.for_rewriting):
+                made = self._make(body)
+            found = self._plans.setdefault(id(body), (body, made))  # the body is kept, as its id is the key
         return found[1]

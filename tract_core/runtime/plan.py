@@ -20,6 +20,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import REFERENCE, STATE, Array
 from tract_core.plugins.registry import Registry
 from tract_core.runtime.explain import Explanation, by_numpy
+from tract_core.runtime.held import Held, owners_of
 from tract_core.runtime.host import Bodies, HostNode, HostState, host_nodes
 from tract_core.runtime.observed import ObservedState
 from tract_core.runtime.parts import Part
@@ -53,6 +54,8 @@ class TypedSimplePlan:
         self.turn = Turn(model, [step.host for step in self.steps])
         self.input_names, self.input_facts = self.turn.inputs.names, self.turn.inputs.facts
         self.bodies = Bodies(TypedSimplePlan)
+        self.owners = owners_of(self.constants.values())
+        """The ids of the owners of constants."""
 
     def _steps(self) -> list[Step]:
         nodes = host_nodes(self.model)
@@ -141,7 +144,8 @@ class TypedSimpleState:
         turn.begin(host, inputs, out, symbols)
         values: dict[OutletId, Array] = dict(plan.constants)
         values.update(zip(plan.inputs, inputs, strict=True))
-        with turn.going():
+        with turn.going() as budget:
+            held = Held(budget.room, plan.owners, owners_of(inputs))
             for step in plan.steps:
                 node = step.host
                 outputs = node.run(host, [values[outlet] for outlet in node.inputs])
@@ -151,8 +155,10 @@ class TypedSimpleState:
                 if observe is not None:
                     given.update(observe(Part((node.node,)), given) or {})
                 values.update(given)
+                for array in given.values():
+                    held.take(array)
                 for outlet in step.dying:
-                    del values[outlet]
+                    held.let_go(values.pop(outlet))
         outputs = [values[outlet] for outlet in plan.outputs]
         return outputs if out is None else turn.outputs.fill(out, outputs)
 

@@ -37,8 +37,10 @@ class PlanState(Protocol):
         checks that they fit the facts of the model, that the sizes are such that every assertion of the model's scope
         holds (`TypedModel.symbols`) and every condition of its operators (`TypedModel.conditions`), and that no tensor
         takes more than ``TypedModel.limits.max_tensor_bytes``; what only the middle of the run tells is checked there.
-        The time that ``limits.run_deadline_s`` allows is looked at between nodes. `Turn` does all of that. Operators
-        that run bodies are told the sizes around them (`Session.symbols`).
+        The time that ``limits.run_deadline_s`` allows is looked at between nodes, and as often as one that takes long
+        lets it. `Turn` does all of that. What the run holds at the same time, with all that its nodes need besides, is
+        no more than ``limits.max_run_bytes``: `tract_core.runtime.held` counts arrays. Operators that run bodies are
+        told the sizes around them (`Session.symbols`).
 
         The outputs are not changed by later turns, and share no memory with the inputs, unless the plan is a
         `LendingPlan`. Nothing that the caller does to his arrays after a turn reaches a later turn.

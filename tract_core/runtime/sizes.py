@@ -1,8 +1,8 @@
 """Refuse a run before it begins, or in the middle, when a tensor that is still to come would take too many bytes.
 
 Sizes that are numbers are looked at once per plan, symbolic ones whenever the symbols get other values, each shape once
-however many tensors have it. Outputs whose sizes only the operator itself finds out are checked there, with
-`tract_core.limits.check_tensor`.
+however many tensors have it. An operator that finds the sizes of its own outputs checks them itself before it makes
+these, with `tract_core.limits.check_tensor`; a runtime that knows them earlier asks here (`ComingSizes.check_after`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tract_core.dims import evaluate
 from tract_core.errors import DimError, RunError
 from tract_core.frozen import frozen
-from tract_core.limits import MAX_SIZE, TOO_LARGE_HINT, too_large
+from tract_core.limits import TOO_LARGE_HINT, too_large
 from tract_core.model.fact import ShapeFact, TypedFact
 
 if TYPE_CHECKING:
@@ -31,15 +31,13 @@ class _Coming:
 
     def check(self, values: Mapping[str, int], allowed: int) -> None:
         """Raises RunError when it would take more bytes than allowed, or when the sizes contradict each other."""
-        total, largest = self.itemsize, 0
         try:
             sizes = [evaluate(dim, values) for dim in self.shape]
         except DimError as error:
             raise RunError(error.problem, where=self.place, hint=error.hint) from None
-        for size in sizes:
-            total, largest = total * size, max(largest, size)
-        if total > allowed or largest > MAX_SIZE:
-            raise RunError(too_large(sizes, self.itemsize, allowed), where=self.place, hint=TOO_LARGE_HINT)
+        problem = too_large(sizes, self.itemsize, allowed)
+        if problem is not None:
+            raise RunError(problem, where=self.place, hint=TOO_LARGE_HINT)
 
 
 class ComingSizes:
@@ -59,7 +57,7 @@ class ComingSizes:
             bound = [binder[symbol] for symbol in coming.symbols if symbol in binder]
             if not bound:
                 self._symbolic.append(coming)
-            elif place[last := max(bound, key=place.__getitem__)] < place[own]:
+            elif place[last := max(bound, key=place.__getitem__)] <= place[own]:
                 self._after.setdefault(last, []).append(coming)
 
     def check_all(self, values: Mapping[str, int]) -> None:
@@ -69,7 +67,7 @@ class ComingSizes:
         _check(self._symbolic, values, self.allowed)
 
     def check_after(self, node: int, values: Mapping[str, int]) -> None:
-        """When a node has run that gave symbols their values. Raises RunError, as `check_all` does."""
+        """When it is known which values a node gives symbols. Raises RunError, as `check_all` does."""
         _check(self._after.get(node, ()), values, self.allowed)
 
 
@@ -98,5 +96,5 @@ _SMALL = 1 << 20
 def _is_small(fact: TypedFact) -> bool:
     total = fact.datum_type.itemsize
     for dim in fact.shape:
-        total *= int(dim)
+        total *= int(dim) or 1  # other sizes count where there are no elements, too
     return total <= _SMALL

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tract_core.limits import run_limit, running
+from tract_core.limits import RunBudget, run_limit, run_room, running
 from tract_core.model.bodies import from_outside
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
@@ -35,6 +35,8 @@ class Turn:
         self._conditions = ComingConditions(model, nodes)
         self._sizes = ComingSizes(nodes, run_limit(model.limits))
         self._seconds = model.limits.run_deadline_s
+        self.room = run_room(model.limits)
+        """Bytes that a run may hold in tensors at the same time."""
 
     def begin(
         self,
@@ -72,13 +74,13 @@ class Turn:
         self._sizes.check_all(symbols)
 
     def check_after(self, node: HostNode, symbols: Mapping[str, int]) -> None:
-        """When a node has run that gave symbols their values. Raises RunError."""
+        """When it is known which values a node gives symbols. Raises RunError."""
         self._conditions.check_after(node.node, symbols)
         self._sizes.check_after(node.node, symbols)
 
     def going(self) -> _Going:
         """Around the nodes: the limits of a run count, and NumPy warns of no overflow."""
-        return _Going(self._sizes.allowed, self._seconds)
+        return _Going(self._sizes.allowed, self._seconds, self.room)
 
 
 class _Going:
@@ -86,13 +88,14 @@ class _Going:
 
     __slots__ = ("_errors", "_running")
 
-    def __init__(self, tensor_bytes: int, seconds: float) -> None:
+    def __init__(self, tensor_bytes: int, seconds: float, run_bytes: int) -> None:
         self._errors = np.errstate(all="ignore")
-        self._running = running(tensor_bytes, seconds)
+        self._running = running(tensor_bytes, seconds, run_bytes)
 
-    def __enter__(self) -> None:
-        self._running.__enter__()
+    def __enter__(self) -> RunBudget:
+        budget = self._running.__enter__()
         self._errors.__enter__()
+        return budget
 
     def __exit__(self, *raised: Any) -> None:
         self._errors.__exit__(*raised)

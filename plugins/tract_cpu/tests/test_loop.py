@@ -20,7 +20,7 @@ from tract_core.ops.binary import Add, Lt
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.concat import TypedConcat
-from tract_core.ops.loop import wire_loop
+from tract_core.ops.loop import Loop, wire_loop
 from tract_core.ops.range import Range
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.scatter import ScatterElements
@@ -194,3 +194,24 @@ def test_values_that_grow_are_left_to_the_host() -> None:
     found = CpuPlan(model, chosen(""))
     assert found.explain().placements[0].how == "state"
     same(found.spawn().run([np.ones(2, "f4")]), [np.ones(16, "f4")])
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 5, 7, 1 << 9, 1 << 62, -1])
+@pytest.mark.parametrize("begin", [True, False])
+def test_a_loop_that_goes_round_more_or_less_often_than_announced_is_the_error_of_the_reference(limit, begin) -> None:
+    """There is memory for as many iterations as were announced, as a file can say of any output."""
+    model = TypedModel()
+    facts = {"limit": "i64", "begin": "bool", "a": "3,f32"}
+    inputs = [model.add_source(name, parse_typed_fact(fact)) for name, fact in facts.items()]
+    inner, (_, a) = body({"number": "i64", "a": "3,f32"})
+    twice = wire_one(inner, "twice", Add(), a, a)
+    inner.set_outputs([inner.add_const("true", np.array(True)), twice, twice])
+    model.set_outputs(model.wire_node("loop", Loop(inner, 1, 5, ((3,), (5, 3))), inputs))
+    given, found = [np.array(limit), np.array(begin), np.ones(3, "f4")], list[object]()
+    for one in (plan(model), TypedSimplePlan(model)):
+        try:
+            found.append([array.tolist() for array in one.spawn().run(given)])
+        except RunError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
+    assert isinstance(found[0], list) == (limit == 5 and begin)

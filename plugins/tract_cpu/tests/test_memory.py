@@ -91,8 +91,8 @@ def test_new_sizes_move_every_address() -> None:
     layout = Layout(chain([4 * size, 8 * size, 4 * size]), 0)
     for value, slots in ((3, [0, 64, 128]), (100, [0, 448, 1280])):
         bound = layout.bind({"S": value})
-        assert bound.slots.tolist() == slots
-        assert bound.arguments[np.array(layout.begins)].tolist() == [8 * value, 4 * value]
+        assert bound.slots == slots
+        assert bound.arguments[np.array(layout.sections[0].begins)].tolist() == [8 * value, 4 * value]
 
 
 def test_loops_become_one_where_all_tensors_go_on() -> None:

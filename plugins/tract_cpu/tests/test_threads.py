@@ -136,8 +136,8 @@ def test_a_run_waits_for_no_helper_that_does_not_come() -> None:
 @pytest.mark.parametrize("threads", [2, 3, 4])
 def test_a_step_has_as_many_parts_as_there_are_threads_and_tasks_where_that_is_worth_it(threads, tasks) -> None:
     def parts(work: int, times: int) -> list[int] | None:
-        of_steps = [np.array([one]) for one in (tasks, work, times)]
-        found = _parts(Bound(np.zeros(0), np.zeros(1), *of_steps, scratch=0, work_of_loops=0), threads)
+        of_steps = [np.array([one]) for one in (tasks, work, times, work)]
+        found = _parts(Bound(np.zeros(0), [0], *of_steps, scratch=0, fuel_of_loops=0), threads)
         return None if found is None else found.tolist()
 
     assert parts(1 << 24, 1) == ([min(tasks, threads)] if tasks > 1 else None)

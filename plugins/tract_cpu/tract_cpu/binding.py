@@ -1,13 +1,15 @@
-"""The arguments of all kernels of a program, as one array of integers, which new sizes fill in microseconds.
+"""The arguments of all kernels of a program, as arrays of integers, which new sizes fill in microseconds.
 
 A `Layout` is data, made once per program: which arguments are numbers, which are sizes with symbols in them, and which
-are addresses. Each size is evaluated once, however many arguments are equal to it; everything else happens in whole
-arrays.
+are addresses. It has a `Section` for each stage of a run, as sizes that come up in its middle are bound for the steps
+behind. Each size is evaluated once, however many arguments of a section are equal to it; everything else happens in
+whole arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -15,9 +17,10 @@ import numpy as np
 
 from tract_core.dims import Dim, evaluate, symbols_of
 from tract_core.frozen import frozen
+from tract_core.limits import MAX_SIZE
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT
-from tract_cpu.kernels.control import COUNT, WORK, WORK_OF_STEPS, BeginPlan, CountPlan
+from tract_cpu.kernels.control import COUNT, FUEL_OF_ITERATION, BeginPlan, CountPlan
 from tract_cpu.lower.program import (
     ENDLESS,
     STATUS,
@@ -36,21 +39,22 @@ from tract_cpu.memory import ArenaPlan, plan_arena
 
 @frozen
 class Bound:
-    """The arguments for certain sizes, but for what lies in the arena or is passed.
+    """The arguments of one section for certain sizes, but for what lies in the arena or is passed.
 
-    ``arguments``: with offsets, in bytes, in the places of addresses. ``slots``: where each slot of the arena begins,
-    in bytes, each aligned; the last number is how large it is. ``tasks``: of each native step; ``work``: of one call of
-    each; ``times``: how often it is called. ``scratch``: bytes per thread. ``work_of_loops``: the most that loops do,
-    `ENDLESS` where only a run tells.
+    ``arguments``: with offsets, in bytes, in the places of addresses. ``slots``: where its slots of the arena begin, in
+    bytes, each aligned; the last number is how large they are together. ``tasks``: of each native step; ``work``: of
+    one call of each; ``times``: how often it is called; ``fuel``: what a call takes of `FULL`. ``scratch``: bytes per
+    thread. ``fuel_of_loops``: the most that loops take besides their steps, `ENDLESS` where only a run tells.
     """
 
     arguments: Array
-    slots: Array
+    slots: list[int]
     tasks: Array
     work: Array
     times: Array
+    fuel: Array
     scratch: int
-    work_of_loops: int
+    fuel_of_loops: int
 
 
 class Layout:
@@ -60,16 +64,6 @@ class Layout:
         """``inputs``: how many the model has."""
         self.steps = [step for step in program.steps if isinstance(step, NativeStep)]
         self.arena: ArenaPlan = plan_arena(program)
-        self.begins: list[int] = []
-        """For each native step, the place of its first argument."""
-        self._dims: dict[Dim | Eventual, int] = {}
-        self._which: list[int] = []
-        self._fixed: list[tuple[int, int]] = []
-        self._slots: list[tuple[int, int]] = []
-        self._in_arguments: list[tuple[int, int, int]] = []
-        self._in_passed: list[tuple[int, int]] = []
-        self.passed: list[tuple[int, int]] = []
-        """The places of addresses that only a run tells, and their numbers among these."""
         self._first = {Kind.INPUT: 0, Kind.OUTPUT: inputs, Kind.HOST: inputs + len(program.outputs)}
         hosted = sum(len(step.results) for step in program.steps if isinstance(step, HostStep))
         self._first[Kind.KEPT] = inputs + len(program.outputs) + hosted
@@ -78,82 +72,116 @@ class Layout:
         """How many addresses are passed. The last one is that of the status."""
         self.loops = len(program.loops)
         self.may_refuse = [STATUS in step.arguments for step in self.steps]
-        constants = [one.__array_interface__["data"][0] for one in program.constants]
+        self.constants = [one.__array_interface__["data"][0] for one in program.constants]
+        """Where the arrays are that are part of the program."""
         self.numbers = _numbers(program)
         """For each step of the program, the number of the first native step from there on."""
-        for step in self.steps:
-            self.begins.append(len(self._which))
-            for argument in step.arguments:
-                self._add(argument, constants)
-        self.in_arguments = _columns([(place, self.begins[number] + one) for place, number, one in self._in_arguments])
-        """The places of addresses of arguments, and the places of these."""
-        self.in_passed = _columns(self._in_passed)
-        """The places of addresses of what is passed, and the numbers of that."""
-        self._of_tasks = [self._number(step.tasks) for step in self.steps]
-        self._of_scratch = [self._number(step.scratch) for step in self.steps]
-        self._of_work = [self._number(step.work) for step in self.steps]
-        self._of_times = [self._number(step.times) for step in self.steps]
-        self._of_slots = [[self._number(size) for size in sizes] for sizes in self.arena.slots]
-        self._stages = [program.stage_of([dim.size if isinstance(dim, Eventual) else dim]) for dim in self._dims]
-        self._gather = np.array(self._which, np.int64)
-        self._fix = _columns(self._fixed)
-        self.in_arena = _columns(self._slots)
+        ends = [self.numbers[stage.place] for stage in program.stages]
+        firsts = zip([0, *ends], [*ends, len(self.steps)], strict=True)
+        self.sections = [Section(self, program, stage, *one) for stage, one in enumerate(firsts)]
 
     def bind(self, symbols: Mapping[str, int], stage: int = 0) -> Bound:
-        """The arguments for these values of the symbols. Raises DimError for a size that contradicts itself.
+        """The arguments of the section of a stage, for these values of the symbols.
 
-        ``stage``: that of the run which begins. What is only known later is 0, and has no place in this arena, as what
-        was known before has none.
+        Raises DimError for a size that contradicts itself. What is only known later is 0, and belongs to no step here.
         """
-        known = zip(self._dims, self._stages, strict=True)
-        values = np.array([_value(dim, symbols) if since <= stage else 0 for dim, since in known], np.int64)
-        arguments = values[self._gather] if len(values) else np.zeros(0, np.int64)
-        places, addresses = self._fix
-        arguments[places] += addresses
-        slots = zip(self._of_slots, self.arena.stages, strict=True)
-        # Sizes of what does not run, as a branch that is not taken, may be below 0.
-        sizes = [max([0, *(int(values[one]) for one in slot)]) if since == stage else 0 for slot, since in slots]
-        padded = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
-        scratch = max([0, *(int(values[one]) for one in self._of_scratch)])
-        of_steps = (self._of_tasks, self._of_work, self._of_times)
-        tasks, work, times = (values[np.array(one, np.int64)] for one in of_steps)
-        work, times = np.maximum(work, 0), np.maximum(times, 0)
-        return Bound(arguments, np.cumsum([0, *padded]), tasks, work, times, scratch, self._work_of_loops(arguments))
-
-    def _work_of_loops(self, arguments: Array) -> int:
-        """As if each loop were inside of all others."""
-        if any(isinstance(step.kernel, CountPlan) for step in self.steps):
-            return ENDLESS
-        begins = [begin for begin, step in zip(self.begins, self.steps, strict=True) if _begins_loop(step)]
-        each = sum(max(int(arguments[begin + WORK]), 0) + WORK_OF_STEPS for begin in begins)
-        return each * prod(max(int(arguments[begin + COUNT]), 1) for begin in begins)
+        return self.sections[stage].bind(symbols)
 
     def number(self, storage: Storage) -> int:
         """The number of a storage among those whose addresses are passed: inputs, outputs, what the host gives."""
         return self._first[storage.kind] + storage.number
 
-    def _add(self, argument: Argument, constants: Sequence[int]) -> None:
-        place = len(self._which)
+
+class Section:
+    """The arguments of the native steps of one stage, from the number ``first`` to before ``last``."""
+
+    def __init__(self, layout: Layout, program: Program, stage: int, first: int, last: int) -> None:
+        self.first, self.last = first, last
+        self.begins: list[int] = []
+        """For each step, the place of its first argument."""
+        self._layout = layout
+        self._dims: dict[Dim | Eventual, int] = {}
+        self._which: list[int] = []
+        self._fixed: list[tuple[int, int]] = []
+        self._slots: list[tuple[int, int]] = []
+        self._in_arguments: list[tuple[int, int, int]] = []
+        self._in_passed: list[tuple[int, int]] = []
+        self.passed: list[tuple[int, int]] = []
+        """The places of addresses that only a run tells, and their numbers among these."""
+        steps = layout.steps[first:last]
+        for step in steps:
+            self.begins.append(len(self._which))
+            for argument in step.arguments:
+                self._add(argument)
+        arguments = [(place, self.begins[number - first] + one) for place, number, one in self._in_arguments]
+        self.in_arguments = _columns(arguments)
+        """The places of addresses of arguments, and the places of these."""
+        self.in_passed = _columns(self._in_passed)
+        """The places of addresses of what is passed, and the numbers of that."""
+        self._of_steps: list[Array] = [
+            np.array([self._number(dim) for dim in dims], np.int64)
+            for dims in zip(*((step.tasks, step.work, step.times, step.scratch) for step in steps), strict=True)
+        ] or [np.zeros(0, np.int64)] * 4
+        self._weights = np.array([step.weight for step in steps], np.float64)
+        self._needs_work = np.array([step.needs_work for step in steps], bool)
+        self._loops = [begin for begin, step in zip(self.begins, steps, strict=True) if _begins_loop(step)]
+        self._is_endless = any(isinstance(step.kernel, CountPlan) for step in steps)
+        self.slots = [slot for slot, since in enumerate(layout.arena.stages) if since == stage]
+        """The slots of the arena whose sizes are known from this stage on."""
+        self._of_slots = [[self._number(size) for size in layout.arena.slots[slot]] for slot in self.slots]
+        since = (program.stage_of([dim.size if isinstance(dim, Eventual) else dim]) for dim in self._dims)
+        self._is_known = [one <= stage for one in since]
+        self._gather = np.array(self._which, np.int64)
+        self._fix = _columns(self._fixed)
+        self.in_arena = _columns(self._slots)
+        """The places of addresses in the arena, and the slots that they are in."""
+
+    def bind(self, symbols: Mapping[str, int]) -> Bound:
+        """The arguments for these values of the symbols. Raises DimError for a size that contradicts itself."""
+        numbers = [_value(dim, symbols) if known else 0 for dim, known in zip(self._dims, self._is_known, strict=True)]
+        values = np.array([_bounded(one) for one in numbers], np.int64)
+        arguments = values[self._gather]
+        places, addresses = self._fix
+        arguments[places] += addresses
+        # Sizes of what does not run, as a branch that is not taken, may be below 0.
+        sizes = [max(0, *(numbers[one] for one in slot)) if slot else 0 for slot in self._of_slots]
+        slots = accumulate((-(-size // ALIGNMENT) * ALIGNMENT for size in sizes), initial=0)
+        tasks, work, times, _ = (values[one] for one in self._of_steps)
+        work, times = np.maximum(work, 0), np.maximum(times, 0)
+        scratch = max((numbers[int(one)] for one in self._of_steps[3]), default=0)
+        tasks = np.where(self._needs_work & (work == 0), np.minimum(tasks, 0), tasks)
+        fuel = work * self._weights + np.maximum(tasks, 0)
+        return Bound(arguments, list(slots), tasks, work, times, fuel, max(scratch, 0), self._fuel_of_loops(arguments))
+
+    def _fuel_of_loops(self, arguments: Array) -> int:
+        """As if each loop were inside of all others."""
+        if self._is_endless:
+            return ENDLESS
+        counts = [max(int(arguments[begin + COUNT]), 1) for begin in self._loops]
+        return len(counts) * FUEL_OF_ITERATION * prod(counts)
+
+    def _add(self, argument: Argument) -> None:
+        layout, place = self._layout, len(self._which)
         if isinstance(argument, StepNumber):
-            argument = self.numbers[argument.place]
+            argument = layout.numbers[argument.place]
         elif isinstance(argument, ArgumentPlace):
-            self._in_arguments.append((place, self.numbers[argument.place], argument.argument))
+            self._in_arguments.append((place, layout.numbers[argument.place], argument.argument))
             argument = 0
         elif isinstance(argument, PassedPlace):
-            self._in_passed.append((place, self.number(argument.storage)))
+            self._in_passed.append((place, layout.number(argument.storage)))
             argument = 0
         if not isinstance(argument, Address):
             self._which.append(self._number(argument))
             return
         storage = argument.storage
-        inside = self.arena.offset_of[storage.number] if storage.kind is Kind.ARENA else 0
+        inside = layout.arena.offset_of[storage.number] if storage.kind is Kind.ARENA else 0
         self._which.append(self._number(argument.offset + inside))
         if storage.kind is Kind.CONSTANT:
-            self._fixed.append((place, constants[storage.number]))
+            self._fixed.append((place, layout.constants[storage.number]))
         elif storage.kind is Kind.ARENA:
-            self._slots.append((place, self.arena.slot_of[storage.number]))
+            self._slots.append((place, layout.arena.slot_of[storage.number]))
         else:
-            self.passed.append((place, self.number(storage)))
+            self.passed.append((place, layout.number(storage)))
 
     def _number(self, dim: Dim | Eventual) -> int:
         return self._dims.setdefault(dim, len(self._dims))
@@ -167,6 +195,11 @@ def _value(dim: Dim | Eventual, symbols: Mapping[str, int]) -> int:
     if not isinstance(dim, Eventual):
         return evaluate(dim, symbols)
     return evaluate(dim.size, symbols) if symbols_of(dim.size) <= symbols.keys() else ENDLESS
+
+
+def _bounded(value: int) -> int:
+    """What 64 bits hold. Only strides of tensors without elements are beyond that, and sizes of what does not run."""
+    return max(-MAX_SIZE, min(value, MAX_SIZE))
 
 
 def _numbers(program: Program) -> list[int]:

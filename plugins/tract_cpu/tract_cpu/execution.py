@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, Final
 
 import numpy as np
 
 from tract_core.dims import Dim, evaluate
+from tract_core.limits import MAX_SIZE
 from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
+from tract_core.runtime.held import owner_of
 from tract_cpu.aligned import ALIGNMENT, aligned
-from tract_cpu.binding import Bound, Layout
-from tract_cpu.native.executor import FRAME, FULL, LINE
+from tract_cpu.binding import Bound, Layout, Section
+from tract_cpu.native.executor import FRAME, FULL, LINE, OVER, STEP, STOPPED
 from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
 from tract_cpu.native.sharing import Sharing
@@ -28,21 +31,33 @@ WORK_FOR_OTHERS: Final = 1 << 17
 """From how much work on a run lets other threads run Python meanwhile: below it, it is over in some microseconds."""
 
 
+_ARRAY: Final[Any] = np.ndarray
+
+
 class Arena:
-    """Memory for tensors, whose content changes: a piece for what has its sizes from each part of a run on.
+    """Memory for tensors, whose content changes: a piece for what has its sizes from each stage of a run on.
 
     ``begins``: the addresses of the slots whose sizes are known by now.
     """
 
-    def __init__(self, slots: Array, stages: Sequence[int], before: Arena | None) -> None:
-        """``slots``: where those of this part begin in its piece, in bytes, and its size. ``stages``: of all slots."""
-        piece = aligned(np.empty, [int(slots[-1])], np.uint8)
-        self._pieces: list[Array] = [piece] if before is None else [*before._pieces, piece]
+    def __init__(self, stages: Sequence[int]) -> None:
+        """``stages``: of all slots."""
+        self._pieces: list[Array] = []
+        self._owners: set[int] = set()
         self._stages = stages
-        self.begins: Array = address_of(piece) + slots[:-1]
-        if before is not None:
-            earlier = np.array(stages, np.int64) < len(self._pieces) - 1
-            self.begins[earlier] = before.begins[earlier]
+        self.begins: Array = np.zeros(len(stages), np.int64)
+
+    def clear(self, stage: int) -> None:
+        """There is no memory for this stage and those behind it."""
+        del self._pieces[stage:]
+        self._owners = {id(owner_of(piece)) for piece in self._pieces}
+
+    def lay(self, slots: Sequence[int], places: Sequence[int]) -> None:
+        """Memory for the slots of the next stage. ``places``: where each begins, in bytes; the last is the size."""
+        piece = aligned(np.empty, [places[-1]], np.uint8)
+        self._pieces.append(piece)
+        self._owners.add(id(owner_of(piece)))
+        self.begins[slots] = address_of(piece) + np.array(places[:-1], np.int64)
 
     def slot(self, number: int) -> tuple[Array, int]:
         """The piece that a slot lies in, and where in it, in bytes."""
@@ -51,25 +66,30 @@ class Arena:
 
     def may_hold(self, array: Array) -> bool:
         """Whether an array may lie here."""
+        owner = owner_of(array)
+        if isinstance(owner, _ARRAY):
+            return id(owner) in self._owners
         return any(np.may_share_memory(array, piece) for piece in self._pieces)
 
 
 class Execution:
-    """Used by one state at a time.
+    """The memory and the tables for one stage of a run with certain sizes. Used by one state at a time.
 
-    ``symbols``: the sizes. ``frame``: the address of what the executor takes; ``frame_within``: the same for going on
-    in the middle of a loop, which has moved addresses. ``steps``: how many native steps there
-    are. ``passed``: the addresses that a run passes. ``status``: the address where kernels refuse. ``stage``: the part
-    of a run that this is for, which begins when sizes come up; ``before``: what the part before was run with, whose
-    memory this one goes on with. ``outputs``: those that native code fills and whose sizes are known from this part on,
-    by their numbers; ``filled``: their shapes and types. ``shapes``: those of the inputs of the last turn; ``given``:
-    the values of symbols that the caller gave with them; ``repeat``: what does a turn with such inputs again.
-    ``never_stops``: whether loops are done before anybody has to look at the clock. ``seen``: tensors in its memory, as
+    ``symbols``: the sizes that came up for this stage. ``first``: the number of its first native step. ``frame``: the
+    address of what the executor takes; ``frame_within``: the same for going on in the middle of a loop, which has moved
+    addresses. ``steps``: the number of the native step behind its last one. ``passed``: the addresses that a run
+    passes. ``status``: the address where kernels refuse. ``before``: what the stage before was run with, whose memory
+    this one goes on with. ``outputs``: those that native code fills and whose sizes are known from this stage on, by
+    their numbers; ``filled``: their shapes and types. ``shapes``: those of the inputs of the last turn; ``given``: the
+    values of symbols that the caller gave with them; ``repeat``: what does a turn with such inputs again.
+    ``never_stops``: whether a call is done before anybody has to look at the clock. ``seen``: tensors in its memory, as
     views that nobody can write to, for those that the host looks at in every turn. ``sharing``: what says whether runs
-    are shared with other threads; without it they are, where there is work for these.
+    are shared with other threads; without it they are, where there is work for these. ``bytes``: how much memory the
+    stage takes, with its outputs. ``is_watched``: whether one of its steps has to be told when time is up.
     """
 
     sharing: Sharing | None = None
+    is_watched: bool = False
 
     def __init__(
         self,
@@ -79,63 +99,99 @@ class Execution:
         symbols: Mapping[str, int],
         threads: int,
         *,
+        own: Mapping[str, int] | None = None,
         before: Execution | None = None,
+        check_room: Callable[[int], None] = lambda _: None,
+        watching: Callable[[int], int] | None = None,
     ) -> None:
-        """``kernels``: the address of each step's kernel. ``threads``: how many there may be."""
+        """``kernels``: the address of each step's kernel. ``threads``: how many there may be.
+
+        ``own``: the symbols that came up for this stage, if not all. ``check_room``: raises what there is to say where
+        so many bytes are too many. ``watching``: gives the address of a kernel that ends as soon as the run has to,
+        for a step by its number; where there is none, nobody says that.
+        """
         self.before, self.stage = before, 0 if before is None else before.stage + 1
-        bound = layout.bind(symbols, self.stage)
-        self.symbols, self.steps = dict(symbols), len(kernels)
+        section = layout.sections[self.stage]
+        self.first, self.steps = section.first, section.last
+        self.symbols = dict(symbols if own is None else own)
+        bound = section.bind(symbols)
         sizes = {number: tuple(evaluate(dim, symbols) for dim in shape) for number, (shape, _) in outputs.items()}
         self.shapes: list[tuple[int, ...]] | None = None
         self.given: Mapping[str, int] | None = None
         self.filled = [(sizes[number], dtype) for number, (_, dtype) in outputs.items()]
         self.outputs = {number: Output(*one) for number, one in zip(outputs, self.filled, strict=True)}
-        self.arena = Arena(bound.slots, layout.arena.stages, before and before.arena)
         self.repeat: Repeat = look_closer
         self.seen: dict[OutletId, Array] = {}
-        self.is_short = int((bound.work * bound.times).sum()) + bound.work_of_loops < WORK_FOR_OTHERS
-        self.never_stops = bound.work_of_loops < FULL
+        fuel = float((bound.fuel * bound.times).sum()) + bound.fuel_of_loops
+        self.is_short, self.never_stops = fuel < WORK_FOR_OTHERS, fuel < FULL
         parts = _parts(bound, threads)
         self.threads = 1 if parts is None else threads
-        each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
+        self._scratch_of_each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
+        self.bytes = bound.slots[-1] + self._scratch_of_each * self.threads
+        self.bytes += sum(prod(shape) * dtype.itemsize for shape, dtype in self.filled)
+        check_room(self.bytes)
+        self.arena = Arena(layout.arena.stages) if before is None else before.arena
+        self.arena.clear(self.stage)
+        self.arena.lay(section.slots, bound.slots)
+        kernels = kernels[section.first : section.last]
+        if watching is not None:
+            long = np.flatnonzero(bound.fuel > FULL * np.maximum(bound.tasks, 1)).tolist()
+            self.is_watched = bool(long)
+            watched = {number: watching(section.first + number) for number in long}
+            kernels = [watched.get(number, address) for number, address in enumerate(kernels)]
+        self._lay_out(layout, section, bound, kernels, 1 if parts is None else parts)
+
+    def _lay_out(self, layout: Layout, section: Section, bound: Bound, kernels: Sequence[int], parts: Any) -> None:
+        """Make the tables. ``kernels``: those of this stage."""
+        before, arguments, each = self.before, bound.arguments, self._scratch_of_each
         self._scratch = aligned(np.empty, [each * self.threads], np.uint8)
-        self._arguments = bound.arguments
-        self._arguments[layout.in_arena[0]] += self.arena.begins[layout.in_arena[1]]
-        begin = address_of(self._arguments)
-        self._arguments[layout.in_arguments[0]] = begin + 8 * layout.in_arguments[1]
-        self.passed: Array = np.zeros(layout.passed_count, np.int64) if before is None else before.passed.copy()
-        self._arguments[layout.in_passed[0]] = address_of(self.passed) + 8 * layout.in_passed[1]
-        self._fresh = self._arguments.copy() if layout.loops else None
-        rows = [kernels, [begin + 8 * one for one in layout.begins], bound.tasks, 1 if parts is None else parts]
-        self._steps = np.array(np.broadcast_arrays(*rows), np.int64).T.copy()
-        patches = [(begin + 8 * place, number, self._arguments[place]) for place, number in layout.passed]
+        arguments[section.in_arena[0]] += self.arena.begins[section.in_arena[1]]
+        begin = address_of(arguments)
+        arguments[section.in_arguments[0]] = begin + 8 * section.in_arguments[1]
+        self.passed: Array = np.zeros(layout.passed_count, np.int64) if before is None else before.passed
+        arguments[section.in_passed[0]] = address_of(self.passed) + 8 * section.in_passed[1]
+        self._arguments, self._fresh = arguments, arguments.copy() if layout.loops else None
+        pieces = _pieces(bound.fuel, bound.tasks)
+        addresses = begin + 8 * np.array(section.begins, np.int64)
+        rows = [kernels, addresses, bound.tasks, parts, *pieces]
+        self._steps = np.array(np.broadcast_arrays(*rows), np.int64).reshape(len(STEP), -1).T.copy()
+        patches = [(begin + 8 * place, number, arguments[place]) for place, number in section.passed]
         self._patches = np.array(patches, np.int64).reshape(-1, 3)
-        status = np.zeros(2, np.int64)
-        self.passed[-1] = self.status = address_of(status)
-        self._status = memoryview(status.data)
-        self.course = np.zeros(LINE, np.int64)
+        self._refusal: Array = np.zeros(2, np.int64) if before is None else before._refusal
+        self.passed[-1] = self.status = address_of(self._refusal)
+        self.course: Array = np.zeros(LINE, np.int64) if before is None else before.course
+        self._status, self._course = memoryview(self._refusal.data), memoryview(self.course.data)
+        steps = address_of(self._steps) - 8 * len(STEP) * section.first
         tables = (
-            self._steps,
-            self._patches,
-            len(patches),
-            self.passed,
-            self._scratch,
-            each,
-            status,
-            self.course,
+            *(steps, address_of(self._patches), len(patches), address_of(self.passed), address_of(self._scratch), each),
+            *(self.status, address_of(self.course)),
         )
-        self._frame = np.array([one if isinstance(one, int) else address_of(one) for one in tables], np.int64)
-        self.memory = (self._frame, self.arena, self._scratch, self._arguments, *tables)
+        self._frame = np.array(tables, np.int64)
+        own = (self._frame, self.arena, self._scratch, arguments, self._steps, self._patches)
+        self.memory: tuple[Any, ...] = (*own, self._refusal, self.passed, self.course)
         self.frame = address_of(self._frame)
         self._frame_within = self._frame.copy()
         self._frame_within[FRAME.index("patch_count")] = 0
         self.frame_within = address_of(self._frame_within)
+
+    def begin(self) -> None:
+        """A turn begins: where one before was left in the middle is forgotten."""
+        if self._course[STOPPED] or self._fresh is not None:
+            self.begin_anew()
 
     def begin_anew(self) -> None:
         """Forget where loops are that were left in the middle."""
         self.course[:] = 0
         if self._fresh is not None:
             self._arguments[:] = self._fresh
+
+    def end(self) -> None:
+        """Have the run end as soon as it can, so that nothing that it writes counts. Called by another thread."""
+        self._course[OVER] = 1
+
+    def has_stopped(self) -> bool:
+        """Whether the last call ended before all was done, so that somebody may look at the clock."""
+        return bool(self._course[STOPPED])
 
     def refused(self) -> int | None:
         """The step that could not do its work in the last call, so that those after it did not run. Told once."""
@@ -144,6 +200,13 @@ class Execution:
         self._status[0] = 0
         self.begin_anew()
         return self._status[1]
+
+
+def _pieces(fuel: Array, tasks: Array) -> tuple[Array, Array]:
+    """How many tasks of each step are done between two looks at the fuel, and how much of that they take."""
+    count = np.clip(fuel // (FULL // 4), 1, np.maximum(tasks, 1))
+    each = np.ceil(np.maximum(tasks, 1) / count)
+    return each.astype(np.int64), np.minimum(fuel / count, MAX_SIZE / 2).astype(np.int64)
 
 
 def _parts(bound: Bound, threads: int) -> Array | None:

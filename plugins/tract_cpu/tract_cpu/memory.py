@@ -43,10 +43,11 @@ class ArenaPlan:
 def plan_arena(program: Program) -> ArenaPlan:
     """The slots for the storages of a program."""
     lives = _lives(program)
-    stage_of = {number: program.stage_of([program.arena[number]]) for number in lives}
+    by_stage: dict[int, list[int]] = {}
+    for number in lives:
+        by_stage.setdefault(program.stage_of([program.arena[number]]), []).append(number)
     draft = _Draft(program.arena, lives)
-    for stage in sorted(set(stage_of.values())):
-        here = [number for number in lives if stage_of[number] == stage]
+    for stage, here in sorted(by_stage.items()):
         symbolic = [number for number in here if is_symbolic(program.arena[number])]
         units = {unit_of(program.arena[number]) for number in symbolic}
         known = [number for number in here if number not in set(symbolic)]

@@ -7,16 +7,18 @@ arena, so that several states run at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property, partial
 from math import inf
-from time import perf_counter_ns
+from threading import Event, Thread
+from time import monotonic, perf_counter_ns
 from typing import Any, Final
 
 from tract_core.data import Constant, Container
 from tract_core.dims import Dim, evaluate
 from tract_core.errors import TractError
 from tract_core.frozen import frozen
-from tract_core.limits import check_run_time
+from tract_core.limits import check_room, check_run_time, run_until, seconds_until
 from tract_core.model.bodies import own_symbols
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
@@ -25,6 +27,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import STATE, Array
 from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.explain import Explanation, Placement
+from tract_core.runtime.held import owners_of
 from tract_core.runtime.host import Bodies, HostNode, HostState, host_nodes
 from tract_core.runtime.observed import ObservedState
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
@@ -43,7 +46,6 @@ from tract_cpu.lower.select import lower
 from tract_cpu.lower.views import Kind, Storage, View
 from tract_cpu.native.executor import (
     MOST_ARRAYS,
-    STOPPED,
     code_of_executor,
     code_of_helper,
     executor,
@@ -118,31 +120,22 @@ class CpuPlan:
         self.may_refuse = any(self.layout.may_refuse)
         self.arrays = len(model.inputs) + len(model.outputs)
         native = all(isinstance(piece, range) for piece in self.pieces) and self.arrays <= MOST_ARRAYS
-        self.runs_in_one_call = native and model.limits.run_deadline_s == inf and not self.lent
+        self.is_timed = model.limits.run_deadline_s < inf
+        self.runs_in_one_call = native and not self.lent
         lasts = not (self.program.kept and self.may_refuse)  # else what was kept would be changed twice
-        self._repeats = self.runs_in_one_call and lasts and are_known()
+        self._repeats = self.runs_in_one_call and lasts and not self.is_timed and are_known()
         self.kernels = self._compiled()
         self.call = executor(self._library, self._sources, self.arrays if self.runs_in_one_call else 0)
         self._steps = executor(self._library, self._sources, 0)
         self._help = helper(self._library, self._sources)
         self.constants = _constants(self.nodes)
-        self.filled: list[dict[int, tuple[tuple[Dim, ...], Any]]] = [{} for _ in range(1 + len(self.program.stages))]
-        """Shapes and types of the outputs that native code fills, by stages of the run."""
-        for number in range(len(model.outputs)):
-            if number not in self.lent:
-                shape, dtype = self._shape_of(number)
-                self.filled[self.program.stage_of(shape)][number] = shape, dtype
+        self.filled = self._outputs_of_stages()
         self.input_types = (
             [model.outlet_fact(outlet).datum_type.storage.numpy for outlet in model.inputs]
             if self.runs_in_one_call
             else []
         )
-        self.inner_turns = [
-            (Turn(body, host_nodes(body)), runs, self.by_number[one.node].place, self.program.stage_at(one.first))
-            for one in self.program.inlined
-            if not one.body
-            for body, runs in one.bodies
-        ]
+        self.inner_turns = self._turns_of_bodies()
         self._steps_at = self._library.address(code_of_executor(isa, self._sources, 0))
         self._repeat_at = self._library.address(code_of_repeat(isa, self._sources)) if self._repeats else 0
         self.repeat: Repeat = look_closer
@@ -156,6 +149,30 @@ class CpuPlan:
         """What of the host nobody needs behind each piece, with the numbers of its storages."""
         found = gone_after(self.model, self.program, self.pieces)
         return [[(outlet, self.layout.number(storage)) for outlet, storage in one] for one in found]
+
+    @cached_property
+    def owners(self) -> frozenset[int]:
+        """The ids of the owners of constants."""
+        return owners_of(self.constants.values())
+
+    def _outputs_of_stages(self) -> list[dict[int, tuple[tuple[Dim, ...], Any]]]:
+        """Shapes and types of the outputs that native code fills, by stages of the run."""
+        found: list[dict[int, tuple[tuple[Dim, ...], Any]]] = [{} for _ in range(1 + len(self.program.stages))]
+        hosted = set(self.lent)
+        for number in range(len(self.model.outputs)):
+            if number not in hosted:
+                shape, dtype = self._shape_of(number)
+                found[self.program.stage_of(shape)][number] = shape, dtype
+        return found
+
+    def _turns_of_bodies(self) -> list[list[tuple[Turn, Dim, str]]]:
+        """What is checked of the bodies that run, by the stages in which their sizes are known."""
+        found: list[list[tuple[Turn, Dim, str]]] = [[] for _ in range(1 + len(self.program.stages))]
+        for one in self.program.inlined:
+            for body, runs in () if one.body else one.bodies:
+                inner = Turn(body, host_nodes(body)), runs, self.by_number[one.node].place
+                found[self.program.stage_at(one.first)].append(inner)
+        return found
 
     def _compiled(self) -> list[int]:
         """The addresses of the kernels. What else native code is needed is compiled along with them."""
@@ -240,19 +257,48 @@ class CpuPlan:
     def new_execution(self, symbols: Mapping[str, int], before: Execution | None = None) -> Execution:
         """Memory and tables for these sizes, which are checked for the bodies that run. Raises RunError.
 
-        ``before``: what the part of the run was run with that ends here, as more sizes are known now.
+        ``before``: what the stage of the run was run with that ends here, as more sizes are known now.
         """
-        stage = 0 if before is None else before.stage + 1
-        for turn, runs, place, since in self.inner_turns:
-            if since == stage and evaluate(runs, symbols):
+        stage, own = 0, symbols
+        if before is not None:
+            stage, own = before.stage + 1, self.own_symbols(before.stage, symbols)
+        for turn, runs, place in self.inner_turns[stage]:
+            if evaluate(runs, symbols):
                 try:
                     turn.check(symbols)
                 except TractError as error:
                     raise error.at(place) from error.__cause__
-        found = Execution(self.layout, self.kernels, self.filled[stage], symbols, self.threads, before=before)
-        if found.threads > 1 and found.never_stops:
-            found.sharing = self._sharing_with(symbols)
+        self._give_up_idle()
+        found = Execution(
+            self.layout,
+            self.kernels,
+            self.filled[stage],
+            symbols,
+            self.threads,
+            own=own,
+            before=before,
+            check_room=partial(check_room, allowed=self.turn.room),
+            watching=self._watching if self.is_timed else None,
+        )
+        if found.threads > 1:
+            found.sharing = self._sharing_with(own)
         return found
+
+    def _watching(self, number: int) -> int:
+        """The address of a kernel that ends as soon as the run has to, for a native step by its number."""
+        return self._library.address(code_of(self.layout.steps[number].kernel, self.isa, watches=True))
+
+    def _give_up_idle(self) -> None:
+        """Give memory for other sizes back, before there is more."""
+        self._idle.clear()
+        for place in list(self._idle_workplaces):
+            place.execution = None
+            place.later.clear()
+        self.repeat, self._repeated = look_closer, (None, look_closer)
+
+    def own_symbols(self, stage: int, symbols: Mapping[str, int]) -> dict[str, int]:
+        """The values of the symbols that come up at the end of a stage."""
+        return {name: symbols[name] for name in self.program.stages[stage].symbols if name in symbols}
 
     def _sharing_with(self, symbols: Mapping[str, int]) -> Sharing:
         """What says whether runs with these sizes are shared, whoever does them."""
@@ -281,30 +327,34 @@ class CpuPlan:
             self._idle_workplaces.append(workplace)
 
     def call_steps(self, execution: Execution, first: int, last: int) -> None:
-        """Run native steps, by their numbers, on what was passed."""
+        """Run native steps, by their numbers, on what was passed. Raises RunError where time is up."""
         inlined = self.inlined_at(first)
         within = inlined is not None and self.layout.numbers[inlined.first] < first
         frame = execution.frame_within if within else execution.frame
-        pool().run(execution.threads, self._steps, (frame, first, last), (), self._help)
-        self.go_on(execution, first, last)
-
-    def go_on(self, execution: Execution, first: int, last: int) -> None:
-        """Go on as long as a loop stopped in the middle, for somebody to look at the clock. Raises RunError."""
-        while self.layout.loops and execution.course[STOPPED]:
-            check_run_time()
-            pool().run(execution.threads, self._steps, (execution.frame, first, last), (), self._help)
+        with _watched(execution):
+            pool().run(execution.threads, self._steps, (frame, first, last), (), self._help)
+            self._go_on(execution, first, last, execution.threads)
 
     def call_all(self, execution: Execution, arrays: Sequence[Array]) -> None:
-        """Run all steps. ``arrays``: inputs and outputs, in order."""
+        """Run all steps. ``arrays``: inputs and outputs, in order. Raises RunError where time is up."""
         steps, passed = (execution.frame, 0, execution.steps), tuple(map(id, arrays))
         sharing = execution.sharing
-        if sharing is None:
-            pool().run(execution.threads, self.call, steps, passed, self._help)
-            return
-        threads = execution.threads if sharing.begin() else 1
+        threads = execution.threads if sharing is None or sharing.begin() else 1
         begin = perf_counter_ns()
-        pool().run(threads, self.call, steps, passed, self._help)
-        sharing.took(perf_counter_ns() - begin)
+        with _watched(execution):
+            if execution.threads == 1:
+                self.call(*steps, 0, *passed)
+            else:
+                pool().run(threads, self.call, steps, passed, self._help)
+            self._go_on(execution, 0, execution.steps, threads)
+        if sharing is not None:
+            sharing.took(perf_counter_ns() - begin)
+
+    def _go_on(self, execution: Execution, first: int, last: int, threads: int) -> None:
+        """Go on as long as a call has stopped in the middle, for somebody to look at the clock. Raises RunError."""
+        while execution.has_stopped():
+            check_run_time()
+            pool().run(threads, self._steps, (execution.frame, first, last), (), self._help)
 
     def expect(
         self,
@@ -361,6 +411,37 @@ class CpuPlan:
     def _shape_of(self, output: int) -> tuple[tuple[Dim, ...], Any]:
         fact = self.model.outlet_fact(self.model.outputs[output])
         return tuple(fact.shape), fact.datum_type.storage.numpy
+
+
+def _watched(execution: Execution) -> AbstractContextManager[object]:
+    """Inside, an execution is told when the time of the run is up, where one of its steps has to be."""
+    until = run_until() if execution.is_watched else inf
+    return _Watch(execution, until) if until < inf else _NO_WATCH
+
+
+_NO_WATCH: Final = nullcontext()
+
+
+class _Watch:
+    """A thread that waits until time is up."""
+
+    def __init__(self, execution: Execution, until: float) -> None:
+        self._execution, self._until = execution, until
+        self._is_done = Event()
+        self._thread = Thread(target=self._wait, name="tract-cpu-watch", daemon=True)
+
+    def _wait(self) -> None:
+        while not self._is_done.wait(seconds_until(self._until)):
+            if monotonic() >= self._until:
+                self._execution.end()
+                return
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *raised: object) -> None:
+        self._is_done.set()
+        self._thread.join()  # it tells no later run
 
 
 def _constants(nodes: Sequence[HostNode]) -> dict[OutletId, Array]:

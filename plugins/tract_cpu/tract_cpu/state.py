@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tract_core.dims import evaluate
 from tract_core.errors import GraphError, RunError
-from tract_core.limits import check_run_time
+from tract_core.limits import RunBudget, check_run_time
 from tract_core.model.graph import OutletId
 from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
+from tract_core.runtime.held import Held, owners_of
 from tract_core.runtime.host import HostState
 from tract_core.runtime.parts import Part
 from tract_core.runtime.protocol import Observer
@@ -75,35 +75,43 @@ class NativeState:
         shapes = [array.shape for array in inputs]
         known = execution is not None and symbols == execution.given and shapes == execution.shapes
         if execution is None or not known or [array.dtype for array in inputs] != plan.input_types:
-            execution = _fitting(plan, execution, plan.turn.bind(inputs, symbols))
+            bound = plan.turn.bind(inputs, symbols)
+            if execution is None or execution.symbols != bound:
+                self._execution = execution = None
+                self.repeat = look_closer
+                plan.turn.check(bound)
+                execution = plan.new_execution(bound)
             tensors = [] if self._memory is None else self._memory.pass_to(execution)
             plan.expect(execution, shapes, symbols, tensors)
         self._execution = execution
         self.repeat = execution.repeat
-        if plan.layout.loops:
-            execution.begin_anew()
+        execution.begin()
         if out is None:
             outputs = [output.array() for output in execution.outputs.values()]
         else:
             plan.turn.outputs.check(out, execution.symbols)
             outputs = list(out)
-        if execution.threads == 1:
-            plan.call(execution.frame, 0, execution.steps, 0, *map(id, inputs), *map(id, outputs))
+        if plan.is_timed:
+            with plan.turn.going():
+                check_run_time()
+                self._call(execution, inputs, outputs)
         else:
-            plan.call_all(execution, [*inputs, *outputs])
-        if plan.layout.loops:
-            plan.go_on(execution, 0, execution.steps)
+            self._call(execution, inputs, outputs)
+        return outputs
+
+    def _call(self, execution: Execution, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        plan = self._plan
+        plan.call_all(execution, [*inputs, *outputs])
         if plan.may_refuse and (refused := execution.refused()) is not None:
             self._go_on(execution, inputs, outputs, refused)
-        return outputs
 
     def _go_on(self, execution: Execution, inputs: Sequence[Array], outputs: Sequence[Array], refused: int) -> None:
         if self._memory is not None:
             self._look_closer()  # the host may change what is kept
         state = CpuState(self._plan, memory=self._memory)
         state.host.begin(execution.symbols)
-        with self._plan.turn.going():
-            _Turn(state, execution, inputs, outputs, None).go_on_after(refused, execution.steps)
+        with self._plan.turn.going() as budget:
+            _Turn(state, execution, inputs, outputs, None, budget=budget).go_on_after(refused, execution.steps)
 
     def reset(self) -> None:
         """Back to a fresh state."""
@@ -130,14 +138,6 @@ class NativeState:
     def __del__(self) -> None:
         if self._execution is not None:
             self._plan.give_back(self._execution)
-
-
-def _fitting(plan: CpuPlan, execution: Execution | None, bound: Mapping[str, int]) -> Execution:
-    """An execution for these values of the symbols: the one that there is, or a new one, once they were checked."""
-    if execution is not None and execution.symbols == bound:
-        return execution
-    plan.turn.check(bound)
-    return plan.new_execution(bound)
 
 
 class Workplace:
@@ -193,29 +193,37 @@ class CpuState:
         whole = symbols is None  # operators give their bodies parts of arrays
         inputs = [one if whole and one.__class__ is np.ndarray else _readable(one) for one in inputs]
         bound = plan.turn.bind(inputs, symbols)
-        place = self._workplace
-        place.execution = execution = _fitting(plan, place.execution or plan.idle_execution(), bound)
+        execution = self._execution_for(bound)
         if out is not None:
             plan.turn.outputs.check(out, bound)
         self.host.begin(bound)
-        if plan.layout.loops:
-            execution.begin_anew()
+        execution.begin()
         if self.memory is not None:
             self.memory.pass_to(execution)
-        with plan.turn.going():
-            turn = _Turn(self, execution, inputs, out, observe, only_times=only_times)
+        with plan.turn.going() as budget:
+            turn = _Turn(self, execution, inputs, out, observe, budget=budget, only_times=only_times)
             outputs = turn.run()
         return outputs if out is None else plan.turn.outputs.fill(out, outputs)
+
+    def _execution_for(self, bound: Mapping[str, int]) -> Execution:
+        """Memory and tables for these values of the symbols: those that there are, or new ones, once they fit."""
+        place, plan = self._workplace, self.plan
+        found = place.execution or plan.idle_execution()
+        if found is None or found.symbols != bound:
+            found = place.execution = None
+            place.later.clear()
+            plan.turn.check(bound)
+            found = plan.new_execution(bound)
+        place.execution = found
+        return found
 
     def later(self, before: Execution, symbols: Mapping[str, int]) -> Execution:
         """What the run goes on with, as more sizes are known; as in the last turn, where that was of the same ones."""
         later = self._workplace.later
         found = later.get(before.stage)
-        if found is None or found.before is not before or found.symbols != symbols:
+        if found is None or found.before is not before or found.symbols != self.plan.own_symbols(before.stage, symbols):
             found = later[before.stage] = self.plan.new_execution(symbols, before)
-        found.passed[:-1] = before.passed[:-1]
-        if self.plan.layout.loops:
-            found.begin_anew()
+        found.begin()
         return found
 
     def reset(self) -> None:
@@ -252,9 +260,13 @@ class _Turn:
         out: Sequence[Array] | None,
         observe: Observer | None,
         *,
+        budget: RunBudget,
         only_times: bool = False,
     ) -> None:
-        """``only_times``: the observer is told of every part, those of bodies too, without tensors."""
+        """``budget``: of the run.
+
+        ``only_times``: the observer is told of every part, those of bodies too, without tensors.
+        """
         self.only_times = only_times
         self.state = state
         self.execution = execution
@@ -271,13 +283,15 @@ class _Turn:
         """Constants, inputs, and what the host gave, by outlet."""
         self.arrays: dict[int, Array] = {}
         """What was passed, by the numbers of its storages (`Layout.number`)."""
+        budget.room.taken += execution.bytes
+        self._room, self._held = budget.room, Held(budget.room, self.plan.owners, owners_of(inputs))
         for number, array in enumerate(inputs):
             self._pass(number, array)
         self._make_outputs(out)
 
     def run(self) -> list[Array]:
         """The outputs."""
-        if self.observe is not None or self.plan.model.limits.run_deadline_s < inf:
+        if self.observe is not None:
             self._one_by_one()
         else:
             for piece, gone in zip(self.plan.pieces, self.plan.gone, strict=True):
@@ -287,7 +301,8 @@ class _Turn:
                 else:
                     self._on_host(piece)
                 for outlet, number in gone:
-                    del self.hosted[outlet], self.arrays[number]
+                    self._held.let_go(self.hosted.pop(outlet))
+                    del self.arrays[number]
         return [
             self._output(outlet, view)
             for outlet, view in zip(self.plan.model.outputs, self.plan.program.outputs, strict=True)
@@ -400,6 +415,7 @@ class _Turn:
         stages, stage = self.plan.program.stages, self.execution.stage
         if stage < len(stages) and self.plan.program.steps[stages[stage].place] is step:
             self.execution = self.state.later(self.execution, self.symbols)
+            self._room.taken += self.execution.bytes
             self._make_outputs(None)
 
     def _make_outputs(self, out: Sequence[Array] | None) -> None:
@@ -441,6 +457,7 @@ class _Turn:
     def _hold(self, outlet: OutletId, number: int, array: Any) -> None:
         """What the host gave is there for those that read it."""
         self.hosted[outlet] = kept = self._kept(array)
+        self._held.take(kept)
         self._pass(number, kept)
 
     def _kept(self, array: Any) -> Array:

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from tract_core import Model, Runtime, runtime_for_name
-from tract_core.errors import InputError, PluginError, TractError, Unsupported
+from tract_core.data import Constant
+from tract_core.errors import InputError, LimitExceeded, PluginError, RunError, TractError, Unsupported
 from tract_core.model import TypedModel
 from tract_core.plugins import PluginState, Registry
 from tract_core.plugins.descriptor import RuntimeOffer
@@ -65,8 +66,19 @@ class BrokenAtRun(ToyRuntime):
     def prepare(self, model: TypedModel) -> Any:
         class Plan(ToyPlan):
             def run(self, inputs: list[Any]) -> list[Any]:
+                raise OverflowError("no more")
+
+        return Plan()
+
+
+class OutOfMemory(ToyRuntime):
+    def prepare(self, model: TypedModel) -> Any:
+        class Plan(ToyPlan):
+            def run(self, inputs: list[Any]) -> list[Any]:
                 raise MemoryError("no more")
 
+        if "prepare" in model.properties:
+            raise MemoryError("no more")
         return Plan()
 
 
@@ -195,9 +207,19 @@ def test_what_a_runtime_refuses_reaches_the_user_and_the_model_lives(affine: Mak
 @pytest.mark.parametrize("kind", ["BrokenAtPrepare", "BrokenAtRun"])
 def test_a_broken_runtime_is_blamed(affine: Maker, kind: str) -> None:
     registry = _registry(toy=kind)
-    with pytest.raises(PluginError, match=r"of toys failed: (KeyError|MemoryError)"):
+    with pytest.raises(PluginError, match=r"of toys failed: (KeyError|OverflowError)"):
         runtime_for_name("toy", registry).prepare(affine()).run([np.ones((1, 3), np.float32)])
     assert {record.name: record.state for record in registry.plugins()}["toys"] is PluginState.FAILED
+
+
+@pytest.mark.parametrize(("doing", "kind"), [("prepare", LimitExceeded), ("run", RunError)])
+def test_nobody_is_blamed_where_there_is_no_memory(affine: Maker, doing: str, kind: type[TractError]) -> None:
+    registry, model = _registry(toy="OutOfMemory"), affine()
+    model.typed.properties |= {doing: Constant(np.zeros(1))}
+    with pytest.raises(kind, match=f"there is not enough memory for the {doing} of runtime 'toy': no more") as caught:
+        runtime_for_name("toy", registry).prepare(model).run([np.ones((1, 3), np.float32)])
+    assert "max_tensor_bytes" in caught.value.hint
+    assert {record.name: record.state for record in registry.plugins()}["toys"] is not PluginState.FAILED
 
 
 def test_a_broken_state_is_blamed(affine: Maker) -> None:

@@ -13,7 +13,8 @@ from tract_core.ops.softmax import LogSoftmax, Softmax
     [
         (Softmax((2,)), "2,3,f32", "Softmax: axis 2 is outside a tensor of rank 2"),
         (LogSoftmax((0,)), "2,3,i32", "LogSoftmax wants floating-point numbers, found 2,3,i32"),
-        (Softmax(()), "2,3,f32", "Softmax wants at least one axis; the input is 2,3,f32"),
+        (Softmax(()), "2,3,f32", r"Softmax wants at least one axis, each once, not \[\]; the input is 2,3,f32"),
+        (Softmax((1, 0, 1)), "2,3,f32", r"each once, not \[1, 0, 1\]; the input is 2,3,f32"),
     ],
 )
 def test_refusals_say_what_was_found(op: Softmax, fact: str, message: str) -> None:

@@ -22,6 +22,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins import Registry, hookimpl
 from tract_core.plugins.keys import Array
 from tract_core.runtime.explain import Explanation, by_numpy
+from tract_core.runtime.held import Held, owners_of
 from tract_core.runtime.host import Bodies, HostNode, HostState, host_nodes
 from tract_core.runtime.observed import ObservedState
 from tract_core.runtime.parts import Part
@@ -34,6 +35,7 @@ LAPSES = (
     "conditions",
     "middle",
     "max_tensor_bytes",
+    "max_run_bytes",
     "deadline",
     "bodies",
     "constants",
@@ -172,7 +174,8 @@ class State:
             self.host.reset()
         turn.begin(self.host, inputs, out, symbols if "symbols" not in self.lapses else None)
         values = dict(zip(plan.model.inputs, inputs, strict=True))
-        with turn.going():
+        with turn.going() as budget:
+            held = Held(budget.room, owners_of(inputs))
             for node in plan.nodes:
                 outputs = self._compute(node, [values[outlet] for outlet in node.inputs])
                 if "middle" not in self.lapses:
@@ -181,6 +184,9 @@ class State:
                 exchanged = observe(Part((node.node,)), given) if observe is not None else None
                 values.update(given)
                 values.update((exchanged or {}) if "observe" not in self.lapses else {})
+                if "max_run_bytes" not in self.lapses:
+                    for array in given.values():
+                        held.take(array)
         outputs = [values[outlet] for outlet in plan.model.outputs]
         return outputs if out is None else turn.outputs.fill(out, outputs)
 

@@ -9,14 +9,23 @@ import pytest
 
 from tract_core.errors import InputError, RunError
 from tract_core.testing.checks import Bench
-from tract_core.testing.conformance.models import as_many_places, as_many_rows, ones, sum_of_exponentials
+from tract_core.testing.conformance.models import (
+    as_many_places,
+    as_many_rows,
+    ones,
+    repeated_places,
+    sum_of_exponentials,
+    three_tensors,
+)
 from tract_core.testing.conformance.selection import pytest_generate_tests
 
 __all__ = [
     "pytest_generate_tests",
+    "test_all_tensors_of_a_run_are_limited",
     "test_assertions_of_the_scope_hold",
     "test_conditions_hold_in_the_middle_of_a_run",
     "test_conditions_of_operators_hold",
+    "test_sizes_that_a_run_finds_are_limited",
     "test_the_time_of_a_run_is_limited",
     "test_too_large_tensors_are_refused",
 ]
@@ -67,6 +76,34 @@ def test_too_large_tensors_are_refused(bench: Bench) -> None:
         assert state.run([ones(size, 3), ones(size, 3)])[0].shape == (size, 3)
     with pytest.raises(RunError, match=r"node '\w+' .*\[11,3\] would take 132 bytes, 120 are allowed"):
         state.run([ones(11, 3), ones(11, 3)])
+
+
+def test_sizes_that_a_run_finds_are_limited(bench: Bench) -> None:
+    """A RunError as soon as a node has told a size with which one behind it would give too large a tensor."""
+    model = repeated_places(bench.registry)
+    model.limits = replace(model.limits, max_tensor_bytes=200)
+    state = bench.runtime.prepare(model).spawn()
+    for places in ([0, 1, 1, 0], [1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]):
+        given = [np.array(places, np.float32)]
+        if sum(places) < 3:
+            assert state.run(given)[0].tolist() == [[place for place, one in enumerate(places) if one] * 10]
+        else:
+            size = sum(places) * 10
+            with pytest.raises(RunError, match=rf"node 'repeated' .*\[1,{size}\] would take {size * 8} bytes, 200 are"):
+                state.run(given)
+
+
+def test_all_tensors_of_a_run_are_limited(bench: Bench) -> None:
+    """A RunError where all tensors that are there at the same time would take more than ``max_run_bytes``."""
+    model = three_tensors(bench.registry)
+    model.limits = replace(model.limits, max_run_bytes=1 << 16)
+    state = bench.runtime.prepare(model).spawn()
+    for size in (10, 2000, 7000, 3, 1 << 14, 2500, 0, 1):
+        if size * 24 < 1 << 16:  # half of it may go into what an operator needs besides
+            assert [len(one) for one in state.run([ones(size)])] == [size] * 3
+        else:
+            with pytest.raises(RunError, match=r"would take \d+ bytes at the same time, 65536 are allowed"):
+                state.run([ones(size)])
 
 
 def test_the_time_of_a_run_is_limited(bench: Bench) -> None:

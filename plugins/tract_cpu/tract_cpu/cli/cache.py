@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from tract_core.cli.readings import NumberRange
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -43,7 +45,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
 
 @command.command(short_help="Remove what is kept.")
-@click.option("--unused-for", type=click.FloatRange(0), metavar="DAYS", help="Only what was not used for so long.")
+@click.option("--unused-for", type=NumberRange(0), metavar="DAYS", help="Only what was not used for so long.")
 @_json
 @click.pass_obj
 def clear(request: Request, unused_for: float | None, as_json: bool) -> None:

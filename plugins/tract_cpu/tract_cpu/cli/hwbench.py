@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
+from tract_core.cli.readings import NumberRange
+
 
 @click.command(short_help="Measure what this machine can do at most.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of the second measure; as a run has them by default.")
 @click.option("--isa", default="", help="The instruction set; the best one by default.")
-@click.option(
-    "--seconds", type=click.FloatRange(0.001), default=0.2, show_default=True, help="For each measure, about."
-)
+@click.option("--seconds", type=NumberRange(0.001), default=0.2, show_default=True, help="For each measure, about.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(threads: int | None, isa: str, seconds: float, as_json: bool) -> None:
     """Measure operations a second, bytes a second of each level of the memory, and the cost of a call.

@@ -11,13 +11,14 @@ from tract_cpu.native.library import Code
 from tract_cpu.native.origins import origin_of, own_sources
 
 
-def code_of(kernel: KernelPlan, isa: Isa) -> Code:
-    """The native function of a kernel, for one instruction set."""
-    key = key_of(f"{origin_of(type(kernel))} {kernel.text()}", isa, own_sources())
+def code_of(kernel: KernelPlan, isa: Isa, *, watches: bool = False) -> Code:
+    """The native function of a kernel, for one instruction set. ``watches``: as in `Kernel`."""
+    how = " watches" if watches else ""
+    key = key_of(f"{origin_of(type(kernel))} {kernel.text()}{how}", isa, own_sources())
     name = f"{kernel.name}_{key.digest[:8]}"
 
     def emit(module: Any) -> None:
-        k = Kernel(module, name, isa)
+        k = Kernel(module, name, isa, watches=watches)
         kernel.emit(k)
         k.finish()
 

@@ -17,21 +17,21 @@ from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.language.buffers import Buffer
 from tract_cpu.language.types import BOOL, INDEX, ElementType
-from tract_cpu.native.executor import FUEL, NEXT, RESUME, STOPPED
+from tract_cpu.native.executor import FUEL, NEXT
 
 CONTROL: Final = -1
 """The number of tasks of a step that says which one is next."""
 
-COUNT, BODY, BEHIND, WORK, INDEX_NOW, MOVES, FIRST_MOVE = range(7)
-"""The arguments of a loop: how many iterations there are, its first step, the one behind its last, and the work of one
-iteration; then the number of the iteration, which it writes; how many addresses move, and then these."""
+COUNT, BODY, BEHIND, INDEX_NOW, MOVES, FIRST_MOVE = range(6)
+"""The arguments of a loop: how many iterations there are, its first step, and the one behind its last; then the number
+of the iteration, which it writes; how many addresses move, and then these."""
 
 PLACE, BYTES, FACTOR, BEFORE, NOW, MOVE_SIZE = range(6)
 """What a loop knows of an address that moves: where it is, by how many bytes it moves first, with which factor that
 changes; the address before the loop, and how far it moves next, which the loop writes."""
 
-WORK_OF_STEPS: Final = 1 << 10
-"""What an iteration costs besides its work."""
+FUEL_OF_ITERATION: Final = 1 << 10
+"""How much fuel an iteration takes besides that of its steps."""
 
 
 @frozen
@@ -72,7 +72,7 @@ class RepeatPlan:
 
     def text(self) -> str:
         """All that it says."""
-        return f"repeat {WORK_OF_STEPS}"
+        return f"repeat {FUEL_OF_ITERATION}"
 
     def emit(self, k: Kernel) -> None:
         """Move the addresses and go on with the next iteration, or bring them back and go on behind the loop."""
@@ -86,10 +86,7 @@ class RepeatPlan:
                     place[0] = place[0] + far
                     move[NOW] = far * move[FACTOR]
                 course[NEXT] = loop[BODY]
-                fuel = course[FUEL] - loop[WORK] - WORK_OF_STEPS
-                course[FUEL] = fuel
-                with k.when(fuel < 0):
-                    course[STOPPED], course[RESUME] = k.index(1), loop[BODY]
+                course[FUEL] = course[FUEL] - FUEL_OF_ITERATION
             with behind:
                 with _moves(k, loop) as move:
                     k.at(move[PLACE])[0] = move[BEFORE]
@@ -141,12 +138,14 @@ class JumpPlan:
 class CountPlan:
     """Tells a loop how many iterations it has. ``limit``: the type of their number.
 
-    ``least``, ``most``: how many there have to be, and how many there may be.
+    ``least``, ``most``: how many there have to be, and how many there may be. ``announced``: whether there have to be
+    as many as an argument says, as there is memory for what they give.
     """
 
     limit: ElementType
     least: int
     most: int
+    announced: bool
 
     @property
     def name(self) -> str:
@@ -155,7 +154,7 @@ class CountPlan:
 
     def text(self) -> str:
         """All that it says."""
-        return f"count {self.limit.name} {self.least} {self.most}"
+        return f"count {self.limit.name} {self.least} {self.most} {self.announced}"
 
     def emit(self, k: Kernel) -> None:
         """Where to say that the number does not fit; it, a boolean without which there are none, and the loop."""
@@ -163,7 +162,10 @@ class CountPlan:
         number = k.convert(limit[0], INDEX)
         count = k.select(begins[0] & (number > 0), number, k.index(0))
         loop[COUNT] = count
-        with k.when((count > self.most) | (count < self.least)):
+        wrong = (count > self.most) | (count < self.least)
+        if self.announced:
+            wrong = wrong | count.differs(k.size())
+        with k.when(wrong):
             status[0] = k.index(1)
 
 

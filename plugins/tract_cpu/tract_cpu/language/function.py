@@ -47,6 +47,7 @@ class Function:
         self._variables = self.builder.append_basic_block("body")
         self.builder.position_at_end(self._variables)
         self._arguments = list(zip(self.function.args, arguments, strict=True))
+        self._loops = 0
 
     def keep_addresses(self) -> None:
         """Have the addresses in loops computed as they are written.
@@ -225,9 +226,13 @@ class Function:
         counter.add_incoming(begin.ir, before)
         builder.cbranch(builder.icmp_signed("<", counter, end.ir), body, done)
         builder.position_at_end(body)
+        self._loops, inside = self._loops + 1, self._loops + 1
         yield Value(self, counter, INDEX)
         counter.add_incoming(builder.add(counter, self.index(step).ir), builder.block)
-        builder.branch(head)
+        if self._loops > inside and isinstance(stop, Value):
+            self.end_round(head, done)
+        else:
+            builder.branch(head)
         builder.position_at_end(done)
 
     @contextmanager
@@ -242,6 +247,10 @@ class Function:
         yield
         builder.branch(head)
         builder.position_at_end(done)
+
+    def end_round(self, head: Any, done: Any) -> None:
+        """The end of a round of a loop that has others inside: at ``head`` the next one begins, ``done`` is behind."""
+        self.builder.branch(head)
 
     @contextmanager
     def when(self, condition: Value) -> Generator[None]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
+from typing import Final
 
-from tract_core.dims import Dim, dim_max, is_one, less_or_equal, product
+from tract_core.dims import Dim, dim_max, is_one, is_symbolic, less_or_equal, product
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
 from tract_core.ops.conv import Conv, Convolution
 from tract_core.ops.deconv import Deconv
+from tract_core.ops.pool_spec import AxisPlan
 from tract_cpu.kernels.border import BorderPlan
 from tract_cpu.lower.form import Blocked, Border, Form
 from tract_cpu.lower.fusion import OperandFn
@@ -19,6 +22,9 @@ from tract_cpu.lower.phases import ends, phases
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.views import View
 from tract_cpu.lower.winograd import ends_of_tiles, tile_of
+
+_FAR: Final = 1 << 16
+"""Zeros around the data, for each channel, that cost nobody anything."""
 
 
 def form_of(lowering: Lowering, outlet: OutletId, axis: int) -> Form | None:
@@ -115,19 +121,31 @@ def ends_of(lowering: Lowering, number: int) -> list[tuple[Dim, Dim]] | None:
     """How far the windows of a convolution, or those of the phases of a deconvolution, reach beyond its input.
 
     For each spatial axis. ``None`` where it is known by now that they do not fit: a run that comes there is refused.
+    Also where they reach so far that there would be much more memory for zeros than for data.
     """
     node = lowering.model.nodes[number]
     op, shape = node.op, lowering.model.outlet_fact(node.inputs[0]).shape
+    found: list[tuple[Dim, Dim]]
     try:
         if isinstance(op, Deconv):
-            found = map(phases, op.pool.transposed_plan(op, shape, op.adjustments))
-            return [ends(one) if one is not None else (0, 0) for one in found]
-        assert isinstance(op, Conv)  # the callers asked
-        plans = op.pool.plan(op, shape)
+            plans = op.pool.transposed_plan(op, shape, op.adjustments)
+            found = [ends(one) if one is not None else (0, 0) for one in map(phases, plans)]
+        else:
+            assert isinstance(op, Conv)  # the callers asked
+            plans = op.pool.plan(op, shape)
+            tile = tile_of(lowering, node) or (1,) * len(plans)
+            found = [(before, dim_max(0, after)) for before, after in ends_of_tiles(plans, tile)]
     except FactError:
         return None
-    tile = tile_of(lowering, node) or (1,) * len(plans)
-    return [(before, dim_max(0, after)) for before, after in ends_of_tiles(plans, tile)]
+    return None if _reach_far(plans, found) else found
+
+
+def _reach_far(plans: Sequence[AxisPlan], found: Sequence[tuple[Dim, Dim]]) -> bool:
+    sizes = [size for plan in plans for size in (plan.input, plan.output)]
+    if any(is_symbolic(size) for size in (*sizes, *(one for pair in found for one in pair))):
+        return any(not is_symbolic(one) and int(one) > _FAR for pair in found for one in pair)
+    whole = prod(int(plan.input) + int(a) + int(b) for plan, (a, b) in zip(plans, found, strict=True))
+    return whole > _FAR + 4 * (prod(map(int, sizes[::2])) + prod(map(int, sizes[1::2])))
 
 
 def covers(border: Border, wanted: Border) -> bool:

@@ -161,13 +161,11 @@ def begin_loop(lowering: Lowering) -> int:
 def repeat(lowering: Lowering, number: int, count: Dim) -> None:
     """End a loop, by its number. Each of its steps is done ``count`` times as often, as far as that is known."""
     steps, first, last = lowering.steps, lowering.draft.loops[number].first, len(lowering.steps)
-    work: Dim = 0
     for place in range(first + 1, last):
         step = steps[place]
         if isinstance(step, NativeStep):
-            work = work + step.work * step.times
             steps[place] = replace(step, times=step.times * count)
     steps.append(NativeStep(RepeatPlan(), (ArgumentPlace(first, 0),), CONTROL, (), ()))
-    arguments = (count, StepNumber(first + 1), StepNumber(last + 1), work, 0)
+    arguments = (count, StepNumber(first + 1), StepNumber(last + 1), 0)
     steps[first] = NativeStep(BeginPlan(), arguments, CONTROL, (), ())
     lowering.draft.loops[number] = Loop(first, last)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from tract_core.ops.broadcast import MultiBroadcastTo
-from tract_core.ops.broadcast_dyn import DynBroadcast
+from tract_core.ops.broadcast_dyn import DynBroadcast, stretched
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.lower.lowering import MOVES, Site
@@ -25,8 +23,8 @@ def lower_broadcast(op: MultiBroadcastTo, site: Site) -> str | None:
 
 
 def _stretched(op: DynBroadcast, shapes: list[Shape], wanted: Array) -> Reading:
-    before = tuple(shapes[0])
-    sizes = np.broadcast_shapes(before, tuple(int(size) for size in wanted))
+    before = shapes[0]
+    sizes = stretched(before, wanted)
     stays = [int(size == now) for size, now in zip(before, sizes[len(sizes) - len(before) :], strict=True)]
     return Reading([sizes], stays)
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
 
 import numpy as np
 
 from tract_core.data.stored import let_go
+from tract_core.errors import LimitExceeded
+from tract_core.limits import current_budget
 from tract_core.plugins.keys import Array
 from tract_cpu.lower.program import Step, ViewStep, touched
 from tract_cpu.lower.views import Kind
@@ -20,6 +23,34 @@ from tract_cpu.native.pool import threads_here
 
 MOST_THREADS = 4
 """So many fill any memory bus."""
+
+
+def without_repeats(array: Array) -> Array:
+    """The array with a single position along every axis that repeats one; the very same where none does."""
+    repeats = [stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)]
+    if not any(repeats):
+        return array
+    found: Array = array[tuple(slice(0, 1) if one else slice(None) for one in repeats)]
+    return found
+
+
+MUCH: Final = 4
+"""How many times as large as what it is made of a constant may be without counting as made, as f32 that were bytes."""
+
+
+def take_bytes(made: int, source: Array) -> None:
+    """An array of so many bytes is made of one of the model.
+
+    Raises LimitExceeded where that is much more, and the limits do not allow it.
+    """
+    budget, before = current_budget(), without_repeats(source).nbytes
+    if budget is None or budget.take_bytes(made, min(made, MUCH * before)):
+        return
+    allowed = budget.limits.max_fold_bytes
+    raise LimitExceeded(
+        f"a constant of {made} bytes would be made of {before}, and {allowed} are allowed for all of them",
+        hint="a model that needs so much can be loaded with LoadLimits(max_fold_bytes=...)",
+    )
 
 
 class Makers:
@@ -47,6 +78,7 @@ class Makers:
         for number in {one.number for step in reading for one in touched(step) if one.kind is Kind.CONSTANT}:
             one = found[number]
             if not isinstance(one, Future) and not (one.flags.c_contiguous and one.flags.aligned):
+                take_bytes(one.nbytes, one)
                 found[number] = self.start(lambda array: np.require(array, requirements=["C", "A"]), one)
         arrays = tuple(one.result() if isinstance(one, Future) else one for one in found)
         if self._threads is not None:

@@ -47,7 +47,7 @@ def lower_conv(op: Conv, site: Site) -> str | None:
         return why
     parts = prepared(op, site)
     if parts is None:
-        return "windows do not fit, or native code cannot read the data"
+        return "windows do not fit, or reach far beyond the data, or native code cannot read it"
     plans = enumerate(op.pool.plan(op, site.facts()[0].shape), start=op.pool.data_format.h_axis)
     windows = [(place, plan.window, plan.before) for place, plan in plans]
     axes = tuple(Axis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)

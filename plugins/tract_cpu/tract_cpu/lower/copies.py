@@ -38,7 +38,8 @@ def copy_step(source: View, target: View, isa: Isa, nodes: Sequence[int]) -> Nat
         arguments += [loop.size, *loop.strides]
     blocks = ceil_div(down.size, BLOCK) * ceil_div(along.size, BLOCK)
     tasks = product([loop.size for loop in outer]) * blocks
-    return NativeStep(plan, tuple(arguments), tasks, tuple(nodes), (target.storage,), work=product(target.shape))
+    work = product(target.shape)
+    return NativeStep(plan, tuple(arguments), tasks, tuple(nodes), (target.storage,), work=work, needs_work=True)
 
 
 def convert_step(source: View, target: View, isa: Isa, nodes: Sequence[int]) -> NativeStep:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product as every
 from math import prod
-from typing import Final
 
 import numpy as np
 
@@ -17,15 +16,12 @@ from tract_cpu.kernels.runs import Run
 from tract_cpu.lower.conv import add_steps, prepared, unfit
 from tract_cpu.lower.direct import conv_step
 from tract_cpu.lower.lowering import CPU, Site
-from tract_cpu.lower.phases import Phase, ends, phases
+from tract_cpu.lower.phases import MOST_PHASES, Phase, ends, phases
 from tract_cpu.lower.program import STATUS, NativeStep
 from tract_cpu.lower.views import View
 from tract_cpu.lower.windows import Axis, Parts
 
 ROWS = Rows()
-
-MOST_PHASES: Final = 1024
-"""Each is a call of a kernel."""
 
 
 @ROWS.row(CPU, Deconv)

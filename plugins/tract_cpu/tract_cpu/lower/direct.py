@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
+from math import isqrt, prod
 from typing import Final
 
 from tract_core.dims import Dim, ceil_div, less_or_equal, product
@@ -27,6 +27,9 @@ _LOAD_FAR: Final = 1.5
 
 _LONG: Final = 1 << 10
 """Positions along an axis whose length is not known now."""
+
+_TOO_LONG: Final = 1 << 34
+"""Positions of no tensor that a machine has."""
 
 NEAR: Final = 1 << 18
 """Bytes that stay in the second cache while other data goes through it."""
@@ -218,12 +221,12 @@ class _Rows:
         """
         *outer, width = (_size(loop.size) for loop in self.loops)
         whole, rest = divmod(width // tile.pieces, tile.columns)
-        tiles = [tile.columns] * whole + [rest] * (rest > 0)
         tasks = -(-self.blocks // tile.vectors) * self.groups * prod(outer) * tile.pieces
         even = sum(-(-tasks // threads) * threads for threads in (1, 2, 4))
         stays = less_or_equal(self.weights * tile.vectors, caches().second // 4 * 3) is not False
         load = _LOAD if stays else _LOAD_FAR
-        return even * sum(one * tile.vectors + _LOAD * one + load * tile.vectors + 1 for one in tiles)
+        each, last = (one * tile.vectors + _LOAD * one + load * tile.vectors + 1 for one in (tile.columns, rest))
+        return even * (whole * each + (last if rest else 0))
 
 
 def _rest(width: Dim, columns: int) -> tuple[int, ...]:
@@ -244,9 +247,11 @@ def _pieces(loop: Loop, each: Dim) -> list[int]:
     Each is so short that all output channels can be computed while it is in the cache. ``each``: bytes of a position.
     """
     size = loop.size
-    if not isinstance(size, int) or not isinstance(each, int):
+    if not isinstance(size, int) or not isinstance(each, int) or not 0 < size < _TOO_LONG:
         return []
-    return [count for count in range(1, size + 1) if size % count == 0 and size // count * each <= NEAR]
+    lower = [count for count in range(1, isqrt(size) + 1) if size % count == 0]
+    divisors = sorted({*lower, *(size // count for count in lower)})
+    return [count for count in divisors if size // count * each <= NEAR]
 
 
 def _cut(loop: Loop, pieces: int) -> list[Loop]:

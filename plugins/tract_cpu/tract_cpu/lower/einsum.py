@@ -24,6 +24,7 @@ from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
 from tract_cpu.kernels.pack import PackPlan
 from tract_cpu.language.types import ElementType
 from tract_cpu.lower.attention import attention_behind, lower_attention, waits
+from tract_cpu.lower.code_size import CHEAP
 from tract_cpu.lower.conv import lower_pointwise
 from tract_cpu.lower.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task
 from tract_cpu.lower.dots import factor_of, grouping_for, in_panels
@@ -36,7 +37,6 @@ from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.quantized import wire_product
 from tract_cpu.lower.recurrent import StateProduct, lower_gates
 from tract_cpu.lower.views import Address, View
-from tract_cpu.lower.weight import CHEAP
 from tract_cpu.lower.written_out import written_out
 
 ROWS = Rows()

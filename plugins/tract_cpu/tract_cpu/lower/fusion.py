@@ -19,9 +19,9 @@ from tract_cpu.cpu_only.on_steps import Dequantize
 from tract_cpu.kernels.expressions import ELEMENTS, QUANTIZED, Apply, Expression, element_of
 from tract_cpu.language.types import ElementType, element_type
 from tract_cpu.language.values import Value
+from tract_cpu.lower.code_size import MOST_CODE, code_size
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.views import View
-from tract_cpu.lower.weight import MOST_WEIGHT, weight
 
 
 @frozen
@@ -70,13 +70,13 @@ def chain_from(lowering: Lowering, node: int, operand: OperandFn | None = None) 
 
 
 def extended(lowering: Lowering, chain: Chain, operand: OperandFn | None = None) -> Chain:
-    """The chain with all nodes behind it that can be computed along, until it has its weight.
+    """The chain with all nodes behind it that can be computed along, until it is `MOST_CODE`.
 
     It does not end by making integers wider, which whoever reads them does as quickly, and from less memory.
     """
     growing = _Growing(lowering, chain, operand or plain_operands(lowering))
     mark = narrow = growing.mark()
-    while growing.weight < MOST_WEIGHT and growing.takes_one_more():
+    while growing.code_size < MOST_CODE and growing.takes_one_more():
         mark = growing.mark()
         if not _widens(lowering.model, mark.outlet) or not narrow.steps:
             narrow = mark
@@ -113,7 +113,7 @@ class _Growing:
         self._inputs, self._operands = list(before.inputs), list(chain.operands)
         self._steps = [_moved(step, len(before.inputs), _FIRST_STEP) for step in before.steps]
         self._nodes, self.outlet = list(chain.nodes), chain.outlet
-        self.weight = sum(map(weight, self._steps))
+        self.code_size = sum(map(code_size, self._steps))
 
     def mark(self) -> _Mark:
         """How long it is."""
@@ -163,7 +163,7 @@ class _Growing:
         self._inputs += (view.element for view in others.values())
         self._operands += others.values()
         self._steps += (*numbers.values(), step)
-        self.weight += len(numbers) + weight(step)
+        self.code_size += len(numbers) + code_size(step)
         self._nodes.append(node.id)
         self.outlet = OutletId(node.id)
         return True

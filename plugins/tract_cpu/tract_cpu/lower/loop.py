@@ -56,8 +56,14 @@ class _Loop:
         given, outlets = self.lowering.given, [*self.body.inputs, *self.body.outputs]
         if any(not self.body.outlet_fact(outlet).shape.symbols() <= given for outlet in outlets):
             raise Unfit("sizes change from one iteration to the next")
+        self.collected = len(self.body.outputs) > 1 + op.carried + op.last
+        if self.collected and not never_ends(op.body):
+            raise Unfit("a condition may end it before there is all that is collected")
         self.number = len(self.lowering.draft.loops)
         self.outputs = site.results()
+        pairs = zip(self.inputs[2 : 2 + op.carried], self.outputs[: op.carried], strict=True)
+        if any(before.shape != after.shape for before, after in pairs):
+            raise Unfit("sizes change from one iteration to the next")
 
     def lower(self) -> None:
         """Add the steps. Raises Unfit."""
@@ -69,8 +75,10 @@ class _Loop:
         limit, begins = self.inputs[:2]
         first = len(lowering.steps) + 1
         most = MAX_ITERATIONS if never_ends(op.body) else _NO_LIMIT
-        arguments = (STATUS, limit.address, begins.address, ArgumentPlace(first, 0))
-        lowering.steps.append(NativeStep(CountPlan(limit.element, min(op.last, 1), most), arguments, 1, (), ()))
+        counted = (self.outputs[op.carried + op.last].shape[0],) if self.collected else ()
+        arguments = (STATUS, limit.address, begins.address, ArgumentPlace(first, 0), *counted)
+        plan = CountPlan(limit.element, min(op.last, 1), most, self.collected)
+        lowering.steps.append(NativeStep(plan, arguments, 1, (), ()))
         begin_loop(lowering)
         condition, number = self._room(BOOL, ()), self._number(first)
         later = [self._room(view.element, view.shape) for view in carried]

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.data import Constant, Container, DatumType
 from tract_core.dims import Dim, is_one, product, symbol
 from tract_core.frozen import frozen
+from tract_core.limits import run_limit
 from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -29,7 +31,7 @@ from tract_core.runtime.host import HostNode
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.expressions import ELEMENTS, marker_of
 from tract_cpu.language.types import ElementType, element_type
-from tract_cpu.lower.constants import Makers
+from tract_cpu.lower.constants import Makers, take_bytes, without_repeats
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Blocked, Forms
 from tract_cpu.lower.homes import Homes
@@ -102,7 +104,10 @@ class Lowering:
     """The program of a model, or the part of a program that computes a body, while it is made.
 
     ``taken``: nodes that were computed together with one before them. ``given``: symbols that have values by now, in
-    any run; ``given_at_begin``: those of them that the inputs give.
+    any run; ``given_at_begin``: those of them that the inputs give. ``later``: what computes a node together with some
+    before it, when its turn comes. ``waiting``: nodes that are lowered when the turn of another one comes; ``awaited``:
+    those others, with the nodes that wait for them. ``forms``: of what concatenations put together, by their nodes, as
+    far as somebody asked.
     """
 
     def __init__(
@@ -130,11 +135,8 @@ class Lowering:
         self.places = self.draft.places
         self.taken: set[int] = set()
         self.later: dict[int, Callable[[Site], None]] = {}
-        """What computes a node together with some before it, when its turn comes."""
         self.waiting: set[int] = set()
-        """Nodes that are lowered when the turn of another one comes."""
         self.awaited: dict[int, list[int]] = {}
-        """Those others, with the nodes that wait for them."""
         self._brings = False
         self.lower_early: Callable[[int], bool] = lambda _: False
         """Lowers a node before its turn, where that can be; returns whether it was done."""
@@ -145,7 +147,6 @@ class Lowering:
         self.wholes: dict[OutletId, Blocked] = {}
         """Memory of concatenations whose inputs are written there."""
         self.forms: dict[int, Forms | None] = {}
-        """The forms of what concatenations put together, by their nodes, as far as somebody asked."""
         self.padded: dict[OutletId, Blocked] = {}
         """Results of `Pad` that are there as soon as their inputs are: these are written inside."""
         self.pipelines: dict[Storage, Pipeline] = {}
@@ -158,8 +159,8 @@ class Lowering:
         self._hosted = 0
         self._read: set[int] = set()
         self._copies: dict[View, View] = {}
-        self._around: dict[int, tuple[frozenset[str], str | None]] = {}
-        """Of nodes, the symbols of all sizes around, and what native code does not know of the types."""
+        self._around: dict[int, tuple[frozenset[str], str | None]] = {}  # see why_unfit
+        self._allowed = run_limit(model.limits)
         plan = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs], model.symbols.definitions)
         self.given_at_begin = known | plan.symbols if around is None else around.given_at_begin
         self.given: frozenset[str] = self.given_at_begin if around is None else around.given
@@ -201,15 +202,17 @@ class Lowering:
         """Why native code cannot compute a node whose operator has some, as its types or sizes are beyond it."""
         around = self._around.get(node)
         if around is None:
-            around = self._around[node] = self._symbols_around(node), self._why_no_types(node)
+            around = self._around[node] = self._symbols_around(node), self._why_never(node)
         symbols, why = around
         return why or (None if symbols <= self.given else LATE)
 
     def _symbols_around(self, node: int) -> frozenset[str]:
         return frozenset[str]().union(*(fact.shape.symbols() for fact in self._facts_around(node)))
 
-    def _why_no_types(self, node: int) -> str | None:
+    def _why_never(self, node: int) -> str | None:
         for fact in self._facts_around(node):
+            if fact.shape.is_concrete and int(fact.shape.volume) * fact.datum_type.itemsize > self._allowed:
+                return "no run may have a tensor of that size"
             element = self.element(fact.datum_type.storage)
             if element is None:
                 return f"native code does not know {fact.datum_type.short}"
@@ -323,12 +326,17 @@ class Lowering:
         element = self.element(DatumType.from_numpy(array.dtype))
         if element is None:
             return None
-        constants = self.draft.constants
-        constants.append(array)
-        return View.contiguous(Storage(Kind.CONSTANT, len(constants) - 1), element, array.shape)
+        constants, once = self.draft.constants, without_repeats(array)
+        constants.append(once)
+        found = View.contiguous(Storage(Kind.CONSTANT, len(constants) - 1), element, once.shape)
+        return found if once is array else found.stretched(array.shape)
 
     def made(self, shape: Sequence[Dim], element: ElementType, make: Callable[[Array], Array], source: Array) -> View:
-        """An array that is part of the program, which another thread makes of one of the model; its shape and type."""
+        """An array that is part of the program, which another thread makes of one of the model; its shape and type.
+
+        Raises LimitExceeded where it is much larger than that, and constants may not take so much.
+        """
+        take_bytes(prod(map(int, shape)) * element.bytes, source)
         constants = self.draft.constants
         constants.append(self.draft.makers.start(make, source))
         return View.contiguous(Storage(Kind.CONSTANT, len(constants) - 1), element, shape)
@@ -476,6 +484,7 @@ class Lowering:
             tuple(draft.inlined),
             tuple(draft.kept),
             tuple(draft.stages),
+            {symbol: number for number, stage in enumerate(draft.stages, 1) for symbol in stage.symbols},
         )
 
     def _is_constant(self, outlet: OutletId) -> bool:

@@ -8,6 +8,7 @@ from tract_core.dims import Dim, ceil_div, product
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.expressions import Expression, widest_bits
 from tract_cpu.kernels.map import CHUNK, MapPlan
+from tract_cpu.lower.code_size import code_size
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.views import View
@@ -27,4 +28,13 @@ def map_step(
     arguments += [view.address for view in views]
     arguments += [stride for loop in loops for stride in loop.strides]
     tasks: Dim = loops[0].size if len(loops) > 1 else ceil_div(loops[0].size, CHUNK)
-    return NativeStep(plan, tuple(arguments), tasks, tuple(nodes), (result.storage,), work=product(result.shape))
+    return NativeStep(
+        plan,
+        tuple(arguments),
+        tasks,
+        tuple(nodes),
+        (result.storage,),
+        work=product(result.shape),
+        weight=max(1, sum(map(code_size, expression.steps))),
+        needs_work=True,
+    )

@@ -8,10 +8,17 @@ by the stride, ``i`` moves on by one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tract_core.dims import Dim, ceil_div, dim_max
 from tract_core.frozen import frozen
 from tract_core.ops.pool_spec import AxisPlan
+
+MOST_PHASES: Final = 1024
+"""Each is a call of a kernel."""
+
+MOST_TAPS: Final = 1 << 16
+"""Positions along an axis of a kernel: each is looked at here."""
 
 
 @frozen
@@ -33,16 +40,19 @@ class Phase:
 
 
 def phases(plan: AxisPlan) -> list[Phase] | None:
-    """All phases of an axis; ``None`` where how much is cut off before it is not known now."""
-    if not isinstance(plan.before, int):
+    """All phases of an axis; ``None`` where they are too many, and where what is cut off before it is not known now."""
+    stride, cut = plan.window.stride, plan.before
+    if not isinstance(cut, int) or stride > MOST_PHASES or plan.window.kernel > MOST_TAPS:
         return None
-    return [_phase(plan, first, plan.before) for first in range(plan.window.stride)]
+    taps: list[list[int]] = [[] for _ in range(stride)]
+    for tap in reversed(range(plan.window.kernel)):
+        taps[(tap * plan.window.dilation - cut) % stride].append(tap)
+    return [_phase(plan, first, cut, own) for first, own in enumerate(taps)]
 
 
-def _phase(plan: AxisPlan, first: int, cut: int) -> Phase:
+def _phase(plan: AxisPlan, first: int, cut: int, taps: Sequence[int]) -> Phase:
     stride, dilation = plan.window.stride, plan.window.dilation
-    begins = {tap: first + cut - tap * dilation for tap in reversed(range(plan.window.kernel))}
-    reads = {tap: begin // stride for tap, begin in begins.items() if begin % stride == 0}
+    reads = {tap: (first + cut - tap * dilation) // stride for tap in taps}
     places = list(reads.values()) or [0]
     count = ceil_div(plan.output - first, stride)
     apart = places[1] - places[0] if len(places) > 1 else 1

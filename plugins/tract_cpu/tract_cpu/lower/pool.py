@@ -29,6 +29,9 @@ _ALIGNED = 64
 """Elements; what a line in scratch memory is rounded up to, more than vectors reach behind its end."""
 
 
+_FAR = 1 << 12
+"""Elements beyond the data that cost nobody anything."""
+
 _PLACES = 32
 """Bits of the narrowest elements that places are found of in whole vectors: there are 64 bits to each place."""
 
@@ -46,16 +49,22 @@ class _What:
 @ROWS.row(CPU, MaxPool)
 def lower_max_pool(op: MaxPool, site: Site) -> str | None:
     """The largest element of each window, and its place where that is asked for."""
+    if (why := _unfit(op, site)) is not None:
+        return why
     if op.indices is None:
-        return _lower(_What(op, Reducer.MAX), site)
-    site.add(_with_places(op, site))
+        _lower(_What(op, Reducer.MAX), site)
+    else:
+        site.add(_with_places(op, site))
     return None
 
 
 @ROWS.row(CPU, SumPool)
 def lower_sum_pool(op: SumPool, site: Site) -> str | None:
     """The sum of each window, or its mean."""
-    return _lower(_What(op, Reducer.SUM, mean=op.normalize, padding=op.normalize and op.count_include_pad), site)
+    if (why := _unfit(op, site)) is not None:
+        return why
+    _lower(_What(op, Reducer.SUM, mean=op.normalize, padding=op.normalize and op.count_include_pad), site)
+    return None
 
 
 @frozen
@@ -72,7 +81,7 @@ class _Parts:
     result: View
 
 
-def _lower(what: _What, site: Site) -> str | None:
+def _lower(what: _What, site: Site) -> None:
     layout, outlet = what.op.pool.data_format, site.node.inputs[0]
     rank = site.facts()[0].rank
     spatial = range(layout.h_axis, layout.h_axis + what.op.pool.rank)
@@ -81,7 +90,7 @@ def _lower(what: _What, site: Site) -> str | None:
         chain = _chain(site, blocked.view.element, operands_in_blocks(site.lowering, blocked.form))
         result = new_blocked(site.lowering, chain.outlet, blocked.form)
         site.add(_step(site, what, _Parts(blocked.view, spatial, True, chain, result)))
-        return None
+        return
     source = site.known_inputs()[0]
     grouped = not layout.channels_first
     channels: Dim = source.shape[-1] if grouped else 1
@@ -91,7 +100,6 @@ def _lower(what: _What, site: Site) -> str | None:
     chain = replace(chain, operands=tuple(site.lowering.near(view) for view in chain.operands))
     result = site.lowering.new(chain.outlet)
     site.add(_step(site, what, _Parts(source, spatial, grouped, chain, result)))
-    return None
 
 
 def _chain(site: Site, element: ElementType, operand: OperandFn | None = None) -> Chain:
@@ -128,8 +136,7 @@ def _step(site: Site, what: _What, parts: _Parts) -> NativeStep:
         arguments += [loop.size, loop.strides[0]]
     for number, view in enumerate(tensors, start=1):
         arguments += [view.address, *(loop.strides[number] for loop in loops), *(view.strides[a] for a in spatial)]
-    last = plans[-1]
-    length = dim_max(last.before + last.input, (last.output - 1) * last.window.stride + last.window.field)
+    length = _length(plans[-1])
     room = (ceil_div(length * channels, _ALIGNED) + 3) * _ALIGNED
     arguments += [length, room]
     lines = product([*(loop.size for loop in loops), *(one.output for one in plans[:-1])])
@@ -156,6 +163,27 @@ def _with_places(op: MaxPool, site: Site) -> NativeStep:
     work = product(values.shape) * product(window.kernel for window in op.pool.windows)
     results = (values.storage, places.storage)
     return NativeStep(plan, tuple(arguments), product(values.shape[:-1]), (site.node.node,), results, work=work)
+
+
+def _unfit(op: Pool, site: Site) -> str | None:
+    if not op.pool.rank:
+        return "windows without axes have one element each"
+    if any(map(_reaches_far, op.pool.plan(op, site.facts()[0].shape))):
+        return "windows reach far beyond the data, which native code goes through"
+    return None
+
+
+def _reaches_far(plan: AxisPlan) -> bool:
+    """Whether a line with all that windows read is much longer than what is there and what comes out."""
+    line = _length(plan)
+    if isinstance(line, int) and isinstance(plan.input, int) and isinstance(plan.output, int):
+        return line > _FAR + 4 * (plan.input + plan.output)
+    return plan.window.field > _FAR and not (plan.before == 0 and plan.after == 0)
+
+
+def _length(plan: AxisPlan) -> Dim:
+    """The positions from the first one that a window reads to the last one, of the input or of a window."""
+    return dim_max(plan.before + plan.input, (plan.output - 1) * plan.window.stride + plan.window.field)
 
 
 def _counted(plan: AxisPlan, *, padding: bool) -> tuple[Dim, Dim]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import ClassVar, Final
 
 from tract_core.dims import Dim, symbols_of
@@ -69,8 +70,9 @@ class NativeStep:
     """A call of a kernel. ``tasks``: into how many independent parts the work is cut; ``scratch``: bytes per thread.
 
     ``nodes``: those of the model that it computes, in order. ``results``: the tensors that it writes. ``work``: about
-    how many elements are computed, or products summed; ``times``: how often it is called, as far as that is known.
-    ``body``: the way from the model to the body that the nodes are in.
+    how many elements are computed, or products summed; ``weight``: how many products take as long as one of these, if
+    more than one; ``needs_work``: whether there is nothing to do where there is no work. ``times``: how often it is
+    called, as far as that is known. ``body``: the way from the model to the body that the nodes are in.
     """
 
     kernel: KernelPlan
@@ -80,6 +82,8 @@ class NativeStep:
     results: tuple[Storage, ...]
     scratch: Dim = 0
     work: Dim = 0
+    weight: int = 1
+    needs_work: bool = False
     times: Dim = 1
     body: BodyPath = ()
 
@@ -203,7 +207,8 @@ class Program:
 
     ``outputs``: where the outputs of the model are when all steps are done. ``views``: where each tensor is that a step
     writes; ``blocked``: the same for those that it writes in blocks of channels. ``loops``, ``inlined``: what became of
-    operators with bodies. ``kept``: what stays from turn to turn. ``stages``: in order.
+    operators with bodies. ``kept``: what stays from turn to turn. ``stages``: in order. ``since``: from which stage on
+    symbols have values, if not from the begin of a run.
     """
 
     steps: tuple[Step, ...]
@@ -216,6 +221,7 @@ class Program:
     inlined: tuple[Inlined, ...] = ()
     kept: tuple[Kept, ...] = ()
     stages: tuple[Stage, ...] = ()
+    since: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def hosted(self) -> Iterator[tuple[HostNode, HostStep]]:
         """The nodes that are left to the host, with their steps."""
@@ -223,9 +229,8 @@ class Program:
 
     def stage_at(self, place: int) -> int:
         """The stage of a run in which a step is."""
-        return sum(one.place < place for one in self.stages)
+        return bisect_left(self.stages, place, key=lambda one: one.place)
 
     def stage_of(self, dims: Iterable[Dim]) -> int:
         """From which stage on the values of sizes are known: 0 from the begin of a run, n from the nth stage."""
-        symbols = frozenset[str]().union(*map(symbols_of, dims))
-        return max((number for number, one in enumerate(self.stages, 1) if symbols & one.symbols), default=0)
+        return max((self.since.get(symbol, 0) for dim in dims for symbol in symbols_of(dim)), default=0)

@@ -13,13 +13,13 @@ from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
 from tract_cpu.kernels.expressions import ELEMENTS
+from tract_cpu.lower.code_size import MOST_CODE, code_size
 from tract_cpu.lower.form import Form
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.nest import NESTS, Nest, Unknown
-from tract_cpu.lower.weight import MOST_WEIGHT, weight
 
-MOST_OF_ROWS: Final = 2 * MOST_WEIGHT
-"""What a program for rows may weigh, loads included."""
+MOST_OF_ROWS: Final = 2 * MOST_CODE
+"""How much code a program for rows may be, loads included."""
 
 
 @frozen
@@ -77,7 +77,7 @@ class _Growing:
         nest = self.region.nest
         before = len(nest.steps), len(nest.tensors), nest.axes
         try:
-            value = self._value(node) if sum(map(weight, nest.steps)) < MOST_OF_ROWS else None
+            value = self._value(node) if sum(map(code_size, nest.steps)) < MOST_OF_ROWS else None
         except Unknown:
             value = None
         if value is None:

@@ -11,12 +11,12 @@ from tract_core.frozen import frozen
 from tract_cpu.isa import Isa
 from tract_cpu.kernels.expressions import Apply, widest_bits
 from tract_cpu.kernels.rows import Fold, Lanes, Load, Pass, RowsPlan, RowStep, Tensor
+from tract_cpu.lower.code_size import CHEAP, code_size
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.nest import Nest
 from tract_cpu.lower.program import Argument, NativeStep
 from tract_cpu.lower.region import Region
 from tract_cpu.lower.views import View, contiguous_strides
-from tract_cpu.lower.weight import CHEAP
 
 _ALIGNED: Final = 64
 """Bytes; where each row of scratch memory begins."""
@@ -206,7 +206,9 @@ class _Loops:
         arguments += [stride for loop in (*outer, *inner) for stride in loop.strides]
         results = tuple(view.storage for _, view in self.written)
         work = product(self.nest.shape) * len(plan.passes)
-        return NativeStep(plan, tuple(arguments), _tasks(outer, lanes), nodes, results, room, work)
+        each = max(1, sum(map(code_size, plan.steps)) // len(plan.passes))
+        tasks, only_rows = _tasks(outer, lanes), not plan.results
+        return NativeStep(plan, tuple(arguments), tasks, nodes, results, room, work, each, only_rows)
 
     def _loops(self, axes: Sequence[int], strides: Sequence[Sequence[Dim]]) -> list[Loop]:
         return collapsed([self.nest.shape[axis] for axis in axes], strides)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tract_core.errors import FactError
+from tract_core.limits import check_time
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AxisOp
@@ -42,10 +43,14 @@ def lower(
 
 
 def visited(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[tuple[HostNode, str]]:
-    """Lower nodes, in order of execution. Gives those that native code cannot compute, with the reason."""
+    """Lower nodes, in order of execution. Gives those that native code cannot compute, with the reason.
+
+    Raises LimitExceeded when the time to prepare the model is up.
+    """
     by_number = {node.node: node for node in nodes}
     lowering.lower_early = lambda number: number in by_number and _early(lowering, by_number[number])
     for node in _in_turn(lowering, nodes):
+        check_time()
         if node.node in lowering.taken or lowering.constant_array(OutletId(node.node)) is not None:
             continue
         if node.node in lowering.later:

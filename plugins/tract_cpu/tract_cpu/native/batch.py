@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
+from tract_core.limits import check_time, current_budget
 from tract_cpu.native.cache import Cache, Key
 from tract_cpu.native.claims import Claims
 
@@ -22,17 +23,18 @@ class Batch:
     def compiled(self, keys: Iterable[Key]) -> dict[Key, bytes]:
         """The object files. Those that are made here are put into the cache as soon as they are there.
 
-        Raises what compiling one of them here raises.
+        Raises what compiling one of them here raises, and LimitExceeded when the time to prepare a model is up.
         """
         left = list(keys)
         while left:
+            check_time()
             left = [key for key in left if not self._is_settled(key)]
             self._keep_done()
             if self._claims.wait_for(len(left)):
                 self._made |= self._cache.find(left)
                 left = [key for key in left if key not in self._made]
         while self._making:
-            self._keep(self._done.get())
+            self._keep(self._next_done())
         return self._made
 
     def _is_settled(self, key: Key) -> bool:
@@ -49,6 +51,14 @@ class Batch:
             self._made[key] = code
             self._claims.give_back(key.digest)
         return True
+
+    def _next_done(self) -> Future[bytes]:
+        budget = current_budget()
+        while True:
+            try:
+                return self._done.get(timeout=None if budget is None else budget.seconds_left)
+            except Empty:
+                check_time()
 
     def _keep_done(self) -> None:
         while not self._done.empty():

@@ -156,6 +156,8 @@ class _Others:
             text, made = asked
             code = _answer(process, text) if is_there else None
             is_there = code is not None
+            if self._is_over:
+                return  # nobody wants it any more
             try:
                 made.set_result(code or object_code(text, self._isa))
             except BaseException as error:

@@ -3,10 +3,9 @@
 So one call from Python runs all native steps between two that are left to the host, and no code is made for a single
 model but for its kernels, which other models share.
 
-The table is an array of integers: a row per step, with the address of its kernel, that of its arguments, its number of
-tasks, and in how many parts these are shared with other threads. Addresses that change from run to run (those of inputs
-and outputs) come out of a second table: for each, where in the arguments it belongs, which of the passed addresses it
-is, and the offset in bytes.
+The table is an array of integers: a row per step (`STEP`), with the address of its kernel, that of its arguments, and
+its number of tasks. Addresses that change from run to run (those of inputs and outputs) come out of a second table: for
+each, where in the arguments it belongs, which of the passed addresses it is, and the offset in bytes.
 
 A step with a negative number of tasks says which step is next (`tract_cpu.kernels.control`): so there are loops and
 branches.
@@ -27,7 +26,7 @@ from typing import Any, Final
 
 from tract_cpu.isa import Isa
 from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import POINTER, Function
+from tract_cpu.language.function import POINTER, Function, Variable
 from tract_cpu.language.types import INDEX, ir_type
 from tract_cpu.language.values import Value
 from tract_cpu.native.cache import key_of
@@ -39,8 +38,12 @@ FRAME: Final = ("steps", "patches", "patch_count", "passed", "scratch", "scratch
 part of a step, how many bytes that is, where kernels say that they cannot do their work, and where steps say which one
 is next."""
 
-STEP: Final = ("kernel", "arguments", "tasks", "parts")
-"""What a row of the first table says of a step."""
+STEP: Final = ("kernel", "arguments", "tasks", "parts", "each", "fuel")
+"""What a row of the first table says of a step.
+
+The addresses of its kernel and of its arguments; how many tasks it has; in how many parts these are shared with other
+threads; how many tasks are done between two looks at the fuel, and how much of that they take.
+"""
 
 MOST_ARRAYS: Final = 8
 """With up to so many arrays, their addresses are found by native code."""
@@ -60,12 +63,17 @@ GLANCES: Final = 64
 PROCESSORS: Final = 1 << 10
 """Of how many processors the system can say which ones a thread may run on."""
 
-OFFER, DONE, KERNEL, ARGUMENTS, TASKS, SCRATCH, SCRATCH_BYTES, PROCESSOR = range(LINE)
+OFFER, DONE, KERNEL, ARGUMENTS, BEGIN, END, PROCESSOR = range(LINE - 1)
 """The first line of the memory of a team: in how many parts a step is offered and how many are taken, as one integer;
-how many helpers have done; what to do; and on which processor the thread is that offers it, where the system tells."""
+how many helpers have done; what to do, from which task to before which one; and on which processor the thread is that
+offers it, where the system tells."""
 
-RUNS, FIRST_HELPER = LINE, 2 * LINE
-"""Lines of their own: whether somebody offers anything, and for each helper, whether it is awake."""
+RUNS, SCRATCH, SCRATCH_BYTES, COURSE = range(LINE, LINE + 4)
+"""The second line, which stays the same in a run: whether somebody offers anything, and of what is in the frame, what
+helpers need."""
+
+FIRST_HELPER: Final = 2 * LINE
+"""Lines of their own: for each helper, whether it is awake."""
 
 _PARTS_AT: Final = 16
 """The bit from which on an offer says how many parts there are; below, how many are taken."""
@@ -74,10 +82,10 @@ _PARTS_AT: Final = 16
 def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
     """``name(frame, first, last, team, array, ...)`` runs the steps from ``first`` to before ``last``.
 
-    It ends where the next step is not among these, and in the middle of a loop that goes round for long: then the same
-    call goes on from there. Behind a step that refuses, nothing is done. ``team``: the address of the memory by which
-    others help, 0 where nobody shall; nobody does either while another run has them. ``array``: the arrays of NumPy, by
-    the addresses of the objects, whose elements are passed, in order.
+    It ends where the next step is not among these, and as soon as it has taken its `FULL` fuel: then the same call goes
+    on from there. Behind a step that refuses, nothing is done. ``team``: the address of the memory by which others
+    help, 0 where nobody shall; nobody does either while another run has them. ``array``: the arrays of NumPy, by the
+    addresses of the objects, whose elements are passed, in order.
     """
     f = Function(module, name, isa, [POINTER, INDEX, INDEX, INDEX, *[INDEX] * arrays])
     frame = f.buffer(0, INDEX)
@@ -87,57 +95,75 @@ def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
     for number in range(arrays):
         table[number] = f.at(f.argument(4 + number) + DATA)[0]
     rows = f.at(patches)
-    begun = _begun(f, course, first)
+    begun = course[STOPPED].differs(0)
     with f.loop("patch", f.select(begun, f.index(0), count)) as row:
         target, which, offset = (rows[row * 3 + column] for column in range(3))
         f.at(target)[0] = table[which] + offset
-    kernels = f.at(steps)
-    offering = _Offering(f, f.at(team), isa.pause, scratch, scratch_bytes)
+    offering = _Offering(f, f.at(team), isa.pause, (scratch, scratch_bytes, at))
     offering.begin(team)
-    step, stopped = f.variable(course[START]), f.variable(f.index(0))
-    with f.loop_while("step", lambda: stopped.value.equals(0) & (step.value >= first) & (step.value < last)):
-        now = step.value
-        kernel, arguments, tasks, parts = (kernels[now * len(STEP) + column] for column in range(len(STEP)))
-        with f.either(tasks >= 0) as (work, control):
-            with work:
-                with f.when((tasks > 0) & status[0].equals(0)):
-                    status[1] = now
-                    offering.step(kernel, arguments, tasks, parts)
-                step.value = now + 1
-            with control:
-                course[NEXT] = last
-                with f.when(status[0].equals(0)):
-                    f.call_at(kernel, [arguments, now, f.index(0), at])
-                step.value, stopped.value = course[NEXT], course[STOPPED]
+    step = f.variable(f.select(begun, course[NEXT], first))
+    course[STOPPED], course[FUEL] = f.index(0), f.index(FULL)
+    _go_through(f, f.at(steps), offering, (step, first, last), (course, at, status))
     offering.end()
     f.finish()
 
 
-NEXT, STOPPED, RESUME, FUEL, START = range(5)
-"""The integers with which a step tells how it goes on.
+def _go_through(
+    f: Function,
+    steps: Buffer,
+    offering: _Offering,
+    places: tuple[Variable, Value, Value],
+    course_and_status: tuple[Buffer, Value, Buffer],
+) -> None:
+    """Do step after step, as long as there is fuel."""
+    (step, first, last), (course, at, status) = places, course_and_status
+    stopped = f.variable(f.index(0))
+    with f.loop_while("step", lambda: stopped.value.equals(0) & (step.value >= first) & (step.value < last)):
+        now = step.value
+        kernel, arguments, tasks, parts, each, fuel = (steps[now * len(STEP) + column] for column in range(len(STEP)))
+        with f.either(tasks >= 0) as (work, control):
+            with work:
+                begin = course[TASK]
+                end = f.smaller(begin + each, tasks)
+                with f.when((begin < tasks) & status[0].equals(0)):
+                    status[1] = now
+                    offering.step(kernel, arguments, begin, end, parts)
+                course[FUEL] = course[FUEL] - fuel
+                is_done = (end >= tasks) | status[0].differs(0)
+                course[TASK] = f.select(is_done, f.index(0), end)
+                step.value = f.select(is_done, now + 1, now)
+            with control:
+                course[NEXT] = last
+                with f.when(status[0].equals(0)):
+                    f.call_at(kernel, [arguments, now, f.index(0), at])
+                step.value = course[NEXT]
+        stopped.value = f.convert((course[FUEL] < 0) | course[OVER].differs(0), INDEX)
+    is_among = (step.value >= first) & (step.value < last)
+    with f.when(stopped.value.differs(0) & (is_among | course[OVER].differs(0))):
+        course[STOPPED], course[NEXT] = f.index(1), step.value
 
-That is the next step. A loop that has gone round for long tells that the call ends, and which step is next then. How
-much work it may do before that; and with which step this call began.
+
+NEXT, STOPPED, TASK, FUEL, OVER = range(5)
+"""The integers that say how a run goes on.
+
+Which step is next, which steps of loops and branches tell. Whether a call has ended before all was done, with which
+task of the next step it goes on then, and how much fuel there was when it ended. And whether the run has to end as soon
+as it can, which another thread says: then nothing that it writes counts.
 """
 
 FULL: Final = 1 << 30
-"""How much work one call does in loops, some tenths of a second, before whoever called may look at the clock."""
+"""How much fuel one call has: some tenths of a second, before whoever called may look at the clock.
 
-
-def _begun(f: Function, course: Buffer, first: Value) -> Value:
-    """Settle where a call begins. Gives whether it goes on where another one stopped."""
-    begun = course[STOPPED].differs(0)
-    course[START] = f.select(begun, course[RESUME], first)
-    course[STOPPED], course[FUEL] = f.index(0), f.index(FULL)
-    return begun
+A multiplication and addition takes one of it, and whatever takes a processor longer, as much more.
+"""
 
 
 class _Offering:
     """How the thread that goes through the steps has others help."""
 
-    def __init__(self, f: Function, team: Buffer, pause: tuple[Any, ...], scratch: Value, scratch_bytes: Value) -> None:
-        self._f, self._team, self._pause = f, team, pause
-        self._scratch, self._scratch_bytes = scratch, scratch_bytes
+    def __init__(self, f: Function, team: Buffer, pause: tuple[Any, ...], own: tuple[Value, Value, Value]) -> None:
+        """``own``: of the frame, what is in the second line of the team."""
+        self._f, self._team, self._pause, self._own = f, team, pause, own
         self._is_ours = f.variable(f.index(0))
 
     def begin(self, team: Value) -> None:
@@ -146,27 +172,27 @@ class _Offering:
         with f.when(team.differs(0)):
             self._is_ours.value = 1 - self._team.at(RUNS).exchange_shared(f.index(1))
             with f.when(self._is_ours.value.differs(0)):
-                self._team[SCRATCH], self._team[SCRATCH_BYTES] = self._scratch, self._scratch_bytes
+                self._team[SCRATCH], self._team[SCRATCH_BYTES], self._team[COURSE] = self._own
 
     def end(self) -> None:
         """Let others have them."""
         with self._f.when(self._is_ours.value.differs(0)):
             self._team.at(RUNS).write_shared(self._f.index(0))
 
-    def step(self, kernel: Value, arguments: Value, tasks: Value, parts: Value) -> None:
-        """Do a step, with helpers or without."""
-        f = self._f
+    def step(self, kernel: Value, arguments: Value, begin: Value, end: Value, parts: Value) -> None:
+        """Do some tasks of a step, with helpers or without."""
+        f, (scratch, _, course) = self._f, self._own
         with f.either((parts > 1) & self._is_ours.value.differs(0)) as (shared, alone):
             with shared:
-                self._share(kernel, arguments, tasks, parts)
+                self._share(kernel, arguments, begin, end, parts)
             with alone:
-                f.call_at(kernel, [arguments, f.index(0), tasks, self._scratch])
+                f.call_at(kernel, [arguments, begin, end, scratch, course])
 
-    def _share(self, kernel: Value, arguments: Value, tasks: Value, parts: Value) -> None:
+    def _share(self, kernel: Value, arguments: Value, begin: Value, end: Value, parts: Value) -> None:
         f, team = self._f, self._team
         if _TELLS_PROCESSOR:
             team[PROCESSOR] = _processor(f)
-        team[KERNEL], team[ARGUMENTS], team[TASKS] = kernel, arguments, tasks
+        team[KERNEL], team[ARGUMENTS], team[BEGIN], team[END] = kernel, arguments, begin, end
         done, waits = team.at(DONE), _Waits(f, self._pause)
         done[0] = f.index(0)
         team.write_shared((parts << _PARTS_AT) + 1)
@@ -196,9 +222,10 @@ def _processor(f: Function) -> Value:
 
 def _do(f: Function, team: Buffer, part: Value, parts: Value) -> None:
     """Do one part of the step that is offered."""
-    tasks = team[TASKS]
+    begin, count = team[BEGIN], team[END] - team[BEGIN]
+    first, last = (begin + count * one // parts for one in (part, part + 1))
     scratch = team[SCRATCH] + part * team[SCRATCH_BYTES]
-    f.call_at(team[KERNEL], [team[ARGUMENTS], tasks * part // parts, tasks * (part + 1) // parts, scratch])
+    f.call_at(team[KERNEL], [team[ARGUMENTS], first, last, scratch, team[COURSE]])
 
 
 class _Waits:

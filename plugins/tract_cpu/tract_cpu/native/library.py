@@ -10,6 +10,7 @@ from threading import RLock
 from typing import Any, Final
 
 from tract_core.frozen import frozen
+from tract_core.limits import check_time
 from tract_cpu.isa import Isa
 from tract_cpu.llvm import ir
 from tract_cpu.native.batch import Batch
@@ -71,8 +72,14 @@ class Library:
         """The object files of kernels that are not kept yet. While some are compiled, the next one is written."""
         with self._cache.claims() as claims, ExitStack() as stack:
             compiles = functools.cache(lambda: stack.enter_context(compiler(len(codes), self.isa)))
-            batch = Batch(self._cache, claims, lambda key: compiles().start(module_text(codes[key].emit)))
+            batch = Batch(self._cache, claims, lambda key: compiles().start(_text_in_time(codes[key].emit)))
             return batch.compiled(codes)
+
+
+def _text_in_time(emit: EmitFn) -> str:
+    """As `module_text`. Raises LimitExceeded when the time to prepare a model is up."""
+    check_time()
+    return module_text(emit)
 
 
 def link(objects: Sequence[tuple[str, bytes]], isa: Isa) -> list[Linked]:

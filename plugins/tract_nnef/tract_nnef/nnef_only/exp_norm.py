@@ -9,6 +9,7 @@ import numpy as np
 from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
+from tract_core.limits import check_run_time
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_of_shape, may_equal
 from tract_core.model.fact import TypedFact
@@ -123,6 +124,7 @@ class ExpNormState:
         steps = self.steps
         found = np.empty_like(x)
         for place in range(x.shape[op.axis]):
+            check_run_time()
             at = (slice(None),) * op.axis + (place,)
             step = x[at].astype(kind, copy=False)
             if steps >= op.skip:

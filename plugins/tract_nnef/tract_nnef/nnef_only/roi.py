@@ -15,7 +15,7 @@ import numpy as np
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
 from tract_core.frozen import frozen
-from tract_core.limits import check_tensor
+from tract_core.limits import check_run_time, check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
@@ -92,6 +92,7 @@ def roi_pool(op: RoiPool, x: Array, regions: Array, image_of: Array) -> Array:
     """The cells of one region after the other, computed in f64."""
     found = _results(op, x, regions)
     for place, (region, image) in enumerate(zip(_known(regions), image_of.tolist(), strict=True)):
+        check_run_time()
         pixels = _image(x, image)
         # Halves are rounded away from zero, as `round` of the standard does.
         left, top, right, bottom = map(int, np.sign(region) * np.floor(np.abs(region) + 0.5))
@@ -116,6 +117,7 @@ def roi_resample(op: RoiResample, x: Array, regions: Array, image_of: Array) -> 
     """Between the rows of one region after the other, then between its columns, computed in f64."""
     found = _results(op, x, regions)
     for place, (region, image) in enumerate(zip(_known(regions), image_of.tolist(), strict=True)):
+        check_run_time()
         left, top, right, bottom = region.tolist()
         across = _blended(_image(x, image), 2, _places(left, right, op.width, op.method))
         found[place] = _blended(across, 1, _places(top, bottom, op.height, op.method))

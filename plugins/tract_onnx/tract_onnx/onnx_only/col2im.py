@@ -11,7 +11,7 @@ import numpy as np
 from tract_core.dims import Dim
 from tract_core.errors import FactError, RunError
 from tract_core.frozen import frozen
-from tract_core.limits import check_tensor
+from tract_core.limits import check_run_time, check_tensor
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -64,6 +64,7 @@ def reference(op: Col2Im, x: Array, image: Array, block: Array) -> Array:
     columns: Array = x.astype(wide(x.dtype), copy=False).reshape(len(x), x.shape[1] // prod(shape), *shape, *counts)
     found: Array = np.zeros((len(x), columns.shape[1], *padded), dtype=columns.dtype)
     for place in np.ndindex(shape):
+        check_run_time()
         lines = tuple(
             slice(at * dilation, at * dilation + stride * (count - 1) + 1, stride)
             for at, dilation, stride, count in zip(place, op.dilations, op.strides, counts, strict=True)

@@ -11,6 +11,7 @@ import numpy as np
 from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
+from tract_core.limits import check_run_time
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -59,6 +60,7 @@ def reference(op: CoupleProbabilities, x: Array) -> Array:
     result = np.full((len(x), count), 1 / count)
     going = np.arange(len(x))
     for _ in range(max(100, count)):
+        check_run_time()
         product = np.einsum("rij,rj->ri", matrix[going], result[going])
         energy = (product * result[going]).sum(axis=1, keepdims=True)
         far = np.abs(product - energy).max(axis=1, initial=0) >= _TOLERANCE / count

@@ -13,6 +13,7 @@ from tract_core.data import Constant, DatumType
 from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
+from tract_core.limits import check_run_time
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -73,6 +74,7 @@ def reference(op: TfIdfVectorizer, x: Array) -> Array:
     rows = x.reshape(prod(x.shape[:-1]), x.shape[-1])
     counts = np.zeros((len(rows), len(op.lengths)), np.float64)
     for row, items in enumerate(rows):
+        check_run_time()
         for ngram in _runs(_items(items), op):
             if (found := index.get(ngram)) is not None:
                 counts[row, found] += 1
@@ -102,7 +104,7 @@ def _split(items: list[Any], lengths: Sequence[int]) -> Iterator[tuple[Any, ...]
 
 def _runs(items: list[Any], op: TfIdfVectorizer) -> Iterator[tuple[Any, ...]]:
     """The n-grams of a row: of each length and, but for single items, with each number of others skipped."""
-    for length in range(op.min_length, op.max_length + 1):
+    for length in range(op.min_length, min(op.max_length, len(items)) + 1):
         for step in range(1, op.max_skip + 2 if length > 1 else 2):
             reach = (length - 1) * step + 1
             if reach > len(items):

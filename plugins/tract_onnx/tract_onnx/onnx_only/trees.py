@@ -13,6 +13,7 @@ import numpy as np
 from tract_core.data import Constant, DatumType
 from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import CorruptModel, FactError, RunError
+from tract_core.limits import check_run_time
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -176,6 +177,7 @@ def leaves_of(forest: Forest, x: Array) -> Array:
     row = np.repeat(np.arange(len(x)), len(roots))
     walking = np.flatnonzero(forest.test.array[place] != Test.LEAF)
     while walking.size:
+        check_run_time()
         node = place[walking]
         value = x[row[walking], forest.feature.array[node]]
         goes_true = _answers(forest, node, value)

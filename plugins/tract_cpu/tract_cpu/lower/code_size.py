@@ -40,16 +40,17 @@ CHEAP: Final = frozenset({
 })  # fmt: skip
 """Operators that are computed again in a later pass rather than laid down in memory."""
 
-MOST_WEIGHT: Final = 64
-"""What a chain may weigh.
+MOST_CODE: Final = 64
+"""How much code a chain may be.
 
-Measured with AVX-512: of a chain of 512 additions, one of an element takes 0.03 ns in kernels of 16 to 64, and 0.05 in a
-single one. A product of matrices with 16 sines behind it takes 3 s to compile, 0.2 s for each, one with 128 takes 62 s.
+Measured with AVX-512: of a chain of 512 additions, one of an element takes 0.03 ns in kernels of 16 to 64 of them, and
+0.05 in a single one. A product of matrices with 16 sines behind it takes 3 s to compile, 0.2 s for each, one with 128
+takes 62 s.
 """
 
 _COSTLY: Final = 4
 
 
-def weight(step: RowStep) -> int:
+def code_size(step: RowStep) -> int:
     """How much code a step is: 1 for a load, a sum or a cheap operator."""
     return _COSTLY if isinstance(step, Apply) and type(step.op) not in CHEAP else 1
