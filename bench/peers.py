@@ -214,7 +214,8 @@ def main() -> None:
     options = arguments()
     complaints = run(options)
     if options.write:
-        report.write(HERE.parent / "docs" / "performance.md", MEASURED, names(), ceilings())
+        home = HERE.parent
+        report.write(home / "docs" / "performance.md", home / "README.md", MEASURED, names(), ceilings())
     if complaints:
         raise SystemExit("\n".join(["", "Wrong:", *complaints]))
 

@@ -78,8 +78,11 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.3g}" if seconds < 1 else f"{seconds * 1e3:.0f}"
 
 
-def write(path: Path, measured: Path, workloads: list[str], machine: dict[str, str]) -> None:
-    """The tables of all that there is in the folder ``measured``, in the order of ``workloads``."""
+def write(path: Path, readme: Path, measured: Path, workloads: list[str], machine: dict[str, str]) -> None:
+    """The tables of all that there is in the folder ``measured``, in the order of ``workloads``.
+
+    ``readme``: a page that shows some of the rows for one thread, which is kept in step.
+    """
     files = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(measured.glob("*.json"))}
     counts = sorted({int(stem.rpartition("-")[2]) for stem in files})
     kept = {
@@ -93,7 +96,6 @@ def write(path: Path, measured: Path, workloads: list[str], machine: dict[str, s
     parts += [_scaling(kept), _costs(kept), _hosted(kept), _missing(kept)]
     path.write_text("\n".join(part for part in parts if part), encoding="utf-8")
     if 1 in kept:
-        readme = path.parents[1] / "README.md"
         readme.write_text(refreshed(readme.read_text(encoding="utf-8"), _times(1, kept[1])), encoding="utf-8")
 
 

@@ -114,7 +114,10 @@ def test_the_report_has_ratios_of_rounds_and_reasons(tmp_path: Path) -> None:
     (tmp_path / report.STREAMS / "0.json").write_text(peers.json.dumps(stream))
     quicker = {"ours": {**found["ours"], "rounds": [1.0, 0.5, 0.5], "ceilings": [[1e9, 1e9]] * 3}}
     (tmp_path / "LSTM int8-1.json").write_text(peers.json.dumps({"date": "2030-01-01", "engines": quicker}))
-    report.write(tmp_path / "page.md", tmp_path, ["LSTM", "LSTM int8", "BERT-base"], {"processor": "P"})
+    readme = tmp_path / "README.md"
+    readme.write_text("# Speed\n| LSTM | old |\n| other | kept |\n")
+    report.write(tmp_path / "page.md", readme, tmp_path, ["LSTM", "LSTM int8", "BERT-base"], {"processor": "P"})
+    assert readme.read_text() == "# Speed\n| LSTM | 2000 | 2000 | - | - | - | 2.00 |  |\n| other | kept |\n"
     page = (tmp_path / "page.md").read_text()
     assert "| LSTM | 2000 | 2000 | - | - | - | 2.00 |  |" in page
     assert "- tract: it has no such operator: LSTM (1)" in page
