@@ -7,19 +7,29 @@ import stat
 import sys
 from concurrent.futures import Future
 from dataclasses import replace
+from itertools import cycle
 from math import inf
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tract_cpu.isa import chosen
 from tract_cpu.native import compilers, library
 from tract_cpu.native.batch import Batch
 from tract_cpu.native.cache import Cache, Key, key_of
 from tract_cpu.native.compilers import FEW_MORE, compiler
+from tract_cpu.plan import CpuPlan
 
-from tract_core.errors import LimitExceeded
+from tract_core.errors import LimitExceeded, RunError
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add
+from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_core.ops.elementwise import Abs, Sigmoid, Tanh
+from tract_core.ops.reduce import Reduce, Reducer
+from tract_core.runtime.host import host_nodes
 
 KEYS = [key_of(f"kernel {number}", chosen(""), "sources") for number in range(4)]
 
@@ -86,3 +96,50 @@ def test_what_processes_were_asked_for_is_not_done_here_when_nobody_wants_it(
         asked = [compiles.start("a module") for _ in range(8)]
     assert not here
     assert not any(one.done() for one in asked)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_native_loop_ends_when_the_time_of_the_run_is_up(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step, one task of which takes minutes: a sum of what is in no memory."""
+    monkeypatch.setattr("tract_core.limits.machine_memory", lambda: 1 << 60)
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("1,1,f32"))
+    (wide,) = model.wire_node("wide", MultiBroadcastTo((1, 1 << 36)), [x])
+    model.set_outputs(model.wire_node("sum", Reduce((0, 1), Reducer.SUM), model.wire_node("tanh", Tanh(), [wide])))
+    model.limits = replace(model.limits, run_deadline_s=0.2, max_tensor_bytes=1 << 60, max_run_bytes=1 << 60)
+    plan = CpuPlan(model, chosen(""), threads)
+    assert {one.how for one in plan.explain().placements} == {"rows", "view"}
+    with pytest.raises(RunError, match=r"the run takes longer than 0\.2 seconds"):
+        plan.spawn().run([np.ones((1, 1), "f4")])
+
+
+def calls_of_lowering(count: int) -> int:
+    """How many functions are called to decide on the kernels of a chain of operators on elements."""
+    from tract_cpu.lower.select import lower
+    from tract_cpu.rules.native_form import native_form
+
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("N,4,f32", model.symbols))
+    one = model.add_const("one", np.ones((1, 1), "f4"))
+    for number, op in zip(range(count), cycle([Add(), Abs(), Sigmoid()]), strict=False):
+        (x,) = model.wire_node(f"n{number}", op, [x, one] if isinstance(op, Add) else [x])
+    model.set_outputs([x])
+    model = native_form(model)
+    nodes, calls = host_nodes(model), 0
+
+    def count_call(_frame: Any, event: str, _what: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count_call)
+    try:
+        lower(model, nodes, chosen(""))
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_what_a_chain_of_operators_takes_to_prepare_grows_with_its_length() -> None:
+    calls_of_lowering(8)  # what is found once is known now
+    short, middle, long = (calls_of_lowering(count) for count in (100, 200, 400))
+    assert long - middle < 2.5 * (middle - short)
