@@ -33,10 +33,15 @@ def test_agrees_with_onnx_runtime(run_op: Any, run_onnx: Any, shape: Any, mode: 
 
 @pytest.mark.parametrize("mode", Interpolator, ids=lambda one: one.value)
 def test_places_beyond_all_numbers(run_op: Any, mode: Interpolator) -> None:
-    """Far away is the nearest edge, or nothing; what is not a number lies far before the image."""
+    """Far away is the nearest edge, or nothing; what is not a number stands for -1, as PyTorch's documentation has it.
+
+    That is half an element before the first one, which cubic taps weigh by -3/32, 19/32, 19/32 and -3/32.
+    """
     x = np.array([[[1, 2, 3]]], np.float32)
     grid = np.array([-np.inf, np.inf, np.nan, 1e300, -1e300]).reshape(1, 5, 1)
-    wanted = {PaddingMode.BORDER: [1, 3, 1, 3, 1], PaddingMode.ZEROS: [0, 0, 0, 0, 0]}
+    at_border = {Interpolator.CUBIC: 1 - 3 / 32}.get(mode, 1)
+    at_zeros = {Interpolator.LINEAR: 1 / 2, Interpolator.CUBIC: (19 - 2 * 3) / 32}.get(mode, 1)
+    wanted = {PaddingMode.BORDER: [1, 3, at_border, 3, 1], PaddingMode.ZEROS: [0, 0, at_zeros, 0, 0]}
     for padding, values in wanted.items():
         (found,) = run_op(GridSample(mode, padding), [x, grid])
         np.testing.assert_array_equal(found, [[values]])
@@ -75,5 +80,5 @@ def test_refusals(inputs: tuple[str, str], message: str) -> None:
 @pytest.mark.parametrize("mode", Interpolator)
 def test_outside_is_0_beside_any_element(run_op: Any, mode: Interpolator) -> None:
     x = np.array([[[np.inf, 1, 2, 3, 4, 5, 6, np.nan]]], "f4")
-    grid = np.array([[[-3], [3], [np.nan]]], "f4")
+    grid = np.array([[[-3], [3], [-np.inf]]], "f4")
     np.testing.assert_array_equal(run_op(GridSample(mode), [x, grid])[0], np.zeros((1, 1, 3)))

@@ -93,6 +93,8 @@ GIVEN: dict[str, Any] = {
     "to": "f16",
     "pulse": 4,
     "body": "",
+    "key": "purpose",
+    "value": "a test",
 }
 
 

@@ -105,7 +105,7 @@ def test_labels_are_names(network: Maker) -> None:
     ("transform", "problem"),
     [
         (SelectOutputs(["prj"]), r"select_outputs: the model has no tensor named 'prj'\n  hint: did you mean proj"),
-        (SelectOutputs(["zzz"]), "select_outputs: the model has no tensor named 'zzz'$"),
+        (SelectOutputs(["zzz"]), "select_outputs: the model has no tensor named 'zzz'\n  hint: there are x, out,"),
         (SelectOutputs([]), "select_outputs: 'outputs' is empty"),
         (SelectOutputs(["act", "act"]), "select_outputs: 'act' is named twice"),
         (SelectInputs(["weights"]), "select_inputs: 'weights' is a constant, which cannot become an input"),
