@@ -247,8 +247,8 @@ class Registry:
     def blaming(self, hook: str, name: str, doing: str) -> Generator[None, None, None]:
         """Around a call into what a named offer led to: ``with registry.blaming("tract_runtimes", "toy", "prepare")``.
 
-        A TractError is an answer to the caller and passes. Where there is not enough memory, that is a RunError of a
-        runtime, and LimitExceeded otherwise. Anything else is recorded as the plugin's failure, and raised as a
+        A TractError is an answer to the caller and passes. Where there is not enough memory for what a model needs, that
+        is a RunError of a runtime, and LimitExceeded otherwise. Anything else is recorded as the plugin's failure, and raised as a
         PluginError that names the distribution.
         """
         found = self._offered(hook).get(name)
@@ -256,11 +256,11 @@ class Registry:
             yield
         except (TractError, KeyboardInterrupt, SystemExit):
             raise
-        except MemoryError as error:
-            kind = RunError if hook == "tract_runtimes" and doing != "prepare" else LimitExceeded
-            problem = f"there is not enough memory for the {doing} of {_kind(hook)} {name!r}: {error}"
-            raise kind(problem, hint=TOO_LARGE_HINT) from error
         except BaseException as error:
+            if isinstance(error, MemoryError) and doing != "set-up":  # which no model has a part in
+                kind = RunError if hook == "tract_runtimes" and doing != "prepare" else LimitExceeded
+                problem = f"there is not enough memory for the {doing} of {_kind(hook)} {name!r}: {error}"
+                raise kind(problem, hint=TOO_LARGE_HINT) from error
             if found is None or found[1].name == CORE_PLUGIN:
                 raise
             hint = f"this is a defect of {found[1].distribution}; its authors want the traceback, which --debug shows"

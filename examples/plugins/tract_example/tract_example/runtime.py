@@ -12,6 +12,7 @@ from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.elementwise import Acosh, Asinh, Atanh
 from tract_core.plugins.keys import REFERENCE, STATE, Array
 from tract_core.runtime.explain import Explanation, by_numpy
+from tract_core.runtime.held import Held, owners_of
 from tract_core.runtime.host import Bodies, HostState, host_nodes
 from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.runtime.schedule import execution_order
@@ -92,11 +93,14 @@ class ToyState:
         plan, turn = self.plan, self.plan.turn
         turn.begin(self.host, inputs, out, symbols)
         values = dict(zip(plan.model.inputs, inputs, strict=True))
-        with turn.going():
+        with turn.going() as budget:
+            held = Held(budget.room, owners_of(inputs))
             for node in plan.nodes:
                 outputs = node.run(self.host, [values[outlet] for outlet in node.inputs])
                 turn.check_after(node, self.host.session.symbols)
                 values.update(zip(plan.model.nodes[node.node].outlets(), outputs, strict=True))
+                for array in outputs:
+                    held.take(array)
         outputs = [values[outlet] for outlet in plan.model.outputs]
         return outputs if out is None else turn.outputs.fill(out, outputs)
 

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tract_core.limits import check_run_time
+from tract_core.limits import check_room, check_run_time
 from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.explain import Explanation, Placement
+from tract_core.runtime.held import Held, owners_of
 from tract_core.runtime.host import Bodies, HostNode, HostState
 from tract_core.runtime.observed import ObservedState
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
@@ -112,7 +113,8 @@ class FuseState:
         plan, turn = self.plan, self.plan.turn
         turn.begin(self.host, inputs, out, symbols)
         values = dict(zip(plan.model.inputs, inputs, strict=True))
-        with turn.going():
+        with turn.going() as budget:
+            held = Held(budget.room, owners_of(inputs))
             for step, part in zip(plan.steps, plan.parts, strict=True):
                 outputs = self._compute(step, [values[outlet] for outlet in step[0].inputs])
                 turn.check_after(step[-1], self.host.session.symbols)
@@ -120,6 +122,8 @@ class FuseState:
                 if observe is not None:
                     given.update(observe(part, given) or {})
                 values.update(given)
+                for array in given.values():
+                    held.take(array)
         outputs = [values[outlet] for outlet in plan.model.outputs]
         return outputs if out is None else turn.outputs.fill(out, outputs)
 
@@ -150,7 +154,9 @@ class FuseState:
 def in_blocks(chain: Sequence[HostNode], x: Array, block: int) -> Array | None:
     """What a chain makes of ``x``, in blocks of so many elements; ``None`` where a node gives something else."""
     flat = np.ascontiguousarray(x).reshape(-1)
-    result = np.empty(flat.shape, chain[-1].facts[0].datum_type.storage.numpy)
+    kind = chain[-1].facts[0].datum_type.storage.numpy
+    check_room(flat.size * kind.itemsize)
+    result = np.empty(flat.shape, kind)
     for start in range(0, flat.size, block):
         part: Any = flat[start : start + block]
         place = result[start : start + block]
