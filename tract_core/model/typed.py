@@ -124,9 +124,7 @@ class TypedModel(TypedGraph):
         """Add an input to the model."""
         from tract_core.model.source import TypedSource
 
-        for symbol in sorted(fact.shape.symbols()):
-            if symbol not in self.symbols:
-                self.symbols.add(symbol)
+        self._have_symbols(fact.shape.symbols())
         outlet = OutletId(self.add_node(name, TypedSource(fact.without_value()), [fact]).id)
         self.inputs.append(outlet)
         return outlet
@@ -156,7 +154,15 @@ class TypedModel(TypedGraph):
             if error.hint is None:
                 error.hint = f"inputs are: {found}"
             raise error.at(f"node {name!r} ({getattr(op, 'name', op)})") from None
+        if op.announces:
+            self._have_symbols(symbols_announced(op))
         return tuple(self.add_node(name, op, outputs, inputs).outlets())
+
+    def _have_symbols(self, names: frozenset[str]) -> None:
+        """Let symbols belong to the scope from the node on that binds them: of two equal ones the first one stays."""
+        for name in sorted(names):
+            if name not in self.symbols:
+                self.symbols.add(name)
 
     def _called(self, kind: type) -> str:
         """What messages call a class: its name, and the distribution that it is from where that is not the core."""

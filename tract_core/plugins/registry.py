@@ -247,9 +247,9 @@ class Registry:
     def blaming(self, hook: str, name: str, doing: str) -> Generator[None, None, None]:
         """Around a call into what a named offer led to: ``with registry.blaming("tract_runtimes", "toy", "prepare")``.
 
-        A TractError is an answer to the caller and passes. Where there is not enough memory for what a model needs, that
-        is a RunError of a runtime, and LimitExceeded otherwise. Anything else is recorded as the plugin's failure, and raised as a
-        PluginError that names the distribution.
+        A TractError is an answer to the caller and passes. Where there is not enough memory for what a model needs,
+        that is a RunError of a runtime, and LimitExceeded otherwise. Anything else is recorded as the plugin's failure,
+        and raised as a PluginError that names the distribution.
         """
         found = self._offered(hook).get(name)
         try:

@@ -134,7 +134,8 @@ def test_what_does_not_fit_is_refused(body, problem) -> None:
 
 
 _ODD = ["MaxPool-ceil", "MaxPool-same-lower", "SumPool-ceil", "SumPool-HWC", "SumPool-CHW"]
-test_cases = cycle_of_cases("pool", others=_ODD, refused=[*_ODD, "MaxPool-indices", "MaxPool-zeros-indices", "MaxPool-NHWC"])
+_PLACES = ["MaxPool-indices", "MaxPool-zeros-indices", "MaxPool-NHWC"]
+test_cases = cycle_of_cases("pool", others=_ODD, refused=[*_ODD, *_PLACES])
 
 
 @interchange

@@ -41,7 +41,7 @@ CASES = [
     ("y = softmax(a, axes = [5]);", "axis 5 is outside"),
     ("y = copy_n(a, times = -1);", "-1 copies are wanted"),
     ("y = relu(a, b);", "relu takes 1 arguments, found 2"),
-    ("y = gelu(z = a);", "gelu has no parameter 'z'; it has x"),
+    ("y = gelu(z = a, w = a);", "gelu has no parameter 'z'; it has x"),
     ("y = conv(a, a, strides = [2]);", "conv has no parameter 'strides'; .*\n.*did you mean 'stride'"),
 ]
 

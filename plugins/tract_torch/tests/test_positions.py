@@ -117,7 +117,7 @@ def test_too_few_elements_for_a_mask_are_refused(runtime: str) -> None:
     few[1, 1:] = True
     (found,) = prepared.run([X.numpy(), few, X[0].numpy()])
     np.testing.assert_array_equal(found, X.masked_scatter(torch.tensor(few), X[0]))
-    with pytest.raises(RunError, match="index 3 is outside axis 0, which has size 3"):
+    with pytest.raises(RunError, match="index 4 is outside axis 0, which has size 4"):
         prepared.run([X.numpy(), many, X[0].numpy()])
 
 
