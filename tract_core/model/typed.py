@@ -276,7 +276,7 @@ class TypedModel(TypedGraph):
         order = self.order_of_edges(wanted)
         binders = [node for node in self.live_nodes() if node.op.announces]
         while binders:
-            missing = self._unbound([self.nodes[node_id].op for node_id in order])
+            missing = self._unbound([self.nodes[node_id] for node_id in order])
             found = [node for node in binders if self.symbols_bound(node) & missing]
             if not found:
                 break
@@ -284,10 +284,11 @@ class TypedModel(TypedGraph):
             order = self.order_of_edges(wanted)
         return order
 
-    def _unbound(self, ops: Sequence[TypedOp]) -> frozenset[str]:
-        """The symbols that these operators mention and that neither they nor the inputs bind."""
-        needed = self.symbols.definitions.roots(self.conditions.symbols.union(*(symbols_needed(op) for op in ops)))
-        return needed.difference(self.given_symbols(), *(symbols_announced(op) for op in ops))
+    def _unbound(self, nodes: Sequence[TypedNode]) -> frozenset[str]:
+        """The symbols that these nodes mention and that neither they nor the inputs bind."""
+        mentioned = self.conditions.symbols.union(*(symbols_needed(node.op) for node in nodes))
+        needed = self.symbols.definitions.roots(mentioned)
+        return needed.difference(self.given_symbols(), *(self.symbols_bound(node) for node in nodes))
 
     def must_stay(self, node: TypedNode) -> bool:
         """Whether ``node`` checks something, or binds a symbol that a condition or an operator elsewhere mentions."""
