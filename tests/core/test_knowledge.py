@@ -206,6 +206,7 @@ def _after(conditions: Sequence[str], text: str, assertions: Sequence[str] = ())
         (["S->T"], "max(S,T)", "max(S,T)"),
         (["S 0->0 T", "1<=T"], "max(S,1)", "S"),
         (["T+1==2*S"], "(T+1#2*S)", "2*S"),
+        (["6<=(2*S-S*(S>=2)-1#S-1)", "2<=S"], "max(6,S-1)", "S-1"),
         (["S==T", "T==U"], "S+T+U", "3*S"),
         (["S==T", "T==5"], "S+T", "10"),
         (["(S+1)/2==7"], "min(S,20)", "S"),

@@ -33,7 +33,10 @@ def mention(mentions: Mentions, thing: TDim | Atom, names: Iterable[str]) -> Non
 
 
 class Assuming:
-    """Inequalities on their way into what is known. ``fixed``: the symbols for which one value is left."""
+    """Inequalities on their way into what is known.
+
+    ``fixed``: the symbols for which one value is left; ``narrowed``: those whose bounds became sharper.
+    """
 
     def __init__(self, known: Known, mentions: Mentions) -> None:
         self._known = known
@@ -41,6 +44,7 @@ class Assuming:
         self._parts = _PARTS
         self._narrowed = _NARROWED
         self.fixed: list[str] = []
+        self.narrowed: dict[str, None] = {}
         self.learned = False
         """Whether anything is known that was not known before."""
 
@@ -86,6 +90,7 @@ class Assuming:
             one, lowest = waiting.pop(0)
             for name in self._narrow(one - lowest):
                 self._known.forget_found()
+                self.narrowed[name] = None
                 others = [thing for thing in self._mentions.get(name, ()) if thing in self._known.lowest]
                 waiting.extend((thing, self._known.lowest[thing]) for thing in others if isinstance(thing, TDim))
 

@@ -27,6 +27,9 @@ from tract_core.limits import MAX_SIZE
 _REWRITES = 64
 """How often a size is gone through until nothing changes. What stands for something is simpler, so few are needed."""
 
+_DECIDED = 16
+"""How many sums with operations are gone through again when the bounds of a symbol become sharper."""
+
 _MAX_EXPLAINED = 32
 """Up to how many assertions are looked at one by one to find those that contradict each other."""
 
@@ -230,7 +233,20 @@ class Theory:
             self._changed()
         self._fixed += assuming.fixed
         if not self._replacing:
+            self._decide_sums(assuming.narrowed)
             self._replace_fixed()
+
+    def _decide_sums(self, names: Iterable[str]) -> None:
+        """Hand on the bounds of sums with operations that are decided, now that these symbols have sharper bounds."""
+        self._replacing = True
+        try:
+            for name in names:
+                for total in _with_operations(self._mentions.get(name, ())):
+                    after = self.simplify(total)
+                    if after != total and total in self._known.lowest:
+                        self.assume_not_negative(after - self._known.lowest[total])
+        finally:
+            self._replacing = False
 
     def _replace_fixed(self) -> None:
         """Let numbers take the place of symbols for which one value is left, of others that follow from these, ..."""
@@ -332,6 +348,12 @@ class _Values:
         """The symbol or operation that a size is, where something stands for that too."""
         factor = only_factor(dim)
         return factor if factor is not None and factor in self._values and factor not in self._but else None
+
+
+def _with_operations(things: Iterable[TDim | Atom]) -> list[TDim]:
+    """The latest of the sums among ``things`` that have an operation as a term."""
+    sums = [one for one in things if isinstance(one, TDim) and any(isinstance(term[0], Atom) for term in one.terms)]
+    return sums[-_DECIDED:]
 
 
 def isolated(difference: TDim, names: Iterable[str]) -> tuple[str, Dim] | None:
