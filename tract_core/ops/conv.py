@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from math import prod
+from typing import Final
 
 import numpy as np
 
@@ -17,9 +18,9 @@ from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity
-from tract_core.ops.pool_spec import AxisPlan, PoolSpec, windows
+from tract_core.ops.pool_spec import AxisPlan, PoolSpec, window_elements, windows
 from tract_core.ops.rounding import round_into
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -188,6 +189,10 @@ def _check_parameter(op: Conv, what: str, fact: TypedFact, channels: Dim) -> Non
         raise FactError(f"{op.name}: the {what} is {wanted}, found {fact}")
 
 
+_REQUANTIZED: Final = 40
+"""Bytes for each quantised sum: several numbers of eight on the way to the output."""
+
+
 @ROWS.row(REFERENCE, Conv)
 def reference(op: Conv, x: Array, kernel: Array, bias: Array, *parameters: Array) -> Array:
     """Position by position in the kernel: a matrix product of its weights there with the data that it reads."""
@@ -244,6 +249,21 @@ def _requantize(sums: Array, scales: Sequence[Array], zero_point: Array, to: DTy
     x_scale, kernel_scale, output_scale = (per_channel(np.asarray(scale), sums.ndim) for scale in scales)
     real = sums.astype(np.float64) * (x_scale * kernel_scale / output_scale)
     return round_into(real, per_channel(zero_point, sums.ndim).astype(np.float64), to.storage)
+
+
+@ROWS.row(MEMORY, Conv)
+def memory(op: Conv, made: int, x: Array, kernel: Array, bias: Array, *parameters: Array) -> int:
+    """The data in another type and padded, what is read at one position, and its product beside the sum of these"""
+    data = op.pool.data_format.to_nchw(x)
+    plans = op.pool.plan(op, x.shape)
+    padded, read = window_elements(plans, data)
+    sums = x.shape[0] * len(op.kernel_format.to_oihw(kernel)) * prod(int(plan.output) for plan in plans)
+    kinds = [DatumType.from_numpy(one.dtype) for one in (x, kernel)]
+    each = max(sum_type(*kinds).itemsize, 4)
+    if op.q_output is not None:
+        return 4 * (2 * x.size + kernel.size + padded) + sums * _REQUANTIZED + max(4 * read, made)
+    copied = sum(one.size for one in (x, kernel) if one.itemsize != each)
+    return each * (copied + padded + read + 2 * sums) + (made if copied else 0)
 
 
 @ROWS.row(COST, Conv)

@@ -16,7 +16,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, float_type, wide
 from tract_core.ops.extremes import LARGEST, SMALLEST
-from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -107,6 +107,13 @@ def reference(op: Running, x: Array) -> Array:
     first = 0 if op.exclusive else 1
     joined = np.take(joined, range(first, first + x.shape[op.axis]), op.axis).astype(x.dtype, copy=False)
     return np.flip(joined, op.axis) if op.reverse else joined
+
+
+@ROWS.row(MEMORY, Running)
+def memory(op: Running, made: int, x: Array) -> int:
+    """What is joined with what is in front, what it gives, and the part of that which is kept"""
+    each = 8 if x.dtype.kind == "O" else wide(x.dtype).itemsize
+    return 3 * each * (x.size + x.size // max(x.shape[op.axis], 1)) + made
 
 
 @ROWS.row(COST, Running)

@@ -18,7 +18,7 @@ from tract_core.model.conditions import may_be_of_shape, may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, float_type, same_type, wide
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -115,6 +115,16 @@ def _corners(op: DeformConv, x: Array, places: Sequence[Array]) -> Iterator[Arra
         flat = index.reshape(*index.shape[:2], 1, -1)
         values = np.take_along_axis(grouped, flat, axis=3)
         yield values.reshape(*grouped.shape[:3], *index.shape[2:]) * weight[:, :, None]
+
+
+@ROWS.row(MEMORY, DeformConv)
+def memory(op: DeformConv, made: int, *inputs: Array) -> int:
+    """All that is read for all channels, four times over; for each place that is read, where it is and its weights"""
+    x, kernel, offset, _, mask = inputs
+    each, axes = wide(x.dtype).itemsize, kernel.ndim - 2
+    read = mask.size // max(op.offset_group, 1) * x.shape[1]
+    places = mask.size * (axes * 5 + 3) * 8
+    return each * (x.size + offset.size + kernel.size + 4 * read) + places + 3 * made
 
 
 @ROWS.row(COST, DeformConv)

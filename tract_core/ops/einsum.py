@@ -6,7 +6,8 @@ of the established engine rely on it. The axes mapping of such an operator gives
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -23,7 +24,7 @@ from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops.expect import arity, same_type, wide
 from tract_core.ops.rounding import round_into
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -123,24 +124,31 @@ class EinSum(TypedOp):
             raise FactError(f"EinSum {self.axes} cannot sum products of {found} in {self.acc.short}")
 
 
+_REQUANTIZED: Final = 48
+"""Bytes for each quantised sum: in f64, scaled, rounded, moved by the zero point and kept in bounds."""
+
+
 @ROWS.row(REFERENCE, EinSum)
 def reference(op: EinSum, *inputs: Array) -> Array:
     """Pairs contracted from left to right, each as a batched matrix product."""
     if op.q_output is not None:
         return _quantized(op, inputs)
-    if op.acc.is_integer():
-        compute = _integer_type(inputs, op.acc)
-        result = contract(op.axes, [x.astype(compute, copy=False) for x in inputs])
-        return result.astype(np.int64).astype(op.acc.numpy) if compute.kind == "f" else result
-    compute = wide(op.acc.numpy)
+    compute = computed_in(op, inputs)
     result = contract(op.axes, [x.astype(compute, copy=False) for x in inputs])
+    if op.acc.is_integer():
+        return result.astype(np.int64).astype(op.acc.numpy) if compute.kind == "f" else result
     return result.astype(inputs[0].dtype, copy=False)
 
 
-def _integer_type(inputs: Sequence[Array], acc: DatumType) -> np.dtype[np.generic]:
-    """f64 for two inputs of 8 bits, whose products it sums exactly (up to 2**37 of them) and BLAS multiplies."""
+def computed_in(op: EinSum, inputs: Sequence[Array]) -> np.dtype[np.generic]:
+    """The type in which NumPy multiplies and adds.
+
+    f64 for two inputs of 8 bits, whose products it sums exactly (up to 2**37 of them) and BLAS multiplies.
+    """
+    if not op.acc.is_integer():
+        return wide(op.acc.numpy)
     narrow = len(inputs) <= 2 and all(x.dtype.itemsize == 1 for x in inputs)
-    return np.dtype(np.float64) if narrow else acc.numpy
+    return np.dtype(np.float64) if narrow or op.q_output is not None else op.acc.numpy
 
 
 def _quantized(op: EinSum, inputs: Sequence[Array]) -> Array:
@@ -231,6 +239,61 @@ def _sum_out(x: _Named, kept: set[str]) -> _Named:
 
 def _size(shape: Sequence[int]) -> int:
     return int(np.prod(shape, dtype=np.int64))
+
+
+@ROWS.row(MEMORY, EinSum)
+def memory(op: EinSum, made: int, *inputs: Array) -> int:
+    """The factors in the type in which they are multiplied, and the products of pairs on the way to the output."""
+    kind = computed_in(op, inputs)
+    count = len(inputs) if op.q_output is None else 2
+    factors, terms = inputs[:count], op.axes.inputs[:count]
+    sizes = _sizes(terms, factors)
+    (output,) = op.axes.outputs
+    copied = sum(one.size for one in factors if one.dtype != kind)
+    most = max(_steps(terms, output, sizes), default=0) * kind.itemsize
+    total = prod(sizes.get(name, 1) for name in output)
+    if op.q_output is not None:
+        return 2 * kind.itemsize * copied + max(most, total * _REQUANTIZED) + made
+    rounded = made + (8 * total if op.acc.is_integer() else 0) if copied else 0
+    return kind.itemsize * copied + max(most, made) + rounded
+
+
+def _sizes(terms: Sequence[str], arrays: Sequence[Array]) -> dict[str, int]:
+    """The size of each axis, which is that of any input that is not stretched along it."""
+    found: dict[str, int] = {}
+    for term, array in zip(terms, arrays, strict=True):
+        for name, size in zip(term, array.shape, strict=True):
+            found[name] = size if found.get(name, 1) == 1 else found[name]
+    return found
+
+
+def _steps(terms: Sequence[str], output: str, sizes: Mapping[str, int]) -> Iterator[int]:
+    """For each pair of factors, elements of what is there: the last product, both in another order, and the new one."""
+
+    def elements(names: str) -> int:
+        return prod(sizes[name] for name in names)
+
+    left, before = "".join(dict.fromkeys(terms[0])), 0
+    for index, term in enumerate(terms[1:], 1):
+        right = "".join(dict.fromkeys(term))
+        kept = set(output).union(*terms[index + 1 :])
+        a, b = (_without(one, kept | set(other)) for one, other in ((left, right), (right, left)))
+        shared = [name for name in a if name in b]
+        batch, inner = ("".join(name for name in shared if (name in kept) is wanted) for wanted in (True, False))
+        rows, columns = ("".join(name for name in one if name not in shared) for one in (a, b))
+        moved = sum(
+            elements(one)
+            for one, order, whole in ((a, batch + rows + inner, left), (b, batch + inner + columns, right))
+            if one != whole or (one != order and len(one) > 2)
+        )
+        left = batch + rows + columns
+        yield before + moved + elements(left)
+        before = elements(left)
+    yield before + elements(_without(left, set(output)))
+
+
+def _without(term: str, kept: set[str]) -> str:
+    return "".join(name for name in term if name in kept)
 
 
 @ROWS.row(COST, EinSum)

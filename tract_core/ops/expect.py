@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -59,6 +59,10 @@ def float_type(op: Op, fact: TypedFact) -> TypedFact:
     if not fact.datum_type.is_float():
         raise FactError(f"{op.name} wants floating-point numbers, found {fact}")
     return fact.without_value()
+
+
+POSITION: Final = 8
+"""Bytes of the numbers in which NumPy counts positions."""
 
 
 def wide(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:

@@ -16,7 +16,7 @@ from tract_core.model.conditions import may_be_at_most, may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, float_type, wide
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -147,6 +147,15 @@ def inner_dim_to_complex(op: InnerDimToComplex, x: Array) -> Array:
 def complex_to_inner_dim(op: ComplexToInnerDim, x: Array) -> Array:
     """The two parts, side by side."""
     return _to_pairs(x, x.real.dtype)
+
+
+@ROWS.row(MEMORY, Fft, Stft)
+def memory(op: Fft | Stft, made: int, x: Array) -> int:
+    """What goes into the transform and comes out of it, laid out anew where that is not along the last axis; frames"""
+    each = 2 * wide(x.dtype).itemsize
+    copies = 3 if isinstance(op, Fft) else 4 if op.window is None else 5
+    widened = x.size if 2 * x.itemsize != each else x.size // 2
+    return each * (widened + copies * made // (2 * x.itemsize)) + made
 
 
 @ROWS.row(COST, Fft)

@@ -15,7 +15,7 @@ from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, common_size, integers, same_rank
-from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -155,6 +155,17 @@ def gather_nd(op: GatherNd, x: Array, indices: Array) -> Array:
 def split(indices: Array, shape: Sequence[int], first: int = 0) -> list[Array]:
     """The coordinates in the last axis of ``indices``, one array each, for the axes of ``shape`` from ``first`` on."""
     return [inside(indices[..., i], first + i, shape[first + i]) for i in range(indices.shape[-1])]
+
+
+@ROWS.row(MEMORY, Gather, GatherElements, GatherNd)
+def memory(op: TypedOp, made: int, x: Array, indices: Array) -> int:
+    """The output, and the indices counted from the front"""
+    return made + index_bytes(indices)
+
+
+def index_bytes(indices: Array) -> int:
+    """What `inside` makes of indices: three positions for each, and whether it is negative."""
+    return 25 * indices.size
 
 
 @ROWS.row(COST, Gather, GatherElements, GatherNd)

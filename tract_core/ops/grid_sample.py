@@ -19,7 +19,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, wide
 from tract_core.ops.interpolate import Interpolator, blended_taps, nearest_tap
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -127,6 +127,16 @@ _INSIDE: Mapping[PaddingMode, Callable[[Array, int, bool], Array]] = {
     PaddingMode.BORDER: _clamp,
     PaddingMode.REFLECTION: _reflect,
 }
+
+
+@ROWS.row(MEMORY, GridSample)
+def memory(op: GridSample, made: int, x: Array, grid: Array) -> int:
+    """What is read for all channels, weighted and added up, and the neighbours along each axis with what makes them"""
+    each, places, reach = wide(x.dtype).itemsize, grid.size // max(grid.shape[-1], 1), op.mode.reach
+    channels = places * x.shape[1]
+    neighbours = places * (17 * reach * grid.shape[-1] + 40 * reach + 24)
+    narrow = each * x.size + made if each != x.itemsize else 0
+    return 4 * each * channels + neighbours + narrow
 
 
 @ROWS.row(COST, GridSample)

@@ -15,7 +15,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, float_type, wide
 from tract_core.ops.pool_spec import inside
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -55,6 +55,12 @@ def reference(op: Lrn, x: Array) -> Array:
         energy[into] += squares[out_of]
     base = op.bias + op.alpha / op.size * np.moveaxis(energy, 0, op.axis)
     return np.multiply(data, np.power(base, -op.beta)).astype(x.dtype, copy=False)
+
+
+@ROWS.row(MEMORY, Lrn)
+def memory(op: Lrn, made: int, x: Array) -> int:
+    """The elements and their squares, the energy, and steps on its way to a power"""
+    return 5 * x.size * wide(x.dtype).itemsize + made
 
 
 @ROWS.row(COST, Lrn)

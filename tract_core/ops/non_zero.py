@@ -14,7 +14,7 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -40,6 +40,12 @@ class NonZero(TypedOp):
 def reference(op: NonZero, x: Array) -> Array:
     """numpy.argwhere, transposed"""
     return np.argwhere(x).T.astype(np.int64)
+
+
+@ROWS.row(MEMORY, NonZero)
+def memory(op: NonZero, made: int, x: Array) -> int:
+    """The positions, and a copy in another order"""
+    return 2 * np.dtype(np.int64).itemsize * x.ndim * int(np.count_nonzero(x))
 
 
 @ROWS.row(COST, NonZero)

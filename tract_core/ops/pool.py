@@ -15,10 +15,10 @@ from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import arity, wide
+from tract_core.ops.expect import POSITION, arity, wide
 from tract_core.ops.extremes import LARGEST, lowest
-from tract_core.ops.pool_spec import AxisPlan, PoolSpec, windows
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.ops.pool_spec import AxisPlan, PoolSpec, window_elements, windows
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -137,6 +137,17 @@ def _counts(plans: Sequence[AxisPlan], include_pad: bool) -> Array:
         steps = [np.clip(-((first - end) // plan.window.dilation), 0, plan.window.kernel) for end in (low, high)]
         counts = np.multiply.outer(counts, np.maximum(steps[1] - steps[0], 0))
     return counts
+
+
+@ROWS.row(MEMORY, MaxPool, SumPool)
+def memory(op: Pool, made: int, x: Array) -> int:
+    """The data in another type and padded, and what was found beside what is read; the same for positions"""
+    data = op.pool.data_format.to_nchw(x)
+    padded, read = window_elements(op.pool.plan(op, x.shape), data)
+    each = wide(x.dtype).itemsize
+    found = each * (x.size * (each != x.itemsize) + padded + 2 * read) + made
+    places = isinstance(op, MaxPool) and op.indices is not None
+    return found + (POSITION * (x.size + padded + 2 * read) + (each + 1) * read if places else 0)
 
 
 @ROWS.row(COST, Pool)

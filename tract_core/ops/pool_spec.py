@@ -359,6 +359,15 @@ def _positions(plans: Sequence[AxisPlan], *, useful: bool) -> Iterator[tuple[int
             yield *outer, last
 
 
+def window_elements(plans: Sequence[AxisPlan], x: Array) -> tuple[int, int]:
+    """How many elements the padded tensor has of which `windows` gives views, and what is read at one position."""
+    spatial = [int(plan.output) for plan in plans]
+    read = prod(x.shape[:2]) * prod(spatial)
+    ends = [int(plan.before) + max(0, int(plan.overhang)) for plan in plans]
+    count = prod(x.shape[:2]) * prod(size + more for size, more in zip(x.shape[2:], ends, strict=True))
+    return (count if count <= _MUCH * max(x.size, read) else read), read
+
+
 _MUCH: Final = 4
 """How many times as large as what is read or comes out padding may make a tensor."""
 

@@ -27,7 +27,7 @@ from tract_core.ops.iff import Iff
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.rounding import greatest, limits, round_into
 from tract_core.ops.wiring import wire_binary, wire_one, wire_squeeze
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -124,6 +124,8 @@ def _storable(kind: DatumType) -> bool:
 class Scale(TypedOp):
     """Integers (input 1) times real factors (input 0), rounded (halves to even) and saturated in their own type."""
 
+    by_element: ClassVar[bool] = True
+
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The common shape, in the type of input 1. Raises FactError for other types, ranks or sizes that differ."""
         factor, x = arity(self, inputs, 2)
@@ -148,6 +150,7 @@ class Ties(Enum):
 class QScale(TypedOp):
     """x * multiplier / 2**(31 + shift), exactly, then rounded to the nearest i32 (ties as said) and saturated."""
 
+    by_element: ClassVar[bool] = True
     multiplier: int
     shift: int
     ties: Ties = Ties.EVEN
@@ -177,6 +180,7 @@ class QScale(TypedOp):
 class LookupTable(TypedOp):
     """The entry of ``table`` (256 of them) for each byte; an i8 stands for the byte with the same bits."""
 
+    by_element: ClassVar[bool] = True
     table: Constant
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
@@ -193,6 +197,8 @@ class LookupTable(TypedOp):
 class OffsetI8asU8(TypedOp):
     """An i8 plus 128, as u8. A quantised type keeps its real values: its zero point moves along."""
 
+    by_element: ClassVar[bool] = True
+
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The input's shape, u8. Raises FactError for anything but i8."""
         return (_moved(self, inputs, DatumType.I8, DatumType.U8, 128),)
@@ -201,6 +207,8 @@ class OffsetI8asU8(TypedOp):
 @frozen
 class OffsetU8asI8(TypedOp):
     """A u8 less 128, as i8. A quantised type keeps its real values: its zero point moves along."""
+
+    by_element: ClassVar[bool] = True
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The input's shape, i8. Raises FactError for anything but u8."""
@@ -290,6 +298,14 @@ def lookup(op: LookupTable, x: Array) -> Array:
 def offset(op: TypedOp, x: Array) -> Array:
     """The top bit flipped: adding 128 and subtracting it are the same on bytes."""
     return (x.view(np.uint8) ^ np.uint8(128)).view(np.uint8 if x.dtype == np.int8 else np.int8)
+
+
+@ROWS.row(MEMORY, QuantizeLinear, DequantizeLinear)
+def memory(op: _Linear, made: int, x: Array, scale: Array, zero: Array) -> int:
+    """What is made step by step of the elements, and of the parameters of blocks: up to four numbers of 8 bytes"""
+    steps = 4 if isinstance(op, QuantizeLinear) else 2
+    each = steps * 8 if 8 in (x.itemsize, scale.itemsize) else steps * 8 - 4
+    return x.size * (each + (8 + scale.itemsize if op.block else 0)) + made
 
 
 @ROWS.row(COST, QuantizeLinear)

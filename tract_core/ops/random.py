@@ -20,7 +20,7 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, float_type, scalar, wide
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -137,6 +137,25 @@ def random_tensor(op: RandomTensor) -> Array:
 def random_like(op: RandomLike, x: Array) -> Array:
     """numpy.random.RandomState"""
     return _draw(op, x.shape)
+
+
+@ROWS.row(MEMORY, RandomTensor, RandomLike)
+def memory(op: RandomTensor | RandomLike, made: int, *inputs: Array) -> int:
+    """Numbers in f64, which are stretched and moved where they are"""
+    return 8 * (made // op.to.itemsize) + made
+
+
+@ROWS.row(MEMORY, Multinomial)
+def multinomial_memory(op: Multinomial, made: int, x: Array) -> int:
+    """The weights and their sums, and the comparison of each number drawn with each of them"""
+    drawn = len(x) * op.count
+    return 4 * 8 * x.size + drawn * (x.shape[1] + 3 * 8) + made
+
+
+@ROWS.row(MEMORY, Dropout)
+def dropout_memory(op: Dropout, made: int, x: Array, ratio: Array, training: Array) -> int:
+    """Numbers in f64, and what is left in a wider type"""
+    return x.size * (8 + wide(x.dtype).itemsize) + made
 
 
 @ROWS.row(REFERENCE, Multinomial)

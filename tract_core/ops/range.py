@@ -16,7 +16,7 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, same_type, scalar, wide
-from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -74,6 +74,12 @@ def symbolic(op: Range, start: Array, end: Array, step: Array) -> Array:
     result = np.empty(int(op.length), dtype=object)
     result[:] = [first + index * stride for index in range(int(op.length))]
     return result
+
+
+@ROWS.row(MEMORY, Range)
+def memory(op: Range, made: int, start: Array, end: Array, step: Array) -> int:
+    """The numbers of the steps, what they are times the step, and the sums"""
+    return count_steps(start, end, step) * (8 + 2 * max(wide(start.dtype).itemsize, 4))
 
 
 @ROWS.row(COST, Range)

@@ -17,7 +17,7 @@ from tract_core.model.conditions import may_be_of_shape, may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, float_type, same_rank, same_type, wide
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -104,6 +104,14 @@ def gru_epilogue(op: GruEpilogue, xh: Array, rh: Array, h_prev: Array) -> Array:
     z = _sigmoid(x_z + r_z)
     g = np.tanh(x_g + _sigmoid(x_r + r_r) * r_g)
     return ((1 - z) * g + z * h_prev.astype(compute, copy=False)).astype(dtype, copy=False)
+
+
+@ROWS.row(MEMORY, LstmEpilogue, GruEpilogue)
+def memory(op: Epilogue, made: int, *inputs: Array) -> int:
+    """The inputs in a wider type, and the gates"""
+    state, each = inputs[-1], wide(inputs[-1].dtype).itemsize
+    copied = sum(one.size for one in inputs) if each != state.itemsize else 0
+    return each * (copied + 6 * state.size) + made
 
 
 @ROWS.row(COST, LstmEpilogue, GruEpilogue)

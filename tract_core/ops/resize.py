@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from fractions import Fraction
-from math import lcm
+from math import lcm, prod
 from typing import ClassVar, Final
 
 import numpy as np
@@ -29,7 +29,7 @@ from tract_core.ops.expect import arity, axis_in, wide
 from tract_core.ops.interpolate import Interpolator, blended_taps, nearest_tap
 from tract_core.ops.rounding import cut_into
 from tract_core.ops.wiring import fresh_size, wire_one
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -443,6 +443,19 @@ _PLACES: Mapping[Coordinates, Callable[[Array, AxisScale], Array]] = {
 }
 
 
+@ROWS.row(MEMORY, Resize)
+def memory(op: Resize, made: int, x: Array) -> int:
+    """Axis by axis what was there, what is read, its product and the sum; in the end what is rounded"""
+    if op.sampling.interpolator is Interpolator.NEAREST:
+        return 3 * max(made, x.nbytes)
+    sizes = [x.shape[axis] for axis in op.axes]
+    shape, most = list(x.shape), x.size
+    for axis, size in zip(op.axes, op.target.output(op, sizes), strict=True):
+        before, shape[axis] = prod(shape), int(size)
+        most = max(most, before + 3 * prod(shape))
+    return _blending_type(x.dtype).itemsize * max(most, 5 * prod(shape) if x.dtype.kind in "iu" else 0) + made
+
+
 @ROWS.row(REFERENCE, DynResize)
 def dyn_reference(op: DynResize, x: Array, target: Array, roi: Array | None = None) -> Array:
     """That of the static form, for the values at hand."""
@@ -456,6 +469,12 @@ def static_now(op: DynResize, x: TypedFact, target: Array, roi: Array | None = N
     sizes = [int(x.shape[axis]) for axis in op.axes]
     _check_sizes(static, sizes, [int(size) for size in static.target.output(static, sizes)])
     return static
+
+
+@ROWS.row(MEMORY, DynResize)
+def dyn_memory(op: DynResize, made: int, x: Array, target: Array, roi: Array | None = None) -> int:
+    """That of the static form"""
+    return memory(static_now(op, TypedFact.of(DatumType.from_numpy(x.dtype), x.shape), target, roi), made, x)
 
 
 @ROWS.row(COST, Resize, DynResize)

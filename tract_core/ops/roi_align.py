@@ -19,7 +19,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, float_type, integers, wide
 from tract_core.ops.extremes import LARGEST
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -145,6 +145,17 @@ _FAR: Final = float(1 << 30)
 """How far away corners count, in pixels; what is no number is at 0."""
 
 
+@ROWS.row(MEMORY, RoiAlign)
+def memory(op: RoiAlign, made: int, x: Array, regions: Array, image_of: Array) -> int:
+    """All cells in f64, one image, and the points of the largest region: four parts, twice, and their sum"""
+    cells = len(regions) * x.shape[1] * op.height * op.width
+    points = x.shape[1] * op.height * op.width * op.samples**2
+    if not op.samples and len(regions):
+        spans = np.nan_to_num(np.abs(regions[:, 2:].astype(np.float64) - regions[:, :2]) * op.scale, posinf=0, neginf=0)
+        points = int(x.shape[1] * np.add(spans, [op.width, op.height]).prod(-1).max())
+    return 8 * (cells + x.size // max(len(x), 1) + 9 * points) + made
+
+
 @ROWS.row(REFERENCE, MaxRoiPool)
 def max_roi_pool(op: MaxRoiPool, x: Array, regions: Array) -> Array:
     """The cells of one region after the other."""
@@ -170,6 +181,12 @@ def _spans(start: int, length: int, cells: int, size: int) -> list[slice]:
     edges = [(length * cell / cells, length * (cell + 1) / cells) for cell in range(cells)]
     bounds = [(start + math.floor(first), start + math.ceil(last)) for first, last in edges]
     return [slice(min(max(first, 0), size), min(max(last, 0), size)) for first, last in bounds]
+
+
+@ROWS.row(MEMORY, MaxRoiPool)
+def pool_memory(op: MaxRoiPool, made: int, x: Array, regions: Array) -> int:
+    """All cells, an image in f64 and as it is, and the one before it"""
+    return made + (8 + 2 * x.itemsize) * (x.size // max(len(x), 1))
 
 
 @ROWS.row(COST, RoiAlign, MaxRoiPool)

@@ -17,8 +17,8 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in, integers, same_rank, same_type, wide
 from tract_core.ops.extremes import LARGEST, SMALLEST
-from tract_core.ops.gather import coordinates, grid, split, want_each_inside, want_inside
-from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
+from tract_core.ops.gather import coordinates, grid, index_bytes, split, want_each_inside, want_inside
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -120,7 +120,14 @@ def _write(reduction: Reduction, x: Array, places: tuple[Array, ...], updates: A
         return result
     result = x.astype(x.dtype if x.dtype.kind == "O" else wide(x.dtype))
     _COMBINE[reduction](result, places, updates.astype(result.dtype))
-    return result.astype(x.dtype)
+    return result.astype(x.dtype, copy=False)
+
+
+@ROWS.row(MEMORY, ScatterElements, ScatterNd)
+def memory(op: ScatterElements | ScatterNd, made: int, x: Array, indices: Array, updates: Array) -> int:
+    """The output, the indices counted from the front, and all of it in the type in which elements are combined"""
+    each = 8 if x.dtype.kind == "O" else wide(x.dtype).itemsize
+    return made + index_bytes(indices) + (0 if op.reduction == "none" else each * (x.size + 2 * updates.size))
 
 
 @ROWS.row(COST, ScatterElements, ScatterNd)

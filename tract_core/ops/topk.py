@@ -15,8 +15,8 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_be_at_most
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
-from tract_core.ops.expect import arity, axis_in, integers, scalar, wide
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.ops.expect import POSITION, arity, axis_in, integers, scalar, wide
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -66,6 +66,13 @@ def check_count(op: Topk, size: int, count: int) -> None:
     """Raises RunError unless there are as many elements on an axis of a size as are wanted."""
     if not 0 <= count <= size:
         raise RunError(f"{count} elements of axis {op.axis} were asked for, it has {size}")
+
+
+@ROWS.row(MEMORY, Topk)
+def memory(op: Topk, made: int, x: Array, k: Array) -> int:
+    """The elements in the type and order of the search, where they came from, and what is kept of both"""
+    kept = x.size // max(x.shape[op.axis], 1) * min(max(int(k.item()), 0), x.shape[op.axis])
+    return x.size * (2 * POSITION + max(POSITION, x.itemsize)) + kept * (POSITION + x.itemsize)
 
 
 @ROWS.row(COST, Topk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, integers, scalar
-from tract_core.plugins.keys import AXES, COST, REFERENCE, SYMBOLIC, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, SYMBOLIC, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -45,6 +46,12 @@ def reference(op: Trilu, x: Array, k: Array) -> Array:
     distance = np.arange(columns) - np.arange(rows)[:, None]
     kept = distance >= int(k) if op.upper else distance <= int(k)
     return np.where(kept, x, np.zeros((), x.dtype))
+
+
+@ROWS.row(MEMORY, Trilu)
+def memory(op: Trilu, made: int, x: Array, k: Array) -> int:
+    """The distance of each place of one matrix from the diagonal, and whether it is kept"""
+    return made + 9 * prod(x.shape[-2:])
 
 
 @ROWS.row(COST, Trilu)

@@ -15,7 +15,7 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, axis_in
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -72,6 +72,13 @@ def _comparable(x: Array) -> Array:
         return x.astype(np.str_)
     narrow = DatumType.from_numpy(x.dtype).is_float() and x.dtype.itemsize < 4
     return x.astype(np.float32) if narrow else x
+
+
+@ROWS.row(MEMORY, Unique)
+def memory(op: Unique, made: int, x: Array) -> int:
+    """The elements sorted, and seven positions for each: where it was first and is now, how often, and to sort these"""
+    count = x.size if op.axis is None else x.shape[op.axis]
+    return 4 * x.size * max(x.itemsize, 4) + 7 * 8 * count + made
 
 
 @ROWS.row(COST, Unique)

@@ -115,7 +115,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
     ops = [f"tract_core.model.{family}" for family in _BASICS] + [f"tract_core.ops.{family}" for family in _FAMILIES]
     rules = [f"tract_core.rules.{family}" for family in _RULES]
     return {
-        **dict.fromkeys(("reference", "state", "symbolic", "cost", "axes"), ops),
+        **dict.fromkeys(("reference", "state", "symbolic", "memory", "cost", "axes"), ops),
         **dict.fromkeys(("declutter", "rename_axes"), rules),
     }
 
@@ -130,7 +130,7 @@ def tract_rows() -> Mapping[str, Sequence[str] | Mapping[str, Any]]:
 @hookimpl
 def tract_tables() -> Mapping[str, str]:
     """What the core asks about operators, and what its conformance kit asks."""
-    names = ("reference", "state", "symbolic", "cost", "axes", "declutter", "partners")
+    names = ("reference", "state", "symbolic", "memory", "cost", "axes", "declutter", "partners")
     return {
         **{name: f"tract_core.plugins.keys:{name.upper()}" for name in names},
         "rename_axes": "tract_core.rules.change_axes:RENAME_AXES",

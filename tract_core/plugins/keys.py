@@ -30,6 +30,9 @@ StateFn = Callable[[Any, Any], Any]
 CostFn = Callable[[Any, Sequence[Any], Sequence[Any]], Mapping[str, Dim]]
 """``(op, input facts, output facts) -> {"FMA(F32)": count, ...}``; counts are exact and may be symbolic."""
 
+MemoryFn = Callable[..., int]
+"""``(op, made, *arrays) -> bytes``: ``made`` is how many of them the outputs take, as far as that is known before."""
+
 AxesFn = Callable[[Any, Sequence[Any], Sequence[Any]], Any]
 """``(op, input facts, output facts) -> AxesMapping``: which axis of which input becomes which axis of which output."""
 
@@ -64,6 +67,9 @@ def _mapping(found: object, inputs: Sequence[Any], outputs: Sequence[Any]) -> st
     return None if ranks == wanted else f"{found} maps tensors of ranks {ranks}, wanted {wanted}"
 
 
+MEMORY: TableKey[type, MemoryFn] = TableKey(
+    "memory", "how many bytes the NumPy meaning takes at most, with its outputs and without its inputs", function_row
+)
 COST: TableKey[type, CostFn] = TableKey(
     "cost", "how many operations, by kind, the operator takes", function_row, answer=_counts
 )

@@ -28,9 +28,9 @@ from tract_core.model.session import BodyPlan, OpState, Session
 from tract_core.model.source import TypedSource
 from tract_core.model.substitute import substitute_in, symbols_needed
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.plugins.keys import REFERENCE, STATE, Array, ReferenceFn, StateFn
+from tract_core.plugins.keys import MEMORY, REFERENCE, STATE, Array, MemoryFn, ReferenceFn, StateFn
 from tract_core.runtime.binding_plan import BindingPlan
-from tract_core.runtime.by_parts import by_parts
+from tract_core.runtime.by_parts import MOST, PER_ELEMENT, by_parts
 from tract_core.runtime.returned import Promise, Wanted, are_arrays, is_right
 from tract_core.runtime.schedule import execution_order
 
@@ -57,6 +57,7 @@ class HostNode:
     late: frozenset[str]
     makes_texts: bool
     meaning: ReferenceFn | None
+    memory: MemoryFn | None
     state: StateFn | None
     definitions: Definitions
 
@@ -78,6 +79,7 @@ class HostNode:
             late=symbols - given,
             makes_texts=any(fact.datum_type is DatumType.STRING for fact in facts),
             meaning=registry[REFERENCE].find(kind),
+            memory=registry[MEMORY].find(kind),
             state=registry[STATE].find(kind),
             definitions=model.symbols.definitions,
         )
@@ -127,7 +129,7 @@ class HostNode:
     def _outputs(self, host: HostState, inputs: Sequence[Array]) -> tuple[Array, ...]:
         if self.op.makes_outputs:
             made = host.bytes_of(self)
-            check_room(made if self.op.by_element else made + _working_bytes(inputs, made))
+            check_room(self._at_most(host, inputs, made))
         outputs = self._compute(host, [_read_only(array) for array in inputs])
         binds = self.op.announces or (self.late and not self.late <= host.session.symbols.keys())
         if binds and are_arrays(outputs):  # what is none is told next
@@ -137,6 +139,14 @@ class HostNode:
             for array in outputs:
                 check_texts(text_bytes(array))
         return outputs
+
+    def _at_most(self, host: HostState, inputs: Sequence[Array], made: int) -> int:
+        """How many bytes the outputs, of ``made`` bytes, take, with what they are computed of besides the inputs."""
+        if self.op.by_element:
+            return made + PER_ELEMENT * min(made // self.facts[0].datum_type.itemsize, MOST)
+        if self.memory is not None:
+            return self.memory(host.op_now(self), made, *inputs)
+        return made + _working_bytes(inputs, made)
 
     def _failure(self, inputs: Sequence[Array], error: Exception) -> RunError:
         """The error for what the code behind the operator raised."""

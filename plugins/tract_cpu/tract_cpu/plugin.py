@@ -125,7 +125,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
         "cpu_reads": [f"tract_cpu.lower.{family}" for family in _READS],
         "cpu_ranges": [f"tract_cpu.lower.{family}" for family in _RANGES],
         "cpu_rules": [f"tract_cpu.rules.{family}" for family in _RULES],
-        **{key: [f"tract_cpu.cpu_only.{family}" for family in _OWN] for key in ("reference", "cost", "axes")},
+        **{key: [f"tract_cpu.cpu_only.{family}" for family in _OWN] for key in ("reference", "memory", "cost", "axes")},
         "cpu_elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],
     }
 

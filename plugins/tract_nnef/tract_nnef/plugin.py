@@ -76,7 +76,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
     return {
         "nnef": [*spelled, "tract_nnef.schema.operators"],
         "nnef_write": spelled,
-        **dict.fromkeys(("reference", "state", "cost", "axes"), operators),
+        **dict.fromkeys(("reference", "state", "memory", "cost", "axes"), operators),
         "cases": ["tract_nnef.nnef_only.cases", "tract_nnef.nnef_only.roi_cases"],
     }
 

@@ -123,7 +123,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
     operators = [f"tract_onnx.onnx_only.{family}" for family in _OPERATORS]
     spelled = [f"tract_onnx.nnef.{family}" for family in _SPELLED]
     return {
-        **dict.fromkeys(("reference", "state", "symbolic", "cost", "axes"), operators),
+        **dict.fromkeys(("reference", "state", "symbolic", "memory", "cost", "axes"), operators),
         "onnx": [f"tract_onnx.ops.{family}" for family in _FAMILIES],
         **dict.fromkeys(("nnef", "nnef_write"), spelled),
         "cpu": ["tract_onnx.cpu.trees"],

@@ -22,7 +22,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, float_type, integers
 from tract_core.ops.extremes import LARGEST
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -122,6 +122,13 @@ def roi_resample(op: RoiResample, x: Array, regions: Array, image_of: Array) -> 
         across = _blended(_image(x, image), 2, _places(left, right, op.width, op.method))
         found[place] = _blended(across, 1, _places(top, bottom, op.height, op.method))
     return found.astype(x.dtype)
+
+
+@ROWS.row(MEMORY, RoiPool, RoiResample)
+def memory(op: Regions, made: int, x: Array, regions: Array, image_of: Array) -> int:
+    """All cells in f64, one image, and that with rows between its own"""
+    image = x.size // max(len(x), 1)
+    return 8 * (made // x.itemsize + 2 * image + x.shape[1] * x.shape[2] * op.width * 3) + made
 
 
 def _results(op: Regions, x: Array, regions: Array) -> Array:

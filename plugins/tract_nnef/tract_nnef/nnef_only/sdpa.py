@@ -15,7 +15,7 @@ from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import float_type, same_type, wide
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -69,6 +69,16 @@ def reference(op: Sdpa, q: Array, k: Array, v: Array, mask: Array | None = None)
     with np.errstate(invalid="ignore"):  # rows that see nothing are NaN
         weights = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
         return (weights / weights.sum(-1, keepdims=True) @ v).astype(narrow)
+
+
+@ROWS.row(MEMORY, Sdpa)
+def memory(op: Sdpa, made: int, *inputs: Array) -> int:
+    """The inputs in a wider type and for all heads, and the scores: before and after each step, and the mask"""
+    q, k, v, *mask = inputs
+    each, heads = wide(q.dtype).itemsize, q.shape[1] // max(k.shape[1], 1) if q.ndim == 4 else 1
+    scores = q.size // max(q.shape[-1], 1) * k.shape[-2]
+    copied = q.size + 2 * (k.size + v.size) * heads
+    return each * (copied + 4 * scores + sum(one.size for one in mask)) + 2 * made
 
 
 @ROWS.row(AXES, Sdpa)

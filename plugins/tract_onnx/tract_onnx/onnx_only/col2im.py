@@ -16,7 +16,7 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity, vector_of, wide
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -72,6 +72,15 @@ def reference(op: Col2Im, x: Array, image: Array, block: Array) -> Array:
         found[(..., *lines)] += columns[(slice(None), slice(None), *place)]
     kept = tuple(slice(b, size - a) for size, b, a in zip(padded, op.before, op.after, strict=True))
     return found[(..., *kept)].astype(x.dtype)
+
+
+@ROWS.row(MEMORY, Col2Im)
+def memory(op: Col2Im, made: int, x: Array, image: Array, block: Array) -> int:
+    """The blocks in a wider type, and the image with its padding"""
+    each = wide(x.dtype).itemsize
+    padded = prod(int(size) + b + a for size, b, a in zip(image, op.before, op.after, strict=True))
+    channels = x.shape[1] // max(prod(int(size) for size in block), 1)
+    return each * (x.size * (each != x.itemsize) + 2 * len(x) * channels * padded)
 
 
 @ROWS.row(COST, Col2Im)

@@ -16,7 +16,7 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 from tract_onnx.onnx_only.strings import text_of
 
@@ -99,6 +99,12 @@ def one_hot_lookup(op: OneHotLookup, x: Array) -> Array:
         raise RunError(f"{str(unknown)[:80]!r} is none of the {len(op.keys.array)} categories")
     count = len(op.keys.array)
     return (found[:, None] == np.arange(count)).astype(np.float32).reshape((*x.shape, count))
+
+
+@ROWS.row(MEMORY, Lookup, OneHotLookup)
+def memory(op: Lookup | OneHotLookup, made: int, x: Array) -> int:
+    """Each element as an object of Python, where it is among the keys, and whether it is each of them"""
+    return 128 * x.size + 2 * made
 
 
 @ROWS.row(COST, Lookup, OneHotLookup)

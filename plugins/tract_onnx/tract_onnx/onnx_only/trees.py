@@ -18,7 +18,7 @@ from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity
-from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.keys import AXES, COST, MEMORY, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
@@ -225,6 +225,17 @@ def _extreme(aggregate: Aggregate, place: Array, weights: Array, size: int) -> A
     keep.at(total, place, weights)
     voted = np.bincount(place, minlength=size) > 0
     return np.where(voted, total, 0.0)
+
+
+@ROWS.row(MEMORY, TreeEnsemble)
+def memory(op: TreeEnsemble, made: int, x: Array) -> int:
+    """The rows in another type, where each of a part of them is in each tree, and all votes twice"""
+    pairs = len(x) * max(len(op.forest.roots.array), op.targets)
+    return 8 * x.size + _PAIR * min(pairs, CHUNK) + 2 * made
+
+
+_PAIR: Final = 96
+"""Bytes for each pair of a row and a tree: a dozen numbers on the way down."""
 
 
 @ROWS.row(COST, TreeEnsemble)
