@@ -14,8 +14,8 @@ from tract_core.plugins.keys import Array
 MOST: Final = 1 << 16
 """Elements of a part: so few stay in the cache from one step of a meaning to the next."""
 
-PER_ELEMENT: Final = 64
-"""Bytes that a meaning takes at most for each element of a part, besides its output."""
+MOST_BYTES: Final = 80 * MOST
+"""What a meaning takes at most for a part, besides its output: no limit counts so little."""
 
 
 def by_parts(compute: Callable[..., Any], inputs: Sequence[Array]) -> Any:

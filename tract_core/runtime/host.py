@@ -30,7 +30,7 @@ from tract_core.model.substitute import substitute_in, symbols_needed
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import MEMORY, REFERENCE, STATE, Array, MemoryFn, ReferenceFn, StateFn
 from tract_core.runtime.binding_plan import BindingPlan
-from tract_core.runtime.by_parts import MOST, PER_ELEMENT, by_parts
+from tract_core.runtime.by_parts import by_parts
 from tract_core.runtime.returned import Promise, Wanted, are_arrays, is_right
 from tract_core.runtime.schedule import execution_order
 
@@ -143,7 +143,7 @@ class HostNode:
     def _at_most(self, host: HostState, inputs: Sequence[Array], made: int) -> int:
         """How many bytes the outputs, of ``made`` bytes, take, with what they are computed of besides the inputs."""
         if self.op.by_element:
-            return made + PER_ELEMENT * min(made // self.facts[0].datum_type.itemsize, MOST)
+            return made
         if self.memory is not None:
             return self.memory(host.op_now(self), made, *inputs)
         return made + _working_bytes(inputs, made)
