@@ -219,7 +219,7 @@ def work(seed):
             found = state.run([np.zeros(size, np.float32)])
         except InputError:
             continue
-        assert found[1].to_numpy().tolist() == list(range(1, size + 1))
+        np.testing.assert_allclose(found[1].to_numpy(), np.full(size, 1 / max(size, 1)), rtol=1e-5)
         done += 1
     return done
 
