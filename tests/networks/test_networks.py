@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import catalogue
+import exported_networks
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from catalogue import NETWORKS, Network
+from exported_networks import NETWORKS, Network
 from tract_onnx.frontend import Onnx
 
 import tract_core as tract
@@ -41,7 +41,7 @@ def check(model: TypedModel, given: dict[str, np.ndarray], wanted: list[np.ndarr
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda n: n.name)
 def test_fixed_sizes(network: Network, exported) -> None:
     path = exported(network, False)
-    given = catalogue.arrays(network, network.sizes)
+    given = exported_networks.arrays(network, network.sizes)
     wanted = expected(path, given)
     model = Onnx().load(path).into_typed()
     check(model, given, wanted)
@@ -57,20 +57,20 @@ def test_symbolic_sizes(network: Network, exported) -> None:
     decluttered.check_consistency()
     assert max(len(longest_size(model)) for model in (wired, decluttered)) <= 200
     for sizes in (network.sizes, network.others):
-        given = catalogue.arrays(network, sizes)
+        given = exported_networks.arrays(network, sizes)
         wanted = expected(path, given)
         check(wired, given, wanted)
         check(decluttered, given, wanted)
     fixed = substitute_in(decluttered, network.sizes).declutter()
     assert all(outlet.fact.shape.is_concrete for node in fixed.nodes for outlet in node.outputs)
-    given = catalogue.arrays(network, network.sizes)
+    given = exported_networks.arrays(network, network.sizes)
     check(fixed, given, expected(path, given))
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda n: n.name)
 def test_public_api(network: Network, exported) -> None:
     path = exported(network, True)
-    given = catalogue.arrays(network, network.others)
+    given = exported_networks.arrays(network, network.others)
     runnable = tract.onnx().load(path).into_model().into_runnable()
     found = [tensor.to_numpy() for tensor in runnable.run(given)]
     assert max(map(worst_error, found, expected(path, given))) < RELATIVE
@@ -99,7 +99,7 @@ def with_one_wrong_weight(path: Path, place: int, folder: Path) -> Path:
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda n: n.name)
 def test_one_wrong_weight_is_noticed(network: Network, exported, tmp_path: Path) -> None:
     path = exported(network, False)
-    given = catalogue.arrays(network, network.sizes)
+    given = exported_networks.arrays(network, network.sizes)
     wanted = expected(path, given)
     for place in range(16):  # a weight that multiplies zeros makes no difference to anybody
         wrong = with_one_wrong_weight(path, place, tmp_path)

@@ -53,6 +53,11 @@ OTHERWISE = {
     "Scan-no iteration": "the last value of a loop without iterations has no elements",
     "Scan-skip all": "the last value of a loop without iterations has no elements",
 }
+ANYHOW = {
+    "GridSample": "coordinates that are no numbers, or far outside, end the process, or are no numbers in the result"
+}
+"""Operators whose cases at the ends of a type are refused there or computed otherwise."""
+
 RUBBISH = {
     "Scan-last chunk is short": "what a short chunk lacks is memory as it was",
     "Scan-skip some": "what is skipped is memory as it was",
@@ -96,7 +101,10 @@ def compare(case: Case, found: list[np.ndarray]) -> None:
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_a_case_means_the_same_there(case, tmp_path) -> None:
     archive = written(case, tmp_path)
-    if reason(case, RUBBISH):
+    if "-ends-" in case.name and type(case.op).__name__ in ANYHOW:
+        with suppress(Refused, AssertionError):
+            compare(case, established.run(archive, case.given()))
+    elif reason(case, RUBBISH):
         established.run(archive, case.given())
     elif reason(case, REFUSED):
         with suppress(Refused):  # some of these cases are without what it refuses
