@@ -244,6 +244,15 @@ def test_conditions_that_contradict_each_other_are_told_and_not_used() -> None:
     assert conditions.known(scope).simplify(symbol("S")) == 10
 
 
+def test_a_model_without_runs_is_found_out_whichever_input_comes_first() -> None:
+    model = TypedModel()
+    inputs = [model.add_source(name, parse_typed_fact(fact)) for name, fact in (("a", "B,3,f32"), ("b", "3,B+1,f32"))]
+    model.set_outputs(model.wire_node("sum", Add(), inputs))
+    assert model.is_impossible()
+    model.wire_node("turned", Add(), inputs[::-1])  # wants no more than the first one
+    model.declutter()
+
+
 def test_a_patch_knows_what_the_model_knows() -> None:
     scope, conditions = SymbolScope(["S"]), Conditions()
     conditions.add(Condition(2, "<=", symbol("S")), "node")

@@ -70,6 +70,10 @@ class Condition:
             ways = [comparison(one, "==", other) for one, other in self._pairs]
         return comparison(sum(ways, start=0), ">=", 1)
 
+    def turned(self) -> Condition:
+        """The same with its sizes in the other order, where none comes first."""
+        return Condition(self.right, self.relation, self.left) if self.relation in {"==", "#"} else self
+
     def substitute(self, values: Mapping[str, Dim]) -> Condition:
         """With symbols replaced. Raises DimError where a broadcast gets two different numbers."""
         return self.mapped(lambda dim: substitute(dim, values))

@@ -22,10 +22,4 @@ def demands(patch: ModelPatch, node: TypedNode) -> bool:
 def _follow(model: TypedModel, added: Iterable[Condition]) -> bool:
     if model.conditions.contradict(model.symbols):
         return False  # no run satisfies the model, which it says as it is
-    return all(_follows(model, condition) for condition in added)
-
-
-def _follows(model: TypedModel, condition: Condition) -> bool:
-    turned = Condition(condition.right, condition.relation, condition.left)
-    known = condition.relation == "#" and turned in model.conditions
-    return known or bool(model.conditions.answer(condition, model.symbols))
+    return all(model.conditions.answer(condition, model.symbols) for condition in added)

@@ -30,6 +30,9 @@ _MOST_CASES: Final = 4
 _BELOW: Final = -1
 """Stands for the lower bound of a size of which none is known."""
 
+_NEVER: Final = (ContradictionError, DimError)
+"""What shows that sizes cannot be as was said: no values satisfy it, or one of them contradicts itself."""
+
 _ROUNDS: Final = 3
 """How often conditions that say one of several things are gone through again."""
 
@@ -59,14 +62,14 @@ class Learned:
         """Use what was added to the scope, and to the conditions."""
         try:
             self._follow_scope()
-        except ContradictionError:  # between what is asserted now and a condition before
+        except _NEVER:  # between what is asserted now and a condition before
             self._begin()
         while self._followed < (count := len(conditions) if self._last is None else self._last):
             for condition in list(islice(conditions, self._followed, count)):
                 self._followed += 1
                 try:
                     self._use(condition)
-                except ContradictionError:
+                except _NEVER:
                     self.contradicting.append(condition)
                     if len(self.contradicting) == _MOST_CONTRADICTING:
                         self._last = self._followed
@@ -82,7 +85,7 @@ class Learned:
             for condition in self._choices:
                 try:
                     _use_choice(self, condition)
-                except ContradictionError:
+                except _NEVER:
                     self.contradicting.append(condition)
                     self._begin()
                     return
@@ -94,7 +97,7 @@ class Learned:
         if self._uses_definitions:
             try:
                 self.theory.review_definitions(is_short)
-            except ContradictionError:
+            except _NEVER:
                 self._uses_definitions = False
                 self._begin()
         return self._uses_definitions
@@ -110,7 +113,7 @@ class Learned:
         for name, dim in self._values.items():
             try:
                 self.equal(symbol(name), dim, [name])
-            except ContradictionError:
+            except _NEVER:
                 del self._values[name]
                 self._begin()
                 return
@@ -238,8 +241,12 @@ class Conditions:
 
     def answer(self, condition: Condition, scope: SymbolScope) -> bool | None:
         """Whether a condition follows from what is here and in the scope (yes), contradicts it (no), or neither."""
-        if condition in self:
+        if condition in self or condition.turned() in self:
             return True  # the same is wanted by many nodes
+        return self._answer(condition, scope)
+
+    def _answer(self, condition: Condition, scope: SymbolScope) -> bool | None:
+        """The same, whether it is here or not."""
         known = self.known(scope)
         try:
             found = condition.answer(known.same, known.less_or_equal)
@@ -259,8 +266,12 @@ class Conditions:
             return condition
 
     def contradict(self, scope: SymbolScope) -> bool:
-        """Whether it was found out that they never hold all together."""
+        """Whether it was found out, when they were followed, that they never hold all together."""
         return bool(self._learn(scope).contradicting)
+
+    def cannot_hold(self, scope: SymbolScope) -> bool:
+        """The same, with a look at each of them, too."""
+        return self.contradict(scope) or any(self._answer(one, scope) is False for one in self._origins)
 
     def add(self, condition: Condition, origin: str) -> None:
         """Rely on ``condition`` from now on."""

@@ -335,7 +335,7 @@ class TypedModel(TypedGraph):
     def is_impossible(self) -> bool:
         """Whether it was found out that every run is refused: sizes, or what operators want of them, contradict."""
         return len(self.conditions) > 0 and (
-            self.conditions.contradict(self.symbols) or any(map(self._is_impossible, self.live_nodes()))
+            self.conditions.cannot_hold(self.symbols) or any(map(self._is_impossible, self.live_nodes()))
         )
 
     def _is_impossible(self, node: TypedNode) -> bool:

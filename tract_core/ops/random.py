@@ -88,6 +88,7 @@ class Multinomial(_Drawn):
     count: int
     to: DatumType
     seed: int | None
+    judges: ClassVar[tuple[int, ...]] = (0,)
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """``count`` places per row. Raises FactError for anything but floats of rank 2."""
@@ -164,7 +165,7 @@ def multinomial(op: Multinomial, x: Array) -> Array:
     logs = x.astype(np.float64)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True, initial=-np.inf))
     limits = np.cumsum(weights, axis=1)
-    if not (limits[:, -1:] > 0).all():
+    if not (weights.sum(axis=1) > 0).all():
         raise RunError("the weights of a row have no positive sum")
     drawn = _generator(op.seed).random_sample((len(x), op.count)) * limits[:, -1:]
     return (drawn[:, :, None] >= limits[:, None, :]).sum(axis=2).astype(op.to.numpy)
