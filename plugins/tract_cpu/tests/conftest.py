@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tract_cpu.isa import Isa, of_this_machine
+
+os.environ["TRACT_CHECK_PROGRAMS"] = "1"
 
 sys.path.insert(0, str(Path(__file__).parent))  # modules that tests share
 

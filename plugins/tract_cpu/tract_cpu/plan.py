@@ -6,6 +6,7 @@ arena, so that several states run at once.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
@@ -42,6 +43,7 @@ from tract_cpu.isa import Isa
 from tract_cpu.kept import Memory
 from tract_cpu.kernels.code import code_of
 from tract_cpu.lower.program import HostStep, Inlined, NativeStep, Program, ReadStep, Step
+from tract_cpu.lower.program_check import check_program
 from tract_cpu.lower.select import lower
 from tract_cpu.lower.views import Kind, Storage, View
 from tract_cpu.native.executor import (
@@ -60,6 +62,9 @@ from tract_cpu.native.sharing import ALWAYS, Sharing
 from tract_cpu.rules.native_form import native_form
 from tract_cpu.state import CpuState, NativeState, Workplace
 from tract_cpu.timing import timings
+
+CHECK: Final = "TRACT_CHECK_PROGRAMS"
+"""Where this variable is set, each program is looked through for faults."""
 
 MOST_IDLE: Final = 4
 """How many executions a plan keeps for states to come."""
@@ -108,6 +113,8 @@ class CpuPlan:
         self.nodes = host_nodes(model)
         self.turn = Turn(model, self.nodes)
         self.program: Program = lower(model, self.nodes, isa, known, threads=threads, winograd=winograd)
+        if os.environ.get(CHECK):
+            check_program(self.program, model, known)
         self.views, self.layout = self.program.views, Layout(self.program, len(model.inputs))
         self._known = known
         self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads, self._known_in(body), winograd=winograd))

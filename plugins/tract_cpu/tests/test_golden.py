@@ -1,0 +1,57 @@
+"""What the compiler decides for small models, as text: it changes only where a decision does, and is read then.
+
+``TRACT_WRITE_GOLDEN=1`` writes the texts anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tract_cpu.caches
+from golden_models import GOLDEN
+from tract_cpu.isa import ISAS, Isa
+from tract_cpu.lower.program_check import faults
+from tract_cpu.lower.program_text import program_text
+from tract_cpu.lower.select import lower
+from tract_cpu.rules.native_form import native_form
+
+from tract_core.runtime.host import host_nodes
+
+FOLDER = Path(__file__).parent / "golden"
+TARGETS = [isa for isa in ISAS if isa.name in {"avx2", "avx512", "neon"}]
+THREADS = 2
+
+
+@pytest.fixture(autouse=True)
+def usual_caches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """32 KiB and 1 MiB, whatever machine this is."""
+    monkeypatch.setattr(tract_cpu.caches, "sizes_of_caches", lambda: {"L1": 32 << 10, "L2": 1 << 20})
+    tract_cpu.caches.caches.cache_clear()
+    yield
+    tract_cpu.caches.caches.cache_clear()
+
+
+def text_for(name: str, isa: Isa) -> str:
+    """The program of a model, which has no faults."""
+    model = native_form(GOLDEN[name]())
+    program = lower(model, host_nodes(model), isa, threads=THREADS)
+    assert not list(faults(program, model))
+    return program_text(program, model)
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda isa: isa.name)
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_program_is_what_it_was(name: str, isa: Isa) -> None:
+    path, found = FOLDER / f"{name}.{isa.name}.txt", text_for(name, isa)
+    if os.environ.get("TRACT_WRITE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(found)
+    assert path.read_text() == found
+
+
+def test_there_are_no_others() -> None:
+    wanted = {f"{name}.{isa.name}.txt" for name in GOLDEN for isa in TARGETS}
+    assert {path.name for path in FOLDER.iterdir()} == wanted
