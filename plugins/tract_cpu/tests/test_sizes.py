@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from tract_cpu.isa import of_this_machine
@@ -74,8 +76,8 @@ def test_a_range_that_is_not_as_long_as_announced_is_the_error_of_the_reference(
     for plan in (CpuPlan(model, BEST), ReferenceRuntime().prepare(model)):
         with pytest.raises(RunError) as error:
             plan.spawn().run(inputs)
-        errors.append(str(error.value))
-    assert errors[0] == errors[1]
+        errors.append(re.sub(r"take 1106804644422573\d{5} bytes", "take 3 * 2^65 bytes", str(error.value)))
+    assert errors[0] == errors[1]  # but for the bytes of the inputs
     assert "'numbers'" in errors[0]
 
 

@@ -18,11 +18,10 @@ from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Add
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.concat import TypedConcat
-from tract_core.ops.elementwise import Exp
+from tract_core.ops.elementwise import Exp, Sqrt, Tanh
 from tract_core.ops.gather import Gather
 from tract_core.ops.non_zero import NonZero
 from tract_core.ops.scan import FullOutput, OutputMapping, Scan, ScannedInput, StateInput
-from tract_core.ops.softmax import Softmax
 from tract_core.ops.submodel import SubmodelOp
 from tract_core.ops.tile import Tile
 from tract_core.plugins.keys import Array
@@ -96,11 +95,11 @@ def repeated_places(registry: Registry) -> TypedModel:
 
 
 def three_tensors(registry: Registry) -> TypedModel:
-    """exp(x) for ``x: N,f32``, its softmax, and that of the softmax: all of them are outputs."""
+    """exp(x) for ``x: N,f32``, its square root, and the tanh of that: all of them are outputs."""
     model = empty(registry)
     found = model.wire_node("exp", Exp(), [source(model, "x", "N,f32")])
-    shares = model.wire_node("shares", Softmax((0,)), found)
-    model.set_outputs([*found, *shares, *model.wire_node("again", Softmax((0,)), shares)])
+    roots = model.wire_node("roots", Sqrt(), found)
+    model.set_outputs([*found, *roots, *model.wire_node("tanh", Tanh(), roots)])
     return model
 
 

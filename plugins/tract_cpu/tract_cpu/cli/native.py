@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from re import sub
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,6 +72,7 @@ def _node(model: TypedModel, text: str) -> int:
 def _entry(plan: CpuPlan, step: NativeStep, flags: dict[str, bool]) -> dict[str, Any]:
     from tract_core.runtime.parts import body_at
     from tract_cpu.kernels.code import code_of
+    from tract_cpu.lower.program_text import kernel_text
     from tract_cpu.native.library import module_text
     from tract_cpu.native.target import assembly
 
@@ -86,7 +86,7 @@ def _entry(plan: CpuPlan, step: NativeStep, flags: dict[str, bool]) -> dict[str,
         "names": [nodes[one].name for one in step.nodes],
     }
     if flags["plan_"]:
-        entry["plan"] = sub("@[0-9a-f]{32}", "", step.kernel.text())  # digests of sources
+        entry["plan"] = kernel_text(step.kernel)
     if flags["ir"] or flags["assembly"]:
         text = module_text(code.emit)
         entry |= {"ir": text} if flags["ir"] else {}

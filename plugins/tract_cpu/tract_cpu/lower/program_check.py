@@ -69,9 +69,16 @@ def _storages_that_are_not_there(program: Program, model: TypedModel) -> Iterato
         for storage in touched(step):
             if not 0 <= storage.number < counts[storage.kind]:
                 yield f"step {place} mentions {_called(storage)}, of which there are {counts[storage.kind]}"
-        for storage in step.results:
-            if storage.kind is Kind.CONSTANT and isinstance(step, NativeStep):
+        for storage in _written(step):
+            if storage.kind is Kind.CONSTANT:
                 yield f"step {place} writes to {_called(storage)}, which nobody may"
+
+
+def _written(step: Step) -> set[Storage]:
+    """The storages whose elements a kernel is given to write: what it only checks is a result too."""
+    if not isinstance(step, NativeStep):
+        return set()
+    return {one.storage for one in step.arguments if isinstance(one, Address)}.intersection(step.results)
 
 
 def _read_before_written(program: Program) -> Iterator[str]:
@@ -158,7 +165,7 @@ def _outputs_of_others(program: Program, model: TypedModel) -> Iterator[str]:
         if view is None:
             continue
         shape = tuple(model.outlet_fact(outlet).shape)
-        if view.shape != shape:
+        if len(view.shape) != len(shape) or False in map(model.symbols.same, view.shape, shape):
             yield f"output {number} is {view.shape}, the model says {shape}"
         if view.storage.kind is not Kind.HOST and view.storage != Storage(Kind.OUTPUT, number):
             yield f"output {number} is in {_called(view.storage)}"

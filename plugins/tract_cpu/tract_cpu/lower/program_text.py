@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tract_core.dims import Dim
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import BodyPath, body_at
+from tract_cpu.kernels.kernel import KernelPlan
 from tract_cpu.lower.program import (
     STATUS,
     Argument,
@@ -73,6 +74,11 @@ def step_text(step: Step, model: TypedModel) -> str:
     return f"{step.kernel.name} {names} -> {_storages(step.results)} ({told})"
 
 
+def kernel_text(kernel: KernelPlan) -> str:
+    """All that a plan says of its kernel, but the digests of sources, which change with any of them."""
+    return re.sub("[@ ][0-9a-f]{32}", "", kernel.text())
+
+
 def view_text(view: View) -> str:
     """Where a tensor is: its memory, the offset in elements, its shape, and strides where it has gaps."""
     shape = ",".join(map(str, [*view.shape, view.element.name]))
@@ -82,7 +88,7 @@ def view_text(view: View) -> str:
 
 def _arguments(step: Step) -> Iterator[str]:
     if isinstance(step, NativeStep):
-        yield f"       {re.sub('@[0-9a-f]{32}', '', step.kernel.text())}"  # digests of sources
+        yield f"       {kernel_text(step.kernel)}"
         yield f"       {' '.join(map(_argument, step.arguments))}"
     elif isinstance(step, HostStep):
         yield f"       {'; '.join('host' if one is None else view_text(one) for one in step.inputs)}"
