@@ -19,7 +19,7 @@ import onnxruntime
 from bench_convs import Net
 from stopwatch import seconds
 from tract_cpu.ceilings import Meter
-from tract_cpu.isa import chosen
+from tract_llvm.isa import chosen
 
 import tract_core as tract
 

@@ -27,7 +27,7 @@ import onnxruntime
 from onnx import helper, numpy_helper
 from stopwatch import seconds
 from tract_cpu.ceilings import Meter
-from tract_cpu.isa import chosen
+from tract_llvm.isa import chosen
 
 import tract_core as tract
 

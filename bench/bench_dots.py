@@ -17,8 +17,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from stopwatch import seconds
-from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import chosen
 
 from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping

@@ -13,8 +13,8 @@ from statistics import median
 
 import numpy as np
 from stopwatch import seconds
-from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import chosen
 
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 from stopwatch import seconds
-from tract_cpu.isa import chosen
-from tract_cpu.kernels.expressions import ELEMENTS
+from tract_llvm.elements.expressions import ELEMENTS
+from tract_llvm.isa import chosen
 
 from tract_core.ops import binary, elementwise
 from tract_core.plugins import default_registry

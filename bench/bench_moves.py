@@ -12,8 +12,8 @@ from statistics import median
 
 import numpy as np
 from stopwatch import seconds
-from tract_cpu.isa import of_this_machine
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import of_this_machine
 
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp

@@ -18,8 +18,8 @@ from time import perf_counter
 
 import numpy as np
 from tract_cpu.ceilings import Meter
-from tract_cpu.isa import of_this_machine
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import of_this_machine
 
 from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping

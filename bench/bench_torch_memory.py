@@ -183,7 +183,7 @@ def prepared(network: Network, target: Path) -> None:
 
 def warm_up(target: Path) -> None:
     """Import what is imported on the way, LLVM too, which is loaded where a kernel is compiled for the first time."""
-    from tract_cpu.llvm import binding
+    from tract_llvm.llvm import binding
 
     binding()
     exported(Network(linear(1, size=8), (torch.ones(2, 8),)), target, check=True)

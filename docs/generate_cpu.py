@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from tract_cpu.isa import ISAS, Isa
 from tract_cpu.lower.program import HostStep
 from tract_cpu.lower.select import lower
+from tract_llvm.isa import ISAS, Isa
 
 from tract_core.data import DatumType
 from tract_core.plugins import default_registry

@@ -200,7 +200,7 @@ def test_help_fits_in_80_columns(name: str) -> None:
     ("line", "distribution"),
     [
         ("native", "tract-cpu"),
-        ("cache clear", "tract-cpu"),
+        ("cache clear", "tract-llvm"),
         ("MODEL native", "tract-cpu"),
         ("inferers describe MODEL", "tract-inferers"),
         ("torch-export", "tract-torch"),

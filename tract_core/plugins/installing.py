@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple
 from tract_core.plugins.descriptor import CORE
 
 DISTRIBUTIONS: Final = frozenset(
-    {"tract-compat", CORE, "tract-cpu", "tract-inferers", "tract-nnef", "tract-onnx", "tract-pulse", "tract-torch"}
+    {CORE, *(f"tract-{name}" for name in ("compat", "cpu", "inferers", "llvm", "nnef", "onnx", "pulse", "torch"))}
 )
 """All that there are."""
 
-_NEEDS: Final = {"tract-torch": ("tract-nnef",)}
+_NEEDS: Final = {"tract-cpu": ("tract-llvm",), "tract-torch": ("tract-nnef",)}
 """Which others, beside the core, a distribution needs: pip would look for them by name."""
 
 

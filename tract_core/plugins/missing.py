@@ -24,7 +24,7 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     },
     "partner": {"onnxruntime": ("tract-onnx",), "openvino": ("tract-onnx",), "torch": ("tract-torch",)},
     "subcommand": {
-        "cache": ("tract-cpu",),
+        "cache": ("tract-llvm",),
         "hwbench": ("tract-cpu",),
         "native": ("tract-cpu",),
         "inferers": ("tract-inferers",),

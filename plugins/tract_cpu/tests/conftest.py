@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tract_cpu.isa import Isa, of_this_machine
+from tract_llvm.isa import Isa, of_this_machine
 
 os.environ["TRACT_CHECK_PROGRAMS"] = "1"
 
 sys.path.insert(0, str(Path(__file__).parent))  # modules that tests share
 
-from element_functions import Elements
+from tract_llvm.testing.elements import Elements
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from tract_cpu.isa import Isa
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import Isa
 
 from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 from bodies import around, body, numbers, outcome, picking, plan, same, same_outcome, sums
-from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import chosen
 
 from tract_core.data import DatumType
 from tract_core.errors import RunError

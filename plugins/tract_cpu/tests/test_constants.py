@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import chosen
 
 from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping

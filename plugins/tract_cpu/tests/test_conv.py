@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from tract_cpu.caches import Caches
-from tract_cpu.isa import Isa
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.lower import direct
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import Isa
 
 from tract_core.data import DatumType
 from tract_core.dims import parse_dim

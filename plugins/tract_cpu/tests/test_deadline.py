@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tract_cpu.isa import chosen
-from tract_cpu.native import compilers, library
-from tract_cpu.native.batch import Batch
-from tract_cpu.native.cache import Cache, Key, key_of
-from tract_cpu.native.compilers import FEW_MORE, compiler
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import chosen
+from tract_llvm.objects import compilers, library
+from tract_llvm.objects.batch import Batch
+from tract_llvm.objects.cache import Cache, Key, key_of
+from tract_llvm.objects.compilers import FEW_MORE, compiler
 
 from tract_core.errors import LimitExceeded, RunError
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending

@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from tract_cpu.isa import ISAS
+from tract_llvm.isa import ISAS
 
 ROOT = Path(__file__).parents[3]
 HINT = "run `python docs/generate_cpu.py`"

@@ -7,11 +7,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tract_cpu.isa import Isa
 from tract_cpu.kernels.attention import AttentionPlan
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import Isa
 
 from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping

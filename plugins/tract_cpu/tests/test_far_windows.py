@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import chosen
 
 from tract_core.data import DatumType
 from tract_core.model.fact_text import parse_typed_fact

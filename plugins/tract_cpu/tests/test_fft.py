@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tract_cpu.isa import Isa, of_this_machine
 from tract_cpu.lower.waves import radices_of, splits
 from tract_cpu.plan import CpuPlan
 from tract_cpu.state import CpuState
+from tract_llvm.isa import Isa, of_this_machine
 
 from tract_core.data import Constant
 from tract_core.model.fact_text import parse_typed_fact

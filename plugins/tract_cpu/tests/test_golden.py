@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import tract_cpu.caches
 from golden_models import GOLDEN
-from tract_cpu.isa import ISAS, Isa
 from tract_cpu.lower.program_check import faults
 from tract_cpu.lower.program_text import program_text
 from tract_cpu.lower.select import lower
 from tract_cpu.rules.native_form import native_form
+from tract_llvm.isa import ISAS, Isa
 
 from tract_core.runtime.host import host_nodes
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tract_cpu.isa import Isa
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import Isa
 
 from tract_core.errors import TractError
 from tract_core.model.fact_text import parse_typed_fact

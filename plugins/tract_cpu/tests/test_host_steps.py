@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tract_cpu.isa import of_this_machine
 from tract_cpu.plan import CpuPlan
 from tract_cpu.state import CpuState
+from tract_llvm.isa import of_this_machine
 
 from tract_core.dims import symbol
 from tract_core.errors import TractError

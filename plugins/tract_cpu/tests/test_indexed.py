@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tract_cpu.isa import Isa, of_this_machine
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import Isa, of_this_machine
 
 from tract_core.data import Constant, DatumType
 from tract_core.errors import RunError

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tract_cpu.isa import ISAS, Isa, of_this_machine
-from tract_cpu.language.function import POINTER, Function
-from tract_cpu.language.types import F64, INDEX
-from tract_cpu.llvm import binding
-from tract_cpu.native import linker, target
-from tract_cpu.native.library import module_text
-from tract_cpu.native.linker import CannotLink, linked
 from tract_cpu.native.objects import address_of
-from tract_cpu.processor import features
+from tract_llvm.isa import ISAS, Isa, of_this_machine
+from tract_llvm.language.function import POINTER, Function
+from tract_llvm.language.types import F64, INDEX
+from tract_llvm.llvm import binding
+from tract_llvm.objects import linker, target
+from tract_llvm.objects.library import module_text
+from tract_llvm.objects.linker import CannotLink, linked
+from tract_llvm.processor import features
 
 NEON = next(one for one in ISAS if one.name == "neon")
 HERE = of_this_machine()[-1] if of_this_machine() else None
@@ -132,7 +132,7 @@ import tract_core as tract
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.elementwise import Exp
-from tract_cpu.native import compilers
+from tract_llvm.objects import compilers
 from tract_cpu.runtime import CpuRuntime
 
 compilers.cores_here = lambda: 1  # so that it is this process that compiles

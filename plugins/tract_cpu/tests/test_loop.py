@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 from bodies import body, numbers, outcome, plan, same, same_outcome
-from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import chosen
 
 from tract_core.data import DatumType
 from tract_core.dims import symbol

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tract_cpu.isa import Isa
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import Isa
 
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel

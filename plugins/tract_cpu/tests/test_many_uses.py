@@ -20,7 +20,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does
 BEGIN = """
 import os, signal, sys, threading, time, warnings
 import numpy as np
-from tract_cpu.isa import chosen
+from tract_llvm.isa import chosen
 from tract_cpu.plan import CpuPlan
 from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping
@@ -85,7 +85,7 @@ assert problems == [], problems
 FORK_WHILE_COMPILING = """
 warnings.simplefilter("ignore")
 plan = prepared()
-from tract_cpu.native import library
+from tract_llvm.objects import library
 write, began = library.module_text, threading.Event()
 
 def slowly(*arguments):
@@ -164,12 +164,12 @@ assert is_right(prepared(), 70)
 """
 
 COMPILES_NOTHING = """
-from tract_cpu.native import library
+from tract_llvm.objects import library
 library.module_text = None
 """
 
 TOGETHER = """
-from tract_cpu.native import claims, library
+from tract_llvm.objects import claims, library
 claims.PATIENCE = 1e9
 folder, count = os.environ["TRACT_CACHE"], int(os.environ["PROCESSES"])
 compiled, write = [], library.module_text
@@ -189,13 +189,13 @@ open(os.path.join(folder, f"compiled-{len(compiled)}-{os.getpid()}"), "w").close
 """
 
 IN_THE_MIDDLE = """
-from tract_cpu.native import library
+from tract_llvm.objects import library
 library.module_text = lambda *arguments: os.kill(os.getpid(), getattr(signal, os.environ["ENDS_BY"]))
 prepared()
 """
 
 AFTER_IT = """
-from tract_cpu.native import claims
+from tract_llvm.objects import claims
 claims.PATIENCE = float(os.environ["PATIENCE"])
 assert is_right(prepared(), 70)
 """
@@ -362,7 +362,7 @@ def test_damaged_files_in_the_cache(tmp_path: Path, damage: bytes | None) -> Non
 MANY_KERNELS = """
 from tract_core.ops import elementwise
 from tract_core.runtime.plan import TypedSimplePlan
-from tract_cpu.native import library
+from tract_llvm.objects import library
 compiled, write = [], library.module_text
 library.module_text = lambda *arguments: compiled.append(1) or write(*arguments)
 names = "Acos Asin Atan Ceil Cos Cosh Erf Exp Floor HardSwish Neg Round Sigmoid Sign Silu Sin Sinh Square Tan Tanh"
@@ -394,7 +394,7 @@ def test_a_folder_in_which_nobody_can_write() -> None:
 
 def kept(folder: Path) -> list[Path]:
     """The kernels in a cache; nothing else is there but the file of locks."""
-    files = {path for path in (folder / "tract-cpu").rglob("*") if path.is_file()}
+    files = {path for path in (folder / "tract-llvm").rglob("*") if path.is_file()}
     kernels = {path for path in files if path.suffix == ".o"}
     assert {path.name for path in files - kernels} <= {"lock"}
     return sorted(kernels)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tract_cpu.caches import Caches
-from tract_cpu.isa import ISAS, chosen
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
-from tract_cpu.language.types import F32, F64, I32
 from tract_cpu.lower.cut import PIECE, cut_rows, piece_of
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import ISAS, chosen
+from tract_llvm.language.types import F32, F64, I32
 
 from tract_core.data import DatumType
 from tract_core.dims import symbol

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tract_cpu.isa import of_this_machine
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import of_this_machine
 
 from tract_core.plugins import default_registry
 from tract_core.testing.case import CASES

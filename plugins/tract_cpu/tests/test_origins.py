@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from tract_cpu.kernels.expressions import ELEMENTS, Apply, step_text
-from tract_cpu.language.types import F32
-from tract_cpu.native.cache import ONLY_HERE
-from tract_cpu.native.origins import origin_of
+from tract_llvm.elements.expressions import ELEMENTS, Apply, step_text
+from tract_llvm.language.types import F32
+from tract_llvm.objects.cache import ONLY_HERE
+from tract_llvm.objects.origins import origin_of
 
 from tract_core.data import Constant
 from tract_core.frozen import frozen
@@ -24,7 +24,7 @@ from tract_core.frozen import frozen
 from tract_core.ops.elementwise import ElementWise
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.tables import Rows
-from tract_cpu.kernels.expressions import elements
+from tract_llvm.elements.expressions import elements
 from other.amounts import AMOUNT
 
 ROWS = Rows()
@@ -44,15 +44,15 @@ class Plugin:
 
     @hookimpl
     def tract_rows(self):
-        return {"cpu_elements": ["other"]}
+        return {"elements": ["other"]}
 """
 
 CHILD = """
 import sys
 import numpy as np
 import other
-from tract_cpu.isa import chosen
-from tract_cpu.native import library
+from tract_llvm.isa import chosen
+from tract_llvm.objects import library
 from tract_cpu.plan import CpuPlan
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel

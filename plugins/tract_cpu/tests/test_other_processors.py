@@ -7,17 +7,17 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from tract_cpu.isa import ISAS, Isa
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.kernel import Kernel, KernelPlan
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.kernels.winograd import WinogradPlan
-from tract_cpu.language.function import POINTER, Function
-from tract_cpu.language.types import F32, INDEX
 from tract_cpu.lower.program import NativeStep
 from tract_cpu.lower.select import lower
-from tract_cpu.native.library import module_text
-from tract_cpu.native.target import assembly
+from tract_llvm.isa import ISAS, Isa
+from tract_llvm.language.function import POINTER, Function
+from tract_llvm.language.types import F32, INDEX
+from tract_llvm.objects.library import module_text
+from tract_llvm.objects.target import assembly
 
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tract_cpu.outputs
-from tract_cpu.isa import of_this_machine
 from tract_cpu.outputs import LARGE, Output
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import of_this_machine
 
 from tract_core.dims import symbol
 from tract_core.model.fact_text import parse_typed_fact

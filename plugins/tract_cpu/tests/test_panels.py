@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tract_cpu.isa import Dot
 from tract_cpu.kernels.dots import Grouping
 from tract_cpu.lower import dots
 from tract_cpu.lower.dots import in_panels
+from tract_llvm.isa import Dot
 
 SHAPES = [(1, 5, 37), (3, 8, 16), (2, 33, 100), (1, 1, 3)]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tract_cpu.kernels import quantize
 from tract_cpu.plan import CpuPlan
+from tract_llvm.elements import quantize
 
 from tract_core.data import Constant, DatumType
 from tract_core.model.fact_text import parse_typed_fact

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 from bodies import body, same
-from tract_cpu.isa import of_this_machine
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import of_this_machine
 
 from tract_core.data import Constant
 from tract_core.dims import symbol

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tract_cpu.isa import Isa
 from tract_cpu.lower.program import NativeStep
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import Isa
 
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel

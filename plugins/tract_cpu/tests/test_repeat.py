@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from bodies import around, picking
 from bodies import sums as sums_of_slices
-from tract_cpu.isa import chosen
 from tract_cpu.native import objects
 from tract_cpu.native.repeat import look_closer
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import chosen
 
 import tract_core as tract
 from tract_core.errors import InputError, RunError

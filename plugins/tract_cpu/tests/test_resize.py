@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from test_blocks import Net, check
-from tract_cpu.isa import Isa
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import Isa
 
 from tract_core.dims import Dim, symbol
 from tract_core.errors import TractError

@@ -7,11 +7,11 @@ from itertools import chain
 import ml_dtypes
 import numpy as np
 import pytest
-from tract_cpu.isa import ISAS, Isa, of_this_machine
 from tract_cpu.kernels.rows import Lanes
-from tract_cpu.language.types import element_type
 from tract_cpu.lower.program import NativeStep
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import ISAS, Isa, of_this_machine
+from tract_llvm.language.types import element_type
 
 from tract_core.data import DatumType
 from tract_core.model.fact_text import parse_typed_fact

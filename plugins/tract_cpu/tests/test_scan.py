@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 from bodies import around, body, numbers, picking, plan, same, sums, with_deadline
-from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import chosen
 
 from tract_core.data import DatumType
 from tract_core.errors import RunError

@@ -16,9 +16,9 @@ from click.testing import CliRunner, Result
 from onnx import TensorProto, helper, numpy_helper
 from tract_cpu.caches import sizes_of_caches
 from tract_cpu.ceilings import CHAINS, Meter, levels
-from tract_cpu.isa import Isa
-from tract_cpu.native.cache import Cache
-from tract_cpu.native.library import Library
+from tract_llvm.isa import Isa
+from tract_llvm.objects.cache import Cache
+from tract_llvm.objects.library import Library
 
 from tract_core.cli.frame import app
 
@@ -109,7 +109,7 @@ def test_the_kernels_of_a_model_are_listed_with_their_code(tract: Call, model: P
     (entry,) = json.loads(tract(model, "native", "--node", "y", "--plan", "--ir", "--assembly", "--json").stdout)
     assert entry["kernel"] == "matmul"
     assert entry["names"][-1] == "y"
-    assert "tract_cpu.kernels." in entry["plan"]
+    assert "tract_llvm.elements." in entry["plan"]
     assert f'define void @"{entry["symbol"]}"' in entry["ir"]
     assert f"{entry['symbol']}:" in entry["assembly"]
     shown = tract(model, "native", "--assembly").stdout

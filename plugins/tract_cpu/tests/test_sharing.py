@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from test_threads import model, rows
-from tract_cpu.isa import chosen
 from tract_cpu.native.sharing import FIRST, LEFT, TRIES, Sharing
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import chosen
 
 
 def runs(sharing: Sharing, alone: int, shared: int, count: int) -> list[bool]:

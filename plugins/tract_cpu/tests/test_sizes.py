@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from tract_cpu.isa import of_this_machine
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import of_this_machine
 
 from tract_core.data import SymbolicArray
 from tract_core.dims import Dim, symbol

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from tract_cpu.binding import Bound
 from tract_cpu.execution import _parts
-from tract_cpu.isa import chosen
 from tract_cpu.native import pool
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import chosen
 
 from tract_core.data import DatumType
 from tract_core.errors import TractError

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from tract_cpu.isa import Isa
 from tract_cpu.kernels.winograd import WinogradPlan
 from tract_cpu.lower import winograd
 from tract_cpu.plan import CpuPlan
 from tract_cpu.runtime import CpuRuntime
+from tract_llvm.isa import Isa
 
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel

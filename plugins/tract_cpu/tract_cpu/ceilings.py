@@ -14,18 +14,17 @@ from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
+from tract_llvm.isa import Isa
+from tract_llvm.language.function import POINTER, Function
+from tract_llvm.language.types import F32, F64, INDEX, U8, ElementType
+from tract_llvm.objects.library import Code, Library, library_of
+from tract_llvm.objects.origins import key_of_code
 
 from tract_core.plugins.keys import Array
 from tract_core.runtime.work import Ceilings
 from tract_cpu.aligned import ALIGNMENT, aligned
 from tract_cpu.caches import sizes_of_caches
-from tract_cpu.isa import Isa
-from tract_cpu.language.function import POINTER, Function
-from tract_cpu.language.types import F32, F64, INDEX, U8, ElementType
-from tract_cpu.native.cache import key_of
-from tract_cpu.native.library import Code, Library, library_of
 from tract_cpu.native.objects import address_of
-from tract_cpu.native.origins import own_sources
 
 CHAINS: Final = 12
 """Sums that do not wait for each other: more than any processor has under way, and fewer than there are registers."""
@@ -96,7 +95,7 @@ class Meter:
             write(f)
             f.finish()
 
-        key = key_of(f"measure {name}", self.isa, own_sources())
+        key = key_of_code(type(self), f"measure {name}", self.isa)
         kind: Any = CFUNCTYPE(None, *[c_int64] * len(arguments))
         return kind(self._library.address(Code(key, symbol, emit)))
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from tract_llvm.language.types import numpy_type
 
 from tract_core.dims import evaluate
 from tract_core.plugins.keys import Array
 from tract_cpu.execution import Execution
-from tract_cpu.language.types import numpy_type
 from tract_cpu.lower.program import Kept
 from tract_cpu.native.objects import address_of
 

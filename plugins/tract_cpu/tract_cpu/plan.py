@@ -15,6 +15,9 @@ from threading import Event, Thread
 from time import monotonic, perf_counter_ns
 from typing import Any, Final
 
+from tract_llvm.isa import Isa
+from tract_llvm.objects.library import library_of
+
 from tract_core.data import Constant, Container
 from tract_core.dims import Dim, evaluate
 from tract_core.errors import TractError
@@ -39,7 +42,6 @@ from tract_cpu.binding import Layout
 from tract_cpu.ceilings import Meter
 from tract_cpu.execution import Execution
 from tract_cpu.hosted import gone_after
-from tract_cpu.isa import Isa
 from tract_cpu.kept import Memory
 from tract_cpu.kernels.code import code_of
 from tract_cpu.lower.program import HostStep, Inlined, NativeStep, Program, ReadStep, Step
@@ -53,9 +55,7 @@ from tract_cpu.native.executor import (
     executor,
     helper,
 )
-from tract_cpu.native.library import library_of
 from tract_cpu.native.objects import address_of, are_known
-from tract_cpu.native.origins import own_sources
 from tract_cpu.native.pool import pool
 from tract_cpu.native.repeat import Repeat, code_of_repeat, look_closer, repeat_of
 from tract_cpu.native.sharing import ALWAYS, Sharing
@@ -118,7 +118,7 @@ class CpuPlan:
         self.views, self.layout = self.program.views, Layout(self.program, len(model.inputs))
         self._known = known
         self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads, self._known_in(body), winograd=winograd))
-        self._library, self._sources = library_of(isa), own_sources()
+        self._library = library_of(isa)
         self.pieces = list(_pieces(self.program))
         self.calls = {one.node: HostCall.of(step, self.layout) for one, step in self.program.hosted()}
         self.places = [place for place, step in enumerate(self.program.steps) if isinstance(step, NativeStep)]
@@ -132,9 +132,9 @@ class CpuPlan:
         lasts = not (self.program.kept and self.may_refuse)  # else what was kept would be changed twice
         self._repeats = self.runs_in_one_call and lasts and not self.is_timed and are_known()
         self.kernels = self._compiled()
-        self.call = executor(self._library, self._sources, self.arrays if self.runs_in_one_call else 0)
-        self._steps = executor(self._library, self._sources, 0)
-        self._help = helper(self._library, self._sources)
+        self.call = executor(self._library, self.arrays if self.runs_in_one_call else 0)
+        self._steps = executor(self._library, 0)
+        self._help = helper(self._library)
         self.constants = _constants(self.nodes)
         self.filled = self._outputs_of_stages()
         self.input_types = (
@@ -143,8 +143,8 @@ class CpuPlan:
             else []
         )
         self.inner_turns = self._turns_of_bodies()
-        self._steps_at = self._library.address(code_of_executor(isa, self._sources, 0))
-        self._repeat_at = self._library.address(code_of_repeat(isa, self._sources)) if self._repeats else 0
+        self._steps_at = self._library.address(code_of_executor(isa, 0))
+        self._repeat_at = self._library.address(code_of_repeat(isa)) if self._repeats else 0
         self.repeat: Repeat = look_closer
         """A turn on a fresh state that is like the last one, by `Repeating`; none where states keep something."""
         self._repeated: tuple[list[tuple[int, ...]] | None, Repeat] = None, look_closer
@@ -183,13 +183,13 @@ class CpuPlan:
 
     def _compiled(self) -> list[int]:
         """The addresses of the kernels. What else native code is needed is compiled along with them."""
-        isa, sources = self.isa, self._sources
+        isa = self.isa
         kernels = [code_of(step.kernel, isa) for step in self.layout.steps]
-        others = [code_of_helper(isa, sources), code_of_executor(isa, sources, 0)]
+        others = [code_of_helper(isa), code_of_executor(isa, 0)]
         if self.runs_in_one_call:
-            others.append(code_of_executor(isa, sources, self.arrays))
+            others.append(code_of_executor(isa, self.arrays))
         if self._repeats:
-            others.append(code_of_repeat(isa, sources))
+            others.append(code_of_repeat(isa))
         return self._library.addresses([*kernels, *others])[: len(kernels)]
 
     def _lowered(self, body: TypedModel) -> Program:

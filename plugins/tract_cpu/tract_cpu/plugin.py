@@ -9,7 +9,7 @@ from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
-_ELEMENTS: Final = ("elementwise", "binary", "transcendental", "quantize")
+_ELEMENTS: Final = ("quantize",)
 """Modules of `tract_cpu.kernels` that say how single elements are computed."""
 
 _LOWERED: Final = (
@@ -94,11 +94,10 @@ def tract_runtimes() -> Mapping[str, RuntimeOffer]:
 
 @hookimpl
 def tract_commands() -> Mapping[str, str]:
-    """What shows the machine, the kernels, and those that are kept."""
+    """What shows the machine and the kernels."""
     return {
         "hwbench": "tract_cpu.cli.hwbench:command",
         "native": "tract_cpu.cli.native:command",
-        "cache": "tract_cpu.cli.cache:command",
     }
 
 
@@ -108,7 +107,6 @@ def tract_tables() -> Mapping[str, str]:
     return {
         "cpu": "tract_cpu.lower.lowering:CPU",
         "cpu_moves": "tract_cpu.lower.lowering:MOVES",
-        "cpu_elements": "tract_cpu.kernels.expressions:ELEMENTS",
         "cpu_nests": "tract_cpu.lower.nest:NESTS",
         "cpu_ranges": "tract_cpu.lower.ranges:RANGES",
         "cpu_reads": "tract_cpu.lower.reads:READS",
@@ -126,7 +124,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
         "cpu_ranges": [f"tract_cpu.lower.{family}" for family in _RANGES],
         "cpu_rules": [f"tract_cpu.rules.{family}" for family in _RULES],
         **{key: [f"tract_cpu.cpu_only.{family}" for family in _OWN] for key in ("reference", "memory", "cost", "axes")},
-        "cpu_elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],
+        "elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],
     }
 
 

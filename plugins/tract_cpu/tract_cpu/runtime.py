@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import field
 from typing import ClassVar
 
+from tract_llvm.isa import ISAS, chosen
+
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import refuse_missing
-from tract_cpu.isa import ISAS, chosen
 from tract_cpu.native.pool import threads_here
 from tract_cpu.plan import CpuPlan
 

@@ -7,8 +7,8 @@ import pytest
 from onnx_check import load
 from onnx_single import node_model
 from test_trees import X2, stump
-from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import chosen
 from tract_onnx.cpu.forest import AT_ONCE
 from tract_onnx.cpu.trees import ROWS_OF_TASK
 from tract_onnx.onnx_only import trees as onnx_trees

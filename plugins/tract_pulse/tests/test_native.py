@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from stream_runs import assert_streams
-from tract_cpu.isa import chosen
 from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import chosen
 from tract_pulse.ops.concat import PulseConcat
 from tract_pulse.ops.delay import Delay
 from tract_pulse.ops.mask import PulseMask

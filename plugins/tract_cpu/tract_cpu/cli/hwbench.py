@@ -20,8 +20,9 @@ def command(threads: int | None, isa: str, seconds: float, as_json: bool) -> Non
 
     With one thread, and with as many as a run has by default.
     """
+    from tract_llvm.isa import chosen
+
     from tract_cpu.ceilings import Meter
-    from tract_cpu.isa import chosen
     from tract_cpu.native.pool import threads_here
 
     counts = sorted({1, threads or threads_here()})

@@ -70,11 +70,12 @@ def _node(model: TypedModel, text: str) -> int:
 
 
 def _entry(plan: CpuPlan, step: NativeStep, flags: dict[str, bool]) -> dict[str, Any]:
+    from tract_llvm.objects.library import module_text
+    from tract_llvm.objects.target import assembly
+
     from tract_core.runtime.parts import body_at
     from tract_cpu.kernels.code import code_of
     from tract_cpu.lower.program_text import kernel_text
-    from tract_cpu.native.library import module_text
-    from tract_cpu.native.target import assembly
 
     code = code_of(step.kernel, plan.isa)
     nodes = body_at(plan.model, step.body).nodes

@@ -15,16 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tract_llvm.elements.expressions import Expression, rounded
+from tract_llvm.isa import Isa
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import where
+from tract_llvm.language.types import ElementType, bits_of
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
-from tract_cpu.isa import Isa
 from tract_cpu.kernels.dots import GROUPED, Grouping, as_integers
-from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.matmul import SMALL_TILES, Sums, Tile, tile_for
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import where
-from tract_cpu.language.types import ElementType, bits_of
-from tract_cpu.language.values import Value
 
 
 def attention_tile(isa: Isa, element: ElementType) -> Tile:

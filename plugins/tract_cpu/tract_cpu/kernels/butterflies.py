@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import cos, pi, sin
 
-from tract_cpu.language.values import Value
+from tract_llvm.language.values import Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

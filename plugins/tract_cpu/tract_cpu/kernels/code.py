@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tract_cpu.isa import Isa
+from tract_llvm.isa import Isa
+from tract_llvm.objects.library import Code
+from tract_llvm.objects.origins import key_of_code
+
 from tract_cpu.kernels.kernel import Kernel, KernelPlan
-from tract_cpu.native.cache import key_of
-from tract_cpu.native.library import Code
-from tract_cpu.native.origins import origin_of, own_sources
 
 
 def code_of(kernel: KernelPlan, isa: Isa, *, watches: bool = False) -> Code:
     """The native function of a kernel, for one instruction set. ``watches``: as in `Kernel`."""
     how = " watches" if watches else ""
-    key = key_of(f"{origin_of(type(kernel))} {kernel.text()}{how}", isa, own_sources())
+    key = key_of_code(type(kernel), f"{kernel.text()}{how}", isa)
     name = f"{kernel.name}_{key.digest[:8]}"
 
     def emit(module: Any) -> None:

@@ -13,10 +13,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import BOOL, INDEX, ElementType
+
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import BOOL, INDEX, ElementType
 from tract_cpu.native.executor import FUEL, NEXT
 
 CONTROL: Final = -1

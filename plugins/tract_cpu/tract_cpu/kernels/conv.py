@@ -15,15 +15,16 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Final
 
+from tract_llvm.elements.expressions import Expression, rounded
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import Variable
+from tract_llvm.language.types import U8, ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_cpu.kernels.dots import GROUPED, Grouping, pairs_for
-from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.tasks import each_task
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import Variable
-from tract_cpu.language.types import U8, ElementType
-from tract_cpu.language.values import Value
 
 LINE: Final = 64
 """Bytes of a line of the cache."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import ElementType
-from tract_cpu.language.values import Value
 
 SIDE_BY_SIDE = 8
 """How many rows or vectors of rows are summed at once, to hide how long an addition takes."""

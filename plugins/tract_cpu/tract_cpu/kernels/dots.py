@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Final
 
+from tract_llvm.isa import Dot, Isa
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import BF16, I16, I32, U16, ElementType, element_named
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
-from tract_cpu.isa import Dot, Isa
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import BF16, I16, I32, U16, ElementType, element_named
-from tract_cpu.language.values import Value
 
 GROUPED: Final = I32
 """The type of a group."""

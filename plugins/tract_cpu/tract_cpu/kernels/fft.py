@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import F32, F64, INDEX, ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_cpu.kernels.butterflies import Complex
 from tract_cpu.kernels.fft_ends import End, Lying
 from tract_cpu.kernels.fft_passes import Numbers, Passes
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import F32, F64, INDEX, ElementType
-from tract_cpu.language.values import Value
 
 FEW: Final = 4
 """One part in so many of the lanes: where fewer transforms are left, they are computed one by one."""

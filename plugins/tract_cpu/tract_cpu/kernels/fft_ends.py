@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import ElementType
+from tract_llvm.language.values import Value
+
 from tract_cpu.kernels.butterflies import Complex
 from tract_cpu.kernels.fft_passes import Numbers
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.transpose import PIECE_BITS, turned_squares
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import ElementType
-from tract_cpu.language.values import Value
 
 
 class Lying(Enum):

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import Function
+from tract_llvm.language.values import Value
+
 from tract_cpu.kernels.butterflies import Complex, transformed
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import Function
-from tract_cpu.language.values import Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,17 +7,18 @@ from contextlib import contextmanager
 from math import pi
 from typing import Final
 
+from tract_llvm.functions.rounding import whole
+from tract_llvm.functions.trigonometric import sine_and_cosine
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import where
+from tract_llvm.language.types import F64, INDEX, ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_cpu.kernels.butterflies import Complex
 from tract_cpu.kernels.fft_passes import Numbers, Passes
-from tract_cpu.kernels.functions.rounding import whole
-from tract_cpu.kernels.functions.trigonometric import sine_and_cosine
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import where
-from tract_cpu.language.types import F64, INDEX, ElementType
-from tract_cpu.language.values import Value
 
 MOST_PASSES: Final = 64
 """More than a length of 64 bits has factors."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from tract_llvm.language.types import INDEX, ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
-from tract_cpu.language.types import INDEX, ElementType
-from tract_cpu.language.values import Value
 
 CHUNK: Final = 8192
 """How many numbers are one task."""

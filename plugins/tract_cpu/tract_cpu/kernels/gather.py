@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tract_llvm.elements.binary import add, larger, multiply, smaller
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import INDEX, U64, ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_core.ops.binary import Add, Max, Min, Mul
-from tract_cpu.kernels.binary import add, larger, multiply, smaller
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import INDEX, U64, ElementType
-from tract_cpu.language.values import Value
 
 PLACES: Final = 64
 """How many places of a single loop are one task."""

@@ -10,17 +10,18 @@ from collections.abc import Callable, Mapping
 from math import floor as floored
 from typing import Final
 
+from tract_llvm.functions.rounding import floor, whole
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import where
+from tract_llvm.language.types import F64, INDEX, ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_core.ops.grid_sample import CUBIC_COEFFICIENT, FARTHEST, PaddingMode
 from tract_core.ops.interpolate import Interpolator
-from tract_cpu.kernels.functions.rounding import floor, whole
 from tract_cpu.kernels.interpolate import weight_of
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import where
-from tract_cpu.language.types import F64, INDEX, ElementType
-from tract_cpu.language.values import Value
 
 _NOWHERE: Final = -(1 << 56)
 """An offset that stays below 0 with those along other axes: what is read there is 0."""

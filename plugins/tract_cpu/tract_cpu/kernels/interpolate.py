@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from tract_llvm.language.function import where
+from tract_llvm.language.values import Value
+
 from tract_core.ops.interpolate import Interpolator
-from tract_cpu.language.function import where
-from tract_cpu.language.values import Value
 
 
 def weight_of(mode: Interpolator, distance: Value, a: float) -> Value:

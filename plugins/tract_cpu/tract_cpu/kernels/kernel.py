@@ -13,11 +13,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
-from tract_cpu.isa import Isa
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import POINTER, Function
-from tract_cpu.language.types import INDEX, ElementType
-from tract_cpu.language.values import Value
+from tract_llvm.isa import Isa
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import POINTER, Function
+from tract_llvm.language.types import INDEX, ElementType
+from tract_llvm.language.values import Value
+
 from tract_cpu.native.executor import OVER
 
 BETWEEN_LOOKS: Final = 1 << 12

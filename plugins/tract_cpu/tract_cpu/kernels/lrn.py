@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tract_llvm.functions.power import constant_power
+from tract_llvm.language.function import where
+from tract_llvm.language.types import ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
-from tract_cpu.kernels.functions.power import constant_power
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
-from tract_cpu.language.function import where
-from tract_cpu.language.types import ElementType
-from tract_cpu.language.values import Value
 
 
 @frozen

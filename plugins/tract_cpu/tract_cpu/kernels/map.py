@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tract_llvm.elements.expressions import Expression
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
-from tract_cpu.kernels.expressions import Expression
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.values import Value
 
 CHUNK: Final = 8192
 """How many elements of a single long loop are one task."""

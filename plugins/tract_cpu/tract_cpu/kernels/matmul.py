@@ -18,17 +18,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tract_llvm.elements.expressions import Expression, rounded
+from tract_llvm.isa import Isa
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_cpu.caches import LINE
-from tract_cpu.isa import Isa
 from tract_cpu.kernels.dots import GROUPED, Grouping, as_integers
-from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.transpose import turned_squares
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import ElementType
-from tract_cpu.language.values import Value
 
 SMALL_TILES: Final = (8, 4, 2, 1)
 """How many rows the tiles have that compute what whole tiles leave over."""

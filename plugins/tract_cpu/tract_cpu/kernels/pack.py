@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_cpu.kernels.dots import GROUPED, Grouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.matmul import Tile
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import ElementType
-from tract_cpu.language.values import Value
 
 
 @frozen

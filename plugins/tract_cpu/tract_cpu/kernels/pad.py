@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from tract_llvm.language.function import where
+from tract_llvm.language.types import ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_core.ops.pad import PadEdge, PadMode, PadReflect, PadWrap
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
-from tract_cpu.language.function import where
-from tract_cpu.language.types import ElementType
-from tract_cpu.language.values import Value
 
 
 @frozen

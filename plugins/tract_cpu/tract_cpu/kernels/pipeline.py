@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import Variable
+from tract_llvm.language.types import U8
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_cpu.kernels.conv import ConvPlan, ConvWriter, Ring
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import Variable
-from tract_cpu.language.types import U8
-from tract_cpu.language.values import Value
 
 _NEVER = -(1 << 40)
 """A row before all others."""

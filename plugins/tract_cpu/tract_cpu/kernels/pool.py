@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tract_llvm.elements.expressions import Expression
+from tract_llvm.elements.reducers import REDUCTIONS, Reduction
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import where
+from tract_llvm.language.types import ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_core.ops.pool_spec import Window
 from tract_core.ops.reduce import Reducer
-from tract_cpu.kernels.expressions import Expression
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.kernels.reducers import REDUCTIONS, Reduction
 from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.targets import Targets
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import where
-from tract_cpu.language.types import ElementType
-from tract_cpu.language.values import Value
 
 
 @frozen

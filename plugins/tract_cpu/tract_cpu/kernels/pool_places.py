@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tract_llvm.elements.binary import larger
+from tract_llvm.elements.reducers import lowest
+from tract_llvm.language.function import Variable
+from tract_llvm.language.types import INDEX, ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_core.ops.binary import Max
 from tract_core.ops.pool_spec import Window
-from tract_cpu.kernels.binary import larger
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.pool import PoolAxis
-from tract_cpu.kernels.reducers import lowest
 from tract_cpu.kernels.runs import Run
-from tract_cpu.language.function import Variable
-from tract_cpu.language.types import INDEX, ElementType
-from tract_cpu.language.values import Value
 
 
 @frozen

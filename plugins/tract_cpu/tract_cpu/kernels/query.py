@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from tract_llvm.elements.expressions import Expression, rounded
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import where
+from tract_llvm.language.types import ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
-from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import where
-from tract_cpu.language.types import ElementType
-from tract_cpu.language.values import Value
 
 AT_ONCE: Final = 8
 """How many vectors are summed at once."""

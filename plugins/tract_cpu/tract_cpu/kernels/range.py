@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from tract_llvm.language.types import F64, INDEX, ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.types import F64, INDEX, ElementType
-from tract_cpu.language.values import Value
 
 CHUNK: Final = 4096
 """How many numbers are one task."""

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tract_llvm.elements.expressions import Expression, rounded, step_text
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
-from tract_cpu.kernels.expressions import Expression, rounded, step_text
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.matmul import SMALL_TILES, Sums, Tile
 from tract_cpu.kernels.rows import Fold, Load, RowStep
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import ElementType
-from tract_cpu.language.values import Value
 
 
 @frozen

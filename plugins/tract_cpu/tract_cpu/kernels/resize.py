@@ -10,19 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tract_llvm.elements.expressions import Expression
+from tract_llvm.functions.rounding import ceil, floor, whole
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import where
+from tract_llvm.language.types import BOOL, F64, INDEX, ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.resize import NearestMode
-from tract_cpu.kernels.expressions import Expression
-from tract_cpu.kernels.functions.rounding import ceil, floor, whole
 from tract_cpu.kernels.interpolate import weight_of
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.targets import Targets
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import where
-from tract_cpu.language.types import BOOL, F64, INDEX, ElementType
-from tract_cpu.language.values import Value
 
 _NEAREST: Final[Mapping[NearestMode, Callable[[Value], Value]]] = {
     NearestMode.ROUND_PREFER_FLOOR: lambda place: ceil(place - 0.5),

@@ -15,15 +15,16 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tract_llvm.elements.expressions import Apply, rounded, step_text
+from tract_llvm.elements.reducers import REDUCTIONS, Kept
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import Variable
+from tract_llvm.language.types import U8, ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_core.ops.reduce import Reducer
-from tract_cpu.kernels.expressions import Apply, rounded, step_text
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.kernels.reducers import REDUCTIONS, Kept
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import Variable
-from tract_cpu.language.types import U8, ElementType
-from tract_cpu.language.values import Value
 
 
 @frozen

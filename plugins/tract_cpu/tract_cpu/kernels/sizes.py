@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tract_llvm.language.types import INDEX, ElementType
+
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.types import INDEX, ElementType
 
 
 @frozen

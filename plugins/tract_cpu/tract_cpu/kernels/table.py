@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tract_llvm.isa import Isa
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import where
+from tract_llvm.language.types import U8, U16
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
-from tract_cpu.isa import Isa
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.map import CHUNK
 from tract_cpu.kernels.runs import Run
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import where
-from tract_cpu.language.types import U8, U16
-from tract_cpu.language.values import Value
 
 _ENTRIES = 256
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tract_cpu.kernels.expressions import Expression, rounded
+from tract_llvm.elements.expressions import Expression, rounded
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.values import Value
+
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.values import Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

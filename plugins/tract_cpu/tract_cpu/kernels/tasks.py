@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
+from tract_llvm.language.values import Value
+
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.values import Value
 
 
 @contextmanager

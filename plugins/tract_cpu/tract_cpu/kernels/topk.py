@@ -6,12 +6,13 @@ most hold nothing that is good enough.
 
 from __future__ import annotations
 
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import Variable, where
+from tract_llvm.language.types import INDEX, ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import Variable, where
-from tract_cpu.language.types import INDEX, ElementType
-from tract_cpu.language.values import Value
 
 
 @frozen

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import Function
+from tract_llvm.language.types import ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import Function
-from tract_cpu.language.types import ElementType
-from tract_cpu.language.values import Value
 
 BLOCK: Final = 64
 """How many positions a block has on both axes. One task turns one block around."""

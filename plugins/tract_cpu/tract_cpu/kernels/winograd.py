@@ -25,14 +25,15 @@ from itertools import product as every
 from math import prod
 from typing import Final
 
+from tract_llvm.elements.expressions import Expression, rounded
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import INDEX, ElementType
+from tract_llvm.language.values import Value
+
 from tract_core.frozen import frozen
 from tract_cpu.caches import LINE
 from tract_cpu.kernels.conv import Target
-from tract_cpu.kernels.expressions import Expression, rounded
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import INDEX, ElementType
-from tract_cpu.language.values import Value
 
 WINDOW: Final = 3
 """Positions of a window, along axes that are transformed."""

@@ -11,6 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from tract_llvm.elements.expressions import ELEMENTS, Apply, Expression, element_of
+from tract_llvm.isa import Isa
+from tract_llvm.language.types import ElementType
+
 from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
@@ -18,12 +22,9 @@ from tract_core.ops.binary import Sub
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Exp
 from tract_core.ops.softmax import Softmax
-from tract_cpu.isa import Isa
 from tract_cpu.kernels.attention import AttentionPlan, attention_tile
 from tract_cpu.kernels.dots import GROUPED, Grouping
-from tract_cpu.kernels.expressions import ELEMENTS, Apply, Expression, element_of
 from tract_cpu.kernels.query import QueryPlan
-from tract_cpu.language.types import ElementType
 from tract_cpu.lower.dots import Factor, grouping_for
 from tract_cpu.lower.fusion import Chain
 from tract_cpu.lower.loops import Loop, collapsed

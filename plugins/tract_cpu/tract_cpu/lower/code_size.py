@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tract_llvm.elements.expressions import Apply
+
 from tract_core.ops.binary import (
     Add,
     And,
@@ -31,7 +33,6 @@ from tract_core.ops.binary import (
 from tract_core.ops.cast import Cast
 from tract_core.ops.elementwise import Abs, BitNot, IsInf, IsNan, LeakyRelu, Neg, Not, Square
 from tract_core.ops.iff import Iff
-from tract_cpu.kernels.expressions import Apply
 from tract_cpu.kernels.rows import RowStep
 
 CHEAP: Final = frozenset({

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from tract_llvm.elements.expressions import Apply, Expression, element_of
+from tract_llvm.language.types import ElementType
 
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.model.graph import OutletId
@@ -15,8 +17,6 @@ from tract_core.ops.conv import Conv, Convolution
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.dots import Grouping
-from tract_cpu.kernels.expressions import Apply, Expression, element_of
-from tract_cpu.language.types import ElementType
 from tract_cpu.lower.blocked import bordered, ends_of, fills_blocks, form_of, operands_in_blocks, to_blocks
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.direct import direct

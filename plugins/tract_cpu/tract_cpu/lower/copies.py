@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tract_llvm.elements.elementwise import cast
+from tract_llvm.elements.expressions import Apply, Expression
+from tract_llvm.isa import Isa
+
 from tract_core.data import DatumType
 from tract_core.dims import ceil_div, product
 from tract_core.ops.cast import Cast
-from tract_cpu.isa import Isa
-from tract_cpu.kernels.elementwise import cast
-from tract_cpu.kernels.expressions import Apply, Expression
 from tract_cpu.kernels.transpose import BLOCK, PIECE_BITS, TransposePlan
 from tract_cpu.lower.loops import collapsed
 from tract_cpu.lower.map import map_step

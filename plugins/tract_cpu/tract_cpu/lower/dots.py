@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from tract_llvm.isa import Dot, Isa
+from tract_llvm.language.types import BF16, ElementType, numpy_type, other_sign
 
 from tract_core.data.stored import let_go
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import lasting
-from tract_cpu.isa import Dot, Isa
 from tract_cpu.kernels.dots import Grouping, stored
-from tract_cpu.language.types import BF16, ElementType, numpy_type, other_sign
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.ranges import Range, of_type, range_of
 

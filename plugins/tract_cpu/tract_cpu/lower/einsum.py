@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from tract_llvm.elements.expressions import Apply, Expression, element_of
+from tract_llvm.language.types import ElementType
 
 from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.frozen import frozen
@@ -19,10 +21,8 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.caches import LINE
 from tract_cpu.kernels.dots import GROUPED, Grouping
-from tract_cpu.kernels.expressions import Apply, Expression, element_of
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
 from tract_cpu.kernels.pack import PackPlan
-from tract_cpu.language.types import ElementType
 from tract_cpu.lower.attention import attention_behind, lower_attention, waits
 from tract_cpu.lower.code_size import CHEAP
 from tract_cpu.lower.conv import lower_pointwise

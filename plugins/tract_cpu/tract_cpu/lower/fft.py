@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from tract_llvm.language.types import F64, INDEX, numpy_type
 
 from tract_core.dims import Dim, ceil_div, dim_max, dim_min, is_symbolic, product
 from tract_core.frozen import frozen
@@ -16,7 +17,6 @@ from tract_cpu.kernels.fft import FftPlan, sums_of
 from tract_cpu.kernels.fft_ends import Lying
 from tract_cpu.kernels.fft_tables import MOST_PASSES, TablesPlan
 from tract_cpu.kernels.transpose import PIECE_BITS
-from tract_cpu.language.types import F64, INDEX, numpy_type
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, MOVES, Site
 from tract_cpu.lower.program import STATUS, Argument, NativeStep

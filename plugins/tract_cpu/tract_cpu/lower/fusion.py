@@ -1,6 +1,6 @@
 """Chains of element-wise operators that are computed while their elements are at hand.
 
-From a tensor on, the chain goes through operators that have a row in ``cpu_elements``, each the only reader of what is
+From a tensor on, the chain goes through operators that have a row in ``elements``, each the only reader of what is
 before it, as long as the shape stays the same and the other operands are there already.
 """
 
@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from tract_llvm.elements.expressions import ELEMENTS, QUANTIZED, Apply, Expression, element_of
+from tract_llvm.language.types import ElementType, element_type
+from tract_llvm.language.values import Value
+
 from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
@@ -16,9 +20,6 @@ from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_cpu.cpu_only.on_steps import Dequantize
-from tract_cpu.kernels.expressions import ELEMENTS, QUANTIZED, Apply, Expression, element_of
-from tract_cpu.language.types import ElementType, element_type
-from tract_cpu.language.values import Value
 from tract_cpu.lower.code_size import MOST_CODE, code_size
 from tract_cpu.lower.lowering import Lowering
 from tract_cpu.lower.views import View

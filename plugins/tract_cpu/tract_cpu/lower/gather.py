@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from tract_llvm.isa import Isa
 
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
 from tract_core.plugins.tables import Rows
-from tract_cpu.isa import Isa
 from tract_cpu.kernels.gather import PLACES, IndexedPlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.lower.loops import Loop, collapsed

@@ -7,12 +7,13 @@ count are written to one place by all of them; a loop that makes no iteration is
 
 from __future__ import annotations
 
+from tract_llvm.language.types import BOOL, ElementType
+
 from tract_core.dims import Dim, product, symbols_of
 from tract_core.errors import FactError
 from tract_core.ops.loop import MAX_ITERATIONS, Loop, never_ends
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.control import CountPlan, EndPlan, NumberPlan
-from tract_cpu.language.types import BOOL, ElementType
 from tract_cpu.lower.bodies import (
     Target,
     Unfit,

@@ -15,6 +15,10 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
+from tract_llvm.elements.expressions import ELEMENTS, marker_of
+from tract_llvm.isa import Isa
+from tract_llvm.language.types import ElementType, element_type
+
 from tract_core.data import Constant, Container, DatumType
 from tract_core.dims import Dim, is_one, product, symbol
 from tract_core.frozen import frozen
@@ -28,9 +32,6 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import TableKey, function_row
 from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.host import HostNode
-from tract_cpu.isa import Isa
-from tract_cpu.kernels.expressions import ELEMENTS, marker_of
-from tract_cpu.language.types import ElementType, element_type
 from tract_cpu.lower.constants import Makers, take_bytes, without_repeats
 from tract_cpu.lower.copies import copy_step
 from tract_cpu.lower.form import Blocked, Forms

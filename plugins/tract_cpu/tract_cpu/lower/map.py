@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tract_llvm.elements.expressions import Expression, widest_bits
+from tract_llvm.isa import Isa
+
 from tract_core.dims import Dim, ceil_div, product
-from tract_cpu.isa import Isa
-from tract_cpu.kernels.expressions import Expression, widest_bits
 from tract_cpu.kernels.map import CHUNK, MapPlan
 from tract_cpu.lower.code_size import code_size
 from tract_cpu.lower.loops import Loop, collapsed

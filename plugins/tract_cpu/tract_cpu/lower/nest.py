@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from tract_llvm.elements.expressions import element_of
+from tract_llvm.language.types import ElementType
 
 from tract_core.dims import Dim, is_one
 from tract_core.frozen import frozen
@@ -17,9 +19,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops.reduce import Reducer
 from tract_core.plugins.tables import Rows, TableKey
-from tract_cpu.kernels.expressions import element_of
 from tract_cpu.kernels.rows import Fold, Load, RowStep
-from tract_cpu.language.types import ElementType
 from tract_cpu.lower.blocked import operands_in_blocks
 from tract_cpu.lower.form import Form
 from tract_cpu.lower.fusion import plain_operands

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from tract_llvm.language.types import ElementType
+
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.elementwise import Rsqrt
 from tract_core.ops.norm import RmsNorm
 from tract_core.ops.reduce import Reducer
 from tract_core.plugins.tables import Rows
-from tract_cpu.language.types import ElementType
 from tract_cpu.lower.nest import Nest, nests
 from tract_cpu.lower.softmax import narrowed, widened
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from tract_llvm.isa import Isa
+
 from tract_core.dims import Dim, is_one, product
 from tract_core.ops.pad import DynPad, Pad, PadConstant, PadMode, kept_and_grown
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.isa import Isa
 from tract_cpu.kernels.pad import PadPlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.lower.copies import copy_step

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tract_llvm.elements.expressions import Expression
+from tract_llvm.language.types import ElementType
+
 from tract_core.dims import Dim, ceil_div, dim_max, product
 from tract_core.frozen import frozen
 from tract_core.ops.pool import MaxPool, Pool, SumPool
 from tract_core.ops.pool_spec import AxisPlan
 from tract_core.ops.reduce import Reducer
 from tract_core.plugins.tables import Rows
-from tract_cpu.kernels.expressions import Expression
 from tract_cpu.kernels.pool import PoolPlan
 from tract_cpu.kernels.pool_places import PoolPlacesPlan
 from tract_cpu.kernels.runs import Run
-from tract_cpu.language.types import ElementType
 from tract_cpu.lower.blocked import only_blocked, operands_in_blocks
 from tract_cpu.lower.fusion import Chain, OperandFn, extended
 from tract_cpu.lower.loops import collapsed

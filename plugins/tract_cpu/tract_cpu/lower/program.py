@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import ClassVar, Final
 
+from tract_llvm.language.types import ElementType
+
 from tract_core.dims import Dim, symbols_of
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
@@ -15,7 +17,6 @@ from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostNode
 from tract_core.runtime.parts import BodyPath
 from tract_cpu.kernels.kernel import KernelPlan
-from tract_cpu.language.types import ElementType
 from tract_cpu.lower.form import Blocked
 from tract_cpu.lower.keeping import Keeping
 from tract_cpu.lower.reads import Reads

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from tract_llvm.elements.expressions import Apply, Expression
+from tract_llvm.elements.quantize import dequantize, quantize
+from tract_llvm.language.types import I8, U8
+
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.ops.quantize import DequantizeLinear, LookupTable, QuantizeLinear
 from tract_core.plugins.tables import Rows
-from tract_cpu.kernels.expressions import Apply, Expression
 from tract_cpu.kernels.map import CHUNK
-from tract_cpu.kernels.quantize import dequantize, quantize
 from tract_cpu.kernels.table import TablePlan, can_pick
-from tract_cpu.language.types import I8, U8
 from tract_cpu.lower.blocked import only_blocked
 from tract_cpu.lower.fusion import Chain, extended
 from tract_cpu.lower.gather import Indexed

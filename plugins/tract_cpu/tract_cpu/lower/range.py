@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from tract_llvm.language.types import U64
+
 from tract_core.dims import ceil_div
 from tract_core.ops.range import Range, count_steps
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.range import CHUNK, RangePlan
-from tract_cpu.language.types import U64
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import STATUS, NativeStep
 from tract_cpu.lower.reads import READS, Reading, Reads, Shape

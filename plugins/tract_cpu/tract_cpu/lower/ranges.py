@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from tract_llvm.language.types import ElementType
+
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis
@@ -16,7 +18,6 @@ from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.slice import Slice
 from tract_core.plugins.tables import Rows, TableKey, function_row
-from tract_cpu.language.types import ElementType
 from tract_cpu.lower.lowering import Lowering
 
 ROWS = Rows()

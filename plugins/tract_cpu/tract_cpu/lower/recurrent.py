@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from tract_llvm.isa import Isa
+from tract_llvm.language.types import ElementType
+
 from tract_core.data import DatumType
 from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.frozen import frozen
@@ -17,10 +20,8 @@ from tract_core.ops.recurrent import Epilogue, GruEpilogue, LstmEpilogue
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.aligned import lasting
-from tract_cpu.isa import Isa
 from tract_cpu.kernels.matmul import Tile
 from tract_cpu.kernels.recurrent import GatesPlan
-from tract_cpu.language.types import ElementType
 from tract_cpu.lower.fusion import Chain
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.lowering import CPU, Lowering, Site

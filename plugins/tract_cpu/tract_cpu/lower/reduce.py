@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tract_llvm.language.types import ElementType
+
 from tract_core.ops.reduce import Reduce
 from tract_core.plugins.tables import Rows
-from tract_cpu.language.types import ElementType
 from tract_cpu.lower.nest import Nest, nests
 
 ROWS = Rows()

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tract_llvm.elements.expressions import ELEMENTS
+
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
-from tract_cpu.kernels.expressions import ELEMENTS
 from tract_cpu.lower.code_size import MOST_CODE, code_size
 from tract_cpu.lower.form import Form
 from tract_cpu.lower.lowering import Lowering

@@ -9,6 +9,8 @@ from math import lcm
 from typing import Final
 
 import numpy as np
+from tract_llvm.elements.expressions import Expression, widest_bits
+from tract_llvm.language.types import F64, INDEX, ElementType, numpy_type
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, ceil_div, comparison, dim_max, product
@@ -29,9 +31,7 @@ from tract_core.ops.resize import (
 )
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.kernels.expressions import Expression, widest_bits
 from tract_cpu.kernels.resize import ResizePlan, TapsPlan
-from tract_cpu.language.types import F64, INDEX, ElementType, numpy_type
 from tract_cpu.lower.blocked import only_blocked, operands_in_blocks
 from tract_cpu.lower.fusion import Chain, OperandFn, extended
 from tract_cpu.lower.loops import collapsed

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from tract_llvm.elements.expressions import Apply, widest_bits
+from tract_llvm.isa import Isa
+
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
-from tract_cpu.isa import Isa
-from tract_cpu.kernels.expressions import Apply, widest_bits
 from tract_cpu.kernels.rows import Fold, Lanes, Load, Pass, RowsPlan, RowStep, Tensor
 from tract_cpu.lower.code_size import CHEAP, code_size
 from tract_cpu.lower.loops import Loop, collapsed

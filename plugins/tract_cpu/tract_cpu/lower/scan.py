@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from tract_llvm.language.types import BOOL, INDEX, ElementType
 
 from tract_core.dims import product
 from tract_core.errors import FactError
@@ -18,7 +19,6 @@ from tract_core.ops.scan import FrozenScan, FullOutput, Scan, ScannedInput, Stat
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan, SkipPlan
-from tract_cpu.language.types import BOOL, INDEX, ElementType
 from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, inlined, repeat
 from tract_cpu.lower.keeping import Keeping
 from tract_cpu.lower.lowering import MOVES, Site

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from tract_llvm.language.types import ElementType
+
 from tract_core.dims import product
 from tract_core.frozen import frozen
 from tract_core.ops.scatter import ScatterElements, ScatterNd
 from tract_core.plugins.tables import Rows
-from tract_cpu.language.types import ElementType
 from tract_cpu.lower.copies import convert_step, copy_step
 from tract_cpu.lower.gather import Indexed, with_run, without
 from tract_cpu.lower.lowering import MOVES, Site

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from tract_llvm.elements.expressions import ELEMENTS
+from tract_llvm.isa import Isa
+
 from tract_core.errors import FactError
 from tract_core.limits import check_time
 from tract_core.model.graph import OutletId
@@ -12,8 +15,6 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AxisOp
 from tract_core.plugins.registry import Registry
 from tract_core.runtime.host import HostNode
-from tract_cpu.isa import Isa
-from tract_cpu.kernels.expressions import ELEMENTS
 from tract_cpu.lower.elementwise import lower_element, lower_nest
 from tract_cpu.lower.lowering import CPU, MOVES, LowerFn, Lowering, Site
 from tract_cpu.lower.nest import NESTS

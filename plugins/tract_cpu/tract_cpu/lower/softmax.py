@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tract_llvm.language.types import ElementType
+
 from tract_core.data import DatumType
 from tract_core.ops.binary import Mul, Sub
 from tract_core.ops.cast import Cast
@@ -9,7 +11,6 @@ from tract_core.ops.elementwise import Exp, Ln, Recip
 from tract_core.ops.reduce import Reducer
 from tract_core.ops.softmax import LogSoftmax, Softmax, SoftmaxOp
 from tract_core.plugins.tables import Rows
-from tract_cpu.language.types import ElementType
 from tract_cpu.lower.nest import Nest, nests
 
 ROWS = Rows()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from tract_llvm.language.types import U64
+
 from tract_core.dims import product
 from tract_core.ops.trilu import Trilu
 from tract_core.plugins.tables import Rows
 from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.trilu import TriluPlan
-from tract_cpu.language.types import U64
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import NativeStep
 

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from tract_llvm.language.types import U8, ElementType, bits_of, complex_of, numpy_type, part_of
 
 from tract_core.dims import Dim, comparison, evaluate, is_one, product
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
-from tract_cpu.language.types import U8, ElementType, bits_of, complex_of, numpy_type, part_of
 from tract_cpu.lower.loops import collapsed
 
 

@@ -7,15 +7,16 @@ from itertools import product as every
 from math import prod
 from typing import Final
 
+from tract_llvm.isa import Isa
+from tract_llvm.language.types import F32
+
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
 from tract_core.model.typed import TypedNode
 from tract_core.ops.conv import Conv
 from tract_core.ops.pool_spec import AxisPlan
-from tract_cpu.isa import Isa
 from tract_cpu.kernels.winograd import PAIRS, WINDOW, WinogradPlan, positions
-from tract_cpu.language.types import F32
 from tract_cpu.lower.cut import SMALL_PIECES, evenly
 from tract_cpu.lower.lowering import Lowering, Site
 from tract_cpu.lower.program import Argument, NativeStep

@@ -1,1 +1,1 @@
-"""From the text of a module to code that runs: LLVM's optimiser, the cache of object code, the loader, the executor."""
+"""The native functions that run programs, and the threads that help."""

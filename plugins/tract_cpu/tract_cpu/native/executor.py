@@ -24,13 +24,14 @@ from ctypes import CFUNCTYPE, c_int64, c_void_p
 from functools import cache
 from typing import Any, Final
 
-from tract_cpu.isa import Isa
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import POINTER, Function, Variable
-from tract_cpu.language.types import INDEX, ir_type
-from tract_cpu.language.values import Value
-from tract_cpu.native.cache import key_of
-from tract_cpu.native.library import Code, Library
+from tract_llvm.isa import Isa
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import POINTER, Function, Variable
+from tract_llvm.language.types import INDEX, ir_type
+from tract_llvm.language.values import Value
+from tract_llvm.objects.library import Code, Library
+from tract_llvm.objects.origins import key_of_code
+
 from tract_cpu.native.objects import DATA
 
 FRAME: Final = ("steps", "patches", "patch_count", "passed", "scratch", "scratch_bytes", "status", "course")
@@ -310,27 +311,27 @@ def write_helper(module: Any, name: str, isa: Isa) -> None:
     f.finish()
 
 
-def code_of_executor(isa: Isa, sources: str, arrays: int) -> Code:
+def code_of_executor(isa: Isa, arrays: int) -> Code:
     """The executor that takes so many arrays."""
     name = f"run_{arrays}"
-    key = key_of(f"executor {arrays} {DATA}", isa, sources)
+    key = key_of_code(write_executor, f"{arrays} {DATA}", isa)
     return Code(key, name, lambda module: write_executor(module, name, isa, arrays))
 
 
-def code_of_helper(isa: Isa, sources: str) -> Code:
+def code_of_helper(isa: Isa) -> Code:
     """What a thread calls that helps."""
-    return Code(key_of("helper", isa, sources), "help", lambda module: write_helper(module, "help", isa))
+    return Code(key_of_code(write_helper, "", isa), "help", lambda module: write_helper(module, "help", isa))
 
 
 @cache
-def executor(library: Library, sources: str, arrays: int) -> Callable[..., None]:
+def executor(library: Library, arrays: int) -> Callable[..., None]:
     """The executor that takes so many arrays, which can be called from Python. It gives up the interpreter's lock."""
     kind: Any = CFUNCTYPE(None, c_void_p, c_int64, c_int64, c_void_p, *[c_void_p] * arrays)
-    return kind(library.address(code_of_executor(library.isa, sources, arrays)))
+    return kind(library.address(code_of_executor(library.isa, arrays)))
 
 
 @cache
-def helper(library: Library, sources: str) -> Callable[[int, int], None]:
+def helper(library: Library) -> Callable[[int, int], None]:
     """What a thread calls to help a team, by the address of its memory, under its own number. It gives up the lock."""
     kind: Any = CFUNCTYPE(None, c_void_p, c_int64)
-    return kind(library.address(code_of_helper(library.isa, sources)))
+    return kind(library.address(code_of_helper(library.isa)))

@@ -13,16 +13,16 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
+from tract_llvm.isa import Isa
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import Function
+from tract_llvm.language.types import I32, INDEX
+from tract_llvm.language.values import Value
+from tract_llvm.objects.library import Code
+from tract_llvm.objects.origins import key_of_code
 
 from tract_core.plugins.keys import Array
-from tract_cpu.isa import Isa
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.function import Function
-from tract_cpu.language.types import I32, INDEX
-from tract_cpu.language.values import Value
-from tract_cpu.native.cache import key_of
 from tract_cpu.native.executor import FIRST_HELPER, LINE
-from tract_cpu.native.library import Code
 from tract_cpu.native.objects import (
     DATA,
     DTYPE,
@@ -74,9 +74,9 @@ class _Table(np.ndarray[Any, Any]):
     kept: Any
 
 
-def code_of_repeat(isa: Isa, sources: str) -> Code:
+def code_of_repeat(isa: Isa) -> Code:
     """The one native function that all of them are."""
-    key = key_of(f"repeat {HEAD}", isa, sources)
+    key = key_of_code(write_repeat, f"{HEAD}", isa)
     return Code(key, "repeat", lambda module: write_repeat(module, "repeat", isa))
 
 

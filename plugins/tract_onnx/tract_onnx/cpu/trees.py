@@ -13,12 +13,12 @@ from typing import Final
 import numpy as np
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.sizes import EqualPlan
-from tract_cpu.language.buffers import Buffer
-from tract_cpu.language.types import F32, F64, I32, INDEX, ElementType, element_type
-from tract_cpu.language.values import Value
 from tract_cpu.lower.lowering import CPU, Site
 from tract_cpu.lower.program import STATUS, NativeStep
 from tract_cpu.lower.views import Address
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import F32, F64, I32, INDEX, ElementType, element_type
+from tract_llvm.language.values import Value
 
 from tract_core.data import Constant, DatumType
 from tract_core.dims import ceil_div, comparison

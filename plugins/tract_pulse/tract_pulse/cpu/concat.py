@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tract_cpu.language.types import INDEX
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import Eventual
+from tract_llvm.language.types import INDEX
 
 from tract_core.dims import Dim
 from tract_core.plugins.tables import Rows

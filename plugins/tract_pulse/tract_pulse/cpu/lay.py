@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from typing import Final
 
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.types import INDEX, ElementType
-from tract_cpu.language.values import Value
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.program import ENDLESS, Argument, NativeStep
 from tract_cpu.lower.views import View
+from tract_llvm.language.types import INDEX, ElementType
+from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
 

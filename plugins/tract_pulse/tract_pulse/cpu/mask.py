@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tract_cpu.language.types import INDEX
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import ENDLESS, Eventual
+from tract_llvm.language.types import INDEX
 
 from tract_core.plugins.tables import Rows
 from tract_pulse.cpu.lay import BEFORE_ALL, Pulse

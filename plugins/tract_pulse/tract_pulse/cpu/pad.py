@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from tract_cpu.language.types import INDEX
 from tract_cpu.lower.keeping import Keeping
 from tract_cpu.lower.lowering import MOVES, Site
 from tract_cpu.lower.program import ENDLESS, Eventual, NativeStep
 from tract_cpu.lower.views import View
+from tract_llvm.language.types import INDEX
 
 from tract_core.dims import dim_max
 from tract_core.frozen import frozen

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.language.types import INDEX
 from tract_cpu.lower.keeping import Keeping
 from tract_cpu.lower.lowering import Site
 from tract_cpu.lower.program import NativeStep
 from tract_cpu.lower.views import View
+from tract_llvm.language.types import INDEX
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
-from tract_cpu.language.types import INDEX, ElementType
 from tract_cpu.lower.form import Border, Form
 from tract_cpu.lower.keeping import Keeping
 from tract_cpu.lower.lowering import Site
 from tract_cpu.lower.program import Argument, NativeStep, PassedPlace
+from tract_llvm.language.types import INDEX, ElementType
 
 from tract_core.dims import Dim, product
 from tract_core.errors import RunError

@@ -1,0 +1,195 @@
+"""Instruction sets, as data: what LLVM is told, and what the plans of kernels need to know."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final
+
+from tract_core.errors import Unsupported
+from tract_core.frozen import frozen
+from tract_llvm.processor import features
+
+
+@frozen
+class Dot:
+    """An instruction that sums the products of neighbours: ``group`` of them, which take the bits of a sum.
+
+    ``name``: the intrinsic of LLVM. ``left``, ``right``: the names of the factors' types; ``sums``: that of the sums'.
+    ``adds``: whether it adds to given sums. ``turned``: whether it takes the right factors first.
+    """
+
+    name: str
+    group: int
+    left: str
+    right: str
+    sums: str
+    adds: bool = True
+    turned: bool = False
+
+    def other_way(self) -> Dot:
+        """The same for factors that changed places."""
+        return replace(self, left=self.right, right=self.left, turned=not self.turned)
+
+
+@frozen
+class Isa:
+    """One instruction set.
+
+    ``architecture``: as LLVM calls it. ``processor`` and ``features``: what LLVM may use. ``needs``: features that the
+    processor must have, as LLVM names them. ``vector_bytes``: of one register; ``registers``: how many there are.
+    ``masks_bits``: the narrowest elements of which parts of a vector are read and written at the price of the whole.
+    ``fma``: whether one instruction multiplies and adds; ``half``: whether one converts half floats;
+    ``rounds``: whether one rounds floats to integers; ``scales``: the intrinsics of LLVM that multiply a register of
+    f32, and one of f64, by powers of two, empty for none. ``dots``: the instructions that sum products of neighbours in
+    whole registers, the best ones first. ``pause``: the intrinsic, with its arguments, that tells the processor that a
+    thread waits for another. ``picks``: the one that picks lanes of 16 bits from two registers, empty for none.
+    """
+
+    name: str
+    architecture: str
+    processor: str
+    features: str
+    needs: tuple[str, ...]
+    vector_bytes: int
+    registers: int
+    masks_bits: int
+    fma: bool
+    half: bool
+    rounds: bool
+    scales: tuple[str, ...]
+    dots: tuple[Dot, ...]
+    pause: tuple[Any, ...]
+    picks: str = ""
+
+    def lanes(self, bits: int) -> int:
+        """How many elements of so many bits fit one register."""
+        return self.vector_bytes * 8 // bits
+
+
+_NEVER: Final = 1 << 10
+"""Wider than any element."""
+
+_X86_PAUSE: Final = ("x86.sse2.pause",)
+
+_V3: Final = ("avx2", "fma", "f16c", "bmi2")
+_V4: Final = (*_V3, "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
+
+_VNNI_FEATURES: Final = "+avx512vnni,+fast-dpwssd"
+"""The second one says that what multiplies and adds is not taken apart again."""
+
+_VNNI: Final = (
+    Dot("x86.avx512.vpdpbusd.512", 4, "u8", "i8", "i32"),
+    Dot("x86.avx512.vpdpwssd.512", 2, "i16", "i16", "i32"),
+)
+_BF16: Final = Dot("x86.avx512bf16.dpbf16ps.512", 2, "bf16", "bf16", "f32")
+
+_AVX512: Final = Isa(
+    "avx512",
+    "x86_64",
+    "x86-64-v4",
+    "",
+    _V4,
+    64,
+    32,
+    masks_bits=8,
+    fma=True,
+    half=True,
+    rounds=True,
+    scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
+    dots=(Dot("x86.avx512.pmaddw.d.512", 2, "i16", "i16", "i32", adds=False),),
+    pause=_X86_PAUSE,
+    picks="x86.avx512.vpermi2var.hi.512",
+)
+_AVX512_VNNI: Final = replace(
+    _AVX512, name="avx512vnni", features=_VNNI_FEATURES, needs=(*_V4, "avx512vnni"), dots=_VNNI
+)
+_AVX512_BF16: Final = replace(
+    _AVX512_VNNI,
+    name="avx512bf16",
+    features=f"{_VNNI_FEATURES},+avx512bf16",
+    needs=(*_AVX512_VNNI.needs, "avx512bf16"),
+    dots=(*_VNNI, _BF16),
+)
+
+ISAS: Final = (
+    Isa(
+        "sse2",
+        "x86_64",
+        "x86-64",
+        "",
+        (),
+        16,
+        16,
+        masks_bits=_NEVER,
+        fma=False,
+        half=False,
+        rounds=False,
+        scales=(),
+        dots=(Dot("x86.sse2.pmadd.wd", 2, "i16", "i16", "i32", adds=False),),
+        pause=_X86_PAUSE,
+    ),
+    Isa(
+        "avx2",
+        "x86_64",
+        "x86-64-v3",
+        "",
+        _V3,
+        32,
+        16,
+        masks_bits=32,
+        fma=True,
+        half=True,
+        rounds=True,
+        scales=(),
+        dots=(Dot("x86.avx2.pmadd.wd", 2, "i16", "i16", "i32", adds=False),),
+        pause=_X86_PAUSE,
+    ),
+    _AVX512,
+    _AVX512_VNNI,
+    _AVX512_BF16,
+    Isa(
+        "neon",
+        "aarch64",
+        "generic",
+        "+neon",
+        (),
+        16,
+        32,
+        masks_bits=_NEVER,
+        fma=True,
+        half=True,
+        rounds=True,
+        scales=(),
+        dots=(),
+        pause=("aarch64.hint", 1),
+    ),
+)
+"""From the plainest to the best of each architecture."""
+
+
+def usable(features: Mapping[str, bool], architecture: str) -> list[Isa]:
+    """The instruction sets that a processor with these features has, the best one last."""
+    found = [one for one in ISAS if one.architecture == architecture]
+    return [one for one in found if all(features.get(name, False) for name in one.needs)]
+
+
+@cache
+def of_this_machine() -> tuple[Isa, ...]:
+    """The instruction sets that kernels for this machine may use, the best one last; empty for an unknown processor."""
+    architecture = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    return tuple(usable(features(), architecture))
+
+
+def chosen(name: str) -> Isa:
+    """The instruction set of a name, or the best one. Raises Unsupported where this machine lacks it."""
+    machine = of_this_machine()
+    if not machine:
+        raise Unsupported(f"there are no kernels for processors of type {platform.machine()!r}")
+    found = [one for one in machine if one.name == name] if name else machine[-1:]
+    if not found:
+        has = ", ".join(one.name for one in machine)
+        raise Unsupported(f"this machine has no instruction set {name!r}", hint=f"it has {has}")
+    return found[0]

@@ -1,0 +1,262 @@
+"""Object code, kept on disk between processes.
+
+A file per kernel, named by what the kernel is made of: its plan, the sources of this distribution, the instruction set,
+and the version of llvmlite. A file begins with the digest of its name and of the rest, so that one that was cut off,
+changed, or put in the place of another one is not used. It is written beside its place and moved there, so that
+processes never see half of it. What cannot be read or written is left: the kernel is compiled again.
+
+What is kept is executed. So the folder and each file in it are only used where nobody else can have written them
+(`tract_core.trusted_files`), each time anew; what others may have written is told once, and left where it is.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from re import fullmatch
+from typing import Final
+
+import llvmlite  # pyright: ignore[reportMissingTypeStubs] # it has none
+
+from tract_core.errors import InputError
+from tract_core.frozen import frozen
+from tract_core.trusted_files import Distrusted, TrustedFolder, trusted_folder
+from tract_llvm.objects.claims import FILE, Claims
+from tract_llvm.objects.eviction import ENDING, LARGEST, evict, on_disk
+
+VARIABLE: Final = "TRACT_CACHE"
+SIZE_VARIABLE: Final = "TRACT_CACHE_SIZE"
+
+MOST_BYTES: Final = 128_000_000
+"""How much is kept by default. A kernel takes some kilobytes, a network some thirty kernels."""
+
+ONLY_HERE: Final = "\0"
+"""Is in the text of what only this process can tell from everything else."""
+
+_DIGEST_BYTES: Final = 16
+_FORMAT: Final = b"tract object 1"
+"""Of the files. What has another one is no entry to us."""
+
+_OTHERS: Final = 0o077
+"""What others may do with a file, in its mode."""
+
+_PART: Final = 16
+"""A process looks at how much is kept whenever it has added one part in so many of what may be."""
+
+_UNITS: Final = "KMGT"
+
+
+@frozen
+class Key:
+    """What tells one kernel from every other. ``kept``: whether that holds for other processes too."""
+
+    digest: str
+    kept: bool
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return self.digest + ENDING
+
+
+class CacheWarning(UserWarning):
+    """Compiled code is not kept, or not used."""
+
+
+@frozen
+class Cache:
+    """``folder``: where the files are, an absolute path; ``None`` keeps none. ``most``: bytes that are kept, about."""
+
+    folder: Path | None
+    most: int = MOST_BYTES
+
+    @staticmethod
+    def at(folder: Path | None, most: int = MOST_BYTES) -> Cache:
+        """The cache in a folder; one that keeps nothing, with a warning, where others could exchange it.
+
+        Whoever can write there decides what is executed here. Nor is anything kept where the path leads nowhere.
+        """
+        with Cache(folder, most).opened(make=True) as found:
+            return Cache(None) if found is None else Cache(found.path, most)
+
+    def get(self, key: Key) -> bytes | None:
+        """The object code kept under a key, or ``None``."""
+        return self.find([key]).get(key)
+
+    def find(self, keys: Iterable[Key]) -> dict[Key, bytes]:
+        """The object code of those keys under which some is kept."""
+        found: dict[Key, bytes] = {}
+        with self.opened() as folder:
+            for key in keys:
+                with _leaving_it():
+                    code = _read(folder, key) if folder is not None and key.kept else None
+                    if code is not None:
+                        found[key] = code
+        return found
+
+    def put(self, key: Key, code: bytes) -> bool:
+        """Keep object code, if that can be done: whether others find it now. What was unused longest makes room."""
+        if not key.kept or len(code) + _DIGEST_BYTES > LARGEST:
+            return False
+        with self.opened(make=True) as folder, _leaving_it():
+            if folder is not None:
+                folder.write(key.file, _digest(key, code) + code)
+                self._make_room(folder, on_disk(len(code)))
+                return True
+        return False
+
+    @contextmanager
+    def opened(self, *, make: bool = False) -> Generator[TrustedFolder | None]:
+        """The folder, ``make``: made if need be; ``None`` where there is none, or others could exchange it."""
+        with ExitStack() as stack:
+            found = None
+            try:
+                if self.folder is not None:
+                    found = stack.enter_context(trusted_folder(self.folder, make=make))
+            except Distrusted as why:
+                _tell_of_folder(self.folder, why)
+            except OSError:  # it leads nowhere
+                pass
+            yield found
+
+    @contextmanager
+    def claims(self) -> Generator[Claims]:
+        """What this process compiles of what others may want as well. Claims end with the block."""
+        with self.opened(make=True) as folder, ExitStack() as stack:
+            descriptor = None
+            with _leaving_it():
+                if folder is not None:
+                    found, status = stack.enter_context(folder.file(FILE, os.O_RDWR | os.O_CREAT))
+                    descriptor = found if not status.st_mode & _OTHERS else None  # else others may lock it
+            yield Claims(descriptor)
+
+    def _make_room(self, folder: TrustedFolder, added: int) -> None:
+        """Evict what is too much. It is rarely looked at, as that takes as long as to compile a kernel."""
+        part = self.most // _PART
+        added += _ADDED.get(folder.path, part)  # nobody has looked yet
+        if added > part:
+            with suppress(OSError):  # as where a folder cannot be listed
+                evict(folder, self.most - part)
+            added = 0
+        _ADDED[folder.path] = added
+
+
+_ADDED: Final[dict[Path, int]] = {}
+"""Bytes by folder that this process has added since it looked at how much there is."""
+
+
+@contextmanager
+def _leaving_it() -> Generator[None]:
+    """Inside, what cannot be read or written is left, and so is what others may have written, which is told."""
+    try:
+        yield
+    except Distrusted as why:
+        _tell_of_file(why)
+    except OSError:
+        pass
+
+
+def _read(folder: TrustedFolder, key: Key) -> bytes | None:
+    with folder.file(key.file) as (descriptor, status):
+        content = os.read(descriptor, status.st_size) if status.st_size <= LARGEST else b""
+    digest, code = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    if digest != _digest(key, code):
+        return None
+    with suppress(OSError):  # as where nothing can be written
+        folder.touch(key.file)
+    return code
+
+
+def _digest(key: Key, code: bytes) -> bytes:
+    return blake2b(code, digest_size=_DIGEST_BYTES, key=key.digest.encode(), person=_FORMAT).digest()
+
+
+def _tell_of_folder(folder: Path | None, why: Distrusted) -> None:
+    _tell(
+        f"compiled kernels are not kept: others may write to {str(why.where)!r} ({why.problem}), and what is kept in "
+        f"{str(folder)!r} is executed (hint: chmod go-w and 'tract cache clear', or another folder in {VARIABLE}; "
+        f"{VARIABLE}=0 keeps none)"
+    )
+
+
+def _tell_of_file(why: Distrusted) -> None:
+    if why.problem not in _TOLD:
+        _TOLD.add(why.problem)
+        _tell(
+            f"{str(why.where)!r} is not used, as what is in this folder is executed: {why.problem} (hint: remove it; "
+            "'tract cache' lists all such files)"
+        )
+
+
+_TOLD: Final[set[str]] = set()
+"""What was told of some file. Others may have put hundreds there."""
+
+
+@cache
+def _tell(text: str) -> None:
+    """Warn, once in a process whatever becomes of warnings."""
+    warnings.warn(text, CacheWarning, stacklevel=2)
+
+
+def cache_here() -> Cache:
+    """The cache in the folder that the environment names by now. Raises InputError where a size there is none."""
+    return _opened(named_folder(), named_size())
+
+
+@cache
+def _opened(folder: Path | None, most: int) -> Cache:
+    return Cache.at(folder, most)
+
+
+def named_folder() -> Path | None:
+    """The folder that ``TRACT_CACHE`` names; ``None`` where it is ``0`` or empty; else that of the user's caches.
+
+    A relative path is one of the folder in which this process was when it asked for the first time.
+    """
+    named = os.environ.get(VARIABLE)
+    if named in {"", "0"}:
+        return None
+    try:
+        return _absolute(Path(named).expanduser() if named else _users_caches()) / "tract-llvm"
+    except (RuntimeError, OSError):  # there may be no home, and no current folder
+        return None
+
+
+_absolute: Final = cache(Path.absolute)
+
+
+def named_size() -> int:
+    """How many bytes ``TRACT_CACHE_SIZE`` says, as ``500M`` or ``1e9``. Raises InputError for what is no size."""
+    named = os.environ.get(SIZE_VARIABLE, "")
+    if not named:
+        return MOST_BYTES
+    found = fullmatch(rf"([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]{{1,2}})?) ?(?:([{_UNITS}])(i?))?B?", named)
+    if found is None:
+        raise InputError(f"{SIZE_VARIABLE} is {named!r}, wanted a number of bytes, as 500M, 2GiB or 1e9")
+    number, unit, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** (_UNITS.index(unit) + 1 if unit else 0))
+
+
+def _users_caches() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    named = Path(os.environ.get("XDG_CACHE_HOME") or ".")
+    return named if named.is_absolute() else Path.home() / ".cache"  # as that standard has it
+
+
+def key_of(text: str, target: object, sources: str) -> Key:
+    """The key of a kernel.
+
+    ``text``: all that its plan says; ``target``: what it is compiled for, told by its `repr`; ``sources``: the digest
+    of the code that writes it.
+    """
+    whole = "\n".join((text, repr(target), llvmlite.__version__, sources))
+    return Key(blake2b(whole.encode(), digest_size=20).hexdigest(), ONLY_HERE not in whole)

@@ -1,0 +1,237 @@
+"""Who compiles: this process, or others that it starts for that.
+
+LLVM is loaded in a twentieth of a second, takes 65 MB that are never given back, and, as llvmlite has it, works for one
+thread at once. So where several kernels are to be compiled, processes do that which end right afterwards. They are
+started as ``python -c``, with nothing of the program that runs here: neither its modules nor its open files. What they
+cannot do is done here, as everything is where there is one core, where no such process can be started, or where only
+few kernels are missing. The code is the same.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock, Thread, Timer
+from typing import TYPE_CHECKING, Final, Protocol
+
+import llvmlite  # pyright: ignore[reportMissingTypeStubs] # it has none
+
+from tract_llvm.objects.child import READY, SIZE
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from tract_llvm.isa import Isa
+
+FEW: Final = 4
+"""Up to so many kernels are compiled here where LLVM is not loaded yet."""
+
+FEW_MORE: Final = 12
+"""The same where it is."""
+
+EACH: Final = 4
+"""So many kernels, at least, are worth a process."""
+
+MOST: Final = 4
+"""Processes: more would wait for the kernels to be written."""
+
+PATIENCE: Final = 20.0
+"""Seconds after which a process that has not answered at all is given up."""
+
+_TARGET: Final = "tract_llvm.objects.target"
+_COMMAND: Final = "import sys; sys.path += sys.argv[1:3]; from tract_llvm.objects.child import main; main()"
+_PLACES: Final = [str(Path(__file__).parents[2]), str(Path(llvmlite.__file__).parents[1])]
+"""The folders from which this package and llvmlite were imported."""
+
+_LLVM: Final = Lock()
+"""Held by the one thread of this process that compiles."""
+
+
+class Compiler(Protocol):
+    """Makes object files of modules while others are written."""
+
+    def start(self, text: str) -> Future[bytes]:
+        """The object file to be."""
+        ...
+
+    def finish(self) -> None:
+        """Everything that was asked for is done, or nobody wants it any more."""
+        ...
+
+
+@contextmanager
+def compiler(count: int, isa: Isa) -> Generator[Compiler]:
+    """Who compiles so many kernels."""
+    cores = cores_here()
+    few = FEW_MORE if _TARGET in sys.modules else FEW
+    processes = _started(min(cores, MOST, count // EACH + 1) if count > few and cores > 1 else 0, isa)
+    found: Compiler = _Others(processes, isa) if processes else _Here(isa)
+    try:
+        yield found
+    finally:
+        found.finish()
+
+
+def cores_here() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def object_code(text: str, isa: Isa) -> bytes:
+    """The object file of a module. LLVM is only loaded when something is compiled here."""
+    from tract_llvm.objects import target
+
+    with _LLVM:
+        return target.object_code(text, isa)
+
+
+class _Here:
+    """A thread of this process: LLVM leaves the interpreter's lock to others."""
+
+    def __init__(self, isa: Isa) -> None:
+        self._isa = isa
+        self._thread = ThreadPoolExecutor(1, "tract-cpu-llvm")
+
+    def start(self, text: str) -> Future[bytes]:
+        return self._thread.submit(object_code, text, self._isa)
+
+    def finish(self) -> None:
+        self._thread.shutdown(cancel_futures=True)
+
+
+class _Others:
+    """Processes, each asked by a thread, which does the work itself where its process cannot."""
+
+    def __init__(self, processes: Sequence[Popen[bytes]], isa: Isa) -> None:
+        self._isa = isa
+        self._processes = processes
+        self._answered: set[Popen[bytes]] = set()
+        self._is_over = False
+        self._texts: SimpleQueue[tuple[str, Future[bytes]] | None] = SimpleQueue()
+        self._threads: list[Thread] = []
+        self._patience = Timer(PATIENCE, self._give_up)
+        try:
+            for process in processes:
+                thread = Thread(target=self._serve, args=[process], name="tract-cpu-compiler", daemon=True)
+                thread.start()
+                self._threads.append(thread)
+            self._patience.daemon = True
+            self._patience.start()
+        except RuntimeError:  # the system allows no more threads
+            self.finish()
+            raise
+
+    def start(self, text: str) -> Future[bytes]:
+        made: Future[bytes] = Future()
+        self._texts.put((text, made))
+        return made
+
+    def finish(self) -> None:
+        self._is_over = True
+        self._patience.cancel()
+        for process in self._processes:
+            _end(process)
+            self._texts.put(None)
+        for thread in self._threads:
+            thread.join()
+        for process in self._processes:
+            _forget(process)
+
+    def _give_up(self) -> None:
+        """Have done without processes that have not answered by now."""
+        for process in self._processes:
+            if process not in self._answered:
+                _end(process)
+
+    def _serve(self, process: Popen[bytes]) -> None:
+        is_there = _read(process, len(READY)) == READY
+        self._answered.add(process)
+        while (asked := self._texts.get()) is not None and not self._is_over:
+            text, made = asked
+            code = _answer(process, text) if is_there else None
+            is_there = code is not None
+            if self._is_over:
+                return  # nobody wants it any more
+            try:
+                made.set_result(code or object_code(text, self._isa))
+            except BaseException as error:
+                made.set_exception(error)
+
+
+def _answer(process: Popen[bytes], text: str) -> bytes | None:
+    """What a process says to a question: nothing where it found an error, ``None`` where it is gone."""
+    assert process.stdin is not None
+    question = text.encode()
+    try:
+        process.stdin.write(SIZE.pack(len(question)) + question)
+        process.stdin.flush()
+    except OSError:
+        return None
+    head = _read(process, SIZE.size)
+    if len(head) < SIZE.size:
+        return None
+    (size,) = SIZE.unpack(head)
+    code = _read(process, size)
+    return code if len(code) == size else None
+
+
+def _read(process: Popen[bytes], size: int) -> bytes:
+    """So many bytes of an answer, or fewer where the process ends."""
+    assert process.stdout is not None
+    try:
+        return process.stdout.read(size)
+    except OSError:
+        return b""
+
+
+def _started(count: int, isa: Isa) -> list[Popen[bytes]]:
+    """So many processes that compile, or as many as can be started."""
+    found: list[Popen[bytes]] = []
+    if count and is_python(sys.executable):
+        command = [sys.executable, "-I", "-S", "-c", _COMMAND, *_PLACES, isa.architecture, isa.processor, isa.features]
+        with suppress(OSError):  # as where the system allows no more of them
+            found.extend(_process(command) for _ in range(count))
+    return found
+
+
+def _process(command: Sequence[str]) -> Popen[bytes]:
+    import subprocess  # which takes some milliseconds
+
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        process_group=0,  # so that all it may start ends with it
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # there are windows on Windows
+    )
+
+
+def _end(process: Popen[bytes]) -> None:
+    """Have a process end, and whatever it has started."""
+    with suppress(OSError):  # it is gone
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
+def _forget(process: Popen[bytes]) -> None:
+    """Close the pipes of a process that has ended, and have the system forget it."""
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        with suppress(OSError):  # what was to be written is of no use
+            pipe.close()
+    process.wait()
+
+
+def is_python(executable: str | None) -> bool:
+    """Whether a program is Python itself: whoever has it as a part would start once more."""
+    name = Path(executable or "").name.lower()
+    return name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)

@@ -1,0 +1,70 @@
+"""The digest of the Python files of a distribution, which is part of the keys of code that they write.
+
+To read some hundred files takes as long as to load a small model. So the digest is kept, under a key of what the
+system says of the files: which ones they are, how large, and when they were changed by whatever means. None is opened
+for that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+from hashlib import blake2b
+from itertools import count
+from pathlib import Path
+from time import time
+from typing import Final
+
+from tract_llvm.objects.cache import ONLY_HERE, Key, cache_here
+
+NUMBERS: Final = count()
+"""For whatever only this process can tell from everything else."""
+
+_BEGIN: Final = time()
+
+
+@cache
+def digest_of_sources(path: Path) -> str:
+    """What changes when a Python file does, or one in a folder or below it.
+
+    Where one is younger than this process, nobody can tell whether it is what was imported.
+    """
+    try:
+        files = sorted(_files(str(path)) if path.is_dir() else [(str(path), path.stat())])
+        # An installer may link a file that is older than what it replaces.
+        if not all(max(found.st_mtime, found.st_ctime) < _BEGIN for _, found in files):
+            return f"{ONLY_HERE}{next(NUMBERS)}"
+        key = Key(_digest_of_listing(path, files), True)
+        kept = cache_here().get(key)
+        if kept is None:
+            kept = _digest_of_contents(path, files).encode()
+            cache_here().put(key, kept)
+    except OSError:  # as of modules in an archive
+        return f"{ONLY_HERE}{next(NUMBERS)}"
+    return kept.decode()
+
+
+def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The Python files in a folder and below it."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _files(entry.path)
+            elif entry.name.endswith(".py"):
+                yield entry.path, entry.stat()
+
+
+def _digest_of_listing(path: Path, files: list[tuple[str, os.stat_result]]) -> str:
+    listed = [
+        (file, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino) for file, found in files
+    ]
+    return blake2b(f"sources {path}: {listed}".encode("utf-8", "surrogateescape"), digest_size=20).hexdigest()
+
+
+def _digest_of_contents(path: Path, files: list[tuple[str, os.stat_result]]) -> str:
+    state = blake2b(digest_size=16)
+    for file, _ in files:
+        content = Path(file).read_bytes()
+        state.update(f"{Path(file).relative_to(path)}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+    return state.hexdigest()

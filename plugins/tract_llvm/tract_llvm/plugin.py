@@ -1,0 +1,41 @@
+"""What this distribution brings: how elements are computed in native code, and what shows the code that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tract_core.plugins.hookspecs import hookimpl
+from tract_core.plugins.index import read_index
+
+_FAMILIES: Final = ("elementwise", "binary", "transcendental", "quantize")
+"""Modules of `tract_llvm.elements` that say how single elements are computed."""
+
+
+@hookimpl
+def tract_api_version() -> str:
+    """The version of the plugin seam that this was written for."""
+    return "1.0"
+
+
+@hookimpl
+def tract_commands() -> Mapping[str, str]:
+    """What shows the object code that is kept."""
+    return {"cache": "tract_llvm.cli.cache:command"}
+
+
+@hookimpl
+def tract_tables() -> Mapping[str, str]:
+    """What compilers over LLVM ask about operators."""
+    return {"elements": "tract_llvm.elements.expressions:ELEMENTS"}
+
+
+def row_modules() -> Mapping[str, Sequence[str]]:
+    """How elements of the operators of the core are computed."""
+    return {"elements": [f"tract_llvm.elements.{family}" for family in _FAMILIES]}
+
+
+@hookimpl
+def tract_rows() -> Mapping[str, Mapping[str, Any]]:
+    """The rows of `row_modules`, by the index beside this module."""
+    return read_index(__file__)
