@@ -12,7 +12,7 @@ from tract_cpu.kernels.map import MapPlan
 from tract_cpu.lower.loops import Loop, collapsed
 from tract_cpu.lower.program import NativeStep, Program
 from tract_cpu.lower.views import Address, Kind, Storage
-from tract_cpu.memory import plan_arena
+from tract_cpu.memory import plan_memory
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.types import F32
 
@@ -38,7 +38,7 @@ def at_once(sizes: list[int]) -> int:
 
 
 def test_what_is_not_needed_any_more_makes_room() -> None:
-    plan = plan_arena(chain([128, 256, 128, 256, 128]))
+    plan = plan_memory(chain([128, 256, 128, 256, 128]))
     assert plan.slot_of == (0, 0, 0, 0, 0)
     assert plan.slots == ((384,),)
     assert plan.offset_of == (256, 0, 256, 0, 256)
@@ -46,7 +46,7 @@ def test_what_is_not_needed_any_more_makes_room() -> None:
 
 @given(st.lists(st.integers(-3, 5000), min_size=2, max_size=30))
 def test_a_chain_takes_little_more_than_its_largest_neighbours_and_these_never_overlap(sizes: list[int]) -> None:
-    plan = plan_arena(chain(sizes))
+    plan = plan_memory(chain(sizes))
     places = [(offset, offset + max(size, 0)) for offset, size in zip(plan.offset_of, sizes, strict=True)]
     for (begin, end), (other, last) in pairwise(places):
         assert end <= other or last <= begin
@@ -57,14 +57,14 @@ def test_a_chain_takes_little_more_than_its_largest_neighbours_and_these_never_o
 
 def test_sizes_of_about_the_same_size_take_each_others_places() -> None:
     sizes = [25600, 26112, 25856, 27648, 25600, 26624, 25728, 27648, 25600, 25856] * 4
-    (((whole,),)) = plan_arena(chain(sizes)).slots
+    (((whole,),)) = plan_memory(chain(sizes)).slots
     assert whole <= 1.1 * at_once(sizes)
 
 
 def test_sizes_that_are_multiples_of_one_are_packed_like_numbers() -> None:
     size = symbol("S")
-    plan = plan_arena(chain([256 * size, 128 * size, 64 * size, 192 * size, 5, 70]))
-    numbers = plan_arena(chain([256, 128, 64, 192]))
+    plan = plan_memory(chain([256 * size, 128 * size, 64 * size, 192 * size, 5, 70]))
+    numbers = plan_memory(chain([256, 128, 64, 192]))
     assert plan.slot_of == (1, 1, 1, 1, 0, 0)
     assert plan.slots == ((192,), (384 * size,))
     assert plan.offset_of[:4] == tuple(offset * size for offset in numbers.offset_of)
@@ -72,17 +72,17 @@ def test_sizes_that_are_multiples_of_one_are_packed_like_numbers() -> None:
 
 def test_symbolic_sizes_lie_with_their_like() -> None:
     size = symbol("S")
-    plan = plan_arena(chain([4 * size, 8 * size, 4 * size, 8 * size]))
+    plan = plan_memory(chain([4 * size, 8 * size, 4 * size, 8 * size]))
     assert plan.slot_of == (0, 1, 0, 1)
     assert plan.slots == ((4 * size,), (8 * size,))
     other = symbol("T")
-    plan = plan_arena(chain([64 * size, 64 * other, 64 * size, 64 * other]))
+    plan = plan_memory(chain([64 * size, 64 * other, 64 * size, 64 * other]))
     assert plan.slots == ((64 * size,), (64 * other,))
 
 
 def test_two_tensors_that_live_at_once_never_overlap() -> None:
     size = symbol("S")
-    plan = plan_arena(chain([4 * size, 4 * size, 4 * size]))
+    plan = plan_memory(chain([4 * size, 4 * size, 4 * size]))
     assert plan.slot_of[0] != plan.slot_of[1] != plan.slot_of[2]
 
 

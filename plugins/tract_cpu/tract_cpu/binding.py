@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tract_core.compile.arena import ArenaPlan
 from tract_core.dims import Dim, evaluate, symbols_of
 from tract_core.frozen import frozen
 from tract_core.limits import MAX_SIZE
@@ -34,7 +35,7 @@ from tract_cpu.lower.program import (
     StepNumber,
 )
 from tract_cpu.lower.views import Address, Kind, Storage
-from tract_cpu.memory import ArenaPlan, plan_arena
+from tract_cpu.memory import plan_memory
 
 
 @frozen
@@ -63,7 +64,7 @@ class Layout:
     def __init__(self, program: Program, inputs: int) -> None:
         """``inputs``: how many the model has."""
         self.steps = [step for step in program.steps if isinstance(step, NativeStep)]
-        self.arena: ArenaPlan = plan_arena(program)
+        self.arena: ArenaPlan = plan_memory(program)
         self._first = {Kind.INPUT: 0, Kind.OUTPUT: inputs, Kind.HOST: inputs + len(program.outputs)}
         hosted = sum(len(step.results) for step in program.steps if isinstance(step, HostStep))
         self._first[Kind.KEPT] = inputs + len(program.outputs) + hosted

@@ -1,0 +1,1 @@
+"""What compilers share, for whatever machine: decisions about a program that do not ask what its kernels are."""
