@@ -65,8 +65,9 @@ class Runnable(TypedInterface):
 
         Raises InputError when the arrays do not fit, RunError when a node fails.
         """
-        if self._repeating is not None:
-            found = self._calls.repeat(self._repeating, inputs, out)
+        repeating = self._repeating
+        if repeating is not None:
+            found = self._calls.repeat(repeating, inputs, out)
             if found is not None:
                 return found
         try:

@@ -46,6 +46,26 @@ def test_single_runs_that_were_held_up_change_nothing() -> None:
     assert found.count(False) <= 0.02 * len(found)
 
 
+def test_a_trial_waits_for_helpers_to_wake_up_but_not_for_ever() -> None:
+    sharing = Sharing()
+    runs(sharing, 100_000, 60_000, FIRST)
+    found = list[bool]()
+    while len(found) < 1000 and (not found or found[-1]):
+        found.append(sharing.begin())
+        sharing.took(100_000, helped=not found[-1])
+    assert TRIES < found.count(True) - TRIES <= 200, "a fiftieth of a second"
+
+
+def test_the_runs_of_a_trial_lay_out_no_memory(monkeypatch) -> None:
+    plan, x, made = CpuPlan(model(), chosen(""), 2), rows(40), list[int]()
+    new = plan.new_execution
+    monkeypatch.setattr(plan, "new_execution", lambda *given: made.append(1) or new(*given))
+    for _ in range(3 * FIRST):
+        if plan.repeat([x]) is None:
+            plan.spawn().run([x])
+    assert len(made) == 2, "one for the short way, one for the long one"
+
+
 def test_both_ways_give_the_same_results_on_the_short_way_and_on_the_long_one() -> None:
     plan, x = CpuPlan(model(), chosen(""), 2), rows(40)
     state, (wanted,) = plan.spawn(), CpuPlan(model(), chosen(""), 1).spawn().run([x])
@@ -63,7 +83,7 @@ def test_native_code_comes_back_when_both_ways_have_to_be_tried() -> None:
     state = plan.spawn()
     state.run([x])
     (sharing,) = plan._sharing.values()
-    sharing._memory[:] = 0, 3  # alone, so that nobody has to be awake
+    sharing._memory[:], sharing._patience = (0, 3), 0  # alone, so that nobody has to be awake, or is waited for
     assert [state.repeat([x]) is not None for _ in range(4)] == [True, True, False, False]
     for _ in range(2 * TRIES):
         assert state.repeat([x]) is None

@@ -86,10 +86,12 @@ class Execution:
     views that nobody can write to, for those that the host looks at in every turn. ``sharing``: what says whether runs
     are shared with other threads; without it they are, where there is work for these. ``bytes``: how much memory the
     stage takes, with its outputs. ``is_watched``: whether one of its steps has to be told when time is up.
+    ``may_repeat``: whether turns with such inputs may be done by a native function.
     """
 
     sharing: Sharing | None = None
     is_watched: bool = False
+    may_repeat: bool = False
 
     def __init__(
         self,

@@ -29,8 +29,8 @@ class Memory:
         self._tensors: dict[int, list[Array]] = {}
         self._snapshots: dict[int, Any] = {}
 
-    def pass_to(self, execution: Execution) -> list[Array]:
-        """Have native code use this memory, which is returned.
+    def pass_to(self, execution: Execution) -> None:
+        """Have native code use this memory.
 
         Raises RunError where the state has other sizes than this turn wants.
         """
@@ -43,6 +43,9 @@ class Memory:
             number = self._first + one.first
             starts = one.keeping.starts(tensors)
             execution.passed[number : number + len(tensors)] = [a + b for a, b in zip(addresses, starts, strict=True)]
+
+    def tensors(self) -> list[Array]:
+        """All of this memory."""
         return [tensor for tensors in self._tensors.values() for tensor in tensors]
 
     def _laid(self, one: Kept, shapes: Sequence[tuple[int, ...]]) -> list[Array]:

@@ -69,6 +69,10 @@ CHECK: Final = "TRACT_CHECK_PROGRAMS"
 MOST_IDLE: Final = 4
 """How many executions a plan keeps for states to come."""
 
+MOST_IDLE_BYTES: Final = 16 << 20
+MOST_IDLE_SHARE: Final = 64
+"""How many bytes each of them takes at most once there is another one, and which part of what a run may take."""
+
 MOST_SIZES: Final = 64
 """Of how many sizes a plan remembers how runs with them are best done."""
 
@@ -147,7 +151,7 @@ class CpuPlan:
         self._repeat_at = self._library.address(code_of_repeat(isa)) if self._repeats else 0
         self.repeat: Repeat = look_closer
         """A turn on a fresh state that is like the last one, by `Repeating`; none where states keep something."""
-        self._repeated: tuple[list[tuple[int, ...]] | None, Repeat] = None, look_closer
+        self._repeated: Execution | None = None
         self._sharing = dict[tuple[tuple[str, int], ...], Sharing]()
         self._idle, self._idle_workplaces = list[Execution](), list[Workplace]()
 
@@ -275,7 +279,7 @@ class CpuPlan:
                     turn.check(symbols)
                 except TractError as error:
                     raise error.at(place) from error.__cause__
-        self._give_up_idle()
+        self._give_up_idle(own)
         found = Execution(
             self.layout,
             self.kernels,
@@ -295,13 +299,20 @@ class CpuPlan:
         """The address of a kernel that ends as soon as the run has to, for a native step by its number."""
         return self._library.address(code_of(self.layout.steps[number].kernel, self.isa, watches=True))
 
-    def _give_up_idle(self) -> None:
-        """Give memory for other sizes back, before there is more."""
-        self._idle.clear()
+    def _give_up_idle(self, symbols: Mapping[str, int]) -> None:
+        """Give memory back before there is more, but for a little for the same sizes."""
+        most = min(MOST_IDLE_BYTES, self.turn.room // MOST_IDLE_SHARE)
+
+        def stays(one: Execution | None) -> bool:
+            return one is not None and one.symbols == symbols and one.bytes <= most
+
+        self._idle[:] = filter(stays, self._idle)
         for place in list(self._idle_workplaces):
-            place.execution = None
-            place.later.clear()
-        self.repeat, self._repeated = look_closer, (None, look_closer)
+            if not stays(place.execution):
+                place.execution = None
+                place.later.clear()
+        if not stays(self._repeated):
+            self.repeat, self._repeated = look_closer, None
 
     def own_symbols(self, stage: int, symbols: Mapping[str, int]) -> dict[str, int]:
         """The values of the symbols that come up at the end of a stage."""
@@ -347,6 +358,7 @@ class CpuPlan:
         steps, passed = (execution.frame, 0, execution.steps), tuple(map(id, arrays))
         sharing = execution.sharing
         threads = execution.threads if sharing is None or sharing.begin() else 1
+        helped = threads == 1 or pool().helps(threads)
         begin = perf_counter_ns()
         with _watched(execution):
             if execution.threads == 1:
@@ -355,7 +367,7 @@ class CpuPlan:
                 pool().run(threads, self.call, steps, passed, self._help)
             self._go_on(execution, 0, execution.steps, threads)
         if sharing is not None:
-            sharing.took(perf_counter_ns() - begin)
+            sharing.took(perf_counter_ns() - begin, helped=helped)
 
     def _go_on(self, execution: Execution, first: int, last: int, threads: int) -> None:
         """Go on as long as a call has stopped in the middle, for somebody to look at the clock. Raises RunError."""
@@ -363,22 +375,21 @@ class CpuPlan:
             check_run_time()
             pool().run(threads, self._steps, (execution.frame, first, last), (), self._help)
 
-    def expect(
-        self,
-        execution: Execution,
-        shapes: list[tuple[int, ...]],
-        symbols: Mapping[str, int] | None,
-        kept: Sequence[Array],
-    ) -> None:
+    def expect(self, execution: Execution, shapes: list[tuple[int, ...]], symbols: Mapping[str, int] | None) -> None:
         """An execution is used for inputs of these shapes, which were checked, and may be again.
 
-        ``symbols``: the values of symbols that came with them; ``kept``: the memory that stays from turn to turn.
+        ``symbols``: the values of symbols that came with them.
         """
         execution.shapes, execution.repeat = shapes, look_closer
         execution.given = None if symbols is None else dict(symbols)
         large = any(output.is_large for output in execution.outputs.values())
-        if large or not execution.never_stops or not self._repeats or symbols is not None:
-            return
+        execution.may_repeat = self._repeats and execution.never_stops and symbols is None and not large
+
+    def get_ready(self, execution: Execution, shapes: Sequence[tuple[int, ...]], kept: Sequence[Array]) -> None:
+        """Make the native function that repeats turns on inputs of these shapes, which `expect` was told of.
+
+        ``kept``: the memory that stays from turn to turn.
+        """
         numbers = {
             "run": self._steps_at,
             "team": 0 if execution.threads == 1 else pool().address,
@@ -401,11 +412,10 @@ class CpuPlan:
         """Whoever asks next for the same sizes may have it; the plan itself keeps one for turns on fresh states."""
         if self.program.kept:
             execution.shapes, execution.repeat = None, look_closer
-        shapes, repeat = self._repeated
-        others = shapes != execution.shapes or repeat is not self.repeat  # another thread may have come between
+        last = self._repeated
+        others = last is None or last.shapes != execution.shapes or last.repeat is not self.repeat  # by another thread
         if execution.repeat is not look_closer and others:
-            self._repeated = execution.shapes, execution.repeat
-            self.repeat = execution.repeat
+            self._repeated, self.repeat = execution, execution.repeat
         elif len(self._idle) < MOST_IDLE:
             self._idle.append(execution)
 

@@ -81,8 +81,12 @@ class NativeState:
                 self.repeat = look_closer
                 plan.turn.check(bound)
                 execution = plan.new_execution(bound)
-            tensors = [] if self._memory is None else self._memory.pass_to(execution)
-            plan.expect(execution, shapes, symbols, tensors)
+            if self._memory is not None:
+                self._memory.pass_to(execution)
+            plan.expect(execution, shapes, symbols)
+            known = self._memory is None  # else another state may never have a second turn, for which all is made anew
+        if known and execution.may_repeat and execution.repeat is look_closer:
+            plan.get_ready(execution, shapes, [] if self._memory is None else self._memory.tensors())
         self._execution = execution
         self.repeat = execution.repeat
         execution.begin()

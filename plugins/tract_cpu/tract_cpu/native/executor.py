@@ -74,7 +74,9 @@ RUNS, SCRATCH, SCRATCH_BYTES, COURSE = range(LINE, LINE + 4)
 helpers need."""
 
 FIRST_HELPER: Final = 2 * LINE
-"""Lines of their own: for each helper, whether it is awake."""
+"""Lines of their own: for each helper, 0 while it sleeps, `TOLD` since it was told to wake up, then `HELPS`."""
+
+TOLD, HELPS = 1, 2
 
 _PARTS_AT: Final = 16
 """The bit from which on an offer says how many parts there are; below, how many are taken."""
@@ -103,7 +105,7 @@ def write_executor(module: Any, name: str, isa: Isa, arrays: int) -> None:
     offering = _Offering(f, f.at(team), isa.pause, (scratch, scratch_bytes, at))
     offering.begin(team)
     step = f.variable(f.select(begun, course[NEXT], first))
-    course[STOPPED], course[FUEL] = f.index(0), f.index(FULL)
+    course[STOPPED] = f.index(0)
     _go_through(f, f.at(steps), offering, (step, first, last), (course, at, status))
     offering.end()
     f.finish()
@@ -118,30 +120,34 @@ def _go_through(
 ) -> None:
     """Do step after step, as long as there is fuel."""
     (step, first, last), (course, at, status) = places, course_and_status
-    stopped = f.variable(f.index(0))
+    stopped, fuel = f.variable(f.index(0)), f.variable(f.index(FULL))
     with f.loop_while("step", lambda: stopped.value.equals(0) & (step.value >= first) & (step.value < last)):
         now = step.value
-        kernel, arguments, tasks, parts, each, fuel = (steps[now * len(STEP) + column] for column in range(len(STEP)))
+        kernel, arguments, tasks, parts, each, takes = (steps[now * len(STEP) + column] for column in range(len(STEP)))
         with f.either(tasks >= 0) as (work, control):
             with work:
-                begin = course[TASK]
-                end = f.smaller(begin + each, tasks)
-                with f.when((begin < tasks) & status[0].equals(0)):
+                begin = f.variable(f.index(0))
+                with f.when(each < tasks):
+                    begin.value = course[TASK]
+                end = f.smaller(begin.value + each, tasks)
+                with f.when((begin.value < tasks) & status[0].equals(0)):
                     status[1] = now
-                    offering.step(kernel, arguments, begin, end, parts)
-                course[FUEL] = course[FUEL] - fuel
-                is_done = (end >= tasks) | status[0].differs(0)
-                course[TASK] = f.select(is_done, f.index(0), end)
-                step.value = f.select(is_done, now + 1, now)
+                    offering.step(kernel, arguments, begin.value, end, parts)
+                fuel.value = fuel.value - takes
+                step.value = now + 1
+                with f.when(each < tasks):
+                    is_done = (end >= tasks) | status[0].differs(0)
+                    course[TASK] = f.select(is_done, f.index(0), end)
+                    step.value = f.select(is_done, now + 1, now)
             with control:
-                course[NEXT] = last
+                course[NEXT], course[FUEL] = last, fuel.value
                 with f.when(status[0].equals(0)):
                     f.call_at(kernel, [arguments, now, f.index(0), at])
-                step.value = course[NEXT]
-        stopped.value = f.convert((course[FUEL] < 0) | course[OVER].differs(0), INDEX)
+                step.value, fuel.value = course[NEXT], course[FUEL]
+        stopped.value = f.convert((fuel.value < 0) | course[OVER].differs(0), INDEX)
     is_among = (step.value >= first) & (step.value < last)
     with f.when(stopped.value.differs(0) & (is_among | course[OVER].differs(0))):
-        course[STOPPED], course[NEXT] = f.index(1), step.value
+        course[STOPPED], course[NEXT], course[FUEL] = f.index(1), step.value, fuel.value
 
 
 NEXT, STOPPED, TASK, FUEL, OVER = range(5)
@@ -287,7 +293,7 @@ def write_helper(module: Any, name: str, isa: Isa) -> None:
     """``name(team, number)`` takes parts of what is offered, until there was nothing for a while."""
     f = Function(module, name, isa, [POINTER, INDEX])
     team, own = f.buffer(0, INDEX), f.buffer(0, INDEX).at(FIRST_HELPER + f.argument(1) * LINE)
-    own.write_shared(f.index(1))
+    own.write_shared(f.index(HELPS))
     waits, processors = _Waits(f, isa.pause), f.own(INDEX, PROCESSORS // 64)
     with f.loop_while("help", lambda: waits.given_way.value < PATIENCE):
         offer = team.read_shared()

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from tract_core.errors import InputError
-from tract_cpu.native.executor import FIRST_HELPER, LINE
+from tract_cpu.native.executor import FIRST_HELPER, HELPS, LINE, TOLD
 from tract_cpu.native.objects import address_of
 
 VARIABLE: Final = "TRACT_THREADS"
@@ -55,9 +55,13 @@ class Pool:
         awake = self._awake
         for number in range(self._made(threads - 1)):
             if not awake[number]:
-                awake[number] = 1  # so it is told once; it says so itself when it goes back to sleep
+                awake[number] = TOLD  # so it is told once; it says so itself when it goes back to sleep
                 self._queues[number].put(help_)
         call(*steps, self.address, *arrays)
+
+    def helps(self, threads: int) -> bool:
+        """Whether all helpers are awake that take part in a run of so many threads, as far as there are so many."""
+        return all(self._awake[number] == HELPS for number in range(min(threads - 1, len(self._queues))))
 
     def forget(self) -> None:
         """There are no threads any more."""

@@ -22,7 +22,7 @@ from tract_llvm.objects.library import Code
 from tract_llvm.objects.origins import key_of_code
 
 from tract_core.plugins.keys import Array
-from tract_cpu.native.executor import FIRST_HELPER, LINE
+from tract_cpu.native.executor import FIRST_HELPER, HELPS, LINE
 from tract_cpu.native.objects import (
     DATA,
     DTYPE,
@@ -153,7 +153,8 @@ class _Turn:
         helped = fits.value.differs(0) & self._shares()
         with f.loop("helper", f.select(helped, own["helpers"], f.index(0))) as number:
             awake = f.at(own["team"]).at(FIRST_HELPER + number * LINE)
-            fits.value = fits.value & awake.read_shared()  # who sleeps is woken where the turn is looked at closer
+            # Who sleeps is woken where the turn is looked at closer.
+            fits.value = fits.value & f.convert(awake.read_shared().equals(HELPS), INDEX)
         with f.when(fits.value.differs(0) & filled.differs(self.names["None"])):
             fits.value = self._are_like(filled, own["inputs"], own["outputs"], WHOLE | WRITABLE)
             with f.loop("filled", f.select(fits.value.differs(0), own["outputs"], f.index(0))) as number:

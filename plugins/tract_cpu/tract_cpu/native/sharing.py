@@ -27,6 +27,9 @@ FIRST: Final = 32
 LEAST: Final = 20_000_000
 """How many nanoseconds lie between trials at least, as their runs go the long way through Python."""
 
+_PATIENCE: Final = 20_000_000
+"""How many nanoseconds of runs a trial waits for helpers to wake up, which a busy interpreter holds up."""
+
 _LOSS: Final = 100
 """A trial comes when what the last one lost is at most one in so many parts of the time since then."""
 
@@ -45,6 +48,7 @@ class Sharing:
         self._memory: Array = np.array([1, FIRST], np.int64)
         self._now = memoryview(self._memory.data)
         self._times: list[int] = []
+        self._patience = _PATIENCE
         self.address = address_of(self._memory)
 
     def begin(self) -> bool:
@@ -54,9 +58,12 @@ class Sharing:
         trial = not now[LEFT] and len(self._times) >= TRIES
         return bool(now[SHARES]) != trial
 
-    def took(self, time: int) -> None:
-        """How long the run took that began last, in nanoseconds."""
+    def took(self, time: int, *, helped: bool = True) -> None:
+        """How long the run took that began last, in nanoseconds. ``helped``: whether all who share it were awake."""
         if self._now[LEFT]:
+            return
+        if not helped and self._patience > 0:
+            self._patience -= max(time, 1)
             return
         self._times.append(time)
         if len(self._times) >= 2 * TRIES:
@@ -66,6 +73,7 @@ class Sharing:
         """Go on in one way, as before, or in the other, by the times that they took."""
         now = self._now
         self._times.clear()
+        self._patience = _PATIENCE
         if other < one * _BETTER:
             now[SHARES] = 1 - now[SHARES]
         now[LEFT] = max(FIRST, LEAST // max(one, 1), _LOSS * TRIES * (other - one) // max(one, 1))
