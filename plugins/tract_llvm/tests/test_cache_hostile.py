@@ -182,7 +182,7 @@ def test_a_folder_that_is_there_later_is_looked_at_then(ground: Path, planted: P
     as_user(MALLORY, lambda: shutil.copytree(planted, shared / "tract-llvm"))
     code, (told,) = as_user(user, lambda: asked(cache))
     assert code is None
-    assert f"others may write to {str(shared / 'tract-cpu')!r} (it belongs to user {MALLORY})" in told
+    assert f"others may write to {str(shared / 'tract-llvm')!r} (it belongs to user {MALLORY})" in told
 
 
 def test_a_link_of_somebody_elses_is_not_followed_wherever_it_leads_now(
