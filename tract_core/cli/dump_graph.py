@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from tract_core.cli.assertions import asserts_anything, check_assertions, check_outputs
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.pipeline import wired
-from tract_core.cli.render import Show, describe, names_of_sizes, print_graph
+from tract_core.cli.render import Show, names_of_sizes, print_graph
 from tract_core.cli.writing import exports, write_exports
 from tract_core.errors import InputError
 from tract_core.model.graph import Graph
+from tract_core.model.op_text import describe
 from tract_core.model.questions import node_axes, node_cost
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.runtime.parts import BodyPath, bodies_within

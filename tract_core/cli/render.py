@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass, replace
-from enum import Enum
-from types import MappingProxyType
+from dataclasses import replace
 from typing import Any, Final
 
 from tract_core.cli.console import Console
@@ -13,11 +11,10 @@ from tract_core.cli.printed import Column, Table
 from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.dims.names import write_name
-from tract_core.errors import FactError
 from tract_core.frozen import frozen
 from tract_core.model.const import Const
-from tract_core.model.fields import field_names, parts_of
 from tract_core.model.graph import Graph, Node, OutletId
+from tract_core.model.op_text import describe
 from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import BodyPath
@@ -147,40 +144,3 @@ def _source(model: Graph[Any, Any], outlet: OutletId, show: Show) -> str:
 
 def _fact(model: Graph[Any, Any], outlet: OutletId) -> str:
     return str(model.outlet_fact(outlet))
-
-
-def describe(op: Any) -> str:
-    """The attributes of an operator, as ``axis=1, start=0``; large things in short."""
-    if not is_dataclass(op):
-        return str(op)
-    named = ((name, getattr(op, name)) for name in field_names(op))
-    return ", ".join(f"{name}={_short(value)}" for name, value in named if value is not None)
-
-
-def _short(value: Any) -> str:
-    kind: type = value.__class__
-    if isinstance(value, TypedModel):
-        return f"<{len(value.nodes)} nodes>"
-    if isinstance(value, Enum):
-        return value.name
-    if is_dataclass(value) and kind.__str__ is object.__str__:
-        return f"{kind.__name__}({describe(value)})"
-    parts = _parts(value)
-    if parts is not None:
-        left, right = _BRACKETS.get(kind, "()")
-        pairs = isinstance(value, Mapping)
-        items = [f"{_short(part[0])}: {_short(part[1])}" if pairs else _short(part) for part in parts]
-        return f"{left}{', '.join(items)}{',' if left == '(' and len(items) == 1 else ''}{right}"
-    text = printable(str(value))
-    return text if len(text) <= 120 else f"{text[:117]}..."
-
-
-_BRACKETS: Final[Mapping[type, str]] = {list: "[]", set: "{}", frozenset: "{}", dict: "{}", MappingProxyType: "{}"}
-
-
-def _parts(value: Any) -> Sequence[Any] | None:
-    """What a container holds; ``None`` for what shows itself, as those containers do that only nodes of a file hold."""
-    try:
-        return None if is_dataclass(value) else parts_of(value)
-    except FactError:
-        return None

@@ -12,13 +12,9 @@ from pathlib import Path
 import pytest
 import tract_cpu.caches
 from golden_models import GOLDEN
+from tract_cpu.compile import COMPILE, Target, after, compiled
 from tract_cpu.lower.program_check import faults
-from tract_cpu.lower.program_text import program_text
-from tract_cpu.lower.select import lower
-from tract_cpu.rules.native_form import native_form
 from tract_llvm.isa import ISAS, Isa
-
-from tract_core.runtime.host import host_nodes
 
 FOLDER = Path(__file__).parent / "golden"
 TARGETS = [isa for isa in ISAS if isa.name in {"avx2", "avx512", "neon"}]
@@ -35,11 +31,11 @@ def usual_caches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def text_for(name: str, isa: Isa) -> str:
-    """The program of a model, which has no faults."""
-    model = native_form(GOLDEN[name]())
-    program = lower(model, host_nodes(model), isa, threads=THREADS)
-    assert not list(faults(program, model))
-    return program_text(program, model)
+    """What each pass makes of a model, whose program has no faults."""
+    target, model = Target(isa, THREADS), GOLDEN[name]()
+    found = compiled(model, target)
+    assert not list(faults(found.program, found.model))
+    return "\n".join(f"after {name}:\n{after(name, model, target).text()}" for name in COMPILE)
 
 
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda isa: isa.name)

@@ -88,7 +88,8 @@ def test_two_tensors_that_live_at_once_never_overlap() -> None:
 
 def test_new_sizes_move_every_address() -> None:
     size = symbol("S")
-    layout = Layout(chain([4 * size, 8 * size, 4 * size]), 0)
+    program = chain([4 * size, 8 * size, 4 * size])
+    layout = Layout(program, plan_memory(program), 0)
     for value, slots in ((3, [0, 64, 128]), (100, [0, 448, 1280])):
         bound = layout.bind({"S": value})
         assert bound.slots == slots

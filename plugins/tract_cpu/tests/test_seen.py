@@ -105,6 +105,21 @@ def test_hwbench_measures_every_level(tract: Call) -> None:
     assert "reading memory, 256 MiB" in shown
 
 
+def test_what_each_pass_gives_is_shown(tract: Call, model: Path) -> None:
+    for name, wanted in (("native_form", "EinSum("), ("lower", "matmul p, y -> output[0]"), ("plan_memory", "")):
+        text = tract(model, "native", "--after", name).stdout
+        assert wanted in text
+        told = json.loads(tract(model, "native", "--after", name, "--json").stdout)
+        assert told == {"after": name, "lines": text.splitlines()}
+
+
+def test_a_pass_that_there_is_not_is_an_error_with_those_that_there_are(tract: Call, model: Path) -> None:
+    result = tract(model, "native", "--after", "fuse")
+    assert result.exit_code == 1
+    assert "the compiler has no pass 'fuse'" in result.stderr
+    assert "native_form, lower, plan_memory" in result.stderr
+
+
 def test_the_kernels_of_a_model_are_listed_with_their_code(tract: Call, model: Path) -> None:
     (entry,) = json.loads(tract(model, "native", "--node", "y", "--plan", "--ir", "--assembly", "--json").stdout)
     assert entry["kernel"] == "matmul"

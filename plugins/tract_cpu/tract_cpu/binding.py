@@ -35,7 +35,6 @@ from tract_cpu.lower.program import (
     StepNumber,
 )
 from tract_cpu.lower.views import Address, Kind, Storage
-from tract_cpu.memory import plan_memory
 
 
 @frozen
@@ -61,10 +60,10 @@ class Bound:
 class Layout:
     """Where the arguments of the native steps of a program are, in order, and what they are."""
 
-    def __init__(self, program: Program, inputs: int) -> None:
+    def __init__(self, program: Program, arena: ArenaPlan, inputs: int) -> None:
         """``inputs``: how many the model has."""
         self.steps = [step for step in program.steps if isinstance(step, NativeStep)]
-        self.arena: ArenaPlan = plan_memory(program)
+        self.arena = arena
         self._first = {Kind.INPUT: 0, Kind.OUTPUT: inputs, Kind.HOST: inputs + len(program.outputs)}
         hosted = sum(len(step.results) for step in program.steps if isinstance(step, HostStep))
         self._first[Kind.KEPT] = inputs + len(program.outputs) + hosted

@@ -6,7 +6,6 @@ arena, so that several states run at once.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
@@ -40,13 +39,12 @@ from tract_core.runtime.turn import Turn
 from tract_core.runtime.work import Ceilings
 from tract_cpu.binding import Layout
 from tract_cpu.ceilings import Meter
+from tract_cpu.compile import Formed, Target, compiled, lowered
 from tract_cpu.execution import Execution
 from tract_cpu.hosted import gone_after
 from tract_cpu.kept import Memory
 from tract_cpu.kernels.code import code_of
 from tract_cpu.lower.program import HostStep, Inlined, NativeStep, Program, ReadStep, Step
-from tract_cpu.lower.program_check import check_program
-from tract_cpu.lower.select import lower
 from tract_cpu.lower.views import Kind, Storage, View
 from tract_cpu.native.executor import (
     MOST_ARRAYS,
@@ -59,12 +57,8 @@ from tract_cpu.native.objects import address_of, are_known
 from tract_cpu.native.pool import pool
 from tract_cpu.native.repeat import Repeat, code_of_repeat, look_closer, repeat_of
 from tract_cpu.native.sharing import ALWAYS, Sharing
-from tract_cpu.rules.native_form import native_form
 from tract_cpu.state import CpuState, NativeState, Workplace
 from tract_cpu.timing import timings
-
-CHECK: Final = "TRACT_CHECK_PROGRAMS"
-"""Where this variable is set, each program is looked through for faults."""
 
 MOST_IDLE: Final = 4
 """How many executions a plan keeps for states to come."""
@@ -112,14 +106,12 @@ class CpuPlan:
         winograd: bool = True,
     ) -> None:
         """``known``: symbols of models around, whose values every run is given. ``winograd``: as in `Lowering`."""
-        self.model = model = native_form(model)
+        found = compiled(model, Target(isa, threads, known, winograd))
         self.isa, self.threads, self.winograd = isa, threads, winograd
-        self.nodes = host_nodes(model)
+        self.model = model = found.model
+        self.nodes, self.program = found.nodes, found.program
         self.turn = Turn(model, self.nodes)
-        self.program: Program = lower(model, self.nodes, isa, known, threads=threads, winograd=winograd)
-        if os.environ.get(CHECK):
-            check_program(self.program, model, known)
-        self.views, self.layout = self.program.views, Layout(self.program, len(model.inputs))
+        self.views, self.layout = self.program.views, Layout(self.program, found.arena, len(model.inputs))
         self._known = known
         self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads, self._known_in(body), winograd=winograd))
         self._library = library_of(isa)
@@ -198,7 +190,8 @@ class CpuPlan:
 
     def _lowered(self, body: TypedModel) -> Program:
         """The program of a body that is left to the host."""
-        return lower(body, host_nodes(body), self.isa, self._known_in(body), winograd=self.winograd)
+        formed = Formed(body, tuple(host_nodes(body)))
+        return lowered(formed, Target(self.isa, known=self._known_in(body), winograd=self.winograd)).program
 
     def _known_in(self, body: TypedModel) -> frozenset[str]:
         """The symbols that mean the same in a body, and have values as soon as a run begins."""

@@ -11,6 +11,7 @@ from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import refuse_missing
+from tract_cpu.compile import Target
 from tract_cpu.native.pool import threads_here
 from tract_cpu.plan import CpuPlan
 
@@ -49,4 +50,9 @@ class CpuRuntime:
     def prepare(self, model: TypedModel) -> CpuPlan:
         """Compile a model. Raises Unsupported, naming every operator that has neither native code nor NumPy meaning."""
         refuse_missing(model)
-        return CpuPlan(model, chosen(self.isa), self.threads or threads_here(), winograd=self.winograd)
+        target = self.target()
+        return CpuPlan(model, target.isa, target.threads, winograd=target.winograd)
+
+    def target(self) -> Target:
+        """What models are compiled for. Raises Unsupported where this processor lacks the instruction set."""
+        return Target(chosen(self.isa), self.threads or threads_here(), winograd=self.winograd)

@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from tract_core.model.typed import TypedModel
     from tract_cpu.lower.program import NativeStep
     from tract_cpu.plan import CpuPlan
+    from tract_cpu.runtime import CpuRuntime
 
 
 @click.command(cls=ModelCommand, short_help="Show the kernels of the runtime cpu.")
 @click.option("--node", metavar="ID|NAME", help="Only what computes this node.")
 @click.option("--plan", "plan_", is_flag=True, help="All that was decided about each kernel.")
+@click.option("--after", metavar="PASS", help="What one pass of the compiler gives: native_form, lower or plan_memory.")
 @click.option("--ir", is_flag=True, help="What LLVM is given.")
 @click.option("--assembly", is_flag=True, help="What the processor is told.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.pass_obj
-def command(request: Request, node: str | None, as_json: bool, **flags: bool) -> None:
+def command(request: Request, node: str | None, after: str | None, as_json: bool, **flags: bool) -> None:
     """List the steps that the runtime cpu makes of MODEL, in order, each with the nodes that it computes.
 
     Options of the runtime are taken from -r, as in -r 'cpu(isa=avx2)'.
@@ -33,6 +35,11 @@ def command(request: Request, node: str | None, as_json: bool, **flags: bool) ->
 
     model = request.typed_model()
     chosen = request.chosen_runtime
+    if after is not None:
+        runtime = chosen if isinstance(chosen, CpuRuntime) else CpuRuntime()
+        text = _text_after(after, model, runtime)
+        click.echo(json.dumps({"after": after, "lines": text.splitlines()}, indent=1) if as_json else text, nl=as_json)
+        return
     plan: Any = request.prepare(model) if isinstance(chosen, CpuRuntime) else CpuRuntime().prepare(model)
     wanted = None if node is None else _node(plan.model, node)
     steps = [step for step in plan.layout.steps if wanted is None or wanted in _outermost(step)]
@@ -44,6 +51,16 @@ def command(request: Request, node: str | None, as_json: bool, **flags: bool) ->
         return
     for entry in listed:
         _print(entry)
+
+
+def _text_after(name: str, model: TypedModel, runtime: CpuRuntime) -> str:
+    """What a pass gives, as text. Raises InputError where there is no such pass."""
+    from tract_core.errors import InputError
+    from tract_cpu.compile import COMPILE, after
+
+    if name not in COMPILE:
+        raise InputError(f"the compiler has no pass {name!r}", hint=f"its passes are {', '.join(COMPILE)}")
+    return after(name, model, runtime.target()).text()
 
 
 def _outermost(step: NativeStep) -> tuple[int, ...]:

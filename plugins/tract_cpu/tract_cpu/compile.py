@@ -1,0 +1,120 @@
+"""The compiler as a list of passes, each from one frozen value to the next, which can be looked at and checked.
+
+``native_form`` rewrites the model into what kernels are made for, ``lower`` decides on kernels, their order and where
+tensors lie, ``plan_memory`` on what shares memory. Then the code of kernels is written (`tract_cpu.kernels.code`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
+from typing import Any, Final
+
+from tract_llvm.isa import Isa
+
+from tract_core.compile.arena import ArenaPlan
+from tract_core.frozen import frozen
+from tract_core.model.op_text import model_text
+from tract_core.model.typed import TypedModel
+from tract_core.runtime.host import HostNode, host_nodes
+from tract_cpu.lower.program import Program
+from tract_cpu.lower.program_check import check_program
+from tract_cpu.lower.program_text import program_text
+from tract_cpu.lower.select import lower
+from tract_cpu.memory import arena_text, plan_memory
+from tract_cpu.rules.native_form import native_form
+
+CHECK: Final = "TRACT_CHECK_PROGRAMS"
+"""Where this variable is set, each program is looked through for faults."""
+
+
+@frozen
+class Target:
+    """What a model is compiled for.
+
+    ``threads``: how many there may be, which changes no result. ``known``: symbols that no input gives, but whoever
+    runs the model. ``winograd``: whether convolutions may be computed by Winograd's method.
+    """
+
+    isa: Isa
+    threads: int = 1
+    known: frozenset[str] = frozenset()
+    winograd: bool = True
+
+
+@frozen
+class Formed:
+    """A model in native form. ``nodes``: in order of execution."""
+
+    model: TypedModel
+    nodes: tuple[HostNode, ...]
+
+    def text(self) -> str:
+        """The model, a line for each node."""
+        return model_text(self.model) + "\n"
+
+
+@frozen
+class Lowered(Formed):
+    """A model with its program."""
+
+    program: Program
+
+    def text(self) -> str:
+        """The program: steps with their kernels and arguments, loops, and the memory that they work on."""
+        return program_text(self.program, self.model)
+
+
+@frozen
+class Planned(Lowered):
+    """A model with its program, and the places of tensors in the arena."""
+
+    arena: ArenaPlan
+
+    def text(self) -> str:
+        """The slots of the arena, and what lies in each."""
+        return arena_text(self.arena)
+
+
+def _formed(model: TypedModel, target: Target) -> Formed:
+    formed = native_form(model)
+    return Formed(formed, tuple(host_nodes(formed)))
+
+
+def lowered(formed: Formed, target: Target) -> Lowered:
+    """The program of a model in native form."""
+    model, nodes = formed.model, formed.nodes
+    program = lower(model, nodes, target.isa, target.known, threads=target.threads, winograd=target.winograd)
+    if os.environ.get(CHECK):
+        check_program(program, model, target.known)
+    return Lowered(model, nodes, program)
+
+
+def _planned(lowered: Lowered, target: Target) -> Planned:
+    return Planned(lowered.model, lowered.nodes, lowered.program, plan_memory(lowered.program))
+
+
+COMPILE: Final[Mapping[str, Callable[[Any, Target], Any]]] = {
+    "native_form": _formed,
+    "lower": lowered,
+    "plan_memory": _planned,
+}
+"""The passes by name, in order: ``(value, target) -> value``. The first one takes a model in normal form."""
+
+
+def compiled(model: TypedModel, target: Target) -> Planned:
+    """What all passes make of a model in normal form."""
+    return _through(model, target, COMPILE.values())
+
+
+def after(name: str, model: TypedModel, target: Target) -> Formed:
+    """What the passes up to the one of this name make of a model in normal form, which has a text."""
+    before = takewhile(lambda one: one != name, COMPILE)
+    return _through(model, target, [*(COMPILE[one] for one in before), COMPILE[name]])
+
+
+def _through(value: Any, target: Target, passes: Iterable[Callable[[Any, Target], Any]]) -> Any:
+    for one in passes:
+        value = one(value, target)
+    return value
