@@ -28,8 +28,8 @@ def translate(
     """Wire every node that ``targets`` (the outputs) need, in an order in which inputs come before their readers.
 
     ``place``: what the tensors of ``model`` have become: outlets of the other model, or whatever stands for them. What
-    is in it already, as the inputs, is not wired; the rest is filled in. ``wire``: takes a node and what its inputs have
-    become, and returns what its outputs become, or ``None`` for a node that becomes nothing, nor do those behind it.
+    is in it already, as the inputs, is not wired; the rest is filled in. ``wire``: takes a node and what its inputs
+    have become, and returns what its outputs become, or ``None`` for a node that becomes nothing, nor do those behind.
     """
     for node_id in model.eval_order(targets):
         node = model.nodes[node_id]
