@@ -18,6 +18,7 @@ from tract_core.ops.einsum import wire_matmul
 from tract_core.ops.elementwise import GeluApproximate, GeluExact, Rsqrt, Sigmoid, Sqrt, Square, Tanh
 from tract_core.ops.norm import wire_layer_norm
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.ops.wired import Results
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.ops.conv import wire_conv
@@ -203,7 +204,7 @@ _AFTER_GEMM: Final = (
 
 @onnx_op(ROWS, "FusedGemm", domain=MICROSOFT_DOMAIN)
 @rounded_once()
-def fused_gemm(node: OnnxNode, wire: Wiring) -> OutletId | Sequence[OutletId | None]:
+def fused_gemm(node: OnnxNode, wire: Wiring) -> Results:
     """Gemm, and an operator of the standard on its result, whose attributes have the prefix ``activation_`` here"""
     name, prefix = node.choice("activation", _AFTER_GEMM), "activation_"
     version = node.file.versions.get(DEFAULT_DOMAIN, OLDEST)
