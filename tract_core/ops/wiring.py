@@ -80,8 +80,10 @@ def _held(model: TypedModel, x: OutletId) -> Array | None:
 
 def wire_ranks(model: TypedModel, name: str, inputs: Sequence[OutletId]) -> list[OutletId]:
     """All of them at the highest rank among them, aligned at the last axis as NumPy does."""
-    rank = max((model.outlet_fact(x).rank for x in inputs), default=0)
-    return [wire_rank(model, f"{name}.{slot}", x, rank) for slot, x in enumerate(inputs)]
+    ranks = [model.outlet_fact(x).rank for x in inputs]
+    rank = max(ranks, default=0)
+    pairs = enumerate(zip(inputs, ranks, strict=True))
+    return [x if own == rank else wire_rank(model, f"{name}.{slot}", x, rank) for slot, (x, own) in pairs]
 
 
 def wire_binary(model: TypedModel, name: str, op: TypedOp, a: OutletId, b: OutletId) -> OutletId:

@@ -185,8 +185,9 @@ def mish(node: OnnxNode, wire: Wiring) -> OutletId:
 def celu(node: OnnxNode, wire: Wiring) -> Wired:
     """x, or alpha * (exp(x / alpha) - 1) below zero"""
     x, alpha = wire.tensor(0), node.float("alpha", 1.0)
-    below = (x.minimum(0) / alpha).exp() - 1
-    return x.maximum(0) + below * alpha
+    zero = x.like(0)
+    below = (x.minimum(zero) / alpha).exp() - 1
+    return x.maximum(zero) + below * alpha
 
 
 @onnx_op(ROWS, "Swish", since=24)

@@ -108,9 +108,10 @@ def lp_norm(node: OnnxNode, wire: Wiring) -> Wired:
         raise Unsupported(f"LpNormalization with p={p}, only 1 and 2 are defined")
     # Divided by the largest first, nothing overflows or vanishes: the norm is at least 1, unless all elements are 0.
     largest = abs(x).max([axis])
-    x = x / largest.eq(0).where(1, largest)
+    one = largest.like(1)
+    x = x / largest.eq(0).where(one, largest)
     norm = abs(x).sum([axis]) if p == 1 else x.square().sum([axis]).sqrt()
-    return x / norm.maximum(1)
+    return x / norm.maximum(one)
 
 
 @onnx_op(ROWS, "MeanVarianceNormalization", since=9)
