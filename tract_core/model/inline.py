@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from tract_core.data import SymbolicArray
 from tract_core.dims import Dim
-from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.substitute import substitute_in
-from tract_core.model.typed import TypedModel
+from tract_core.model.translate import translate
+from tract_core.model.typed import TypedModel, TypedNode
 
 _NOTHING: Final[Mapping[str, Dim]] = MappingProxyType({})
 
@@ -29,18 +28,12 @@ def inline_body(
     ``outside``: what the symbols of the body's inputs are in ``into``. ``prefix``: stands in front of the names of the
     nodes. Raises FactError where a node does not fit.
     """
+
+    def wire(node: TypedNode, given: Sequence[OutletId]) -> Sequence[OutletId]:
+        return into.wire_node(prefix + node.name, substitute_in(node.op, outside), given)
+
     place = dict(zip(body.inputs, inputs, strict=True))
-    for node_id in body.eval_order():
-        node = body.nodes[node_id]
-        if OutletId(node_id) in place:
-            continue
-        name, op = prefix + node.name, substitute_in(node.op, outside)
-        if isinstance(op, Const):
-            value = op.value.substitute(outside) if isinstance(op.value, SymbolicArray) else op.value
-            outlets: Sequence[OutletId] = (into.add_const(name, value),)
-        else:
-            outlets = into.wire_node(name, op, [place[outlet] for outlet in node.inputs])
-        place.update(zip(node.outlets(), outlets, strict=True))
+    translate(body, place, wire)
     for condition, origin in body.conditions:
         into.require(condition.substitute(outside), origin)
     return [place[outlet] for outlet in body.outputs]

@@ -63,8 +63,9 @@ def wire_cast(model: TypedModel, name: str, x: OutletId, to: DType) -> OutletId:
 
 def wire_rank(model: TypedModel, name: str, x: OutletId, rank: int) -> OutletId:
     """``x`` with axes of size 1 added in front until it has ``rank`` axes."""
-    missing, held = rank - model.outlet_fact(x).rank, _held(model, x)
-    if held is not None and missing > 0:
+    missing = rank - model.outlet_fact(x).rank
+    held = _held(model, x) if missing > 0 else None
+    if held is not None:
         return model.add_const(f"{name}.rank{missing - 1}", np.expand_dims(held, tuple(range(missing))))
     for count in range(missing):
         x = wire_one(model, f"{name}.rank{count}", AddAxis(0), x)
@@ -79,8 +80,10 @@ def _held(model: TypedModel, x: OutletId) -> Array | None:
 
 def wire_ranks(model: TypedModel, name: str, inputs: Sequence[OutletId]) -> list[OutletId]:
     """All of them at the highest rank among them, aligned at the last axis as NumPy does."""
-    rank = max((model.outlet_fact(x).rank for x in inputs), default=0)
-    return [wire_rank(model, f"{name}.{slot}", x, rank) for slot, x in enumerate(inputs)]
+    ranks = [model.outlet_fact(x).rank for x in inputs]
+    rank = max(ranks, default=0)
+    pairs = enumerate(zip(inputs, ranks, strict=True))
+    return [x if own == rank else wire_rank(model, f"{name}.{slot}", x, rank) for slot, (x, own) in pairs]
 
 
 def wire_binary(model: TypedModel, name: str, op: TypedOp, a: OutletId, b: OutletId) -> OutletId:

@@ -22,6 +22,7 @@ from tract_core.model.const import Const
 from tract_core.model.fields import changed
 from tract_core.model.graph import OutletId
 from tract_core.model.source import TypedSource
+from tract_core.model.translate import empty_twin, translate
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.cast import Cast
 from tract_core.plugins.parameters import texts
@@ -147,35 +148,31 @@ class _Translation:
 
     def run(self) -> TypedModel:
         """The target, complete."""
-        self.target = self.source.empty_like()
-        self.target.symbols = self.source.symbols.copy()
-        self.target.conditions = self.source.conditions.copy()
-        for node_id in self.source.eval_order([*self.source.inputs, *self.source.outputs]):
-            node = self.source.nodes[node_id]
-            if isinstance(node.op, TypedSource):
-                self._wire_source(node)
-            elif not isinstance(node.op, Const):
-                self._wire(node)
+        self.target = empty_twin(self.source)
+        translate(self.source, self.versions, self._wire, [*self.source.inputs, *self.source.outputs])
         self.target.inputs = [next(iter(self.versions[outlet].values())) for outlet in self.source.inputs]
         self.target.set_outputs(self._output(outlet) for outlet in self.source.outputs)
-        self.target.properties.update(self.source.properties)
         return self.target
 
-    def _wire_source(self, node: TypedNode) -> None:
+    def _wire(self, node: TypedNode, _: object) -> list[dict[DType, OutletId]]:
+        if isinstance(node.op, Const):
+            return [{}]  # it is added when it is read
+        outlets = self._source(node) if isinstance(node.op, TypedSource) else self._node(node)
+        for old, new in zip(node.outlets(), outlets, strict=True):
+            self._label(old, new)
+        return [{self.target.outlet_fact(new).datum_type: new} for new in outlets]
+
+    def _source(self, node: TypedNode) -> Sequence[OutletId]:
         fact = node.outputs[0].fact
         if not self.keep_interface:
             fact = self._converted(fact)
-        outlet = self.target.add_source(node.name, fact)
-        self.versions[OutletId(node.id)] = {fact.datum_type: outlet}
-        self._label(OutletId(node.id), outlet)
+        return [self.target.add_source(node.name, fact)]
 
-    def _wire(self, node: TypedNode) -> None:
+    def _node(self, node: TypedNode) -> Sequence[OutletId]:
         convert = self.chosen(node.name)
         inputs = [self._read(outlet, self._type_of(outlet, converted=convert)) for outlet in node.inputs]
         op = self._converted(node.op) if convert else node.op
-        for old, new in zip(node.outlets(), self.target.wire_node(node.name, op, inputs), strict=True):
-            self.versions[old] = {self.target.outlet_fact(new).datum_type: new}
-            self._label(old, new)
+        return self.target.wire_node(node.name, op, inputs)
 
     def _type_of(self, outlet: OutletId, *, converted: bool) -> DType:
         kind = self.source.outlet_fact(outlet).datum_type
@@ -183,7 +180,7 @@ class _Translation:
 
     def _read(self, outlet: OutletId, kind: DType) -> OutletId:
         """A tensor of the source, in the target, in a type."""
-        versions = self.versions.setdefault(outlet, {})
+        versions = self.versions[outlet]
         if kind not in versions:
             versions[kind] = self._constant(outlet, kind) if not versions else self._cast(outlet, kind)
         return versions[kind]

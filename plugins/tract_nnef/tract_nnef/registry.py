@@ -24,6 +24,7 @@ from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows, TableKey, function_row
 
 if TYPE_CHECKING:
+    from tract_core.ops.wired import Wired
     from tract_core.plugins import Registry
     from tract_nnef.reading.call import Call
     from tract_nnef.reading.values import Value
@@ -54,7 +55,7 @@ PY: Final = "tract_py"
 ANY: Final = "*"
 """In the place of an operator's name: the row of a registry that finds the others."""
 
-ReadFn = Callable[["Call"], "Value | Sequence[OutletId]"]
+ReadFn = Callable[["Call"], "Value | Wired | Sequence[OutletId | Wired]"]
 """``call -> outlet``, or one outlet per result, or a value."""
 
 WriteFn = Callable[[Any, "Spelling"], "Invocation | None"]

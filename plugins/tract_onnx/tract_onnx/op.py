@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import isfunction
-from types import NoneType
-from typing import cast
 
 from tract_core.analysis.inference import InferenceOp
-from tract_core.errors import LimitExceeded, ModelError, TractError, Unsupported
+from tract_core.errors import Unsupported
+from tract_core.frontend.rows import call_row, outlets_of
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
@@ -52,48 +50,8 @@ class OnnxOp(InferenceOp):
         captured = dict(zip(self.outer, inputs[len(inputs) - len(self.outer) :], strict=True))
         given = [None if slot is None else inputs[slot] for slot in self.slots]
         before = len(model.nodes)
-        try:
-            result = self.function(self.node, Wiring(model, name, given, captured))
-        except TractError:
-            raise
-        except MemoryError:
-            raise LimitExceeded("there is not enough memory to wire it") from None
-        except Exception as error:
-            problem = f"it cannot be wired: {type(error).__name__}: {error}"
-            hint = f"{_defect(model, self.function)}; --debug shows the traceback"
-            raise ModelError(problem, hint=hint) from error
-        return _named(model, self.node, self._outlets(model, result), before)
-
-    def _outlets(self, model: TypedModel, result: object) -> Sequence[OutletId | None]:
-        """What the row of the table returned. Raises ModelError, naming its distribution, when it is something else."""
-        if isinstance(result, OutletId):
-            if _is_in(model, result):
-                return [result]
-            found = "an outlet of another model"
-        elif not isinstance(result, (tuple, list)):
-            found = "None, as if it had no return" if result is None else f"a {type(result).__name__}"
-        else:
-            items = cast("Sequence[object]", result)
-            outlets = [one for one in items if one is None or (isinstance(one, OutletId) and _is_in(model, one))]
-            if len(outlets) == len(items):
-                return outlets
-            other = next((one for one in items if not isinstance(one, (OutletId, NoneType))), None)
-            what = "an outlet of another model" if other is None else f"a {type(other).__name__}"
-            found = f"a {type(items).__name__} with {what}"
-        problem = f"the function that wires it returned {found}, wanted an outlet, or one per output"
-        raise ModelError(problem, hint=_defect(model, self.function))
-
-
-def _is_in(model: TypedModel, outlet: OutletId) -> bool:
-    return 0 <= outlet.node < len(model.nodes) and outlet.slot < len(model.nodes[outlet.node].outputs)
-
-
-def _defect(model: TypedModel, function: OnnxFn) -> str:
-    """What to do about a row of the table that is wrong."""
-    if not isfunction(function):
-        return "this is a defect of the distribution that brought it"
-    home = model.registry.home_of(function)
-    return f"this is a defect of {home}: {function.__name__} in {function.__module__}"
+        result = call_row(model.registry, self.function, self.node, Wiring(model, name, given, captured))
+        return _named(model, self.node, outlets_of(model, self.function, result), before)
 
 
 def _named(model: TypedModel, node: OnnxNode, outlets: Sequence[OutletId | None], before: int) -> list[OutletId]:

@@ -7,6 +7,8 @@ from functools import wraps
 
 from tract_core.data import DatumType
 from tract_core.model.graph import OutletId
+from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.wired import Wired, outlet_of
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import OnnxFn
 from tract_onnx.wiring import Wiring
@@ -24,21 +26,22 @@ def rounded_once(*, wide: Collection[int] = ()) -> Callable[[OnnxFn], OnnxFn]:
             kind, narrow = wire.dtype(wire.input(0)), is_narrow(wire, wire.input(0))
             slots = [None if x is None else widened(wire, x) for x in wire.slots]
             result = function(node, Wiring(wire.model, wire.name, slots, wire.outer))
-            outlets = [result] if isinstance(result, OutletId) else result
+            outlets = [result] if isinstance(result, (OutletId, Wired)) else result
             rounded = [slot for slot in range(len(outlets)) if narrow and slot not in wide]
-            return [x if x is None or slot not in rounded else wire.cast(x, kind) for slot, x in enumerate(outlets)]
+            found = [None if x is None else outlet_of(x) for x in outlets]
+            return [x if x is None or slot not in rounded else wire.cast(x, kind) for slot, x in enumerate(found)]
 
         return wired
 
     return decorate
 
 
-def is_narrow(wire: Wiring, x: OutletId) -> bool:
+def is_narrow(wire: NodeWiring, x: OutletId) -> bool:
     """Whether a tensor holds floats of less than 32 bits."""
     kind = wire.dtype(x)
     return kind.is_float() and kind.itemsize < DatumType.F32.itemsize
 
 
-def widened(wire: Wiring, x: OutletId) -> OutletId:
+def widened(wire: NodeWiring, x: OutletId) -> OutletId:
     """``x``, in f32 where it holds narrower floats."""
     return wire.cast(x, DatumType.F32) if is_narrow(wire, x) else x

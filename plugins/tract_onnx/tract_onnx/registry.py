@@ -8,17 +8,17 @@ A function takes the node and its surroundings, adds core operators, and returns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows, Table, TableKey, function_row
 
 if TYPE_CHECKING:
+    from tract_core.ops.wired import Results
     from tract_onnx.node import OnnxNode
     from tract_onnx.wiring import Wiring
 
-OnnxFn = Callable[["OnnxNode", "Wiring"], "OutletId | Sequence[OutletId | None]"]
+OnnxFn = Callable[["OnnxNode", "Wiring"], "Results"]
 """``(node, wire) -> outlet``, or one outlet per output of the operator, ``None`` for one that is not computed."""
 
 

@@ -17,6 +17,7 @@ from tract_core.errors import CorruptModel, FactError, LimitExceeded, Unsupporte
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
 
 MAX_COUNT: Final = 1 << 16
@@ -57,6 +58,15 @@ class Wiring(NodeWiring):
     def optional(self, slot: int) -> OutletId | None:
         """An input that may be left out."""
         return self.slots[slot] if slot < len(self.slots) else None
+
+    def tensor(self, slot: int) -> Wired:
+        """An input that must be there, for arithmetic. Raises CorruptModel when it is not."""
+        return Wired(self, self.input(slot))
+
+    def optional_tensor(self, slot: int) -> Wired | None:
+        """An input that may be left out, for arithmetic."""
+        found = self.optional(slot)
+        return None if found is None else Wired(self, found)
 
     def all_inputs(self) -> list[OutletId]:
         """Every input of an operator that takes any number, at least one."""

@@ -11,19 +11,19 @@ without a row are decomposed by PyTorch, where it can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from torch._ops import HigherOrderOperator
 
-from tract_core.model.graph import OutletId
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins.tables import Rows, Table, TableKey, function_row
 
 if TYPE_CHECKING:
+    from tract_core.ops.wired import Results
     from tract_torch.wiring.call import Call
 
-AtenFn = Callable[["Call", NodeWiring], "OutletId | Sequence[OutletId]"]
+AtenFn = Callable[["Call", NodeWiring], "Results"]
 """``(call, wire) -> outlet``, or one outlet per output of the operator."""
 
 

@@ -10,7 +10,7 @@ from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.questions import node_axes
-from tract_core.model.source import TypedSource
+from tract_core.model.translate import empty_twin, translate
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
 from tract_core.ops.axis import MoveAxis, Reshape
@@ -18,7 +18,7 @@ from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.scan import Scan
 from tract_inferers.models.follow import LOST, Trail, followed
-from tract_inferers.models.wiring import name_outputs, wire_again
+from tract_inferers.models.wiring import name_outputs
 
 
 def with_symbol(model: TypedModel, axes: Sequence[int | None], name: str) -> TypedModel:
@@ -27,18 +27,14 @@ def with_symbol(model: TypedModel, axes: Sequence[int | None], name: str) -> Typ
     ``None`` is for inputs that are the same for all. Raises Unsupported, with the node, where it cannot be told where
     the agents stand.
     """
-    target = model.empty_like()
-    target.symbols, target.conditions = model.symbols.copy(), model.conditions.copy()
+    target = empty_twin(model)
     target.symbols.add(name)
-    target.properties.update(model.properties)
     lifting = _Lifting(model, target, name, followed(model, axes, None))
     for outlet, axis in zip(model.inputs, axes, strict=True):
         fact = model.outlet_fact(outlet)
         shape = fact.shape if axis is None else lifting.stretched(fact.shape, axis)
         lifting.wired[outlet] = target.add_source(model.outlet_name(outlet), fact.with_shape(shape))
-    for node_id in model.eval_order():
-        if not isinstance(model.nodes[node_id].op, TypedSource):
-            lifting.wire(model.nodes[node_id])
+    translate(model, lifting.wired, lifting.wire)
     target.set_outputs(lifting.wired[outlet] for outlet in model.outputs)
     name_outputs(target, model)
     return target
@@ -54,11 +50,10 @@ class _Lifting:
     trail: Trail
     wired: dict[OutletId, OutletId] = field(default_factory=dict[OutletId, OutletId])
 
-    def wire(self, node: TypedNode) -> None:
+    def wire(self, node: TypedNode, inputs: list[OutletId]) -> Sequence[OutletId]:
         """One node, for several agents. Raises Unsupported where it is one for one agent only."""
         axes = [self.trail.axes[outlet] for outlet in node.outlets()]
         before = [self.trail.axes[outlet] for outlet in node.inputs]
-        inputs = [self.wired[outlet] for outlet in node.inputs]
         if LOST in axes:
             raise _for_one(node)
         if isinstance(node.op, Scan):
@@ -68,11 +63,11 @@ class _Lifting:
         if isinstance(node.op, Reshape) and node.op.at <= (axis := before[0] or 0) < node.op.at + len(node.op.before):
             outlets = self._reshape(node.name, node.op, inputs[0], axis, axes[0] or 0)
         else:
-            outlets = wire_again(self.target, node.name, self._op(node.op, before, axes[0]), inputs)
+            outlets = self.target.wire_node(node.name, self._op(node.op, before, axes[0]), inputs)
         for outlet, axis in zip(outlets, axes, strict=True):
             if axis is not None and self.target.outlet_fact(outlet).shape[axis] != symbol(self.name):
                 raise _for_one(node)
-        self.wired.update(zip(node.outlets(), outlets, strict=True))
+        return outlets
 
     def stretched(self, shape: Sequence[Dim], axis: int) -> tuple[Dim, ...]:
         """The sizes for several agents."""

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 from tract_core.dims import is_symbolic, symbol
 from tract_core.errors import Unsupported
-from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
-from tract_core.model.op import TypedOp
-from tract_core.model.source import TypedSource
+from tract_core.model.translate import empty_twin, translate
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.broadcast import MultiBroadcastTo
@@ -26,20 +24,13 @@ def in_front(model: TypedModel, axes: Sequence[int], name: str) -> TypedModel:
     places = [_output_axis(model, outlet, trail, name) for outlet in model.outputs]
     if places.count(0) == len(places) and not any(axes):
         return model
-    target = model.empty_like()
-    target.symbols, target.conditions = model.symbols.copy(), model.conditions.copy()
-    wired: dict[OutletId, OutletId] = {}
-    for outlet, axis in zip(model.inputs, axes, strict=True):
-        wired[outlet] = _source(target, model, outlet, axis)
-    for node_id in model.eval_order():
-        node = model.nodes[node_id]
-        if not isinstance(node.op, TypedSource):
-            inputs = [wired[one] for one in node.inputs]
-            wired.update(zip(node.outlets(), wire_again(target, node.name, node.op, inputs), strict=True))
+    target = empty_twin(model)
+    sources = (_source(target, model, outlet, axis) for outlet, axis in zip(model.inputs, axes, strict=True))
+    wired = dict(zip(model.inputs, sources, strict=True))
+    translate(model, wired, lambda node, inputs: target.wire_node(node.name, node.op, inputs))
     outputs = [_moved(target, wired[outlet], axis, name) for outlet, axis in zip(model.outputs, places, strict=True)]
     target.set_outputs(outputs)
     name_outputs(target, model)
-    target.properties.update(model.properties)
     return target
 
 
@@ -52,11 +43,6 @@ def _source(target: TypedModel, model: TypedModel, outlet: OutletId, axis: int) 
         return source
     (moved,) = target.wire_node(f"{name}.agents", MoveAxis(0, axis), [source])
     return moved
-
-
-def wire_again(target: TypedModel, name: str, op: TypedOp, inputs: Sequence[OutletId]) -> Sequence[OutletId]:
-    """Add a node as another model has it, or a constant."""
-    return [target.add_const(name, op.value)] if isinstance(op, Const) else target.wire_node(name, op, inputs)
 
 
 def _moved(target: TypedModel, outlet: OutletId, axis: int | None, name: str) -> OutletId:

@@ -8,9 +8,7 @@ from tract_core.data import DatumType
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.activation import Activation, wire_activation
-from tract_core.ops.binary import Add, Max, Min, Mul
-from tract_core.ops.elementwise import Sigmoid
-from tract_core.ops.wiring import require_shape, wire_cast
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, STANDARD, fragments, reads
@@ -77,7 +75,7 @@ def read_softplus(call: Call) -> OutletId:
     "tract_core_clamped_swiglu(gate: tensor<scalar>, up: tensor<scalar>, alpha: scalar, limit: scalar)"
     " -> (output: tensor<scalar>)",
 )
-def read_clamped_swiglu(call: Call) -> OutletId:
+def read_clamped_swiglu(call: Call) -> Wired:
     """``(u + 1) * g * sigmoid(alpha * g)``, in f32, where a gate g is at most ``limit`` and u within it on both sides.
 
     Raises CorruptModel unless ``alpha`` is finite, and ``limit`` finite and positive.
@@ -85,13 +83,7 @@ def read_clamped_swiglu(call: Call) -> OutletId:
     alpha, limit = call.number("alpha"), call.number("limit")
     if not isfinite(alpha) or not 0 < limit < float("inf"):
         raise CorruptModel(f"{call.name}: alpha {alpha} and limit {limit}, wanted finite numbers, and a limit above 0")
-    gate, up = (wire_cast(call.model, call.unique(name), call.tensor(name), DatumType.F32) for name in ("gate", "up"))
-    require_shape(call.model, call.node, "up", up, call.shape(gate))
-
-    def with_number(op: Add | Max | Min | Mul, x: OutletId, number: float) -> OutletId:
-        return call.op(op, x, call.with_rank(call.constant(number, DatumType.F32), call.rank(x)))
-
-    gate = with_number(Min(), gate, limit)
-    up = with_number(Max(), with_number(Min(), up, limit), -limit)
-    gated = call.op(Mul(), gate, call.op(Sigmoid(), with_number(Mul(), gate, alpha)))
-    return call.op(Mul(), with_number(Add(), up, 1.0), gated)
+    gate, up = (call.wired(name).cast(DatumType.F32) for name in ("gate", "up"))
+    call.wire.require_shape("up", up.outlet, gate.shape)
+    gate, up = gate.minimum(limit), up.minimum(limit).maximum(-limit)
+    return (up + 1) * (gate * (gate * alpha).sigmoid())

@@ -16,6 +16,8 @@ from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops.cast import Cast
 from tract_core.ops.concat import TypedConcat
+from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.wired import Wired
 from tract_core.ops.wiring import wire_cast, wire_reshape, wire_squeeze, wire_unsqueeze
 from tract_core.plugins.keys import Array
 from tract_nnef.reading import values
@@ -34,7 +36,7 @@ class Call:
 
     ``name``: of the operator. ``item``: the type in its angle brackets, or the one that it has without. ``node``: what
     the node that gives the result will be called. ``targets``: the names that the results are assigned to, as the file
-    has them. ``reader``: the document that it is in.
+    has them. ``reader``: the document that it is in. ``wire``: what adds nodes of it.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Call:
     ) -> None:
         self.reader = reader
         self.model: TypedModel = reader.model
+        self.wire = NodeWiring(reader.model, node)
         self.name = name
         self.item = item
         self.node = node
@@ -72,6 +75,10 @@ class Call:
     def tensor(self, name: str, kind: DType | None = None) -> OutletId:
         """A tensor; what is written as a value is a constant of that ``kind``, else as `values.literal` says."""
         return self._tensor(name, self._arguments[name], kind)
+
+    def wired(self, name: str, kind: DType | None = None) -> Wired:
+        """A tensor, for arithmetic."""
+        return Wired(self.wire, self.tensor(name, kind))
 
     def optional_tensor(self, name: str, kind: DType | None = None) -> OutletId | None:
         """A tensor that may be left out."""
@@ -286,7 +293,7 @@ class Call:
 
     def ops(self, op: TypedOp, *inputs: OutletId) -> tuple[OutletId, ...]:
         """Add an operator."""
-        return self.model.wire_node(f"{self.node}.{op.name.lower()}", op, inputs)
+        return self.wire.ops(op, *inputs)
 
     def unique(self, what: str) -> str:
         """A name for a node that is wired on the way."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from tract_core.data import QuantizedType
 from tract_core.dims import TDim, symbol
 from tract_core.errors import CorruptModel, LimitExceeded, TractError
+from tract_core.frontend.rows import call_row, outlets_of
 from tract_core.limits import count_node, current_budget, limits_now
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
+from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
 from tract_nnef.archive.blocks import Blocks
 from tract_nnef.reading import values
@@ -243,13 +245,16 @@ class Reader:
         names = targets if not self._open else ()
         of = self._item(scope, declared, item)
         call = Call(self, declared.fragment.name, node, targets=names, arguments=arguments, item=of)
-        found = declared.wire(call)
+        found = call_row(self.model.registry, declared.row, call)
         if isinstance(found, (OutletId, TDim, int, float, str)):
             return found
+        if isinstance(found, Wired) or not isinstance(found, (list, tuple)):
+            return cast("Value", outlets_of(self.model, declared.row, found)[0])
+        several: list[Value] = [one.outlet if isinstance(one, Wired) else one for one in found]
         results = declared.fragment.results
         if len(results) == 1 and isinstance(results[0].type, ast.ArrayOf):
-            return list(found)
-        return found[0] if len(found) == 1 else tuple(found)
+            return several
+        return several[0] if len(several) == 1 else tuple(several)
 
     def _item(self, scope: Scope, declared: Declared, item: ast.Primitive | None) -> str:
         """What the type in angle brackets stands for, or the one that there is without; empty where nothing says it."""

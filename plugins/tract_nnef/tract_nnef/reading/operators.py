@@ -8,7 +8,6 @@ from functools import cache
 from typing import Final
 
 from tract_core.errors import CorruptModel, MissingOperator, ModelWarning, Unsupported, meant
-from tract_core.model.graph import OutletId
 from tract_core.plugins import Registry
 from tract_core.plugins.tables import Table
 from tract_nnef.reading.expansion import Expansion
@@ -33,11 +32,12 @@ class Declared:
         self.function = function
         self.parameters = {parameter.name: parameter for parameter in fragment.parameters}
 
-    def wire(self, call: object) -> Value | Sequence[OutletId]:
-        """Add its nodes."""
+    @property
+    def row(self) -> ReadFn:
+        """What wires it. Raises Unsupported where nothing does."""
         if self.function is None:
             raise Unsupported(f"the operator {self.fragment.name!r} is declared, and nothing says what it computes")
-        return self.function(call)  # pyright: ignore[reportArgumentType]: it is a Call, which knows this module
+        return self.function
 
 
 class Operators:

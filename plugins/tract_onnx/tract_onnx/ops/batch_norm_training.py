@@ -9,10 +9,8 @@ from tract_core.data import DatumType
 from tract_core.dims import product
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Mul, Sub
-from tract_core.ops.elementwise import Rsqrt
 from tract_core.ops.norm import wire_batch_norm
-from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
@@ -90,23 +88,19 @@ def _by_batch(node: OnnxNode, wire: Wiring) -> tuple[OutletId, Sequence[OutletId
         wire.require_shape(role, parameter, wire.shape(x)[1:2])
     others = tuple(axis for axis in range(rank) if axis != 1)
     compute = DatumType.F32 if kind.itemsize < 4 else kind
-    wide = wire.cast(x, compute)
-    mean = wire.through(wire_mean, wide, others)
-    centred = wire.op(Sub(), wide, mean)
-    variance = wire.op(Reduce(others, Reducer.MEAN_OF_SQUARES), centred)
-    inverse = wire.op(Rsqrt(), wire.op(Add(), variance, wire.scalar(node.float("epsilon", 1e-5), variance)))
-    scale, bias = (wire.unsqueeze(wire.cast(outlet, compute), others) for outlet in (scale, bias))
-    result = wire.op(Add(), wire.op(Mul(), wire.op(Mul(), centred, inverse), scale), bias)
-    found = [wire.squeeze(outlet, others) for outlet in (mean, variance)]
-    moved = [_towards(node, wire, old, new) for old, new in zip(running, found, strict=True)]
-    return wire.cast(result, kind), [wire.cast(outlet, kind) for outlet in found], moved
+    wide = Wired(wire, x).cast(compute)
+    mean = wide.mean(others)
+    centred = wide - mean
+    variance = centred.mean_of_squares(others)
+    inverse = (variance + node.float("epsilon", 1e-5)).rsqrt()
+    scale, bias = (Wired(wire, parameter).cast(compute).unsqueeze(others) for parameter in (scale, bias))
+    result = centred * inverse * scale + bias
+    found = [one.squeeze(others) for one in (mean, variance)]
+    moved = [_towards(node, Wired(wire, old), new).outlet for old, new in zip(running, found, strict=True)]
+    return result.cast(kind).outlet, [one.cast(kind).outlet for one in found], moved
 
 
-def _towards(node: OnnxNode, wire: Wiring, old: OutletId, new: OutletId) -> OutletId:
+def _towards(node: OnnxNode, old: Wired, new: Wired) -> Wired:
     """``old * momentum + new * (1 - momentum)``, in the type of the old"""
-    momentum, kind = node.float("momentum", 0.9), wire.dtype(old)
-    old = wire.cast(old, wire.dtype(new))
-    parts = [
-        wire.op(Mul(), outlet, wire.scalar(factor, outlet)) for outlet, factor in ((old, momentum), (new, 1 - momentum))
-    ]
-    return wire.cast(wire.op(Add(), *parts), kind)
+    momentum = node.float("momentum", 0.9)
+    return (old.cast(new.dtype) * momentum + new * (1 - momentum)).cast(old.dtype)

@@ -10,8 +10,9 @@ from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops import elementwise as core
 from tract_core.ops.activation import Activation, wire_activation
-from tract_core.ops.binary import Add, Div, Gt, Max, Min, Mul, Sub
+from tract_core.ops.binary import Gt, Max, Min, Mul
 from tract_core.ops.rounding import greatest
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.precision import rounded_once
@@ -93,10 +94,9 @@ def dropout_1(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
 
 
 @onnx_op(ROWS, "Relu")
-def relu(node: OnnxNode, wire: Wiring) -> OutletId:
+def relu(node: OnnxNode, wire: Wiring) -> Wired:
     """max(x, 0)"""
-    x = wire.input(0)
-    return wire.op(Max(), x, wire.scalar(0, x))
+    return wire.tensor(0).maximum(0)
 
 
 @onnx_op(ROWS, "LeakyRelu")
@@ -182,24 +182,20 @@ def mish(node: OnnxNode, wire: Wiring) -> OutletId:
 
 @onnx_op(ROWS, "Celu")
 @rounded_once()
-def celu(node: OnnxNode, wire: Wiring) -> OutletId:
+def celu(node: OnnxNode, wire: Wiring) -> Wired:
     """x, or alpha * (exp(x / alpha) - 1) below zero"""
-    x, alpha = wire.input(0), node.float("alpha", 1.0)
-    zero = wire.scalar(0, x)
-    scaled = wire.op(Div(), wire.op(Min(), x, zero), wire.scalar(alpha, x))
-    below = wire.op(Sub(), wire.op(core.Exp(), scaled), wire.scalar(1, x))
-    return wire.op(Add(), wire.op(Max(), x, zero), wire.op(Mul(), below, wire.scalar(alpha, x)))
+    x, alpha = wire.tensor(0), node.float("alpha", 1.0)
+    zero = x.like(0)
+    below = (x.minimum(zero) / alpha).exp() - 1
+    return x.maximum(zero) + below * alpha
 
 
 @onnx_op(ROWS, "Swish", since=24)
 @rounded_once()
-def swish(node: OnnxNode, wire: Wiring) -> OutletId:
+def swish(node: OnnxNode, wire: Wiring) -> Wired:
     """X * sigmoid(alpha * x)"""
-    x = wire.input(0)
-    alpha = node.float("alpha", 1.0)
-    if alpha == 1:
-        return wire.op(core.Silu(), x)
-    return wire.op(Mul(), x, wire.op(core.Sigmoid(), wire.op(Mul(), x, wire.scalar(alpha, x))))
+    x, alpha = wire.tensor(0), node.float("alpha", 1.0)
+    return x.op(core.Silu()) if alpha == 1 else x * (x * alpha).sigmoid()
 
 
 @onnx_op(ROWS, "Gelu", since=20)
@@ -210,14 +206,12 @@ def gelu(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 @onnx_op(ROWS, "Shrink", since=9)
-def shrink(node: OnnxNode, wire: Wiring) -> OutletId:
+def shrink(node: OnnxNode, wire: Wiring) -> Wired:
     """X + bias below -lambd, x - bias above lambd, else 0; computed in floats"""
-    kind, x = wire.dtype(wire.input(0)), _as_floats(wire, wire.input(0))
+    x = Wired(wire, _as_floats(wire, wire.input(0)))
     limit, bias = node.float("lambd", 0.5), node.float("bias", 0.0)
-    zero = wire.scalar(0, x)
-    above = wire.select(wire.op(Gt(), x, wire.scalar(limit, x)), wire.op(Sub(), x, wire.scalar(bias, x)), zero)
-    is_below = wire.op(Gt(), wire.scalar(-limit, x), x)
-    return wire.cast(wire.select(is_below, wire.op(Add(), x, wire.scalar(bias, x)), above), kind)
+    above = (x > limit).where(x - bias, 0)
+    return (x < -limit).where(x + bias, above).cast(wire.dtype(wire.input(0)))
 
 
 @onnx_op(ROWS, "IsInf", since=10)

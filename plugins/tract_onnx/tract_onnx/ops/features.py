@@ -11,13 +11,11 @@ from tract_core.dims import Dim, same_dim
 from tract_core.errors import CorruptModel, FactError, LimitExceeded
 from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Div, Eq, Gt, Mul, Sub
 from tract_core.ops.concat import TypedConcat
-from tract_core.ops.elementwise import Abs, IsNan, Sqrt, Square
 from tract_core.ops.gather import Gather
 from tract_core.ops.pad import Pad, PadConstant
-from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.slice import Slice
+from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
@@ -42,37 +40,34 @@ def array_feature_extractor(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 @onnx_op(ROWS, "Binarizer", domain=ML_DOMAIN)
-def binarizer(node: OnnxNode, wire: Wiring) -> OutletId:
+def binarizer(node: OnnxNode, wire: Wiring) -> Wired:
     """1 above the threshold, else 0"""
-    x = wire.input(0)
-    kind, threshold = wire.dtype(x), node.float("threshold", 0.0)
-    if kind.is_integer():
-        x = wire.cast(x, DatumType.F64)
-    return wire.cast(wire.op(Gt(), x, wire.scalar(threshold, x)), kind)
+    x = wire.tensor(0)
+    kind, threshold = x.dtype, node.float("threshold", 0.0)
+    return ((x.cast(DatumType.F64) if kind.is_integer() else x) > threshold).cast(kind)
 
 
-def _per_feature(node: OnnxNode, wire: Wiring, x: OutletId, name: str, values: Array) -> OutletId:
+def _per_feature(node: OnnxNode, x: Wired, name: str, values: Array) -> Array:
     """One value for all features, or one for each, with as many axes as ``x``."""
-    size: Dim = wire.shape(x)[-1] if wire.rank(x) else 1
+    size: Dim = x.shape[-1] if x.rank else 1
     if len(values) != 1 and not may_equal(size, len(values)):
-        raise CorruptModel(f"attribute {name!r} of {node.op_type} has {len(values)} numbers for {wire.fact(x)}")
-    return wire.const(values.reshape((1,) * (wire.rank(x) - 1) + (-1,) if wire.rank(x) else ()))
+        raise CorruptModel(f"attribute {name!r} of {node.op_type} has {len(values)} numbers for {x.fact}")
+    return values.reshape((1,) * (x.rank - 1) + (-1,) if x.rank else ())
 
 
 @onnx_op(ROWS, "Scaler", domain=ML_DOMAIN)
-def scaler(node: OnnxNode, wire: Wiring) -> OutletId:
+def scaler(node: OnnxNode, wire: Wiring) -> Wired:
     """(x - offset) * scale, feature by feature, in f32"""
-    x = wire.cast(wire.input(0), DatumType.F32)
-    offset, scale = (node.float_array(name) for name in ("offset", "scale"))
-    centred = wire.op(Sub(), x, _per_feature(node, wire, x, "offset", offset))
-    return wire.op(Mul(), centred, _per_feature(node, wire, x, "scale", scale))
+    x = wire.tensor(0).cast(DatumType.F32)
+    offset, scale = (_per_feature(node, x, name, node.float_array(name)) for name in ("offset", "scale"))
+    return (x - offset) * scale
 
 
 @onnx_op(ROWS, "Imputer", domain=ML_DOMAIN)
-def imputer(node: OnnxNode, wire: Wiring) -> OutletId:
+def imputer(node: OnnxNode, wire: Wiring) -> Wired:
     """One value replaced by others, feature by feature"""
-    x = wire.input(0)
-    kind = wire.dtype(x)
+    x = wire.tensor(0)
+    kind = x.dtype
     if kind.is_float():
         name, given, wanted = "imputed_value_floats", node.floats("imputed_value_floats"), np.float32
         replaced = node.float("replaced_value_float", 0.0)
@@ -82,24 +77,18 @@ def imputer(node: OnnxNode, wire: Wiring) -> OutletId:
     values = np.array(given, wanted)
     if (values != values.astype(kind.numpy).astype(wanted))[~np.isnan(values)].any():
         raise CorruptModel(f"attribute {name!r} holds numbers that {kind.short} does not")
-    missing = wire.op(IsNan(), x) if np.isnan(replaced) else wire.op(Eq(), x, wire.scalar(replaced, x))
-    return wire.select(missing, _per_feature(node, wire, x, name, values.astype(kind.numpy)), x)
+    missing = x.is_nan() if np.isnan(replaced) else x.eq(replaced)
+    return missing.where(x.operand(_per_feature(node, x, name, values.astype(kind.numpy))), x)
 
 
 @onnx_op(ROWS, "Normalizer", domain=ML_DOMAIN)
-def normalizer(node: OnnxNode, wire: Wiring) -> OutletId:
+def normalizer(node: OnnxNode, wire: Wiring) -> Wired:
     """Each row divided by its greatest element, the sum of its magnitudes, or its length; by nothing where that is 0"""
     norm = node.choice("norm", ("MAX", "L1", "L2"), "MAX")
-    x = wire.cast(wire.input(0), DatumType.F32)
-    last = (wire.rank(x) - 1,)
-    if norm == "MAX":
-        divisor = wire.op(Reduce(last, Reducer.MAX), x)
-    elif norm == "L1":
-        divisor = wire.op(Reduce(last, Reducer.SUM), wire.op(Abs(), x))
-    else:
-        divisor = wire.op(Sqrt(), wire.op(Reduce(last, Reducer.SUM), wire.op(Square(), x)))
-    one, zero = wire.scalar(1, divisor), wire.scalar(0, divisor)
-    return wire.op(Div(), x, wire.select(wire.op(Eq(), divisor, zero), one, divisor))
+    x = wire.tensor(0).cast(DatumType.F32)
+    last = (x.rank - 1,)
+    divisor = x.max(last) if norm == "MAX" else abs(x).sum(last) if norm == "L1" else x.square().sum(last).sqrt()
+    return x / divisor.eq(0).where(1, divisor)
 
 
 @onnx_op(ROWS, "FeatureVectorizer", domain=ML_DOMAIN)

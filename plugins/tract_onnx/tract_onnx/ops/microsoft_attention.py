@@ -11,19 +11,16 @@ from dataclasses import field
 
 import numpy as np
 
+from tract_core.data import DatumType
 from tract_core.dims import Dim, exact_div, is_symbolic, same_dim
 from tract_core.errors import CorruptModel, FactError, Unsupported
 from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.conditions import may_equal
-from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, And, Ge, Gt, Le, Lt, Max, Min, Mul, Sub
-from tract_core.ops.concat import TypedConcat
 from tract_core.ops.einsum import EinSum, accumulator
-from tract_core.ops.elementwise import Tanh
 from tract_core.ops.gather import Gather, GatherNd
-from tract_core.ops.slice import Slice
 from tract_core.ops.softmax import Softmax
+from tract_core.ops.wired import Wired
 from tract_core.ops.wiring_dyn import wire_range
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
@@ -45,53 +42,54 @@ class Scores:
 
     scale: float
     softcap: float = 0.0
-    biases: Sequence[OutletId] = field(default_factory=tuple)
-    allowed: Sequence[OutletId] = field(default_factory=tuple)
-    sink: OutletId | None = None
+    biases: Sequence[Wired] = field(default_factory=tuple)
+    allowed: Sequence[Wired] = field(default_factory=tuple)
+    sink: Wired | None = None
 
 
-def attend(wire: Wiring, q: OutletId, k: OutletId, v: OutletId, scores: Scores) -> OutletId:
+def attend(q: Wired, k: Wired, v: Wired, scores: Scores) -> Wired:
     """The values [b, n, t, h], weighted by how well keys [b, n, t, h] fit queries [b, n, g, s, h]: [b, n, g, s, h]."""
-    kind = wire.dtype(q)
-    q, k, v = (widened(wire, x) for x in (q, k, v))
-    found = _einsum(wire, "bngsh,bnth->bngst", wire.op(Mul(), q, wire.scalar(scores.scale, q)), k)
+    kind = q.dtype
+    q, k, v = (_wide(x) for x in (q, k, v))
+    found = _einsum("bngsh,bnth->bngst", q * scores.scale, k)
     if scores.softcap:
-        cap = wire.scalar(scores.softcap, found)
-        found = wire.op(Mul(), wire.op(Tanh(), wire.op(Mul(), found, wire.scalar(1 / scores.softcap, found))), cap)
+        found = (found * (1 / scores.softcap)).tanh() * scores.softcap
     for bias in scores.biases:
-        found = wire.binary(Add(), found, wire.cast(bias, wire.dtype(found)))
+        found = found + bias.cast(found.dtype)
     for allowed in scores.allowed:
-        found = wire.select(allowed, found, wire.scalar(-np.inf, found))
-    weights = _softmax(wire, found, scores.sink)
-    return wire.cast(_einsum(wire, "bngst,bnth->bngsh", weights, v), kind)
+        found = allowed.where(found, -np.inf)
+    return _einsum("bngst,bnth->bngsh", _softmax(found, scores.sink), v).cast(kind)
 
 
-def _softmax(wire: Wiring, scores: OutletId, sink: OutletId | None) -> OutletId:
+def _wide(x: Wired) -> Wired:
+    return x.with_outlet(widened(x.wire, x.outlet))
+
+
+def _softmax(scores: Wired, sink: Wired | None) -> Wired:
     if sink is None:
-        return wire.op(Softmax((4,)), scores)
-    size = wire.shape(scores)[4]
-    sink = wire.broadcast(wire.unsqueeze(wire.cast(sink, wire.dtype(scores)), [0]), (*wire.shape(scores)[:4], 1))
-    weights = wire.op(Softmax((4,)), wire.op(TypedConcat(4), scores, sink))
-    return wire.op(Slice(4, 0, size), weights)
+        return scores.op(Softmax((4,)))
+    size = scores.shape[4]
+    sink = sink.cast(scores.dtype)[None].broadcast((*scores.shape[:4], 1))
+    return scores.concat([sink], 4).op(Softmax((4,))).part(4, 0, size)
 
 
-def _einsum(wire: Wiring, axes: str, a: OutletId, b: OutletId) -> OutletId:
-    return wire.op(EinSum(AxesMapping.parse(axes), accumulator(wire.dtype(a))), a, b)
+def _einsum(axes: str, a: Wired, b: Wired) -> Wired:
+    return a.op(EinSum(AxesMapping.parse(axes), accumulator(a.dtype)), b)
 
 
-def _split_heads(wire: Wiring, x: OutletId, heads: int) -> OutletId:
+def _split_heads(x: Wired, heads: int) -> Wired:
     """[b, s, n * h] as [b, n, s, h]."""
-    batch, length, hidden = wire.shape(x)
+    batch, length, hidden = x.shape
     size = exact_div(hidden, heads)
     if size is None:
-        raise FactError(f"{hidden} elements are not a multiple of {heads} heads, in {wire.fact(x)}")
-    return wire.transpose(wire.reshape(x, (batch, length, heads, size)), [0, 2, 1, 3])
+        raise FactError(f"{hidden} elements are not a multiple of {heads} heads, in {x.fact}")
+    return x.reshape((batch, length, heads, size)).transpose([0, 2, 1, 3])
 
 
-def _joined_heads(wire: Wiring, x: OutletId) -> OutletId:
+def _joined_heads(x: Wired) -> Wired:
     """[b, n, s, h] as [b, s, n * h]."""
-    batch, heads, length, size = wire.shape(x)
-    return wire.reshape(wire.transpose(x, [0, 2, 1, 3]), (batch, length, heads * size))
+    batch, heads, length, size = x.shape
+    return x.transpose([0, 2, 1, 3]).reshape((batch, length, heads * size))
 
 
 def _heads(node: OnnxNode, name: str) -> int:
@@ -101,76 +99,71 @@ def _heads(node: OnnxNode, name: str) -> int:
     return count
 
 
-def _scale(node: OnnxNode, wire: Wiring, q: OutletId) -> float:
+def _scale(node: OnnxNode, q: Wired) -> float:
     """The attribute, or one over the root of the size of a head, which is the last axis."""
     if given := node.float("scale", 0.0):
         return given
-    size = wire.shape(q)[-1]
+    size = q.shape[-1]
     if is_symbolic(size):
-        raise Unsupported(f"the size of a head must be known when the model is loaded, found {wire.fact(q)}")
+        raise Unsupported(f"the size of a head must be known when the model is loaded, found {q.fact}")
     return float(size) ** -0.5
 
 
-def _count(wire: Wiring, length: Dim | OutletId) -> OutletId:
+def _count(wire: Wiring, length: Dim | Wired) -> Wired:
     """0, 1, 2 and so on, as i64."""
-    end = length if isinstance(length, OutletId) else wire.const(length)
+    end = length.outlet if isinstance(length, Wired) else wire.const(length)
     zero, one = wire.const(np.array(0, np.int64)), wire.const(np.array(1, np.int64))
-    return wire.through(wire_range, zero, end, one)
+    return Wired(wire, wire.through(wire_range, zero, end, one))
 
 
-def rotate(wire: Wiring, x: OutletId, cos: OutletId, sin: OutletId, *, interleaved: bool) -> OutletId:
+def rotate(x: Wired, cos: Wired, sin: Wired, *, interleaved: bool) -> Wired:
     """Pairs of elements of [b, n, s, h] turned by angles [b or 1, s, half]; elements after the pairs stay.
 
     A pair is two neighbours, if ``interleaved``, else an element of the first half and its counterpart in the second.
     """
-    half, size = wire.shape(cos)[-1], wire.shape(x)[-1]
+    half, size = cos.shape[-1], x.shape[-1]
     if is_symbolic(half) or is_symbolic(size) or 2 * int(half) > int(size):
-        raise FactError(f"angles {wire.fact(cos)} do not fit heads {wire.fact(x)}")
-    half, size, kind = int(half), int(size), wire.dtype(x)
-    x = widened(wire, x)
-    cos, sin = (wire.cast(wire.unsqueeze(angle, [1]), wire.dtype(x)) for angle in (cos, sin))
-    turned = x if 2 * half == size else wire.op(Slice(3, 0, 2 * half), x)
-    shape = wire.shape(turned)
-    paired = (*shape[:3], half, 2) if interleaved else (*shape[:3], 2, half)
+        raise FactError(f"angles {cos.fact} do not fit heads {x.fact}")
+    half, kind, x = int(half), x.dtype, _wide(x)
+    cos, sin = (angle[:, None].cast(x.dtype) for angle in (cos, sin))
+    turned = x[..., : 2 * half]
     axis = 4 if interleaved else 3
-    pairs = wire.reshape(turned, paired)
-    first, second = (wire.squeeze(wire.op(Slice(axis, i, i + 1), pairs), [axis]) for i in (0, 1))
-    new_first = wire.op(Sub(), wire.op(Mul(), first, cos), wire.op(Mul(), second, sin))
-    new_second = wire.op(Add(), wire.op(Mul(), first, sin), wire.op(Mul(), second, cos))
-    parts = [wire.unsqueeze(part, [axis]) for part in (new_first, new_second)]
-    result = wire.reshape(wire.op(TypedConcat(axis), *parts), shape)
+    pairs = turned.reshape((*turned.shape[:3], half, 2) if interleaved else (*turned.shape[:3], 2, half))
+    first, second = (pairs.part(axis, i, i + 1).squeeze([axis]) for i in (0, 1))
+    parts = [(first * cos - second * sin).unsqueeze([axis]), (first * sin + second * cos).unsqueeze([axis])]
+    result = parts[0].concat(parts[1:], axis).reshape(turned.shape)
     if 2 * half != size:
-        result = wire.op(TypedConcat(3), result, wire.op(Slice(3, 2 * half, size), x))
-    return wire.cast(result, kind)
+        result = result.concat([x[..., 2 * half :]], 3)
+    return result.cast(kind)
 
 
-def _angles(wire: Wiring, cache: OutletId, positions: OutletId) -> OutletId:
+def _angles(cache: Wired, positions: Wired) -> Wired:
     """The rows of a cache [positions, half] at positions [b or 1, s]."""
-    return wire.op(Gather(0), cache, positions)
+    return cache.op(Gather(0), positions)
 
 
 @onnx_op(ROWS, "RotaryEmbedding", domain=MICROSOFT_DOMAIN)
-def rotary_embedding(node: OnnxNode, wire: Wiring) -> OutletId:
+def rotary_embedding(node: OnnxNode, wire: Wiring) -> Wired:
     """Pairs of elements of each head turned by angles that depend on the position"""
     if node.flag("is_packed_batching"):
         raise Unsupported("RotaryEmbedding of a packed batch", hint="export with is_packed_batching=0")
-    x, positions, cos, sin = (wire.input(slot) for slot in range(4))
-    is_split = wire.rank(x) == 4
-    heads = x if is_split else _split_heads(wire, x, _rotary_heads(node, wire, x, cos))
-    positions = wire.i64(positions)
-    if wire.rank(positions) == 1:
+    x, positions, cos, sin = (wire.tensor(slot) for slot in range(4))
+    is_split = x.rank == 4
+    heads = x if is_split else _split_heads(x, _rotary_heads(node, x, cos))
+    positions = positions.cast(DatumType.I64)
+    if positions.rank == 1:
         # One number: the position of the first element, in every row of the batch.
-        positions = wire.binary(Add(), wire.unsqueeze(positions, [1]), _count(wire, wire.shape(heads)[2]))
-    cos, sin = (_angles(wire, cache, positions) for cache in (cos, sin))
-    result = rotate(wire, heads, cos, sin, interleaved=node.flag("interleaved"))
-    return result if is_split else _joined_heads(wire, result)
+        positions = positions[:, None] + _count(wire, heads.shape[2])
+    cos, sin = (_angles(cache, positions) for cache in (cos, sin))
+    result = rotate(heads, cos, sin, interleaved=node.flag("interleaved"))
+    return result if is_split else _joined_heads(result)
 
 
-def _rotary_heads(node: OnnxNode, wire: Wiring, x: OutletId, cos: OutletId) -> int:
+def _rotary_heads(node: OnnxNode, x: Wired, cos: Wired) -> int:
     """The attribute, or as many heads as have just the elements that are turned."""
     if count := node.int("num_heads", 0):
         return count
-    count = exact_div(wire.shape(x)[2], 2 * wire.shape(cos)[1])
+    count = exact_div(x.shape[2], 2 * cos.shape[1])
     if count is None or is_symbolic(count):
         raise CorruptModel("RotaryEmbedding wants an attribute 'num_heads' where only part of a head is turned")
     return int(count)
@@ -178,90 +171,84 @@ def _rotary_heads(node: OnnxNode, wire: Wiring, x: OutletId, cos: OutletId) -> i
 
 @onnx_op(ROWS, "MultiHeadAttention", domain=MICROSOFT_DOMAIN)
 @rounded_once()
-def multi_head_attention(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
+def multi_head_attention(node: OnnxNode, wire: Wiring) -> Sequence[Wired | None]:
     """Attention with as many heads of keys as of queries, and past keys and values in front of the new ones"""
     if node.wants_output(3) or wire.optional(9) is not None or wire.optional(8) is not None:
         raise Unsupported("MultiHeadAttention with shared buffers, beams, or the scores as an output")
-    heads = _heads(node, "num_heads")
-    q, k, v = _projections(wire, heads)
+    q, k, v = _projections(wire, _heads(node, "num_heads"))
     past: Dim = 0
-    past_k, past_v = wire.optional(6), wire.optional(7)
+    past_k, past_v = wire.optional_tensor(6), wire.optional_tensor(7)
     if past_k is not None and past_v is not None:
-        past = wire.shape(past_k)[2]
-        k, v = wire.op(TypedConcat(2), past_k, k), wire.op(TypedConcat(2), past_v, v)
-    biases = [_five_axes(wire, bias)] if (bias := wire.optional(5)) is not None else []
-    if (mask := wire.optional(4)) is not None:
+        past = past_k.shape[2]
+        k, v = past_k.concat([k], 2), past_v.concat([v], 2)
+    biases = [_five_axes(bias)] if (bias := wire.optional_tensor(5)) is not None else []
+    if (mask := wire.optional_tensor(4)) is not None:
         biases.append(_padding_bias(node, wire, mask, q, k))
     causal = [_seen(wire, q, k, past)] if node.flag("unidirectional") else []
-    scores = Scores(_scale(node, wire, q), biases=biases, allowed=causal)
-    result = attend(wire, wire.unsqueeze(q, [2]), k, v, scores)
-    return _joined_heads(wire, wire.squeeze(result, [2])), k, v
+    result = attend(q[:, :, None], k, v, Scores(_scale(node, q), biases=biases, allowed=causal))
+    return _joined_heads(result.squeeze([2])), k, v
 
 
-def _projections(wire: Wiring, heads: int) -> tuple[OutletId, OutletId, OutletId]:
+def _projections(wire: Wiring, heads: int) -> Sequence[Wired]:
     """Queries, keys and values as [b, n, s, h], from any of the layouts, with their bias."""
-    q, k, v, bias = wire.input(0), wire.optional(1), wire.optional(2), wire.optional(3)
+    q, k, v, bias = wire.tensor(0), *(wire.optional_tensor(slot) for slot in (1, 2, 3))
     if k is None:
-        parts = _unpacked(wire, q, 3)
+        parts = _unpacked(q, 3)
     elif v is None:
-        parts = [_split_heads(wire, q, heads), *_unpacked(wire, k, 2)]
+        parts = [_split_heads(q, heads), *_unpacked(k, 2)]
     else:
-        parts = [x if wire.rank(x) == 4 else _split_heads(wire, x, heads) for x in (q, k, v)]
-    if bias is not None:
-        # Keys and values that come with four axes were projected elsewhere, bias and all.
-        count = 1 if k is not None and wire.rank(k) == 4 else 3
-        parts = [*_biased(wire, parts[:count], bias), *parts[count:]]
-    return parts[0], parts[1], parts[2]
+        parts = [x if x.rank == 4 else _split_heads(x, heads) for x in (q, k, v)]
+    if bias is None:
+        return parts
+    # Keys and values that come with four axes were projected elsewhere, bias and all.
+    count = 1 if k is not None and k.rank == 4 else 3
+    return [*_biased(parts[:count], bias), *parts[count:]]
 
 
-def _unpacked(wire: Wiring, x: OutletId, count: int) -> list[OutletId]:
+def _unpacked(x: Wired, count: int) -> list[Wired]:
     """The parts of [b, s, n, count, h], each as [b, n, s, h]."""
-    if wire.rank(x) != 5:
-        raise FactError(f"{count} packed tensors want five axes, found {wire.fact(x)}")
-    parts = [wire.squeeze(wire.op(Slice(3, i, i + 1), x), [3]) for i in range(count)]
-    return [wire.transpose(part, [0, 2, 1, 3]) for part in parts]
+    if x.rank != 5:
+        raise FactError(f"{count} packed tensors want five axes, found {x.fact}")
+    return [part.transpose([0, 2, 1, 3]) for part in [x[..., i, :] for i in range(count)]]
 
 
-def _biased(wire: Wiring, parts: Sequence[OutletId], bias: OutletId) -> list[OutletId]:
+def _biased(parts: Sequence[Wired], bias: Wired) -> list[Wired]:
     """Each part plus its own piece of a list that holds one number per head and element of all of them."""
-    found: list[OutletId] = []
+    found: list[Wired] = []
     start: Dim = 0
     for part in parts:
-        _, heads, _, size = wire.shape(part)
-        piece = wire.op(Slice(0, start, start + heads * size), bias)
-        found.append(wire.binary(Add(), part, wire.reshape(piece, (heads, 1, size))))
+        _, heads, _, size = part.shape
+        found.append(part + bias.part(0, start, start + heads * size).reshape((heads, 1, size)))
         start = start + heads * size
     return found
 
 
-def _five_axes(wire: Wiring, x: OutletId) -> OutletId:
+def _five_axes(x: Wired) -> Wired:
     """[b, n, s, t] as [b, n, 1, s, t]."""
-    if wire.rank(x) != 4:
-        raise FactError(f"the bias of attention wants four axes, found {wire.fact(x)}")
-    return wire.unsqueeze(x, [2])
+    if x.rank != 4:
+        raise FactError(f"the bias of attention wants four axes, found {x.fact}")
+    return x[:, :, None]
 
 
-def _padding_bias(node: OnnxNode, wire: Wiring, mask: OutletId, q: OutletId, k: OutletId) -> OutletId:
+def _padding_bias(node: OnnxNode, wire: Wiring, mask: Wired, q: Wired, k: Wired) -> Wired:
     """What is added to the scores of keys that are padding, by the length of each row, or by a mask."""
-    rank = wire.rank(mask)
+    rank = mask.rank
     if rank == 1:
-        if not may_equal(wire.shape(mask)[0], wire.shape(q)[0]):
+        if not may_equal(mask.shape[0], q.shape[0]):
             raise Unsupported("MultiHeadAttention with a key_padding_mask that describes packed rows")
-        positions = wire.unsqueeze(_count(wire, wire.shape(k)[2]), [0])
-        allowed = wire.op(Lt(), positions, wire.unsqueeze(wire.i64(mask), [1]))
+        allowed = _count(wire, k.shape[2])[None] < mask.cast(DatumType.I64)[:, None]
     else:
-        allowed = wire.op(Gt(), mask, wire.scalar(0, mask))
-    allowed = wire.unsqueeze(allowed, [1, 2, 3] if rank < 3 else [1, 2])
+        allowed = mask > 0
+    allowed = allowed.unsqueeze([1, 2, 3] if rank < 3 else [1, 2])
     zero, far = (np.full((1,) * 5, value, np.float32) for value in (0, node.float("mask_filter_value", -10000.0)))
-    return wire.select(allowed, wire.const(zero), wire.const(far))
+    return allowed.where(allowed.operand(zero), allowed.operand(far))
 
 
-def _seen(wire: Wiring, q: OutletId, k: OutletId, past: Dim) -> OutletId:
+def _seen(wire: Wiring, q: Wired, k: Wired, past: Dim) -> Wired:
     """Whether a query may see a key: those up to its own position, which comes after the past ones."""
-    here = wire.binary(Add(), _count(wire, wire.shape(q)[2]), wire.const(past))
-    there = _count(wire, wire.shape(k)[2])
-    seen = wire.op(Le(), wire.unsqueeze(there, [0]), wire.unsqueeze(here, [1]))
-    return wire.unsqueeze(seen, [0, 1, 2])
+    here = _count(wire, q.shape[2]) + past
+    there = _count(wire, k.shape[2])
+    return (there[None] <= here[:, None])[None, None, None]
 
 
 @frozen
@@ -272,14 +259,14 @@ class Places:
     so on, [t]; ``past``: how many keys the cache holds, valid or not.
     """
 
-    first: OutletId
-    queries: OutletId
-    keys: OutletId
+    first: Wired
+    queries: Wired
+    keys: Wired
     past: Dim
 
 
 @onnx_op(ROWS, "GroupQueryAttention", domain=MICROSOFT_DOMAIN)
-def group_query_attention(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
+def group_query_attention(node: OnnxNode, wire: Wiring) -> Sequence[Wired | None]:
     """Causal attention where several heads of queries share one of keys, whose cache grows
 
     The cache of each row holds its own number of keys; new ones follow the last valid one.
@@ -293,91 +280,78 @@ def group_query_attention(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | N
     places = _places(wire, q)
     if node.flag("do_rotary"):
         q, k = _turned(node, wire, q, k, places)
-    k, v = (_cached(wire, wire.optional(slot), new, places) for slot, new in ((3, k), (4, v)))
-    batch, _, length, size = wire.shape(q)
-    grouped = wire.reshape(q, (batch, kv_heads, heads // kv_heads, length, size))
-    result = attend(wire, grouped, k, v, _gqa_scores(node, wire, q, places, (kv_heads, heads // kv_heads)))
-    return _joined_heads(wire, wire.reshape(result, (batch, heads, length, wire.shape(result)[4]))), k, v
+    k, v = (_cached(wire.optional_tensor(slot), new, places) for slot, new in ((3, k), (4, v)))
+    batch, _, length, size = q.shape
+    groups = kv_heads, heads // kv_heads
+    grouped = q.reshape((batch, *groups, length, size))
+    result = attend(grouped, k, v, _gqa_scores(node, wire, q, places, groups))
+    return _joined_heads(result.reshape((batch, heads, length, result.shape[4]))), k, v
 
 
-def _query_key_value(wire: Wiring, heads: int, kv_heads: int) -> tuple[OutletId, OutletId, OutletId]:
+def _query_key_value(wire: Wiring, heads: int, kv_heads: int) -> Sequence[Wired]:
     """[b, n, s, h] each; where there is one input only, it holds all three beside each other."""
-    q, k, v = wire.input(0), wire.optional(1), wire.optional(2)
+    q, k, v = wire.tensor(0), wire.optional_tensor(1), wire.optional_tensor(2)
     if k is not None and v is not None:
-        return _split_heads(wire, q, heads), _split_heads(wire, k, kv_heads), _split_heads(wire, v, kv_heads)
-    together = _split_heads(wire, q, heads + 2 * kv_heads)
-    bounds = (0, heads, heads + kv_heads, heads + 2 * kv_heads)
-    parts = [wire.op(Slice(1, bounds[i], bounds[i + 1]), together) for i in range(3)]
-    return parts[0], parts[1], parts[2]
+        return _split_heads(q, heads), _split_heads(k, kv_heads), _split_heads(v, kv_heads)
+    together = _split_heads(q, heads + 2 * kv_heads)
+    return together[:, :heads], together[:, heads : heads + kv_heads], together[:, heads + kv_heads :]
 
 
-def _places(wire: Wiring, q: OutletId) -> Places:
+def _places(wire: Wiring, q: Wired) -> Places:
     """From the index of each row's last valid key (input 5), and the length of the longest row (input 6)."""
-    length = wire.shape(q)[2]
-    past_k = wire.optional(3)
-    past: Dim = 0 if past_k is None else wire.shape(past_k)[2]
-    zero = wire.const(np.zeros(1, np.int64))
-    lengths = wire.i64(wire.sizes(wire.input(5)))
-    first = wire.binary(Max(), wire.binary(Sub(), lengths, wire.const(length - 1)), zero)
-    queries = wire.binary(Add(), wire.unsqueeze(first, [1]), wire.unsqueeze(_count(wire, length), [0]))
-    total = wire.number(wire.i64(wire.input(6)))
-    keys = _count(wire, wire.op(Max(), total, wire.const(past)))
-    return Places(first, queries, keys, past)
+    length, past_k = q.shape[2], wire.optional_tensor(3)
+    past: Dim = 0 if past_k is None else past_k.shape[2]
+    lengths = Wired(wire, wire.sizes(wire.input(5)))
+    first = (lengths - (length - 1)).maximum(0)
+    queries = first[:, None] + _count(wire, length)[None]
+    total = Wired(wire, wire.number(wire.i64(wire.input(6))))
+    return Places(first, queries, _count(wire, total.maximum(past)), past)
 
 
-def _turned(node: OnnxNode, wire: Wiring, q: OutletId, k: OutletId, places: Places) -> tuple[OutletId, OutletId]:
-    given = wire.optional(9)
-    positions = places.queries if given is None else wire.i64(given)
-    cos, sin = (_angles(wire, wire.input(slot), positions) for slot in (7, 8))
-    interleaved = node.flag("rotary_interleaved")
-    return tuple(rotate(wire, x, cos, sin, interleaved=interleaved) for x in (q, k))  # pyright: ignore[reportReturnType]: two
+def _turned(node: OnnxNode, wire: Wiring, q: Wired, k: Wired, places: Places) -> Sequence[Wired]:
+    given = wire.optional_tensor(9)
+    positions = places.queries if given is None else given.cast(DatumType.I64)
+    cos, sin = (_angles(wire.tensor(slot), positions) for slot in (7, 8))
+    return [rotate(x, cos, sin, interleaved=node.flag("rotary_interleaved")) for x in (q, k)]
 
 
-def _cached(wire: Wiring, past: OutletId | None, new: OutletId, places: Places) -> OutletId:
+def _cached(past: Wired | None, new: Wired, places: Places) -> Wired:
     """New keys or values [b, n, s, h] put into the cache [b, n, past, h] from each row's first position on."""
-    length = wire.shape(new)[2]
-    together = new if past is None else wire.op(TypedConcat(2), past, new)
-    keys, first = wire.unsqueeze(places.keys, [0]), wire.unsqueeze(places.first, [1])
-    own = wire.op(Sub(), keys, first)
-    is_new = wire.op(
-        And(),
-        wire.binary(Ge(), own, wire.const(0)),
-        wire.binary(Lt(), own, wire.const(length)),
-    )
+    length = new.shape[2]
+    together = new if past is None else past.concat([new], 2)
+    keys = places.keys[None]
+    own = keys - places.first[:, None]
+    is_new = (own >= 0) & (own < length)
     # A place that is neither new nor in the cache is padding, and any element will do.
-    old = wire.binary(Min(), keys, wire.const(places.past + length - 1))
-    place = wire.select(is_new, wire.binary(Add(), own, wire.const(places.past)), old)
-    found = wire.op(GatherNd(1), wire.transpose(together, [0, 2, 1, 3]), wire.unsqueeze(place, [2]))
-    return wire.transpose(found, [0, 2, 1, 3])
+    place = is_new.where(own + places.past, keys.minimum(places.past + length - 1))
+    return together.transpose([0, 2, 1, 3]).op(GatherNd(1), place[..., None]).transpose([0, 2, 1, 3])
 
 
-def _gqa_scores(node: OnnxNode, wire: Wiring, q: OutletId, places: Places, groups: tuple[int, int]) -> Scores:
-    queries, keys = wire.unsqueeze(places.queries, [2]), wire.unsqueeze(places.keys, [0, 1])
-    allowed = [wire.op(Le(), keys, queries)]
+def _gqa_scores(node: OnnxNode, wire: Wiring, q: Wired, places: Places, groups: tuple[int, int]) -> Scores:
+    queries, keys = places.queries[..., None], places.keys[None, None]
+    allowed = [keys <= queries]
     window = node.int("local_window_size", -1)
     if window > 0:
-        allowed.append(wire.op(Gt(), keys, wire.binary(Sub(), queries, wire.const(window))))
-    bias = wire.optional(10)
+        allowed.append(keys > queries - window)
+    bias = wire.optional_tensor(10)
     return Scores(
-        scale=_scale(node, wire, q),
+        scale=_scale(node, q),
         softcap=node.float("softcap", 0.0),
-        biases=() if bias is None else (_grouped_bias(wire, bias, groups),),
-        allowed=[wire.unsqueeze(one, [1, 2]) for one in allowed],
+        biases=() if bias is None else (_grouped_bias(bias, groups),),
+        allowed=[one[:, None, None] for one in allowed],
         sink=_sink(node, wire, groups),
     )
 
 
-def _grouped_bias(wire: Wiring, bias: OutletId, groups: tuple[int, int]) -> OutletId:
-    batch, count, *places = wire.shape(bias)
-    if same_dim(count, 1):
-        return wire.unsqueeze(bias, [2])
-    return wire.reshape(bias, (batch, *groups, *places))
+def _grouped_bias(bias: Wired, groups: tuple[int, int]) -> Wired:
+    batch, count, *places = bias.shape
+    return bias[:, :, None] if same_dim(count, 1) else bias.reshape((batch, *groups, *places))
 
 
-def _sink(node: OnnxNode, wire: Wiring, groups: tuple[int, int]) -> OutletId | None:
+def _sink(node: OnnxNode, wire: Wiring, groups: tuple[int, int]) -> Wired | None:
     """The score of a key that is not there, for each head: given, or 0 where the softmax is a smooth one."""
-    given = wire.optional(11)
+    given = wire.optional_tensor(11)
     if given is None and not node.flag("smooth_softmax"):
         return None
-    sink = wire.const(np.zeros(groups[0] * groups[1], np.float32)) if given is None else given
-    return wire.reshape(sink, (*groups, 1, 1))
+    sink = Wired(wire, wire.const(np.zeros(groups[0] * groups[1], np.float32))) if given is None else given
+    return sink.reshape((*groups, 1, 1))

@@ -8,8 +8,6 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Div, Eq, Max, Mul, Sub
-from tract_core.ops.elementwise import Abs, Rsqrt, Sqrt, Square
 from tract_core.ops.lrn import Lrn
 from tract_core.ops.norm import (
     RmsNorm,
@@ -17,7 +15,7 @@ from tract_core.ops.norm import (
     wire_instance_norm,
     wire_layer_norm,
 )
-from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.precision import rounded_once
@@ -35,7 +33,7 @@ def instance_norm(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 @onnx_op(ROWS, "LayerNormalization")
-def layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
+def layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | Wired]:
     """Standardised over all axes from ``axis`` on; also the mean, and one over the standard deviation
 
     The standard has it from version 17 on; ONNX Runtime's optimiser writes it into files of every version.
@@ -45,31 +43,28 @@ def layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
     result = wire.through(wire_layer_norm, x, axis, eps=eps, scale=scale, bias=bias)
     if not (node.wants_output(1) or node.wants_output(2)):
         return (result,)
-    return result, *_statistics(wire, x, tuple(range(axis, wire.rank(x))), eps)
+    return result, *_statistics(Wired(wire, x), tuple(range(axis, wire.rank(x))), eps)
 
 
-def _statistics(wire: Wiring, x: OutletId, axes: tuple[int, ...], eps: float) -> tuple[OutletId, OutletId]:
-    kind = wire.dtype(x)
-    x = wire.cast(x, DatumType.F64 if kind is DatumType.F64 else DatumType.F32)
-    mean = wire.through(wire_mean, x, axes)
-    variance = wire.op(Reduce(axes, Reducer.MEAN_OF_SQUARES), wire.op(Sub(), x, mean))
-    return mean, wire.op(Rsqrt(), wire.op(Add(), variance, wire.scalar(eps, variance)))
+def _statistics(x: Wired, axes: tuple[int, ...], eps: float) -> tuple[Wired, Wired]:
+    x = x.cast(DatumType.F64 if x.dtype is DatumType.F64 else DatumType.F32)
+    mean = x.mean(axes)
+    return mean, ((x - mean).mean_of_squares(axes) + eps).rsqrt()
 
 
 @onnx_op(ROWS, "RMSNormalization", since=23)
-def rms_norm(node: OnnxNode, wire: Wiring) -> OutletId:
+def rms_norm(node: OnnxNode, wire: Wiring) -> Wired:
     """X / sqrt(mean(x*x) + epsilon) * scale, the mean taken over all axes from ``axis`` on"""
-    x, scale = wire.input(0), wire.input(1)
-    rank, kind, eps = wire.rank(x), wire.dtype(x), node.float("epsilon", 1e-5)
+    x, scale = wire.tensor(0), wire.tensor(1)
+    rank, kind, eps = x.rank, x.dtype, node.float("epsilon", 1e-5)
     axis = wire.axis(node.int("axis", -1), rank)
-    wire.require_shape("scale", scale, wire.shape(x), stretches=True)
-    wide = wire.cast(x, DatumType.F32) if kind.itemsize < 4 else x
+    wire.require_shape("scale", scale.outlet, x.shape, stretches=True)
+    wide = x.cast(DatumType.F32) if kind.itemsize < 4 else x
     if axis == rank - 1:
-        result = wire.op(RmsNorm(axis, eps), wide)
+        result = wide.op(RmsNorm(axis, eps))
     else:
-        mean = wire.op(Reduce(tuple(range(axis, rank)), Reducer.MEAN_OF_SQUARES), wide)
-        result = wire.op(Mul(), wide, wire.op(Rsqrt(), wire.op(Add(), mean, wire.scalar(eps, mean))))
-    return wire.cast(wire.binary(Mul(), result, wire.cast(scale, wire.dtype(result))), kind)
+        result = wide * (wide.mean_of_squares(range(axis, rank)) + eps).rsqrt()
+    return (result * scale.cast(result.dtype)).cast(kind)
 
 
 @onnx_op(ROWS, "GroupNormalization", since=18)
@@ -104,28 +99,26 @@ def lrn(node: OnnxNode, wire: Wiring) -> OutletId:
 
 @onnx_op(ROWS, "LpNormalization")
 @rounded_once()
-def lp_norm(node: OnnxNode, wire: Wiring) -> OutletId:
+def lp_norm(node: OnnxNode, wire: Wiring) -> Wired:
     """X divided by its norm along one axis; 0 where that is 0"""
-    x = wire.input(0)
-    axis = wire.axis(node.int("axis", -1), wire.rank(x))
+    x = wire.tensor(0)
+    axis = wire.axis(node.int("axis", -1), x.rank)
     p = node.int("p", 2)
     if p not in (1, 2):
         raise Unsupported(f"LpNormalization with p={p}, only 1 and 2 are defined")
     # Divided by the largest first, nothing overflows or vanishes: the norm is at least 1, unless all elements are 0.
-    largest = wire.op(Reduce((axis,), Reducer.MAX), wire.op(Abs(), x))
-    one = wire.scalar(1, largest)
-    x = wire.op(Div(), x, wire.select(wire.op(Eq(), largest, wire.scalar(0, largest)), one, largest))
-    norm = wire.op(Reduce((axis,), Reducer.SUM), wire.op(Abs() if p == 1 else Square(), x))
-    norm = wire.op(Sqrt(), norm) if p == 2 else norm
-    return wire.op(Div(), x, wire.op(Max(), norm, one))
+    largest = abs(x).max([axis])
+    one = largest.like(1)
+    x = x / largest.eq(0).where(one, largest)
+    norm = abs(x).sum([axis]) if p == 1 else x.square().sum([axis]).sqrt()
+    return x / norm.maximum(one)
 
 
 @onnx_op(ROWS, "MeanVarianceNormalization", since=9)
 @rounded_once()
-def mean_variance_norm(node: OnnxNode, wire: Wiring) -> OutletId:
+def mean_variance_norm(node: OnnxNode, wire: Wiring) -> Wired:
     """(x - mean) / (standard deviation + 1e-9) over some axes"""
-    x = wire.input(0)
-    axes = tuple(sorted(wire.axes(node.ints("axes", (0, 2, 3)), wire.rank(x))))
-    centred = wire.op(Sub(), x, wire.through(wire_mean, x, axes))
-    deviation = wire.op(Sqrt(), wire.op(Reduce(axes, Reducer.MEAN_OF_SQUARES), centred))
-    return wire.op(Div(), centred, wire.op(Add(), deviation, wire.scalar(1e-9, deviation)))
+    x = wire.tensor(0)
+    axes = sorted(wire.axes(node.ints("axes", (0, 2, 3)), x.rank))
+    centred = x - x.mean(axes)
+    return centred / (centred.mean_of_squares(axes).sqrt() + 1e-9)

@@ -9,12 +9,13 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.model.graph import OutletId
 from tract_core.ops.axis import AddAxis
-from tract_core.ops.binary import Ne, Sub
+from tract_core.ops.binary import Sub
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.elementwise import Neg, Sigmoid
 from tract_core.ops.gather import Gather
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
+from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
 from tract_onnx.node import OnnxNode
 from tract_onnx.onnx_only.probit import Probit
@@ -37,15 +38,13 @@ def wire_post_transform(wire: Wiring, name: str, scores: OutletId) -> OutletId:
         return wire.op(Sigmoid(), scores)
     if name == "PROBIT":
         return wire.op(Probit(), scores)
-    return _softmax_of_others(wire, scores) if name == "SOFTMAX_ZERO" else scores
+    return _softmax_of_others(Wired(wire, scores)).outlet if name == "SOFTMAX_ZERO" else scores
 
 
-def _softmax_of_others(wire: Wiring, scores: OutletId) -> OutletId:
+def _softmax_of_others(scores: Wired) -> Wired:
     """A softmax over the scores that are not 0; these stay 0."""
-    zero, lowest = wire.scalar(0, scores), wire.scalar(-np.inf, scores)
-    counts = wire.op(Ne(), scores, zero)
-    found = wire.op(Softmax((1,)), wire.select(counts, scores, lowest))
-    return wire.select(counts, found, zero)
+    counts = scores.ne(0)
+    return counts.where(counts.where(scores, -np.inf).op(Softmax((1,))), 0)
 
 
 def wire_best_label(wire: Wiring, labels: Array, scores: OutletId) -> OutletId:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tract_core.data import DatumType, DType
-from tract_core.model.graph import OutletId
+from tract_core.ops.wired import Results
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.onnx_only.power_of_two import PowerRounding, ToPowerOfTwo
@@ -17,18 +15,18 @@ ROWS = Rows()
 
 
 @onnx_op(ROWS, "Cast", since=24)
-def cast_24(node: OnnxNode, wire: Wiring) -> OutletId | Sequence[OutletId | None]:
+def cast_24(node: OnnxNode, wire: Wiring) -> Results:
     """As `cast`; attributes say how numbers become powers of two"""
     return _cast(node, wire, node.element_type("to"), cast)
 
 
 @onnx_op(ROWS, "CastLike", since=24)
-def cast_like_24(node: OnnxNode, wire: Wiring) -> OutletId | Sequence[OutletId | None]:
+def cast_like_24(node: OnnxNode, wire: Wiring) -> Results:
     """As `cast_like`; attributes say how numbers become powers of two"""
     return _cast(node, wire, wire.dtype(wire.input(1)), cast_like)
 
 
-def _cast(node: OnnxNode, wire: Wiring, to: DType, otherwise: OnnxFn) -> OutletId | Sequence[OutletId | None]:
+def _cast(node: OnnxNode, wire: Wiring, to: DType, otherwise: OnnxFn) -> Results:
     x = wire.input(0)
     if to is not DatumType.F8E8M0FNU or wire.dtype(x) in (to, DatumType.STRING):
         return otherwise(node, wire)

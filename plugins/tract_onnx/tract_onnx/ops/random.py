@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Lt
 from tract_core.ops.random import Distribution, Dropout, Multinomial, RandomLike, RandomTensor
+from tract_core.ops.wired import Results
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.ops.elementwise import dropout_1
@@ -72,7 +72,7 @@ def multinomial(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 @onnx_op(ROWS, "Dropout", since=12)
-def dropout_12(node: OnnxNode, wire: Wiring) -> OutletId | Sequence[OutletId | None]:
+def dropout_12(node: OnnxNode, wire: Wiring) -> Results:
     """As `dropout_1`, but in training mode, or where only a run tells, elements are dropped"""
     training = wire.optional(2)
     known = None if training is None else wire.constant(training)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tract_core.model.graph import OutletId
+from tract_core.ops.wired import Results
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.ops.resize import upsample_9
@@ -17,7 +15,7 @@ ROWS = Rows()
 
 
 @onnx_op(ROWS, "Upsample")
-def upsample_1(node: OnnxNode, wire: Wiring) -> OutletId | Sequence[OutletId | None]:
+def upsample_1(node: OnnxNode, wire: Wiring) -> Results:
     """The factors are attributes, one for the height and one for the width"""
     factors = np.array([1, 1, node.float("height_scale"), node.float("width_scale")], np.float32)
     return upsample_9(node, Wiring(wire.model, wire.name, [wire.input(0), wire.const(factors)], wire.outer))

@@ -6,11 +6,8 @@ Their definitions are those of onnx 1.2 to 1.4, where they are called experiment
 from __future__ import annotations
 
 from tract_core.errors import CorruptModel, FactError
-from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Mul, Sub
-from tract_core.ops.elementwise import Rsqrt
-from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.ops.slice import wire_slice
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.precision import rounded_once
@@ -21,38 +18,33 @@ ROWS = Rows()
 
 
 @onnx_op(ROWS, "Affine")
-def affine(node: OnnxNode, wire: Wiring) -> OutletId:
+def affine(node: OnnxNode, wire: Wiring) -> Wired:
     """Alpha * x + beta"""
-    x = wire.input(0)
-    scaled = wire.op(Mul(), x, wire.scalar(node.float("alpha", 1.0), x))
-    return wire.op(Add(), scaled, wire.scalar(node.float("beta", 0.0), x))
+    return wire.tensor(0) * node.float("alpha", 1.0) + node.float("beta", 0.0)
 
 
 @onnx_op(ROWS, "Scale")
-def scale(node: OnnxNode, wire: Wiring) -> OutletId:
+def scale(node: OnnxNode, wire: Wiring) -> Wired:
     """Scale * x"""
-    x = wire.input(0)
-    return wire.op(Mul(), x, wire.scalar(node.float("scale", 1.0), x))
+    return wire.tensor(0) * node.float("scale", 1.0)
 
 
 @onnx_op(ROWS, "ImageScaler")
-def image_scaler(node: OnnxNode, wire: Wiring) -> OutletId:
+def image_scaler(node: OnnxNode, wire: Wiring) -> Wired:
     """Scale * x + bias, where each channel has a bias of its own"""
     x, bias = _image(wire), node.float_array("bias")
-    scaled = wire.op(Mul(), x, wire.scalar(node.float("scale", 1.0), x))
-    per_channel = wire.cast(wire.const(bias.reshape(1, -1, 1, 1)), wire.dtype(x))
-    return wire.op(Add(), scaled, per_channel)
+    return x * node.float("scale", 1.0) + x.operand(bias.reshape(1, -1, 1, 1)).cast(x.dtype)
 
 
 @onnx_op(ROWS, "Crop")
-def crop(node: OnnxNode, wire: Wiring) -> OutletId:
+def crop(node: OnnxNode, wire: Wiring) -> Wired:
     """An image without its borders (left, top, right, bottom), or as much of it as ``scale`` (height, width) says"""
     x = _image(wire)
     left, top, right, bottom = _sizes(node, "border", 4)
     size = _sizes(node, "scale", 2) if node.has("scale") else None
     for axis, before, after in ((2, top, bottom), (3, left, right)):
-        end = wire.shape(x)[axis] - after if size is None else before + size[axis - 2]
-        x = wire.through(wire_slice, x, axis, start=before, end=end)
+        end = x.shape[axis] - after if size is None else before + size[axis - 2]
+        x = x.through(wire_slice, axis, start=before, end=end)
     return x
 
 
@@ -65,19 +57,16 @@ def _sizes(node: OnnxNode, name: str, count: int) -> tuple[int, ...]:
 
 @onnx_op(ROWS, "MeanVarianceNormalization")
 @rounded_once()
-def mean_variance_norm_1(node: OnnxNode, wire: Wiring) -> OutletId:
+def mean_variance_norm_1(node: OnnxNode, wire: Wiring) -> Wired:
     """X less its mean over all images, by its standard deviation unless told otherwise; channels apart or together"""
     x = _image(wire)
     axes = (0, 1, 2, 3) if node.flag("across_channels") else (0, 2, 3)
-    centred = wire.op(Sub(), x, wire.through(wire_mean, x, axes))
-    if not node.flag("normalize_variance", True):
-        return centred
-    variance = wire.op(Reduce(axes, Reducer.MEAN_OF_SQUARES), centred)
-    return wire.op(Mul(), centred, wire.op(Rsqrt(), variance))
+    centred = x - x.mean(axes)
+    return centred * centred.mean_of_squares(axes).rsqrt() if node.flag("normalize_variance", True) else centred
 
 
-def _image(wire: Wiring) -> OutletId:
-    x = wire.input(0)
-    if wire.rank(x) != 4:
-        raise FactError(f"an image of 4 axes is wanted (batch, channels, height, width), found {wire.fact(x)}")
+def _image(wire: Wiring) -> Wired:
+    x = wire.tensor(0)
+    if x.rank != 4:
+        raise FactError(f"an image of 4 axes is wanted (batch, channels, height, width), found {x.fact}")
     return x

@@ -14,6 +14,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.source import TypedSource
 from tract_core.model.substitute import symbols_in
+from tract_core.model.translate import translate
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import Array
 from tract_pulse.bands.analysis import growing
@@ -83,20 +84,21 @@ def walk(found: Translation, rate: Rate, *, on: bool = False) -> None:
     """Wire all nodes of a model whose inputs are wired. ``on``: as of `_walked`."""
     whole, model = found.whole, found.model
     squares = Squares(whole, model, rate, found.wires, found.past)
-    for node_id in whole.eval_order():
-        node = whole.nodes[node_id]
-        if isinstance(node.op, TypedSource) or not all(outlet in found.wires for outlet in node.inputs):
-            continue
-        inputs = [found.wires[outlet] for outlet in node.inputs]
+
+    def wire(node: TypedNode, inputs: Sequence[Wire]) -> Sequence[Wire] | None:
+        if isinstance(node.op, TypedSource):
+            return None
         pulsing = PulseNode(whole, node, model=model, wires=inputs, rate=rate, past=found.past)
         try:
             wires = _node(pulsing, squares)
         except TractError as error:
             found.block(node, error)
-            wires = _stand_ins(pulsing) if on else ()
-        found.wires.update(zip(node.outlets(), wires, strict=False))
+            wires = _stand_ins(pulsing) if on else None
         if pulsing.waited:
-            found.waited[node_id] = pulsing.waited
+            found.waited[node.id] = pulsing.waited
+        return wires
+
+    translate(whole, found.wires, wire)
     for node, error in late_outputs(whole, found.wires):
         found.block(node, error)
     found.granted, found.cut = tuple(squares.granted), tuple(squares.cut)
@@ -105,7 +107,7 @@ def walk(found: Translation, rate: Rate, *, on: bool = False) -> None:
             found.block(whole.nodes[outlet.node], _two_axes(whole.outlet_fact(outlet), rate.symbol))
 
 
-def _stand_ins(node: PulseNode) -> Sequence[Wire]:
+def _stand_ins(node: PulseNode) -> Sequence[Wire] | None:
     """What stands for the outputs of a node that cannot be streamed, so that what reads them is looked at, too.
 
     Nothing where it is not known how they would come.
@@ -117,9 +119,9 @@ def _stand_ins(node: PulseNode) -> Sequence[Wire]:
             for axis in axes:
                 shape[axis] = node.rate.growth(shape[axis])
         except CannotStream:
-            return ()
+            return None
         if len(axes) > 1:
-            return ()
+            return None
         source = node.model.add_source(node.model.unique_name(node.name), TypedFact.of(fact.datum_type, shape))
         found.append(node.output(source, axes[0], 0, slot) if axes else Wire(source))
     return found

@@ -10,8 +10,9 @@ from tract_core.data import DatumType
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops import binary as core
-from tract_core.ops.elementwise import Abs, Atan, IsNan, Neg, Recip, RoundHalfToEven, Rsqrt, Sqrt, Square
+from tract_core.ops.elementwise import Atan, Recip, Rsqrt, Sqrt, Square
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.ops.elementwise import computed_in, is_negative, times, towards_zero
 from tract_torch.registry import ATEN, AtenFn, aten
@@ -69,7 +70,8 @@ def _pair(call: Call, wire: NodeWiring, op: TypedOp, factor: float = 1) -> Outle
     """The operator on both operands, of which the second is multiplied by a number."""
     kind = call.kind
     found = _OF_BOOLEANS.get(type(op), op) if kind is DatumType.BOOL else op
-    return wire.binary(found, call.operand("self", wire, kind), times(wire, call.operand("other", wire, kind), factor))
+    other = times(Wired(wire, call.operand("other", wire, kind)), factor)
+    return wire.binary(found, call.operand("self", wire, kind), other.outlet)
 
 
 def _compared(op: TypedOp) -> AtenFn:
@@ -106,10 +108,10 @@ def add(call: Call, wire: NodeWiring) -> OutletId:
 
 
 @aten(ROWS, "aten.rsub.Tensor", "aten.rsub.Scalar")
-def rsub(call: Call, wire: NodeWiring) -> OutletId:
+def rsub(call: Call, wire: NodeWiring) -> Wired:
     """The second operand without ``alpha`` times the first one"""
-    x = times(wire, call.operand("self", wire, call.kind), call.value("alpha"))
-    return wire.binary(core.Sub(), call.operand("other", wire, call.kind), x)
+    x, other = (Wired(wire, call.operand(name, wire, call.kind)) for name in ("self", "other"))
+    return other - times(x, call.value("alpha"))
 
 
 @aten(ROWS, "aten.div.Tensor", "aten.div.Scalar")
@@ -119,47 +121,41 @@ def divide(call: Call, wire: NodeWiring) -> OutletId:
 
 
 @aten(ROWS, "aten.div.Tensor_mode", "aten.div.Scalar_mode")
-def divide_and_round(call: Call, wire: NodeWiring) -> OutletId:
+def divide_and_round(call: Call, wire: NodeWiring) -> OutletId | Wired:
     """The quotient, rounded down, or towards 0, or not at all"""
     mode, kind = call.value("rounding_mode"), call.kind
     if mode is None:
         return _pair(call, wire, core.Div())
-    a, b = (call.operand(name, wire, computed_in(kind)) for name in ("self", "other"))
+    a, b = (Wired(wire, call.operand(name, wire, computed_in(kind))) for name in ("self", "other"))
     if kind.is_float():
-        found = _floor_divided(wire, a, b) if mode == "floor" else towards_zero(wire, wire.binary(core.Div(), a, b))
-        return wire.cast(found, kind)
-    if mode == "trunc":
-        return wire.binary(core.Div(), a, b)
-    return divided_down(wire, a, b)
+        return (_floor_divided(a, b) if mode == "floor" else towards_zero(a / b)).cast(kind)
+    return a / b if mode == "trunc" else divided_down(a, b)
 
 
-def divided_down(wire: NodeWiring, a: OutletId, b: OutletId) -> OutletId:
+def divided_down(a: Wired, b: Wired) -> Wired:
     """The quotient of integers, rounded down: one less than towards 0 where something is left and it is negative."""
-    a, b = wire.ranks(a, b)
-    quotient = wire.op(core.Div(), a, b)
-    if not wire.dtype(a).is_signed():
-        return quotient
-    rest, zero = wire.op(core.Rem(), a, b), wire.scalar(0, a)
-    signs_differ = wire.op(core.Xor(), wire.op(core.Lt(), b, zero), wire.op(core.Lt(), rest, zero))
-    below = wire.op(core.And(), wire.op(core.Ne(), rest, zero), signs_differ)
-    return wire.op(core.Sub(), quotient, wire.cast(below, wire.dtype(a)))
+    a, b = ranked(a, b)
+    quotient = a / b
+    return quotient - _is_above(a.op(core.Rem(), b), b).cast(a.dtype) if a.dtype.is_signed() else quotient
 
 
-def _floor_divided(wire: NodeWiring, a: OutletId, b: OutletId) -> OutletId:
+def _is_above(rest: Wired, divisor: Wired) -> Wired:
+    """Whether a quotient that leaves ``rest`` is one more than rounded down."""
+    return rest.ne(0) & ((divisor < 0) ^ (rest < 0))
+
+
+def _floor_divided(a: Wired, b: Wired) -> Wired:
     """The quotient of floats rounded down, as PyTorch and Python do it: what is left is taken off first.
 
     So nothing is rounded up that is a little below an integer.
     """
-    a, b = wire.ranks(a, b)
-    quotient, zero = wire.op(core.Div(), a, b), wire.scalar(0, a)
-    rest = wire.op(core.Rem(), a, b)
-    whole = wire.op(core.Div(), wire.op(core.Sub(), a, rest), b)
-    signs_differ = wire.op(core.Xor(), wire.op(core.Lt(), b, zero), wire.op(core.Lt(), rest, zero))
-    below = wire.op(core.And(), wire.op(core.Ne(), rest, zero), signs_differ)
-    whole = wire.op(core.Sub(), whole, wire.cast(below, wire.dtype(a)))
-    nothing = wire.select(is_negative(wire, quotient), wire.scalar(-0.0, a), zero)
-    found = wire.select(wire.op(core.Eq(), whole, zero), nothing, wire.op(RoundHalfToEven(), whole))
-    return wire.select(wire.op(core.Eq(), b, zero), quotient, found)
+    a, b = ranked(a, b)
+    quotient = a / b
+    rest = a.op(core.Rem(), b)
+    whole = (a - rest) / b - _is_above(rest, b).cast(a.dtype)
+    nothing = is_negative(quotient).where(a.like(-0.0), 0)
+    found = whole.eq(0).where(nothing, whole.round_half_to_even())
+    return b.eq(0).where(quotient, found)
 
 
 _POWERS: Final[dict[float, TypedOp]] = {0.5: Sqrt(), -0.5: Rsqrt(), 2: Square(), -1: Recip()}
@@ -184,85 +180,86 @@ _SHIFTS: Final = (
 
 
 @aten(ROWS, *_SHIFTS)
-def shift(call: Call, wire: NodeWiring) -> OutletId:
+def shift(call: Call, wire: NodeWiring) -> Wired:
     """The bits moved by so many places; by as many as there are, or fewer than none, all of them"""
     kind = call.kind
-    a, b = wire.ranks(*(call.operand(name, wire, kind) for name in ("self", "other")))
-    last = wire.scalar(8 * kind.itemsize - 1, b)
-    outside = wire.op(core.Or(), wire.op(core.Lt(), b, wire.scalar(0, b)), wire.op(core.Gt(), b, last))
-    within, nothing = wire.select(outside, last, b), wire.scalar(0, a)
+    a, b = ranked(*(Wired(wire, call.operand(name, wire, kind)) for name in ("self", "other")))
+    last = b.like(8 * kind.itemsize - 1)
+    outside = (b < 0) | (b > last)
+    within = outside.where(last, b)
     if "left" in call.name or "lshift" in call.name:
-        return wire.select(outside, nothing, wire.op(core.ShiftLeft(), a, within))
-    found = wire.op(core.ShiftRight(), a, within)  # of signed integers, all places are then the sign's
-    return wire.select(outside, nothing, found) if kind.is_unsigned() else found
+        return outside.where(0, a.op(core.ShiftLeft(), within))
+    found = a.op(core.ShiftRight(), within)  # of signed integers, all places are then the sign's
+    return outside.where(0, found) if kind.is_unsigned() else found
 
 
 @aten(ROWS, "aten.copysign")
-def copysign(call: Call, wire: NodeWiring) -> OutletId:
+def copysign(call: Call, wire: NodeWiring) -> Wired:
     """The magnitude of the one, with the sign of the other"""
-    a, b = (call.operand(name, wire, call.kind) for name in ("self", "other"))
-    return with_sign(wire, wire.op(Abs(), a), b)
+    a, b = (Wired(wire, call.operand(name, wire, call.kind)) for name in ("self", "other"))
+    return with_sign(abs(a), b)
 
 
-def with_sign(wire: NodeWiring, magnitude: OutletId, x: OutletId) -> OutletId:
+def with_sign(magnitude: Wired, x: Wired) -> Wired:
     """A magnitude with the sign of ``x``."""
-    magnitude, x = wire.ranks(magnitude, x)
-    return wire.select(is_negative(wire, x), wire.op(Neg(), magnitude), magnitude)
+    magnitude, x = ranked(magnitude, x)
+    return is_negative(x).where(-magnitude, magnitude)
 
 
-def _floats(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+def ranked(*operands: Wired) -> list[Wired]:
+    """All of them at the highest rank among them, aligned at the last axis."""
+    wire = operands[0].wire
+    return [Wired(wire, x) for x in wire.ranks(*(operand.outlet for operand in operands))]
+
+
+def _floats(call: Call, wire: NodeWiring) -> Sequence[Wired]:
     """Both operands in the type in which floats are computed, with as many axes."""
-    return wire.ranks(*(call.operand(name, wire, computed_in(call.kind)) for name in ("self", "other")))
+    return ranked(*(Wired(wire, call.operand(name, wire, computed_in(call.kind))) for name in ("self", "other")))
 
 
 @aten(ROWS, "aten.hypot")
-def hypot(call: Call, wire: NodeWiring) -> OutletId:
+def hypot(call: Call, wire: NodeWiring) -> Wired:
     """The root of the sum of both squares"""
-    return wire.cast(wire_hypot(wire, *_floats(call, wire)), call.kind)
+    return wire_hypot(*_floats(call, wire)).cast(call.kind)
 
 
-def wire_hypot(wire: NodeWiring, a: OutletId, b: OutletId) -> OutletId:
+def wire_hypot(a: Wired, b: Wired) -> Wired:
     """The root of the sum of both squares; the larger one is taken out, so that no square leaves the type."""
-    a, b = (wire.op(Abs(), x) for x in (a, b))
-    most, least = wire.op(core.Max(), a, b), wire.op(core.Min(), a, b)
-    one, zero, endless = (wire.scalar(value, a) for value in (1, 0, inf))
-    ratio = wire.op(core.Div(), least, wire.select(wire.op(core.Eq(), most, zero), one, most))
-    found = wire.op(core.Mul(), most, wire.op(Sqrt(), wire.op(core.Add(), one, wire.op(Square(), ratio))))
-    is_endless = wire.op(core.Or(), *(wire.op(core.Eq(), x, endless) for x in (a, b)))
-    return wire.select(is_endless, endless, found)
+    a, b = abs(a), abs(b)
+    most, least = a.maximum(b), a.minimum(b)
+    ratio = least / most.eq(0).where(1, most)
+    found = most * (1 + ratio.square()).sqrt()
+    return (a.eq(inf) | b.eq(inf)).where(inf, found)
 
 
 @aten(ROWS, "aten.atan2")
-def atan2(call: Call, wire: NodeWiring) -> OutletId:
+def atan2(call: Call, wire: NodeWiring) -> Wired:
     """The angle of a point, whose second coordinate comes first"""
-    return wire.cast(wire_atan2(wire, *_floats(call, wire)), call.kind)
+    return wire_atan2(*_floats(call, wire)).cast(call.kind)
 
 
-def wire_atan2(wire: NodeWiring, y: OutletId, x: OutletId) -> OutletId:
+def wire_atan2(y: Wired, x: Wired) -> Wired:
     """The angle of a point, between -pi and pi."""
-    high, wide = wire.op(Abs(), y), wire.op(Abs(), x)
-    most, least = wire.op(core.Max(), high, wide), wire.op(core.Min(), high, wide)
-    one, zero, endless = (wire.scalar(value, x) for value in (1, 0, inf))
-    ratio = wire.op(core.Div(), least, wire.select(wire.op(core.Eq(), most, zero), one, most))
-    ratio = wire.select(wire.op(core.Eq(), least, endless), one, ratio)  # both are infinite
-    angle = wire.op(Atan(), ratio)
-    angle = wire.select(wire.op(core.Gt(), high, wide), wire.op(core.Sub(), wire.scalar(pi / 2, x), angle), angle)
-    angle = wire.select(is_negative(wire, x), wire.op(core.Sub(), wire.scalar(pi, x), angle), angle)
-    return with_sign(wire, angle, y)
+    high, wide = abs(y), abs(x)
+    most, least = high.maximum(wide), high.minimum(wide)
+    ratio = least / most.eq(0).where(1, most)
+    ratio = least.eq(inf).where(1, ratio)  # both are infinite
+    angle = ratio.op(Atan())
+    angle = (high > wide).where(pi / 2 - angle, angle)
+    angle = is_negative(x).where(pi - angle, angle)
+    return with_sign(angle, y)
 
 
 @aten(ROWS, "aten.fmax", "aten.fmin")
-def extreme_number(call: Call, wire: NodeWiring) -> OutletId:
+def extreme_number(call: Call, wire: NodeWiring) -> Wired:
     """The larger one of two, or the smaller one; where one is not a number, the other one"""
-    a, b = wire.ranks(*(call.operand(name, wire, call.kind) for name in ("self", "other")))
-    found = wire.op(core.Max() if "fmax" in call.name else core.Min(), a, b)
-    if not call.kind.is_float():
-        return found
-    return wire.select(wire.op(IsNan(), a), b, wire.select(wire.op(IsNan(), b), a, found))
+    a, b = ranked(*(Wired(wire, call.operand(name, wire, call.kind)) for name in ("self", "other")))
+    found = a.maximum(b) if "fmax" in call.name else a.minimum(b)
+    return a.is_nan().where(b, b.is_nan().where(a, found)) if call.kind.is_float() else found
 
 
 @aten(ROWS, "aten.ldexp")
-def ldexp(call: Call, wire: NodeWiring) -> OutletId:
+def ldexp(call: Call, wire: NodeWiring) -> Wired:
     """X 2^e"""
     x, exponent = _floats(call, wire)
-    return wire.cast(wire.op(core.Mul(), x, wire.op(core.Pow(), wire.scalar(2, x), exponent)), call.kind)
+    return (x * 2**exponent).cast(call.kind)

@@ -13,8 +13,9 @@ from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops import elementwise as core
-from tract_core.ops.binary import Add, And, Div, Eq, Ge, Gt, Lt, Max, Min, Mul, Or, Pow, Sub
+from tract_core.ops.binary import Max, Min
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.registry import ATEN, AtenFn, aten
 from tract_torch.wiring.call import Call
@@ -81,20 +82,19 @@ for _names, _wired in ((_FLOATS, _of_floats), (_SAME, _of_all), (_ROUNDING, _rou
 
 
 @aten(ROWS, "aten.sign", "aten.sgn")
-def sign(call: Call, wire: NodeWiring) -> OutletId:
+def sign(call: Call, wire: NodeWiring) -> Wired:
     """-1, 0 or 1; 0 of what is not a number"""
-    x = call.tensor("self")
-    if wire.dtype(x).is_bool():
+    x = Wired(wire, call.tensor("self"))
+    if x.dtype.is_bool():
         return x
-    found = wire.op(core.Sign(), x)
-    return wire.select(wire.op(core.IsNan(), x), wire.scalar(0, x), found) if wire.dtype(x).is_float() else found
+    found = x.sign()
+    return x.is_nan().where(0, found) if x.dtype.is_float() else found
 
 
 @aten(ROWS, "aten.relu")
-def relu(call: Call, wire: NodeWiring) -> OutletId:
+def relu(call: Call, wire: NodeWiring) -> Wired:
     """max(x, 0)"""
-    x = call.tensor("self")
-    return wire.op(Max(), x, wire.scalar(0, x))
+    return Wired(wire, call.tensor("self")).maximum(0)
 
 
 @aten(ROWS, "aten.gelu")
@@ -111,17 +111,15 @@ def leaky_relu(call: Call, wire: NodeWiring) -> OutletId:
 
 
 @aten(ROWS, "aten.hardtanh")
-def hardtanh(call: Call, wire: NodeWiring) -> OutletId:
+def hardtanh(call: Call, wire: NodeWiring) -> Wired:
     """x, not below one number and not above another one"""
-    return _between(wire, call.tensor("self"), call.value("min_val"), call.value("max_val"))
+    return _between(Wired(wire, call.tensor("self")), call.value("min_val"), call.value("max_val"))
 
 
 @aten(ROWS, "aten.hardsigmoid")
-def hardsigmoid(call: Call, wire: NodeWiring) -> OutletId:
+def hardsigmoid(call: Call, wire: NodeWiring) -> Wired:
     """A straight line from 0 at -3 to 1 at 3"""
-    x = call.tensor("self")
-    line = _between(wire, wire.op(Add(), x, wire.scalar(3, x)), 0, 6)
-    return wire.op(Mul(), line, wire.scalar(1 / 6, x))
+    return _between(Wired(wire, call.tensor("self")) + 3, 0, 6) * (1 / 6)
 
 
 @aten(ROWS, "aten.clamp")
@@ -133,32 +131,31 @@ def clamp(call: Call, wire: NodeWiring) -> OutletId:
     return x
 
 
-def _between(wire: NodeWiring, x: OutletId, low: float | None, high: float | None) -> OutletId:
-    x = x if low is None else wire.op(Max(), x, wire.scalar(low, x))
-    return x if high is None else wire.op(Min(), x, wire.scalar(high, x))
+def _between(x: Wired, low: float | None, high: float | None) -> Wired:
+    x = x if low is None else x.maximum(low)
+    return x if high is None else x.minimum(high)
 
 
 @aten(ROWS, "aten.trunc")
-def trunc(call: Call, wire: NodeWiring) -> OutletId:
+def trunc(call: Call, wire: NodeWiring) -> Wired:
     """To the nearest integer on the way to 0"""
-    x = call.tensor("self")
-    return towards_zero(wire, x) if wire.dtype(x).is_float() else x
+    x = Wired(wire, call.tensor("self"))
+    return towards_zero(x) if x.dtype.is_float() else x
 
 
-def towards_zero(wire: NodeWiring, x: OutletId) -> OutletId:
+def towards_zero(x: Wired) -> Wired:
     """X without what comes after the point; the sign of 0 is that of x."""
-    return wire.select(wire.op(Lt(), x, wire.scalar(0, x)), wire.op(core.Ceil(), x), wire.op(core.Floor(), x))
+    return (x < 0).where(x.ceil(), x.floor())
 
 
 @aten(ROWS, "aten.exp2")
-def exp2(call: Call, wire: NodeWiring) -> OutletId:
+def exp2(call: Call, wire: NodeWiring) -> Wired:
     """2 to the power x"""
-    x = wire.cast(call.tensor("self"), call.kind)
-    return wire.binary(Pow(), wire.scalar(2, x), x)
+    return 2 ** Wired(wire, call.tensor("self")).cast(call.kind)
 
 
-Composed = Callable[[Call, NodeWiring, OutletId], OutletId]
-"""``(call, wire, x) -> outlet``, in the type of x."""
+Composed = Callable[[Call, Wired], Wired]
+"""``(call, x) -> y``, in the type of x."""
 
 
 def composed(*names: str) -> Callable[[Composed], Composed]:
@@ -169,8 +166,8 @@ def composed(*names: str) -> Callable[[Composed], Composed]:
 
     def offer(function: Composed) -> Composed:
         @aten(ROWS, *names)
-        def wire_composed(call: Call, wire: NodeWiring) -> OutletId:
-            return wire.cast(function(call, wire, wire.cast(call.tensor("self"), computed_in(call.kind))), call.kind)
+        def wire_composed(call: Call, wire: NodeWiring) -> Wired:
+            return function(call, Wired(wire, call.tensor("self")).cast(computed_in(call.kind))).cast(call.kind)
 
         return function
 
@@ -183,71 +180,67 @@ def computed_in(kind: DType) -> DType:
 
 
 @composed("aten.log2", "aten.log10")
-def logarithm(call: Call, wire: NodeWiring, x: OutletId) -> OutletId:
+def logarithm(call: Call, x: Wired) -> Wired:
     """The logarithm to the base 2 or 10"""
-    return times(wire, wire.op(core.Ln(), x), 1 / log(2 if "log2" in call.name else 10))
+    return x.log() * (1 / log(2 if "log2" in call.name else 10))
 
 
 @composed("aten.log1p")
-def log1p(_: Call, wire: NodeWiring, x: OutletId) -> OutletId:
+def log1p(_: Call, x: Wired) -> Wired:
     """ln(1 + x)"""
-    return wire_log1p(wire, x)
+    return wire_log1p(x)
 
 
-def wire_log1p(wire: NodeWiring, x: OutletId) -> OutletId:
+def wire_log1p(x: Wired) -> Wired:
     """ln(1 + x), exact also where 1 + x is rounded: ln(u) x / (u - 1), with u = 1 + x (Kahan)."""
-    u = wire.op(Add(), x, wire.scalar(1, x))
-    left = wire.op(Sub(), u, wire.scalar(1, x))
-    plain = wire.op(core.Ln(), u)
-    near = wire.op(Lt(), wire.op(core.Abs(), x), wire.scalar(0.5, x))
-    mended = wire.op(Mul(), plain, wire.op(Div(), x, left))
-    is_lost = wire.op(Eq(), left, wire.scalar(0, x))
-    return wire.select(is_lost, x, wire.select(near, mended, plain))
+    u = x + 1
+    left = u - 1
+    plain = u.log()
+    found = (abs(x) < 0.5).where(plain * (x / left), plain)
+    return left.eq(0).where(x, found)
 
 
 @composed("aten.expm1")
-def expm1(_: Call, wire: NodeWiring, x: OutletId) -> OutletId:
+def expm1(_: Call, x: Wired) -> Wired:
     """exp(x) - 1"""
-    return wire_expm1(wire, x)
+    return wire_expm1(x)
 
 
-def wire_expm1(wire: NodeWiring, x: OutletId) -> OutletId:
+def wire_expm1(x: Wired) -> Wired:
     """exp(x) - 1, exact also near 0: (u - 1) x / ln(u), with u = exp(x) (Kahan)."""
-    u = wire.op(core.Exp(), x)
-    plain = wire.op(Sub(), u, wire.scalar(1, x))
-    near = wire.op(Lt(), wire.op(core.Abs(), x), wire.scalar(0.5, x))
-    mended = wire.op(Mul(), plain, wire.op(Div(), x, wire.op(core.Ln(), u)))
-    is_lost = wire.op(Eq(), plain, wire.scalar(0, x))
-    return wire.select(is_lost, x, wire.select(near, mended, plain))
+    u = x.exp()
+    plain = u - 1
+    found = (abs(x) < 0.5).where(plain * (x / u.log()), plain)
+    return plain.eq(0).where(x, found)
 
 
 @composed("aten.elu")
-def elu(call: Call, wire: NodeWiring, x: OutletId) -> OutletId:
+def elu(call: Call, x: Wired) -> Wired:
     """x, or exp(x) - 1 below 0, with a factor for each"""
     alpha, scale, inner = (float(call.value(name)) for name in ("alpha", "scale", "input_scale"))
-    below = wire_expm1(wire, times(wire, wire.op(Min(), x, wire.scalar(0, x)), inner))
-    return wire.select(wire.op(Gt(), x, wire.scalar(0, x)), times(wire, x, scale), times(wire, below, alpha * scale))
+    below = wire_expm1(times(x.minimum(0), inner))
+    return (x > 0).where(times(x, scale), times(below, alpha * scale))
 
 
 @composed("aten.softplus")
-def softplus(call: Call, wire: NodeWiring, x: OutletId) -> OutletId:
+def softplus(call: Call, x: Wired) -> Wired:
     """ln(1 + exp(beta x)) / beta; x itself above a threshold"""
     beta = float(call.value("beta"))
-    scaled = times(wire, x, beta)
-    smooth = times(wire, wire_log1p(wire, wire.op(core.Exp(), scaled)), 1 / beta)
-    return wire.select(wire.op(Gt(), scaled, wire.scalar(float(call.value("threshold")), x)), x, smooth)
+    scaled = times(x, beta)
+    smooth = times(wire_log1p(scaled.exp()), 1 / beta)
+    return (scaled > float(call.value("threshold"))).where(x, smooth)
 
 
 @composed("aten.log_sigmoid")
-def log_sigmoid(_: Call, wire: NodeWiring, x: OutletId) -> OutletId:
+def log_sigmoid(_: Call, x: Wired) -> Wired:
     """min(x, 0) - ln(1 + exp(-|x|))"""
-    falling = wire.op(core.Exp(), wire.op(core.Neg(), wire.op(core.Abs(), x)))
-    return wire.op(Sub(), wire.op(Min(), x, wire.scalar(0, x)), wire_log1p(wire, falling))
+    falling = (-abs(x)).exp()
+    return x.minimum(0) - wire_log1p(falling)
 
 
-def times(wire: NodeWiring, x: OutletId, factor: float) -> OutletId:
-    """x, multiplied by a number."""
-    return x if factor == 1 else wire.op(Mul(), x, wire.scalar(factor, x))
+def times(x: Wired, factor: float) -> Wired:
+    """x, multiplied by a number, which is 1 where nobody gave one."""
+    return x if factor == 1 else x * factor
 
 
 @aten(ROWS, "aten.round.default")
@@ -258,58 +251,54 @@ def round_half_to_even(call: Call, wire: NodeWiring) -> OutletId:
 
 
 @composed("aten.round.decimals")
-def round_decimals(call: Call, wire: NodeWiring, x: OutletId) -> OutletId:
+def round_decimals(call: Call, x: Wired) -> Wired:
     """To so many places behind the point, or before it"""
     decimals = int(call.value("decimals"))
-    if not decimals or wire.dtype(x).is_integer():
-        return x if wire.dtype(x).is_integer() else wire.op(core.RoundHalfToEven(), x)
-    scale = wire.scalar(10.0 ** abs(decimals), x)
-    there, back = (Mul(), Div()) if decimals > 0 else (Div(), Mul())
-    return wire.op(back, wire.op(core.RoundHalfToEven(), wire.op(there, x, scale)), scale)
+    if x.dtype.is_integer():
+        return x
+    if not decimals:
+        return x.round_half_to_even()
+    scale = x.like(10.0 ** abs(decimals))
+    moved = x * scale if decimals > 0 else x / scale
+    rounded = moved.round_half_to_even()
+    return rounded / scale if decimals > 0 else rounded * scale
 
 
 @aten(ROWS, "aten.signbit")
-def signbit(call: Call, wire: NodeWiring) -> OutletId:
+def signbit(call: Call, wire: NodeWiring) -> Wired:
     """Whether an element is negative, -0.0 too. Of what is not a number no sign is told"""
-    x = call.tensor("self")
-    return is_negative(wire, wire.cast(x, DatumType.U8) if wire.dtype(x).is_bool() else x)
+    x = Wired(wire, call.tensor("self"))
+    return is_negative(x.cast(DatumType.U8) if x.dtype.is_bool() else x)
 
 
-def is_negative(wire: NodeWiring, x: OutletId) -> OutletId:
+def is_negative(x: Wired) -> Wired:
     """Whether an element of numbers is negative, or -0.0."""
-    below = wire.op(Lt(), x, wire.scalar(0, x))
-    if not wire.dtype(x).is_float():
-        return below
-    inverse = wire.op(core.Recip(), x)
-    return wire.op(Or(), below, wire.op(Lt(), inverse, wire.scalar(0, x)))
+    below = x < 0
+    return below | (x.reciprocal() < 0) if x.dtype.is_float() else below
 
 
 @composed("aten.angle")
-def angle(_: Call, wire: NodeWiring, x: OutletId) -> OutletId:
+def angle(_: Call, x: Wired) -> Wired:
     """Pi of negative numbers, else 0"""
-    found = wire.select(wire.op(Lt(), x, wire.scalar(0, x)), wire.scalar(pi, x), wire.scalar(0, x))
-    return wire.select(wire.op(core.IsNan(), x), x, found)
+    found = (x < 0).where(x.like(pi), 0)
+    return x.is_nan().where(x, found)
 
 
 @aten(ROWS, "aten.frexp")
-def frexp(call: Call, wire: NodeWiring) -> tuple[OutletId, OutletId]:
+def frexp(call: Call, wire: NodeWiring) -> tuple[Wired, Wired]:
     """X = m 2^e, m at least a half and below 1 in magnitude, or 0; of what is not finite, m is x and e is 0"""
-    kind = wire.dtype(call.tensor("self"))
-    x = wire.cast(call.tensor("self"), DatumType.F64)
-    size, zero, half = wire.op(core.Abs(), x), wire.scalar(0, x), wire.scalar(0.5, x)
-    plain = wire.op(And(), wire.op(Gt(), size, zero), wire.op(Lt(), size, wire.scalar(inf, x)))
-    size = wire.select(plain, size, half)
-    guess = wire.op(core.Floor(), times(wire, wire.op(core.Ln(), size), 1 / log(2)))
-    first = wire.op(core.Floor(), times(wire, guess, 0.5))  # in two steps, so that no power leaves the type
-    powers = (wire.op(Pow(), wire.scalar(2, x), wire.op(core.Neg(), e)) for e in (first, wire.op(Sub(), guess, first)))
-    for power in powers:
-        size = wire.op(Mul(), size, power)
+    given = Wired(wire, call.tensor("self"))
+    x = given.cast(DatumType.F64)
+    size = abs(x)
+    plain = (size > 0) & (size < inf)
+    size = plain.where(size, 0.5)
+    guess = (size.log() * (1 / log(2))).floor()
+    first = (guess * 0.5).floor()  # in two steps, so that no power leaves the type
+    size = size * 2**-first * 2 ** -(guess - first)
     # the logarithm is rounded: what is left is a little below 1, or between 1 and 2, or 2
-    over = [wire.cast(wire.op(Ge(), size, wire.scalar(bound, x)), DatumType.F64) for bound in (1, 2)]
-    exponent = wire.op(Add(), guess, wire.op(Add(), *over))
-    size = wire.op(Mul(), size, wire.op(Pow(), half, wire.op(Add(), *over)))
-    mantissa = wire.select(plain, wire.op(Mul(), wire.op(core.Sign(), x), size), x)
-    return wire.cast(mantissa, kind), wire.cast(wire.select(plain, exponent, zero), DatumType.I32)
+    over = (size >= 1).cast(DatumType.F64) + (size >= 2).cast(DatumType.F64)
+    mantissa = plain.where(x.sign() * (size * 0.5**over), x)
+    return mantissa.cast(given.dtype), plain.where(guess + over, 0).cast(DatumType.I32)
 
 
 @aten(ROWS, "aten.rrelu_with_noise_functional")

@@ -8,12 +8,13 @@ from tract_core.data import DatumType
 from tract_core.errors import Unsupported
 from tract_core.model.axes import AxesMapping
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Ge, Le, Max, Min
+from tract_core.ops.binary import Add, Ge, Le, Min
 from tract_core.ops.einsum import EinSum, accumulator, wire_matmul
 from tract_core.ops.elementwise import GeluApproximate
 from tract_core.ops.gather import Gather
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.reduce import Reduce, Reducer
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.ops.elementwise import computed_in, times
 from tract_torch.registry import aten
@@ -56,7 +57,7 @@ _FACTORS: Final = {
 
 
 @aten(ROWS, "aten.addmm", "aten.baddbmm", "aten.addbmm", "aten.addmv")
-def addmm(call: Call, wire: NodeWiring) -> OutletId:
+def addmm(call: Call, wire: NodeWiring) -> Wired:
     """``beta`` times a tensor plus ``alpha`` times a product, computed in f32 where the floats are narrower"""
     name, kind = call.name.split(".")[1], call.kind
     a, b = (wire.cast(call.tensor(factor), computed_in(kind)) for factor in _FACTORS[name])
@@ -64,18 +65,18 @@ def addmm(call: Call, wire: NodeWiring) -> OutletId:
         product = wire.op(EinSum(AxesMapping.parse("bij,bjk->ik"), accumulator(wire.dtype(a))), a, b)
     else:
         product = wire.through(wire_matmul, a, b)
-    product = times(wire, product, call.value("alpha"))
+    product = times(Wired(wire, product), call.value("alpha"))
     beta = call.value("beta")
     if beta:  # by 0, even what is not a number is nothing
-        product = wire.binary(Add(), times(wire, wire.cast(call.tensor("self"), wire.dtype(product)), beta), product)
-    return wire.cast(wire.broadcast(product, call.shape()), kind)
+        product = times(Wired(wire, call.tensor("self")).cast(product.dtype), beta) + product
+    return product.broadcast(call.shape()).cast(kind)
 
 
 @aten(ROWS, "aten._addmm_activation")
-def addmm_activation(call: Call, wire: NodeWiring) -> OutletId:
+def addmm_activation(call: Call, wire: NodeWiring) -> Wired:
     """The same, and relu or gelu of it"""
     found = addmm(call, wire)
-    return wire.op(GeluApproximate(), found) if call.value("use_gelu") else wire.op(Max(), found, wire.scalar(0, found))
+    return found.op(GeluApproximate()) if call.value("use_gelu") else found.maximum(0)
 
 
 @aten(ROWS, "aten._grouped_mm", "transformers.grouped_mm_fallback")

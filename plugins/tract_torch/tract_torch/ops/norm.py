@@ -13,6 +13,7 @@ from tract_core.ops.elementwise import Rsqrt
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.norm import wire_batch_norm, wire_group_norm, wire_instance_norm, wire_layer_norm
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.ops.elementwise import computed_in, times
 from tract_torch.registry import aten
@@ -118,8 +119,8 @@ def _of_sample(wire: NodeWiring, variance: OutletId, count: Dim) -> OutletId:
 
 def _moved(wire: NodeWiring, old: OutletId, new: OutletId, share: float) -> OutletId:
     """A share of the way from an old value to a new one, in the type of the new one."""
-    old = wire.cast(old, wire.dtype(new))
-    return wire.op(Add(), old, times(wire, wire.op(Sub(), new, old), share))
+    a, b = Wired(wire, old).cast(wire.dtype(new)), Wired(wire, new)
+    return (a + times(b - a, share)).outlet
 
 
 def _by_known(call: Call, wire: NodeWiring) -> OutletId:

@@ -10,12 +10,10 @@ from typing import Final
 
 from tract_core.data import DatumType
 from tract_core.errors import Unsupported
-from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Eq, Mul, Sub
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.ops.elementwise import times
-from tract_torch.ops.special import plus
 from tract_torch.registry import ATEN, AtenFn
 from tract_torch.wiring.call import Call
 
@@ -45,30 +43,27 @@ _KINDS: Final[dict[str, tuple[tuple[float, float], Step]]] = {
 """For the name of a kind, the slope and the constant of the polynomial of degree 1, and the step to the next one."""
 
 
-def _line(wire: NodeWiring, x: OutletId, slope: float, constant: float) -> OutletId:
-    found = times(wire, x, slope)
-    return plus(wire, found, constant) if constant else found
+def _line(x: Wired, slope: float, constant: float) -> Wired:
+    found = times(x, slope)
+    return found + constant if constant else found
 
 
 def _polynomial(first: tuple[float, float], step: Step, *, is_shifted: bool) -> AtenFn:
     """The row of one kind; ``is_shifted``: of 2 x - 1 in place of x."""
 
-    def wire_polynomial(call: Call, wire: NodeWiring) -> OutletId:
+    def wire_polynomial(call: Call, wire: NodeWiring) -> Wired:
         degree = call.value("n")
         if not isinstance(degree, (int, float)) or degree > _MOST:
             raise Unsupported(f"a polynomial of degree {degree}", hint=f"a degree that is a number, up to {_MOST}")
-        x = wire.cast(call.tensor("x"), DatumType.F64)
-        x = _line(wire, x, 2, -1) if is_shifted else x
-        before, now = (wire.scalar(number, x) for number in (0, 1))
+        x = Wired(wire, call.tensor("x")).cast(DatumType.F64)
+        x = _line(x, 2, -1) if is_shifted else x
+        before, now = x.like(0), x.like(1)
         for k in range(int(degree)):
             slope, constant, share = (*first, 0) if k == 0 else step(k)
-            following = wire.op(Mul(), _line(wire, x, slope, constant), now)
-            following = wire.op(Sub(), following, times(wire, before, share)) if share else following
-            before, now = now, following
+            following = _line(x, slope, constant) * now
+            before, now = now, following - times(before, share) if share else following
         found = now if degree >= 0 else before
-        return wire.cast(
-            wire.select(wire.op(Eq(), x, x), found, found), call.kind
-        )  # of the shape of x, at degree 0 too
+        return x.eq(x).where(found, found).cast(call.kind)  # of the shape of x, at degree 0 too
 
     return wire_polynomial
 

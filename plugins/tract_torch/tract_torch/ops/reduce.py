@@ -11,10 +11,9 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import product
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Div, Max, Ne, Pow, Sub
-from tract_core.ops.elementwise import Abs, Sqrt, Square
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.ops.elementwise import computed_in
 from tract_torch.registry import aten
@@ -95,63 +94,58 @@ def extreme_and_place(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 
 
 @aten(ROWS, "aten.var.correction", "aten.std.correction")
-def variance(call: Call, wire: NodeWiring) -> OutletId:
+def variance(call: Call, wire: NodeWiring) -> Wired:
     """The sum of the squared differences to the mean, by the number of elements less a correction; or its root"""
     return _spread(call, wire)[0]
 
 
 @aten(ROWS, "aten.var_mean.correction", "aten.std_mean.correction")
-def variance_and_mean(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+def variance_and_mean(call: Call, wire: NodeWiring) -> Sequence[Wired]:
     """The variance, or its root, and the mean"""
     return _spread(call, wire)
 
 
-def _spread(call: Call, wire: NodeWiring) -> tuple[OutletId, OutletId]:
+def _spread(call: Call, wire: NodeWiring) -> Sequence[Wired]:
     """The variance, or its root, and the mean, rounded once.
 
     As in PyTorch, squares are taken in a type that has room for them: the root may be a number where the variance is
     none of the type.
     """
-    x = wire.cast(call.tensor("self"), DatumType.F32 if call.kind is DatumType.F16 else DatumType.F64)
-    axes, correction = _axes(call, wire, x), 1 if call.value("correction") is None else call.value("correction")
-    average = wire.through(wire_mean, x, axes)
-    squares = wire.op(Square(), wire.op(Sub(), x, average))
-    count = wire.cast(wire.const(product(wire.shape(x)[axis] for axis in axes)), wire.dtype(x))
-    left = wire.op(Max(), wire.op(Sub(), count, wire.scalar(correction, count)), wire.scalar(0, count))
-    found = wire.binary(Div(), wire.op(Reduce(axes, Reducer.SUM), squares), left)
-    if ".std" in call.name:
-        found = wire.op(Sqrt(), found)
-    found, average = (wire.cast(_without(call, wire, outlet, axes), call.kind) for outlet in (found, average))
-    return found, average
+    x = Wired(wire, call.tensor("self")).cast(DatumType.F32 if call.kind is DatumType.F16 else DatumType.F64)
+    axes, correction = _axes(call, wire, x.outlet), 1 if call.value("correction") is None else call.value("correction")
+    average = x.mean(axes)
+    squares = (x - average).square()
+    count = Wired(wire, wire.const(product(x.shape[axis] for axis in axes))).cast(x.dtype)
+    found = squares.sum(axes) / (count - correction).maximum(0)
+    found = found.sqrt() if ".std" in call.name else found
+    return [Wired(wire, _without(call, wire, one.outlet, axes)).cast(call.kind) for one in (found, average)]
 
 
 @aten(ROWS, "aten.linalg_vector_norm")
 def vector_norm(call: Call, wire: NodeWiring) -> OutletId:
     """The root, of the order of the norm, of the sum of powers; narrow floats are computed in f32"""
-    x = wire.cast(call.tensor("self"), computed_in(call.kind))
-    axes = _axes(call, wire, x)
-    return wire.cast(_without(call, wire, norm_along(wire, x, axes, float(call.value("ord"))), axes), call.kind)
+    x = Wired(wire, call.tensor("self")).cast(computed_in(call.kind))
+    axes = _axes(call, wire, x.outlet)
+    found = norm_along(x, axes, float(call.value("ord")))
+    return wire.cast(_without(call, wire, found.outlet, axes), call.kind)
 
 
-def norm_along(wire: NodeWiring, x: OutletId, axes: Sequence[int], order: float) -> OutletId:
+def norm_along(x: Wired, axes: Sequence[int], order: float) -> Wired:
     """The norm of an order over axes, which keep size 1; of order 0 it is how many elements are not 0."""
-    size = wire.op(Abs(), x)
-    if order == 0:
-        size = wire.cast(wire.op(Ne(), x, wire.scalar(0, x)), wire.dtype(x))
+    size = x.ne(0).cast(x.dtype) if order == 0 else abs(x)
     if abs(order) == inf:
-        return wire.op(Reduce(tuple(axes), Reducer.MAX if order > 0 else Reducer.MIN), size)
+        return size.max(axes) if order > 0 else size.min(axes)
     if order in (0, 1):
-        return wire.op(Reduce(tuple(axes), Reducer.SUM), size)
+        return size.sum(axes)
     if order == 2:
-        return wire.op(Sqrt(), wire.op(Reduce(tuple(axes), Reducer.SUM), wire.op(Square(), x)))
-    total = wire.op(Reduce(tuple(axes), Reducer.SUM), wire.op(Pow(), size, wire.scalar(order, x)))
-    return wire.op(Pow(), total, wire.scalar(1 / order, x))
+        return x.square().sum(axes).sqrt()
+    return (size**order).sum(axes) ** (1 / order)
 
 
 @aten(ROWS, "aten.dist")
-def distance(call: Call, wire: NodeWiring) -> OutletId:
+def distance(call: Call, wire: NodeWiring) -> Wired:
     """The norm of the difference"""
-    a, b = (wire.cast(call.tensor(name), computed_in(call.kind)) for name in ("self", "other"))
-    difference = wire.binary(Sub(), a, b)
-    axes = range(wire.rank(difference))
-    return wire.cast(wire.squeeze(norm_along(wire, difference, axes, float(call.value("p"))), axes), call.kind)
+    a, b = (Wired(wire, call.tensor(name)).cast(computed_in(call.kind)) for name in ("self", "other"))
+    difference = a - b
+    axes = range(difference.rank)
+    return norm_along(difference, axes, float(call.value("p"))).squeeze(axes).cast(call.kind)

@@ -18,6 +18,7 @@ from tract_core.ops.gather import Gather
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.scatter import Reduction, ScatterElements, ScatterNd
 from tract_core.ops.slice import Slice
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.ops.binary import divided_down
 from tract_torch.registry import aten
@@ -78,7 +79,9 @@ def _reduced(call: Call, wire: NodeWiring, index: OutletId, updates: OutletId) -
     begin = wire.broadcast(_number(wire, np.array(included, call.kind.numpy), wire.rank(x)), wire.shape(x))
     count = _scattered(call, wire, "add", begin, index, ones)
     count = wire.select(wire.op(Eq(), count, wire.scalar(0, count)), wire.scalar(1, count), count)
-    return wire.op(Div(), found, count) if call.kind.is_float() else divided_down(wire, found, count)
+    if call.kind.is_float():
+        return wire.op(Div(), found, count)
+    return divided_down(Wired(wire, found), Wired(wire, count)).outlet
 
 
 def _neutral(reduce: str, kind: DType) -> np.ndarray:

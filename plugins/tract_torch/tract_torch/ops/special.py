@@ -13,21 +13,18 @@ import numpy as np
 
 from tract_core.data import DatumType
 from tract_core.errors import Unsupported
-from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, And, Div, Eq, Gt, Le, Lt, Max, Mul, Or, Pow, Sub
-from tract_core.ops.elementwise import Abs, Cos, Exp, Floor, Ln, Recip, RoundHalfToEven, Sign, Sin, Sqrt, Square, Tan
 from tract_core.ops.node_wiring import NodeWiring
-from tract_core.ops.reduce import Reduce, Reducer
+from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_torch.ops.elementwise import is_negative, times
+from tract_torch.ops.elementwise import is_negative
 from tract_torch.registry import aten
 from tract_torch.wiring.call import Call
 
 ROWS = Rows()
 
-Function = Callable[[NodeWiring, OutletId], OutletId]
-"""``(wire, x) -> outlet``, of f64."""
+Function = Callable[[Wired], Wired]
+"""``x -> y``, of f64."""
 
 
 def special(*names: str) -> Callable[[Function], Function]:
@@ -35,31 +32,21 @@ def special(*names: str) -> Callable[[Function], Function]:
 
     def offer(function: Function) -> Function:
         @aten(ROWS, *names)
-        def wire_special(call: Call, wire: NodeWiring) -> OutletId:
-            x = call.tensor("self" if call.has("self") else "x")
-            return wire.cast(function(wire, wire.cast(x, DatumType.F64)), call.kind)
+        def wire_special(call: Call, wire: NodeWiring) -> Wired:
+            x = Wired(wire, call.tensor("self" if call.has("self") else "x"))
+            return function(x.cast(DatumType.F64)).cast(call.kind)
 
         return function
 
     return offer
 
 
-def plus(wire: NodeWiring, x: OutletId, number: float) -> OutletId:
-    """x, and a number."""
-    return wire.op(Add(), x, wire.scalar(number, x))
-
-
-def minus(wire: NodeWiring, number: float, x: OutletId) -> OutletId:
-    """A number less x."""
-    return wire.op(Sub(), wire.scalar(number, x), x)
-
-
-def polynomial(wire: NodeWiring, x: OutletId, coefficients: Sequence[float]) -> OutletId:
+def polynomial(x: Wired, coefficients: Sequence[float]) -> Wired:
     """The polynomial whose coefficients are given from the constant one on (Horner)."""
     *others, last = coefficients
-    found = wire.scalar(last, x)
+    found = x.like(last)
     for coefficient in reversed(others):
-        found = plus(wire, wire.op(Mul(), found, x), coefficient)
+        found = found * x + coefficient
     return found
 
 
@@ -75,65 +62,58 @@ _ERFCX: Final = (
 Chebyshev approximation of (1 + 2x) exp(x^2) erfc x, Mathematics of Computation 36, 1981. The error is below 3e-16."""
 
 
-def _erfcx_of_size(wire: NodeWiring, x: OutletId) -> OutletId:
+def _erfcx_of_size(x: Wired) -> Wired:
     """exp(x x) erfc(x) of numbers that are not negative."""
-    four = plus(wire, x, 4)
-    place = minus(wire, 1, wire.op(Div(), wire.scalar(8, x), four))
-    return wire.op(Div(), polynomial(wire, place, _ERFCX), plus(wire, times(wire, x, 2), 1))
+    return polynomial(1 - 8 / (x + 4), _ERFCX) / (x * 2 + 1)
 
 
 @special("aten.special_erfcx")
-def erfcx(wire: NodeWiring, x: OutletId) -> OutletId:
+def erfcx(x: Wired) -> Wired:
     """exp(x x) erfc(x)"""
-    found = _erfcx_of_size(wire, wire.op(Abs(), x))
-    mirrored = wire.op(Sub(), times(wire, wire.op(Exp(), wire.op(Square(), x)), 2), found)
-    return wire.select(wire.op(Lt(), x, wire.scalar(0, x)), mirrored, found)
+    found = _erfcx_of_size(abs(x))
+    return (x < 0).where(x.square().exp() * 2 - found, found)
 
 
 @special("aten.erfc", "aten.special_erfc")
-def erfc(wire: NodeWiring, x: OutletId) -> OutletId:
+def erfc(x: Wired) -> Wired:
     """1 - erf(x), exact also where that is next to nothing"""
-    falling = wire.op(Exp(), times(wire, wire.op(Square(), x), -1))
-    found = wire.op(Mul(), falling, _erfcx_of_size(wire, wire.op(Abs(), x)))
-    return wire.select(wire.op(Lt(), x, wire.scalar(0, x)), minus(wire, 2, found), found)
+    found = (x.square() * -1).exp() * _erfcx_of_size(abs(x))
+    return (x < 0).where(2 - found, found)
 
 
-def _inverse_erfc(wire: NodeWiring, q: OutletId) -> OutletId:
+def _inverse_erfc(q: Wired) -> Wired:
     """The x, not negative, of which erfc(x) is q, between 0 and 1; by Newton's method on the logarithm of erfc.
 
     It begins with S. Winitzki, A handy approximation for the error function and its inverse, 2008.
     """
-    logarithm = wire.op(Ln(), wire.op(Mul(), q, minus(wire, 2, q)))
-    half, a = plus(wire, times(wire, logarithm, 0.5), 2 / (pi * 0.147)), 1 / 0.147
-    root = wire.op(Sqrt(), wire.op(Sub(), wire.op(Square(), half), times(wire, logarithm, a)))
-    x = wire.op(Sqrt(), wire.op(Max(), wire.op(Sub(), root, half), wire.scalar(0, q)))
-    wanted = wire.op(Ln(), q)
+    logarithm = (q * (2 - q)).log()
+    half, a = logarithm * 0.5 + 2 / (pi * 0.147), 1 / 0.147
+    x = ((half.square() - logarithm * a).sqrt() - half).maximum(0).sqrt()
+    wanted = q.log()
     for _ in range(3):
-        scaled = _erfcx_of_size(wire, x)
-        excess = wire.op(Sub(), wire.op(Sub(), wire.op(Ln(), scaled), wire.op(Square(), x)), wanted)
-        x = wire.op(Add(), x, times(wire, wire.op(Mul(), excess, scaled), sqrt(pi) / 2))
+        scaled = _erfcx_of_size(x)
+        excess = scaled.log() - x.square() - wanted
+        x = x + excess * scaled * (sqrt(pi) / 2)
     return x
 
 
 @special("aten.erfinv", "aten.special_erfinv")
-def erfinv(wire: NodeWiring, x: OutletId) -> OutletId:
+def erfinv(x: Wired) -> Wired:
     """The inverse of erf"""
-    size = wire.op(Abs(), x)
-    far = _inverse_erfc(wire, minus(wire, 1, size))
-    near = wire.op(Mul(), size, polynomial(wire, wire.op(Square(), size), (sqrt(pi) / 2, sqrt(pi) * pi / 24)))
-    found = wire.select(wire.op(Lt(), size, wire.scalar(1e-4, x)), near, far)
-    found = wire.select(wire.op(Eq(), size, wire.scalar(1, x)), wire.scalar(inf, x), found)
-    return wire.op(Mul(), wire.op(Sign(), x), found)
+    size = abs(x)
+    far = _inverse_erfc(1 - size)
+    near = size * polynomial(size.square(), (sqrt(pi) / 2, sqrt(pi) * pi / 24))
+    found = (size < 1e-4).where(near, far)
+    return x.sign() * size.eq(1).where(inf, found)
 
 
 @special("aten.special_ndtri")
-def ndtri(wire: NodeWiring, x: OutletId) -> OutletId:
+def ndtri(x: Wired) -> Wired:
     """The number below which a share x of normal numbers is"""
-    one, zero, half = (wire.scalar(number, x) for number in (1, 0, 0.5))
-    is_low = wire.op(Lt(), x, half)
-    found = times(wire, _inverse_erfc(wire, times(wire, wire.select(is_low, x, minus(wire, 1, x)), 2)), sqrt(2))
-    found = wire.select(wire.op(Or(), *(wire.op(Eq(), x, end) for end in (zero, one))), wire.scalar(inf, x), found)
-    return wire.select(is_low, times(wire, found, -1), found)
+    is_low = x < 0.5
+    found = _inverse_erfc(is_low.where(x, 1 - x) * 2) * sqrt(2)
+    found = (x.eq(0) | x.eq(1)).where(inf, found)
+    return is_low.where(found * -1, found)
 
 
 _BERNOULLI: Final = (
@@ -153,117 +133,112 @@ _SHIFT: Final = 10
 """By how much small numbers are moved, to where asymptotic series hold."""
 
 
-def _moved(wire: NodeWiring, x: OutletId) -> tuple[OutletId, OutletId]:
+def _moved(x: Wired) -> tuple[Wired, Wired]:
     """x, moved where it is small, and whether it was."""
-    is_small = wire.op(Lt(), x, wire.scalar(_SHIFT, x))
-    return wire.select(is_small, plus(wire, x, _SHIFT), x), is_small
+    is_small = x < _SHIFT
+    return is_small.where(x + _SHIFT, x), is_small
 
 
-def _mirrored(wire: NodeWiring, x: OutletId) -> tuple[OutletId, OutletId, OutletId]:
+def _mirrored(x: Wired) -> tuple[Wired, Wired, Wired]:
     """Whether x is below a half; 1 - x there, else x; and how far x is from the nearest integer, times pi."""
-    is_left = wire.op(Lt(), x, wire.scalar(0.5, x))
-    angle = times(wire, wire.op(Sub(), x, wire.op(RoundHalfToEven(), x)), pi)
-    return is_left, wire.select(is_left, minus(wire, 1, x), x), angle
+    is_left = x < 0.5
+    angle = (x - x.round_half_to_even()) * pi
+    return is_left, is_left.where(1 - x, x), angle
 
 
 @special("aten.lgamma", "aten.special_gammaln")
-def lgamma(wire: NodeWiring, x: OutletId) -> OutletId:
+def lgamma(x: Wired) -> Wired:
     """The logarithm of the magnitude of the gamma function: Stirling's series"""
-    is_left, y, angle = _mirrored(wire, x)
-    z, is_small = _moved(wire, y)
-    inverse = wire.op(Recip(), z)
+    is_left, y, angle = _mirrored(x)
+    z, is_small = _moved(y)
+    inverse = z.reciprocal()
     series = [number / (2 * k * (2 * k - 1)) for k, number in enumerate(_BERNOULLI, 1)]
-    tail = wire.op(Mul(), inverse, polynomial(wire, wire.op(Square(), inverse), series))
-    logarithm = wire.op(Ln(), z)
-    found = wire.op(Mul(), plus(wire, z, -0.5), plus(wire, logarithm, -1))  # (z - 1/2) ln(z) - z + 1/2
-    found = plus(wire, wire.op(Add(), found, tail), log(2 * pi) / 2 - 0.5)
+    tail = inverse * polynomial(inverse.square(), series)
+    logarithm = z.log()
+    found = (z + -0.5) * (logarithm + -1) + tail + (log(2 * pi) / 2 - 0.5)  # (z - 1/2) ln(z) - z + 1/2 and so on
     steps = y
     for step in range(1, _SHIFT):
-        steps = wire.op(Mul(), steps, plus(wire, y, step))
-    found = wire.select(is_small, wire.op(Sub(), found, wire.op(Ln(), steps)), found)
-    sine = wire.op(Abs(), wire.op(Sin(), angle))
-    mirrored = wire.op(Sub(), minus(wire, log(pi), wire.op(Ln(), sine)), found)
-    found = wire.select(is_left, mirrored, found)
-    return wire.select(wire.op(Eq(), wire.op(Abs(), x), wire.scalar(inf, x)), wire.scalar(inf, x), found)
+        steps = steps * (y + step)
+    found = is_small.where(found - steps.log(), found)
+    sine = abs(angle.sin())
+    found = is_left.where(log(pi) - sine.log() - found, found)
+    return abs(x).eq(inf).where(inf, found)
 
 
 @special("aten.digamma", "aten.special_digamma", "aten.special_psi")
-def digamma(wire: NodeWiring, x: OutletId) -> OutletId:
+def digamma(x: Wired) -> Wired:
     """The derivative of the logarithm of the gamma function"""
-    is_left, y, angle = _mirrored(wire, x)
-    z, is_small = _moved(wire, y)
-    inverse = wire.op(Recip(), z)
-    square = wire.op(Square(), inverse)
-    series = [number / (2 * k) for k, number in enumerate(_BERNOULLI, 1)]
-    tail = wire.op(Mul(), square, polynomial(wire, square, series))
-    found = wire.op(Sub(), wire.op(Sub(), wire.op(Ln(), z), times(wire, inverse, 0.5)), tail)
-    steps = wire.op(Recip(), y)
+    is_left, y, angle = _mirrored(x)
+    z, is_small = _moved(y)
+    inverse = z.reciprocal()
+    square = inverse.square()
+    tail = square * polynomial(square, [number / (2 * k) for k, number in enumerate(_BERNOULLI, 1)])
+    found = z.log() - inverse * 0.5 - tail
+    steps = y.reciprocal()
     for step in range(1, _SHIFT):
-        steps = wire.op(Add(), steps, wire.op(Recip(), plus(wire, y, step)))
-    found = wire.select(is_small, wire.op(Sub(), found, steps), found)
-    mirrored = wire.op(Sub(), found, wire.op(Div(), wire.scalar(pi, x), wire.op(Tan(), angle)))
-    found = wire.select(is_left, mirrored, found)
-    is_pole = wire.op(And(), is_left, wire.op(Eq(), angle, wire.scalar(0, x)))
-    at_zero = wire.select(is_negative(wire, x), wire.scalar(inf, x), wire.scalar(-inf, x))
-    pole = wire.select(wire.op(Eq(), x, wire.scalar(0, x)), at_zero, wire.scalar(nan, x))
-    return wire.select(is_pole, pole, found)
+        steps = steps + (y + step).reciprocal()
+    found = is_small.where(found - steps, found)
+    found = is_left.where(found - pi / angle.tan(), found)
+    is_pole = is_left & angle.eq(0)
+    at_zero = is_negative(x).where(x.like(inf), -inf)
+    pole = x.eq(0).where(at_zero, nan)
+    return is_pole.where(pole, found)
 
 
-def _hurwitz(wire: NodeWiring, s: OutletId, q: OutletId) -> OutletId:
+def _hurwitz(s: Wired, q: Wired) -> Wired:
     """The sum of (q + k)^-s over all k from 0 on, of s above 1 and q above 0: Euler's and Maclaurin's formula."""
-    falling = times(wire, s, -1)
-    total = wire.op(Pow(), q, falling)
+    falling = s * -1
+    total = q**falling
     for step in range(1, _SHIFT):
-        total = wire.op(Add(), total, wire.op(Pow(), plus(wire, q, step), falling))
-    far = plus(wire, q, _SHIFT)
-    power = wire.op(Pow(), far, falling)
-    integral = wire.op(Div(), wire.op(Mul(), power, far), plus(wire, s, -1))
-    total = wire.op(Add(), wire.op(Add(), total, integral), times(wire, power, 0.5))
-    inverse = wire.op(Recip(), far)
-    term = wire.op(Mul(), wire.op(Mul(), power, inverse), s)
+        total = total + (q + step) ** falling
+    far = q + _SHIFT
+    power = far**falling
+    integral = power * far / (s + -1)
+    total = total + integral + power * 0.5
+    inverse = far.reciprocal()
+    term = power * inverse * s
     for k, number in enumerate(_BERNOULLI, 1):
-        total = wire.op(Add(), total, times(wire, term, number / factorial(2 * k)))
-        rising = wire.op(Mul(), plus(wire, s, 2 * k - 1), plus(wire, s, 2 * k))
-        term = wire.op(Mul(), wire.op(Mul(), term, rising), wire.op(Square(), inverse))
+        total = total + term * (number / factorial(2 * k))
+        rising = (s + (2 * k - 1)) * (s + 2 * k)
+        term = term * rising * inverse.square()
     return total
 
 
 @aten(ROWS, "aten.special_zeta.default")
-def zeta(call: Call, wire: NodeWiring) -> OutletId:
+def zeta(call: Call, wire: NodeWiring) -> Wired:
     """Hurwitz' zeta function, of a second argument above 0; infinite at 0 and at integers below, no number between"""
-    s, q = wire.ranks(*(call.operand(name, wire, DatumType.F64) for name in ("self", "other")))
-    one, zero = (wire.scalar(number, s) for number in (1, 0))
-    found = wire.select(wire.op(Gt(), q, zero), _hurwitz(wire, s, q), wire.scalar(nan, s))
-    whole = wire.op(And(), wire.op(Le(), q, zero), wire.op(Eq(), q, wire.op(Floor(), q)))
-    found = wire.select(wire.op(Or(), whole, wire.op(Eq(), s, one)), wire.scalar(inf, s), found)
-    return wire.cast(wire.select(wire.op(Lt(), s, one), wire.scalar(nan, s), found), call.kind)
+    operands = wire.ranks(*(call.operand(name, wire, DatumType.F64) for name in ("self", "other")))
+    s, q = (Wired(wire, x) for x in operands)
+    found = (q > 0).where(_hurwitz(s, q), nan)
+    whole = (q <= 0) & q.eq(q.floor())
+    found = (whole | s.eq(1)).where(inf, found)
+    return (s < 1).where(nan, found).cast(call.kind)
 
 
 @aten(ROWS, "aten.polygamma", "aten.special_polygamma")
-def polygamma(call: Call, wire: NodeWiring) -> OutletId:
+def polygamma(call: Call, wire: NodeWiring) -> Wired:
     """The n-th derivative of digamma; below a half by that of the cotangent, which is a polynomial of it"""
-    order, x = int(call.value("n")), wire.cast(call.tensor("self"), DatumType.F64)
+    order, x = int(call.value("n")), Wired(wire, call.tensor("self")).cast(DatumType.F64)
     if order < 0:
         raise Unsupported(f"polygamma of order {order}", hint="an order from 0 on")
     if order == 0:
-        return wire.cast(digamma(wire, x), call.kind)
-    is_left, y, angle = _mirrored(wire, x)
-    found = _hurwitz(wire, wire.scalar(order + 1, y), y)
-    cotangent = wire.op(Recip(), wire.op(Tan(), angle))
+        return digamma(x).cast(call.kind)
+    is_left, y, angle = _mirrored(x)
+    found = _hurwitz(y.like(order + 1), y)
+    cotangent = angle.tan().reciprocal()
     derivative = np.polynomial.Polynomial([0, 1])
     for _ in range(order):
         derivative = -derivative.deriv() * np.polynomial.Polynomial([1, 0, 1])
     sign = (-1) ** (order + 1)
-    turned = polynomial(wire, cotangent, [float(one) * pi ** (order + 1) for one in derivative.coef])
-    plain = times(wire, found, sign * factorial(order))
-    mirrored = wire.op(Sub(), times(wire, plain, (-1) ** order), turned)
-    found = wire.select(is_left, mirrored, plain)
-    is_pole = wire.op(And(), is_left, wire.op(Eq(), angle, wire.scalar(0, x)))
-    return wire.cast(wire.select(is_pole, wire.scalar(sign * inf, x), found), call.kind)
+    turned = polynomial(cotangent, [float(one) * pi ** (order + 1) for one in derivative.coef])
+    plain = found * (sign * factorial(order))
+    found = is_left.where(plain * (-1) ** order - turned, plain)
+    is_pole = is_left & angle.eq(0)
+    return is_pole.where(sign * inf, found).cast(call.kind)
 
 
-Integrand = Callable[[OutletId, Array], OutletId]
-"""``(x, angles) -> outlet``, where x has an axis of size 1 for the angles."""
+Integrand = Callable[[Wired, Array], Wired]
+"""``(x, angles) -> y``, where x has an axis of size 1 for the angles."""
 
 _POINTS: Final = 32
 """Where integrals over a half turn are taken: for arguments up to 30 they are exact to the last digits."""
@@ -271,18 +246,14 @@ _TERMS: Final = 12
 """Terms of asymptotic series, for arguments above 30."""
 
 
-def _mean_over_half_turn(
-    wire: NodeWiring, x: OutletId, integrand: Callable[[OutletId, np.ndarray], OutletId]
-) -> OutletId:
+def _mean_over_half_turn(x: Wired, integrand: Integrand) -> Wired:
     """The mean over angles between 0 and pi of ``integrand(x, angles)``, by the midpoint rule.
 
     It converges exponentially for whole periods: L. N. Trefethen and J. A. C. Weideman, The exponentially convergent
     trapezoidal rule, SIAM Review 56, 2014.
     """
-    rank = wire.rank(x)
-    angles = ((np.arange(_POINTS) + 0.5) * pi / _POINTS).reshape((1,) * rank + (-1,))
-    found = wire.op(Reduce((rank,), Reducer.SUM), integrand(wire.unsqueeze(x, [rank]), angles))
-    return times(wire, wire.squeeze(found, [rank]), 1 / _POINTS)
+    angles = ((np.arange(_POINTS) + 0.5) * pi / _POINTS).reshape((1,) * x.rank + (-1,))
+    return integrand(x[..., None], angles).sum([x.rank])[..., 0] * (1 / _POINTS)
 
 
 def _hankel(order: int) -> list[float]:
@@ -293,82 +264,76 @@ def _hankel(order: int) -> list[float]:
     return found
 
 
-def _scaled_bessel_i(wire: NodeWiring, x: OutletId, order: int) -> OutletId:
+def _scaled_bessel_i(x: Wired, order: int) -> Wired:
     """exp(-|x|) I(x), of order 0 or 1."""
-    size = wire.op(Abs(), x)
+    size = abs(x)
 
-    def integrand(size: OutletId, angles: Array) -> OutletId:
-        grown = wire.op(Exp(), wire.op(Mul(), size, wire.const(np.cos(angles) - 1)))
-        return wire.op(Mul(), grown, wire.const(np.cos(angles))) if order else grown
+    def integrand(size: Wired, angles: Array) -> Wired:
+        grown = (size * (np.cos(angles) - 1)).exp()
+        return grown * np.cos(angles) if order else grown
 
-    near = _mean_over_half_turn(wire, size, integrand)
+    near = _mean_over_half_turn(size, integrand)
     series = [(-1) ** k * one for k, one in enumerate(_hankel(order))]
-    root = wire.op(Sqrt(), times(wire, size, 2 * pi))
-    far = wire.op(Div(), polynomial(wire, wire.op(Recip(), size), series), root)
-    found = wire.select(wire.op(Gt(), size, wire.scalar(30, x)), far, near)
-    return wire.op(Mul(), wire.op(Sign(), x), found) if order else found
+    root = (size * (2 * pi)).sqrt()
+    far = polynomial(size.reciprocal(), series) / root
+    found = (size > 30).where(far, near)
+    return x.sign() * found if order else found
 
 
 @special("aten.special_i0e")
-def i0e(wire: NodeWiring, x: OutletId) -> OutletId:
+def i0e(x: Wired) -> Wired:
     """exp(-|x|) I0(x)"""
-    return _scaled_bessel_i(wire, x, 0)
+    return _scaled_bessel_i(x, 0)
 
 
 @special("aten.special_i1e")
-def i1e(wire: NodeWiring, x: OutletId) -> OutletId:
+def i1e(x: Wired) -> Wired:
     """exp(-|x|) I1(x)"""
-    return _scaled_bessel_i(wire, x, 1)
+    return _scaled_bessel_i(x, 1)
 
 
 @special("aten.i0", "aten.special_i0", "aten.special_modified_bessel_i0")
-def i0(wire: NodeWiring, x: OutletId) -> OutletId:
+def i0(x: Wired) -> Wired:
     """The modified Bessel function of order 0"""
-    return wire.op(Mul(), i0e(wire, x), wire.op(Exp(), wire.op(Abs(), x)))
+    return i0e(x) * abs(x).exp()
 
 
 @special("aten.special_i1", "aten.special_modified_bessel_i1")
-def i1(wire: NodeWiring, x: OutletId) -> OutletId:
+def i1(x: Wired) -> Wired:
     """The modified Bessel function of order 1"""
-    return wire.op(Mul(), i1e(wire, x), wire.op(Exp(), wire.op(Abs(), x)))
+    return i1e(x) * abs(x).exp()
 
 
-def _bessel_j(wire: NodeWiring, x: OutletId, order: int) -> OutletId:
+def _bessel_j(x: Wired, order: int) -> Wired:
     """The Bessel function of order 0 or 1: the mean of cos(order t - x sin(t)), or Hankel's series."""
-    size = wire.op(Abs(), x)
-
-    def integrand(size: OutletId, angles: Array) -> OutletId:
-        turned = wire.op(Mul(), size, wire.const(np.sin(angles)))
-        return wire.op(Cos(), wire.op(Sub(), wire.const(order * angles), turned))
-
-    near = _mean_over_half_turn(wire, size, integrand)
+    size = abs(x)
+    near = _mean_over_half_turn(size, lambda size, angles: (order * angles - size * np.sin(angles)).cos())
     series = [(-1) ** (k // 2) * one for k, one in enumerate(_hankel(order))]
-    inverse = wire.op(Recip(), size)
-    square = wire.op(Square(), inverse)
-    even, odd = polynomial(wire, square, series[::2]), wire.op(Mul(), inverse, polynomial(wire, square, series[1::2]))
-    angle = plus(wire, size, -(2 * order + 1) * pi / 4)
-    waves = wire.op(Sub(), wire.op(Mul(), even, wire.op(Cos(), angle)), wire.op(Mul(), odd, wire.op(Sin(), angle)))
-    far = wire.op(Mul(), waves, wire.op(Sqrt(), times(wire, inverse, 2 / pi)))
-    found = wire.select(wire.op(Gt(), size, wire.scalar(30, x)), far, near)
-    return wire.op(Mul(), wire.op(Sign(), x), found) if order else found
+    inverse = size.reciprocal()
+    square = inverse.square()
+    even, odd = polynomial(square, series[::2]), inverse * polynomial(square, series[1::2])
+    angle = size + -(2 * order + 1) * pi / 4
+    waves = even * angle.cos() - odd * angle.sin()
+    far = waves * (inverse * (2 / pi)).sqrt()
+    found = (size > 30).where(far, near)
+    return x.sign() * found if order else found
 
 
 @special("aten.special_bessel_j0")
-def bessel_j0(wire: NodeWiring, x: OutletId) -> OutletId:
+def bessel_j0(x: Wired) -> Wired:
     """The Bessel function of order 0"""
-    return _bessel_j(wire, x, 0)
+    return _bessel_j(x, 0)
 
 
 @special("aten.special_bessel_j1")
-def bessel_j1(wire: NodeWiring, x: OutletId) -> OutletId:
+def bessel_j1(x: Wired) -> Wired:
     """The Bessel function of order 1"""
-    return _bessel_j(wire, x, 1)
+    return _bessel_j(x, 1)
 
 
 @special("aten.special_spherical_bessel_j0")
-def spherical_bessel_j0(wire: NodeWiring, x: OutletId) -> OutletId:
+def spherical_bessel_j0(x: Wired) -> Wired:
     """sin(x) / x, by its series near 0"""
-    series = polynomial(wire, wire.op(Square(), x), [(-1) ** k / factorial(2 * k + 1) for k in range(8)])
-    far = wire.op(Div(), wire.op(Sin(), x), x)
-    far = wire.select(wire.op(Eq(), wire.op(Abs(), x), wire.scalar(inf, x)), wire.scalar(0, x), far)
-    return wire.select(wire.op(Lt(), wire.op(Abs(), x), wire.scalar(0.5, x)), series, far)
+    series = polynomial(x.square(), [(-1) ** k / factorial(2 * k + 1) for k in range(8)])
+    far = abs(x).eq(inf).where(0, x.sin() / x)
+    return (abs(x) < 0.5).where(series, far)

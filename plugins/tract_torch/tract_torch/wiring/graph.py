@@ -11,6 +11,7 @@ from torch.fx import GraphModule, Node
 
 from tract_core.dims import Dim, same_dim
 from tract_core.errors import MissingOperator, ModelError, TractError, Unsupported, together
+from tract_core.frontend.rows import call_row, outlets_of
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -79,15 +80,17 @@ class Graph:
             return dim_of(value, self.names) if is_size(value) else None
         try:
             wire = self._wiring(node)
-            found = function(Call(node, self.known, self.names, self.lowering), wire)
-            outlets = [found] if isinstance(found, OutletId) else list(found)
+            call = Call(node, self.known, self.names, self.lowering)
+            outlets = outlets_of(self.model, function, call_row(self.model.registry, function, call, wire))
             for outlet, wanted in zip(outlets, tensors_of(node), strict=False):
-                self._check(outlet, wanted)
+                if outlet is not None:
+                    self._check(outlet, wanted)
         except TractError as error:
             raise error.at(place_of(node)) from error.__cause__
-        if outlets:
-            self._name(wire.name, outlets[0])
-        return outlets if isinstance(node.meta["val"], (list, tuple)) else outlets[0]
+        first = next(iter(outlets), None)
+        if first is not None:
+            self._name(wire.name, first)
+        return outlets if isinstance(node.meta["val"], (list, tuple)) else first
 
     def _check(self, outlet: OutletId, wanted: torch.Tensor) -> None:
         """Raises ModelError where a tensor is another one than PyTorch says."""
