@@ -46,6 +46,7 @@ class Isa:
     f32, and one of f64, by powers of two, empty for none. ``dots``: the instructions that sum products of neighbours in
     whole registers, the best ones first. ``pause``: the intrinsic, with its arguments, that tells the processor that a
     thread waits for another. ``picks``: the one that picks lanes of 16 bits from two registers, empty for none.
+    ``written_out``: whether kernels have plain operations in the place of ``scales``, ``dots`` and ``picks``.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Isa:
     dots: tuple[Dot, ...]
     pause: tuple[Any, ...]
     picks: str = ""
+    written_out: bool = False
 
     def lanes(self, bits: int) -> int:
         """How many elements of so many bits fit one register."""
@@ -193,3 +195,24 @@ def chosen(name: str) -> Isa:
         has = ", ".join(one.name for one in machine)
         raise Unsupported(f"this machine has no instruction set {name!r}", hint=f"it has {has}")
     return found[0]
+
+
+def portable(isa: Isa, host: Isa | None = None) -> Isa:
+    """An instruction set for a processor that may lack it: kernels are planned the same, and compute the same.
+
+    Its instructions are written out in plain operations of LLVM, which give the same bits, but for those of
+    not-a-number. ``host``: what that processor has, the best set of this machine where it is not given. Raises
+    Unsupported where there are no kernels for this machine.
+    """
+    there = host or chosen("")
+    return replace(
+        isa,
+        architecture=there.architecture,
+        processor=there.processor,
+        features=there.features,
+        needs=there.needs,
+        half=isa.half and there.half,
+        rounds=isa.rounds and there.rounds,
+        pause=there.pause,
+        written_out=True,
+    )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any, Final
 
 from tract_llvm.isa import Dot, Isa
@@ -158,6 +159,8 @@ class Function:
         """
         if not self.isa.scales or value.lanes != self.isa.lanes(value.type.bits):
             return None
+        if self.isa.written_out:
+            return _written_out().scaled(value, power)
         name = self.isa.scales[value.type.bits == 64]
         every = ir.Constant(ir.IntType(value.lanes), -1)
         nearest = ir.Constant(ir.IntType(32), 4)  # rounding as it is set
@@ -167,6 +170,8 @@ class Function:
 
     def dots(self, dot: Dot, left: Value, right: Value, sums: Value) -> Value:
         """Sums plus those of products of neighbours: each number of ``left`` and ``right`` holds so many of them."""
+        if self.isa.written_out:
+            return _written_out().dots(dot, left, right, sums)
         count = left.lanes * dot.group
         kinds = [ir_neighbours(one, count) for one in map(element_named, (dot.left, dot.right))]
         factors = [self.builder.bitcast(one.ir, kind) for one, kind in zip((left, right), kinds, strict=True)]
@@ -180,6 +185,8 @@ class Function:
 
     def picked(self, first: Value, second: Value, places: Value) -> Value:
         """The lanes of two registers at such places, those of ``second`` counted on; only the lowest bits count."""
+        if self.isa.written_out:
+            return _written_out().picked(first, second, places)
         arguments = [first.ir, places.ir, second.ir]
         callee = self.declared(f"llvm.{self.isa.picks}", first.ir.type, [one.type for one in arguments])
         return Value(self, self.builder.call(callee, arguments), first.type, first.lanes)
@@ -312,6 +319,13 @@ class Variable:
         if value.type != self._type or value.lanes != self._lanes:
             raise TypeError(f"a {self._type.name} x {self._lanes} is set to a {value.type.name} x {value.lanes}")
         self._function.builder.store(value.ir, self._place)
+
+
+def _written_out() -> ModuleType:
+    """Imported where it is wanted, which is in no usual run."""
+    from tract_llvm.language import written_out
+
+    return written_out
 
 
 def where(condition: Value, then: Value, otherwise: Value | float) -> Value:

@@ -1,0 +1,102 @@
+"""Instructions in plain operations of LLVM, for processors that lack them.
+
+Each gives the bits that `tract_llvm.meanings` says, but for those of not-a-number.
+"""
+
+from __future__ import annotations
+
+from math import inf, nan
+from typing import Final
+
+from tract_llvm.isa import Dot
+from tract_llvm.language.convert import converted, cut_off
+from tract_llvm.language.types import F32, F64, I32, I64, INDEX, U32, ElementType, element_named
+from tract_llvm.language.values import Value
+
+_NORMAL: Final = 2.0**-126
+"""The least f32 that is not subnormal."""
+
+_ROUNDED_TO_NORMAL: Final = _NORMAL * (1 - 2.0**-25)
+"""The least number that becomes normal when it is rounded to the digits of an f32."""
+
+
+def dots(dot: Dot, left: Value, right: Value, sums: Value) -> Value:
+    """As `Function.dots`."""
+    if dot.sums == F32.name:
+        return _dots_of_bf16(left, right, sums)
+    for place in range(dot.group):
+        sums = sums + _neighbour(left, dot.left, place) * _neighbour(right, dot.right, place)
+    return sums
+
+
+def _neighbour(groups: Value, name: str, place: int) -> Value:
+    """One integer out of every group."""
+    kind = element_named(name)
+    highest = groups << (groups.type.bits - kind.bits * (place + 1))
+    wide = converted(highest, I32 if kind.kind == "i" else U32)
+    return converted(wide >> (groups.type.bits - kind.bits), groups.type)
+
+
+def _dots_of_bf16(left: Value, right: Value, sums: Value) -> Value:
+    """The upper products first, each added with one rounding; what is subnormal, before or after, is zero."""
+    select, sums = sums.function.select, _flushed(sums)
+    for factors in (left & -0x10000, right & -0x10000), (left << 16, right << 16):
+        a, b = (converted(_flushed(one.bits(F32)), F64) for one in factors)
+        # The product is exact. Rounding the sum to f64 first does no harm: a factor has so few digits that f64 holds
+        # the sum, or one of both is far less than half a unit in the last place of the other one.
+        exact = converted(sums, F64) + a * b
+        rounded = converted(exact, F32)
+        is_tiny = sums.function.intrinsic("fabs", exact) < _ROUNDED_TO_NORMAL
+        sums = select(is_tiny, _zero(rounded), rounded)
+    return sums
+
+
+def _flushed(x: Value) -> Value:
+    """``x``, or a zero of its sign where it is subnormal."""
+    return x.function.select(x.function.intrinsic("fabs", x) < _NORMAL, _zero(x), x)
+
+
+def _zero(x: Value) -> Value:
+    """The zero of the same sign."""
+    return x.function.intrinsic("copysign", x.like(0), x)
+
+
+_FORMATS: Final[dict[ElementType, tuple[ElementType, int, int]]] = {F32: (I32, 23, 127), F64: (I64, 52, 1023)}
+"""Of floats: the integers of their width, how many digits are behind the point, and what stands for 2**0."""
+
+
+def scaled(x: Value, power: Value) -> Value:
+    """As `Function.scaled`, for any number as the power, whose fraction is cut off."""
+    select, (whole, digits, _) = x.function.select, _FORMATS[x.type]
+    is_inf, is_minus_inf = power.equals(inf), power.equals(-inf)
+    is_wrong = is_inf & x.equals(0) | is_minus_inf & x.function.intrinsic("fabs", x).equals(inf)
+    found = select(is_wrong | power.differs(power), x.like(nan), _times_power(x, power))
+    is_quiet = x.differs(x) & (x.bits(whole) & 1 << (digits - 1)).differs(0)
+    found = select(is_quiet & is_inf, x.like(inf), found)
+    return select(is_quiet & is_minus_inf, x.like(0), found)
+
+
+def _times_power(x: Value, power: Value) -> Value:
+    """X * 2**floor(power), rounded once, in three steps: a step down keeps all digits unless nothing is left of x."""
+    select, (whole, digits, bias) = x.function.select, _FORMATS[x.type]
+    down = bias - digits - 2
+    end = power.like(3 * bias)
+    bounded = select(power < end, power, end)
+    bounded = select(bounded > -end, bounded, -end)
+    cut = cut_off(bounded, whole)
+    n = select(converted(cut, x.type) > bounded, cut - 1, cut)
+    for _ in range(2):
+        is_low, is_high = n < 1 - bias, n > bias
+        x = select(is_low, x * 2.0**-down, select(is_high, x * 2.0**bias, x))
+        n = select(is_low, n + down, select(is_high, n - bias, n))
+    n = select(n < 1 - bias, n.like(1 - bias), n)
+    return x * ((n + bias) << digits).bits(x.type)
+
+
+def picked(first: Value, second: Value, places: Value) -> Value:
+    """As `Function.picked`: both registers are laid down in memory, and read lane by lane."""
+    function, lanes = first.function, first.lanes
+    held = function.own(first.type, 2 * lanes)
+    held.put(0, first)
+    held.put(lanes, second)
+    return held.gather(converted(places & (2 * lanes - 1), INDEX))

@@ -1,0 +1,180 @@
+"""What the instructions of `tract_llvm.isa` compute, in NumPy.
+
+Results are those of the instruction to the bit, but for not-a-number, of which it is not said which one it is. What
+rounds rounds to the nearest, halves to even, as all programs have it set. Sources are the sections on instructions of
+Intel's "64 and IA-32 Architectures Software Developer's Manual", volume 2 (SDM), and IEEE 754-2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tract_llvm.isa import Dot
+
+Array = NDArray[Any]
+
+_TYPES: Final = {"u8": np.uint8, "i8": np.int8, "i16": np.int16, "bf16": np.uint16}
+"""Of factors, by their names; a bf16 is its bits."""
+
+NORMAL: Final = 2.0**-126
+"""The least f32 that is not subnormal."""
+
+
+def dots(dot: Dot, left: Array, right: Array, sums: Array) -> Array:
+    """What `Function.dots` gives, [lanes]. ``left``, ``right``: groups of factors, ``int32`` [lanes]."""
+    names = dot.left, dot.right
+    factors = [
+        np.ascontiguousarray(one).view(_TYPES[name]).reshape(-1, dot.group)
+        for one, name in zip((left, right), names, strict=True)
+    ]
+    first, second = factors[::-1] if dot.turned else factors
+    if dot.adds:
+        return MEANINGS[dot.name](first, second, sums)
+    return _wrapped(MEANINGS[dot.name](first, second).astype(np.int64) + sums)
+
+
+def _multiplied(left: Array, right: Array) -> Array:
+    """PMADDWD: both products of neighbours, added; what is 2**31 becomes -2**31. SDM, "PMADDWD", "VPMADDWD"."""
+    return _wrapped((left.astype(np.int64) * right).sum(axis=1))
+
+
+def _multiplied_onto(left: Array, right: Array, sums: Array) -> Array:
+    """VPDPBUSD, VPDPWSSD: the products of neighbours are added to sums, which wrap around.
+
+    SDM, under these names; what saturates are others, VPDPBUSDS and VPDPWSSDS.
+    """
+    return _wrapped((left.astype(np.int64) * right).sum(axis=1) + sums)
+
+
+def _wrapped(exact: Array) -> Array:
+    return exact.astype(np.int64).astype(np.uint32).view(np.int32)
+
+
+def _dots_of_bf16(left: Array, right: Array, sums: Array) -> Array:
+    """VDPBF16PS: the second product of a pair is added to a sum, then the first one, each rounded once.
+
+    Subnormal factors and sums are taken for zero, and a sum is zero that is subnormal once it is rounded to 24 digits.
+    Overflow and signs are those of IEEE 754. SDM, "VDPBF16PS".
+    """
+    total: Array = _without_subnormal(sums)
+    with np.errstate(all="ignore"):
+        a, b = (_float_of_upper(one).astype(np.float64) for one in (left, right))
+        for place in (1, 0):
+            # Products are exact in f64, and so are sums, unless the smaller number is below 2**-28 of the larger one.
+            exact = total.astype(np.float64) + a[:, place] * b[:, place]
+            rounded = exact.astype(np.float32)
+            is_tiny = np.abs(exact) < NORMAL * (1 - 2.0**-25)
+            total = np.where(is_tiny, np.copysign(np.float32(0), rounded), rounded)
+    return total
+
+
+def _float_of_upper(bits: Array) -> Array:
+    """The f32 whose upper half is given, without what is subnormal."""
+    return _without_subnormal((bits.astype(np.uint32) << 16).view(np.float32))
+
+
+def _without_subnormal(x: Array) -> Array:
+    return np.where(np.abs(x) < NORMAL, np.copysign(np.float32(0), x), x)
+
+
+def scaled(x: Array, power: Array) -> Array:
+    """VSCALEFPS, VSCALEFPD: x * 2**floor(power), rounded once. SDM, "VSCALEFPS", and its table of special cases.
+
+    0 times 2**inf and inf times 2**-inf are not-a-number, but quiet not-a-number times these is inf and 0.
+    """
+    with np.errstate(all="ignore"):
+        steps = np.clip(np.nan_to_num(np.floor(power), nan=0), -5000, 5000).astype(np.int32)
+        found = np.ldexp(x, steps)
+        found = np.where(np.isnan(power) | _is_undefined(x, power), np.nan, found)
+        is_quiet = np.isnan(x) & _quiet_bit(x)
+        found = np.where(is_quiet & (power == np.inf), np.inf, found)
+        return np.where(is_quiet & (power == -np.inf), 0, found).astype(x.dtype)
+
+
+def _is_undefined(x: Array, power: Array) -> Array:
+    return ((x == 0) & (power == np.inf)) | (np.isinf(x) & (power == -np.inf))
+
+
+def _quiet_bit(x: Array) -> Array:
+    """Whether the first digit behind the point is set."""
+    whole, digits = np.dtype(f"u{x.itemsize}"), np.finfo(x.dtype).nmant
+    return (x.view(whole) >> whole.type(digits - 1)) & 1 == 1
+
+
+def picked(first: Array, second: Array, places: Array) -> Array:
+    """VPERMI2W: lanes of two registers, by the lowest bits of places. SDM, "VPERMI2W/D/Q/PS/PD"."""
+    lanes = np.concatenate([first, second])
+    return lanes[places % len(lanes)]
+
+
+MEANINGS: Final[Mapping[str, Callable[..., Array]]] = {
+    "x86.sse2.pmadd.wd": _multiplied,
+    "x86.avx2.pmadd.wd": _multiplied,
+    "x86.avx512.pmaddw.d.512": _multiplied,
+    "x86.avx512.vpdpbusd.512": _multiplied_onto,
+    "x86.avx512.vpdpwssd.512": _multiplied_onto,
+    "x86.avx512bf16.dpbf16ps.512": _dots_of_bf16,
+    "x86.avx512.mask.scalef.ps.512": scaled,
+    "x86.avx512.mask.scalef.pd.512": scaled,
+    "x86.avx512.vpermi2var.hi.512": picked,
+}
+"""By the names of LLVM. Factors of dots: [lanes, group] of their types, bf16 as ``uint16``; all else: [lanes]."""
+
+
+def fused(a: Array, b: Array, c: Array) -> Array:
+    """`Isa.fma`: a * b + c, rounded once. IEEE 754, 5.4.1, "fusedMultiplyAdd"; SDM, "VFMADD231PS"; Arm, "FMLA"."""
+    with np.errstate(all="ignore"):
+        others = np.where(np.isfinite(a) & np.isfinite(b), c, a * b + c)
+        found = [
+            _fused(*numbers) if np.isfinite(numbers).all() else other
+            for *numbers, other in zip(a, b, c, others, strict=True)
+        ]
+    return np.array(found, a.dtype)
+
+
+def _fused(a: Any, b: Any, c: Any) -> Any:
+    exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+    if exact == 0:
+        return a * b + c if a * b == 0 == c else a.dtype.type(0)
+    try:
+        nearest = np.float64(float(exact))
+    except OverflowError:
+        return a.dtype.type(np.inf if exact > 0 else -np.inf)
+    return nearest if a.dtype == np.float64 else np.float32(_odd(nearest, exact))
+
+
+def _odd(nearest: np.float64, exact: Fraction) -> np.float64:
+    """Of the two f64 around a number the odd one, which can be rounded again. ``nearest``: the nearest one."""
+    error = exact - Fraction(float(nearest))
+    if error == 0 or nearest.view(np.uint64) & 1:
+        return nearest
+    return np.nextafter(nearest, np.inf if error > 0 else -np.inf)
+
+
+def half_of(x: Array) -> Array:
+    """`Isa.half`: the nearest f16 to an f32, subnormal ones too. SDM, "VCVTPS2PH"; Arm, "FCVTN"."""
+    with np.errstate(all="ignore"):
+        return x.astype(np.float16)
+
+
+def float_of(half: Array) -> Array:
+    """`Isa.half`: an f16 as f32. SDM, "VCVTPH2PS"; Arm, "FCVTL"."""
+    with np.errstate(invalid="ignore"):
+        return half.astype(np.float32)
+
+
+def whole(x: Array) -> Array:
+    """`Isa.rounds`: the nearest integer, halves to the even one. IEEE 754, 5.9; SDM, "VROUNDPS"; Arm, "FRINTN"."""
+    with np.errstate(invalid="ignore"):
+        return np.rint(x)
+
+
+def floor(x: Array) -> Array:
+    """`Isa.rounds`: the greatest integer that is not above x. The same sections, and Arm, "FRINTM"."""
+    with np.errstate(invalid="ignore"):
+        return np.floor(x)
