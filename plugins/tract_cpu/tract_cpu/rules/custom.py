@@ -1,0 +1,56 @@
+"""Operators of others, of which there is the NumPy meaning alone: the graph of that, in their place."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from tract_core.model.const import Const
+from tract_core.model.inline import inline_body
+from tract_core.model.patch import ModelPatch
+from tract_core.model.rewriter import ANY_OP, RuleSet, rewrites
+from tract_core.model.source import TypedSource
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.plugins.descriptor import CORE
+from tract_core.plugins.keys import REFERENCE
+from tract_core.plugins.registry import Registry
+from tract_cpu.lower.select import has_native_code
+
+_CUSTOM: Final[WeakKeyDictionary[Registry, dict[type, bool]]] = WeakKeyDictionary()
+
+
+def is_custom(registry: Registry, kind: type) -> bool:
+    """Whether an operator of a type is of somebody else, with a NumPy meaning, and native code has no row of its own."""
+    known = _CUSTOM.setdefault(registry, {})
+    found = known.get(kind)
+    if found is None:
+        owner = None if has_native_code(registry, kind) else registry[REFERENCE].owner(kind)
+        found = known[kind] = owner not in (None, CORE) and not issubclass(kind, (TypedSource, Const))
+    return found
+
+
+def has_custom(model: TypedModel) -> bool:
+    """Whether such an operator is in a model; those in bodies do not count."""
+    kinds = {type(node.op) for node in model.live_nodes()}
+    return any(is_custom(model.registry, kind) for kind in kinds)
+
+
+@rewrites(ANY_OP)
+def spelled_out(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
+    """SomebodysOperator(x) -> the operators of the core that its NumPy meaning is made of"""
+    if not is_custom(model.registry, type(op)):
+        return None
+    from tract_cpu.tracing.meaning import meaning_of  # models without such operators do without
+
+    body = meaning_of(model, op, model.input_facts(node)).body
+    if body is None:
+        return None
+    patch = ModelPatch(model)
+    outlets = inline_body(patch.model, body, [patch.tap(one) for one in node.inputs], prefix=f"{node.name}.")
+    for old, new in zip(node.outlets(), outlets, strict=True):
+        patch.shunt(old, new)
+    return patch
+
+
+CUSTOM: Final = RuleSet([spelled_out])
+"""The rule for operators of others."""
