@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tract_core.model.const import Const
 from tract_core.ops.binary import (
     Add,
     And,
@@ -31,12 +32,13 @@ from tract_core.ops.binary import (
 from tract_core.ops.cast import Cast
 from tract_core.ops.elementwise import Abs, BitNot, IsInf, IsNan, LeakyRelu, Neg, Not, Square
 from tract_core.ops.iff import Iff
+from tract_cpu.cpu_only.composed import Composed
 from tract_cpu.kernels.expressions import Apply
 from tract_cpu.kernels.rows import RowStep
 
 CHEAP: Final = frozenset({
     Add, And, BitAnd, BitOr, BitXor, Eq, Ge, Gt, Le, Lt, Max, Min, Mul, Ne, Or, Sub, SubF, Xor,
-    Cast, Abs, BitNot, IsInf, IsNan, LeakyRelu, Neg, Not, Square, Iff,
+    Cast, Const, Abs, BitNot, IsInf, IsNan, LeakyRelu, Neg, Not, Square, Iff,
 })  # fmt: skip
 """Operators that are computed again in a later pass rather than laid down in memory."""
 
@@ -53,4 +55,6 @@ _COSTLY: Final = 4
 
 def code_size(step: RowStep) -> int:
     """How much code a step is: 1 for a load, a sum or a cheap operator."""
+    if isinstance(step, Apply) and isinstance(step.op, Composed):
+        return sum(map(code_size, step.op.expression.steps))
     return _COSTLY if isinstance(step, Apply) and type(step.op) not in CHEAP else 1

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from tract_core.model.const import Const
+from tract_core.model.graph import OutletId
 from tract_core.model.inline import inline_body
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import ANY_OP, RuleSet, rewrites
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.descriptor import CORE
-from tract_core.plugins.keys import REFERENCE
+from tract_core.plugins.keys import REFERENCE, Array
 from tract_core.plugins.registry import Registry
+from tract_cpu.cpu_only.composed import Composed
+from tract_cpu.lower.composed import composed_of
 from tract_cpu.lower.select import has_native_code
 
 _CUSTOM: Final[WeakKeyDictionary[Registry, dict[type, bool]]] = WeakKeyDictionary()
@@ -46,9 +50,19 @@ def spelled_out(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | Non
     if body is None:
         return None
     patch = ModelPatch(model)
+    whole = composed_of(op, model.registry[REFERENCE][type(op)], body)
+    if whole is not None:
+        return _as_one(patch, node, *whole)
     outlets = inline_body(patch.model, body, [patch.tap(one) for one in node.inputs], prefix=f"{node.name}.")
     for old, new in zip(node.outlets(), outlets, strict=True):
         patch.shunt(old, new)
+    return patch
+
+
+def _as_one(patch: ModelPatch, node: TypedNode, op: Composed, arrays: Sequence[Array]) -> ModelPatch:
+    held = [patch.model.add_const(f"{node.name}.{place}", one) for place, one in enumerate(arrays)]
+    (outlet,) = patch.wire(node.name, op, [*map(patch.tap, node.inputs), *held])
+    patch.shunt(OutletId(node.id), outlet)
     return patch
 
 
