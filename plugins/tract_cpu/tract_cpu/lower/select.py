@@ -62,7 +62,11 @@ def visited(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[tuple[Hos
         if row is not None:
             lowering.read_sizes(node)
         try:
-            why = _why_no_row(lowering, node) if row is None else lowering.why_unfit(node.node) or row(node.op, Site(lowering, node))
+            why = (
+                _why_no_row(lowering, node)
+                if row is None
+                else lowering.why_unfit(node.node) or row(node.op, Site(lowering, node))
+            )
         except FactError as error:  # more is known now than when it was wired: every run is refused
             why = f"sizes do not fit: {error.problem}"
         if why is not None:

@@ -24,7 +24,7 @@ _CUSTOM: Final[WeakKeyDictionary[Registry, dict[type, bool]]] = WeakKeyDictionar
 
 
 def is_custom(registry: Registry, kind: type) -> bool:
-    """Whether an operator of a type is of somebody else, with a NumPy meaning, and native code has no row of its own."""
+    """Whether operators of a type are of somebody else, with a NumPy meaning, and native code has no row for them."""
     known = _CUSTOM.setdefault(registry, {})
     found = known.get(kind)
     if found is None:

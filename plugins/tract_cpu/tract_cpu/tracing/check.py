@@ -1,4 +1,4 @@
-"""Whether a traced meaning computes what NumPy computes, tried on small arrays with all that is special in their types."""
+"""Whether a traced meaning computes what NumPy computes, tried on arrays with all that is special in their types."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What a Python function reads and writes besides its arguments, found in its code: nothing is called for it.
 
-A meaning is traced once and then not called any more. So it may read only what stays as it is: numbers, texts, tuples of
-such, arrays that nobody writes to, functions that hold to the same, and functions of NumPy that give the same every time.
+A meaning is traced once and then not called any more. So it may read only what stays as it is: numbers, texts, tuples
+of such, arrays that nobody writes to, functions that hold to the same, and functions of NumPy that give the same every
+time.
 """
 
 from __future__ import annotations
@@ -24,20 +25,23 @@ from tract_core.model.op import TypedOp
 from tract_cpu.tracing.refused import Refused, name_of
 from tract_cpu.tracing.traced import Traced
 
-_BUILTINS: Final = frozenset(
-    "abs all any bool dict divmod enumerate filter float int len list map max min next pow property range reversed round "
-    "set slice sorted str sum tuple zip True False None Ellipsis".split()
-)
+_BUILTINS: Final = frozenset({
+    "abs", "all", "any", "bool", "dict", "divmod", "enumerate", "filter", "float", "int", "len", "list", "map", "max",
+    "min", "next", "pow", "range", "reversed", "round", "set", "slice", "sorted", "str", "sum", "tuple", "zip", "Ellipsis",
+})  # fmt: skip
 """What functions of Python may be called; those that look at types would see that arrays are none."""
 
-_OF_NUMPY: Final = frozenset(
-    "arange array_equal broadcast_shapes can_cast diag empty_like errstate expand_dims eye finfo full geomspace hamming "
-    "hanning identity iinfo isscalar issubdtype linspace logspace meshgrid ones outer promote_types result_type tri tril "
-    "triu zeros".split()
-)
+_OF_NUMPY: Final = frozenset({
+    "arange", "broadcast_shapes", "can_cast", "diag", "eye", "full", "geomspace", "hamming", "hanning", "identity",
+    "isscalar", "issubdtype", "linspace", "logspace", "meshgrid", "ones", "outer", "promote_types", "result_type", "tri",
+    "tril", "triu", "zeros",
+})  # fmt: skip
 """Functions of NumPy that give the same every time and take no part of the result: those are in the table."""
 
-_PLAIN: Final = (int, float, complex, str, bytes, type(None), type(Ellipsis), range, np.generic, np.dtype, Enum)
+_PLAIN: Final = (
+    *(int, float, complex, str, bytes, type(None), type(Ellipsis), range, Enum),
+    *(np.generic, np.dtype, Constant, DatumType, QuantizedType, TDim),
+)
 
 _CHANGES: Final[Mapping[str, str]] = {
     "STORE_GLOBAL": "changes the global `{}`",
@@ -157,7 +161,7 @@ class _Module:
 
 def stays(value: Any) -> bool:
     """Whether a value is one that nobody can change."""
-    if isinstance(value, _PLAIN) or isinstance(value, (Constant, DatumType, QuantizedType, TDim)):
+    if isinstance(value, _PLAIN):
         return True
     if isinstance(value, (tuple, frozenset)):
         return all(map(stays, value))

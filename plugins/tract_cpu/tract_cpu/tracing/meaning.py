@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.errors import TractError
+from tract_core.errors import LimitExceeded, TractError
 from tract_core.frozen import frozen
 from tract_core.model.bodies import bodies_of
-from tract_core.model.fact import TypedFact
-from tract_core.model.fact import ShapeFact
+from tract_core.model.fact import ShapeFact, TypedFact
+from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel
@@ -33,8 +33,9 @@ MOST_NODES: Final = 500
 
 @frozen
 class Meaning:
-    """``body``: the graph, whose inputs and outputs are those of the operator. ``why``: why there is none."""
+    """``function``: the row; ``body``: its graph, in the place of the operator; ``why``: why there is none."""
 
+    function: Any
     body: TypedModel | None = None
     why: str = ""
 
@@ -45,19 +46,30 @@ _KNOWN: dict[Any, Meaning] = {}
 def meaning_of(model: TypedModel, op: TypedOp, facts: Sequence[TypedFact]) -> Meaning:
     """The graph for a node of a model, whose inputs have these facts. Whatever a meaning raises is no error here."""
     function = model.registry[REFERENCE].find(type(op))
-    key = (op, id(function), tuple(fact.without_value() for fact in facts))
-    known = _KNOWN.get(key)
-    if known is None:
-        if len(_KNOWN) >= MOST_KEPT:
-            _KNOWN.clear()
-        try:
-            known = Meaning(_traced(model, op, function, key[-1]))
-        except Refused as error:
-            known = Meaning(why=error.reason)
-        except Exception as error:
-            known = Meaning(why=f"its meaning raises {type(error).__name__} when it is traced: {_told(error)}")
-        _KNOWN[key] = known
-    return known
+    facts = [fact.without_value() for fact in facts]
+    key = (op, id(function), tuple(facts), _known_of_sizes(model, facts))
+    found = _KNOWN.get(key)
+    if found is not None and found.function is function:
+        return found
+    try:
+        found = Meaning(function, _traced(model, op, function, facts))
+    except Refused as error:
+        found = Meaning(function, why=error.reason)
+    except LimitExceeded as error:  # another time, there may be more room
+        return Meaning(function, why=f"its meaning is beyond what the limits allow: {error.problem}")
+    except Exception as error:
+        found = Meaning(function, why=f"its meaning raises {type(error).__name__} when it is traced: {_told(error)}")
+    if len(_KNOWN) >= MOST_KEPT:
+        _KNOWN.clear()
+    _KNOWN[key] = found
+    return found
+
+
+def _known_of_sizes(model: TypedModel, facts: Sequence[TypedFact]) -> Any:
+    """What a graph may rely on besides the facts, where sizes in them are symbols."""
+    if all(fact.shape.is_concrete for fact in facts):
+        return None
+    return frozenset(map(str, model.symbols)), frozenset(condition for condition, _ in model.conditions)
 
 
 def _told(error: Exception) -> str:
@@ -67,31 +79,33 @@ def _told(error: Exception) -> str:
 def _traced(model: TypedModel, op: TypedOp, function: Any, facts: Sequence[TypedFact]) -> TypedModel:
     """The graph. Raises Refused, or what the meaning raises."""
     _check_op(model, op, facts)
-    if function is None:
-        raise Refused("it has no NumPy meaning")
     reader = Reader()
     copied = reader.function(function)
     check_operator(op, names_in(function.__code__) if hasattr(function, "__code__") else frozenset(), reader)
     body = model.empty_like()
+    body.symbols = model.symbols.copy()  # who only tries adds nothing to it
     trace = Trace(body, op.name.lower())
-    inputs = [Traced(trace, body.add_source(f"x{slot}", fact), own=False) for slot, fact in enumerate(facts)]
-    sources = [one.outlet for one in inputs]
-    with np.errstate(all="ignore"):
-        try:
-            results = copied(op, *inputs)
-        except Exception:
-            if trace.refusal is not None:
-                raise Refused(trace.refusal) from None
-            raise
-    if trace.refusal is not None:
-        raise Refused(trace.refusal)
+    sources = [body.add_source(f"x{slot}", fact) for slot, fact in enumerate(facts)]
+    results = _called(trace, copied, op, sources)
     body.set_outputs(_outlets(trace, op, facts, results if isinstance(results, tuple) else (results,)))
     if len(body.nodes) > MOST_NODES:
         raise Refused(f"its meaning is {len(body.nodes)} operators, more than {MOST_NODES}")
     _check_conditions(model, body)
-    assert body.inputs == sources
     check_meaning(body, partial(function, op), facts, open_zeros=trace.open_zeros)
     return body
+
+
+def _called(trace: Trace, function: Any, op: TypedOp, sources: Sequence[OutletId]) -> Any:
+    """What the meaning gives of symbolic arrays. Raises Refused, also where the meaning did not let that pass."""
+    with np.errstate(all="ignore"):
+        try:
+            found = function(op, *(Traced(trace, outlet, own=False) for outlet in sources))
+        except Exception:
+            if trace.refusal is None:
+                raise
+    if trace.refusal is not None:
+        raise Refused(trace.refusal)
+    return found
 
 
 def _check_op(model: TypedModel, op: TypedOp, facts: Sequence[TypedFact]) -> None:

@@ -23,7 +23,7 @@ class Refused(Exception):
 
 def line_here() -> str:
     """The line of the meaning that is being called."""
-    frame = sys._getframe(1)  # noqa: SLF001 - the library has no other way that costs no source lines
+    frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THEIRS):
         frame = frame.f_back
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip().removesuffix(":")

@@ -13,7 +13,6 @@ import numpy as np
 
 from tract_cpu.tracing.functions import binary, choose, compose, create, einsum, elementwise, join, reduce, shape
 
-
 UFUNCS: Final[dict[np.ufunc, Callable[..., Any]]] = {**elementwise.UFUNCS, **binary.UFUNCS, **compose.UFUNCS}
 """``(trace, *operands) -> result``: outlets of one rank, in the types in which NumPy computes."""
 

@@ -1,7 +1,7 @@
 """What is written down while a meaning is called: core operators in a model of their own.
 
-`Trace` knows of types what NumPy knows: numbers of Python take the type of the arrays beside them, arrays and numbers of
-NumPy have their own.
+`Trace` knows of types what NumPy knows: numbers of Python take the type of the arrays beside them, arrays and numbers
+of NumPy have their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.check import CheckShape
 from tract_core.ops.node_wiring import NodeWiring
-from tract_core.plugins.keys import Array
 from tract_cpu.tracing.refused import Refused, line_here, name_of
 from tract_cpu.tracing.traced import Size, Traced
 

@@ -117,7 +117,7 @@ class Traced:
         self.trace.refuse_look()
 
     def changed(self, found: Traced) -> Traced:
-        """This array, changed in place. Raises Refused where somebody else may see that."""
+        """The array, changed in place. Raises Refused where somebody else may see that."""
         trace = self.trace
         if not self.own:
             trace.refuse(f"its meaning changes an array in place that others see: {line_here()}")
@@ -145,7 +145,9 @@ class Traced:
             self.trace.refuse(f"its meaning loops over a symbolic size: {line_here()}")
         return (self[place] for place in range(len(self)))
 
-    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Traced:
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Traced:
         """In another element type; how memory is laid out changes nothing."""
         if not copy and np.dtype(dtype) == self.dtype:
             return self

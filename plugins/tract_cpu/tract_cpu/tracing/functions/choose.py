@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from tract_core.ops.binary import Max, Min, Or, And
+from tract_core.ops.binary import And, Max, Min, Or
 from tract_cpu.tracing.functions.binary import extreme
-from tract_cpu.tracing.functions.reduce import no_out
 from tract_cpu.tracing.trace import Trace
 from tract_cpu.tracing.traced import Traced
 
@@ -25,12 +24,11 @@ def _where(trace: Trace, condition: Any, x: Any = None, y: Any = None) -> Traced
     return trace.made(trace.wire.select(trace.outlet(trace.array(condition), np.dtype(bool)), *chosen))
 
 
-def _clip(
-    trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, out: None = None, *, min: Any = None, max: Any = None  # noqa: A002
-) -> Traced:
-    """At least ``a_min``, then at most ``a_max``; not a number where one of them is none."""
-    no_out(out)
-    low, high = (a_min if min is None else min), (a_max if max is None else max)
+def _clip(trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: Any) -> Traced:
+    """At least ``a_min``, then at most ``a_max``, or ``min`` and ``max``; not a number where one of them is none."""
+    low, high = named.pop("min", a_min), named.pop("max", a_max)
+    if named:
+        raise TypeError(f"it is given `{next(iter(named))}`")
     own = trace.common_type(*(one for one in (a, low, high) if one is not None))
     found = trace.outlet(a, own)
     for bound, row in ((low, _AT_LEAST), (high, _AT_MOST)):
@@ -39,20 +37,17 @@ def _clip(
     return trace.made(found)
 
 
-def _round(trace: Trace, a: Any, decimals: int = 0, out: None = None) -> Traced:
+def _round(trace: Trace, a: Any, decimals: int = 0) -> Traced:
     """The nearest integer, halves to the even one."""
-    no_out(out)
     x = trace.array(a)
     if decimals:
         raise TypeError(f"`decimals` is {decimals}")
     return x.copy() if x.dtype.kind in "iu" else trace.ufunc(np.rint, (x,))
 
 
-def _nan_to_num(trace: Trace, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Traced:
+def _nan_to_num(trace: Trace, x: Any, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Traced:
     """Numbers in the place of what is not a number, and of infinities."""
     x = trace.array(x)
-    if not copy:
-        raise TypeError("it changes the array in place")
     if x.dtype.kind != "f":
         return x.copy()
     ends = np.finfo(x.dtype)

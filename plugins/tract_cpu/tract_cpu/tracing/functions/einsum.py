@@ -11,7 +11,6 @@ from tract_core.data import DatumType
 from tract_core.model.axes import LETTERS, AxesMapping
 from tract_core.ops.einsum import EinSum
 from tract_cpu.tracing.functions.binary import same_type
-from tract_cpu.tracing.functions.reduce import no_out
 from tract_cpu.tracing.trace import Trace
 from tract_cpu.tracing.traced import Traced
 
@@ -37,9 +36,8 @@ def _matmul(trace: Trace, x1: Any, x2: Any) -> Traced:
     return _product(trace, f"{left},{right}->{names}{'b' * (a.ndim > 1)}{'c' * (b.ndim > 1)}", a, b)
 
 
-def _dot(trace: Trace, a: Any, b: Any, out: None = None) -> Traced:
+def _dot(trace: Trace, a: Any, b: Any) -> Traced:
     """The product of matrices, or of arrays of one axis."""
-    no_out(out)
     x, y = trace.array(a), trace.array(b)
     if x.ndim not in (1, 2) or y.ndim not in (1, 2):
         raise TypeError(f"the arrays have {x.ndim} and {y.ndim} axes")

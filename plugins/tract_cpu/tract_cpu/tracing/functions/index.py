@@ -10,9 +10,9 @@ from tract_core.dims import Dim, dim_max, dim_min, is_symbolic
 from tract_core.model.graph import OutletId
 from tract_core.ops.downsample import Downsample
 from tract_core.ops.slice import Slice
+from tract_cpu.tracing.refused import line_here
 from tract_cpu.tracing.trace import Trace
 from tract_cpu.tracing.traced import Size, Traced
-from tract_cpu.tracing.refused import line_here
 
 
 def indexed(trace: Trace, x: Traced, key: Any) -> Traced:

@@ -47,8 +47,7 @@ def _no_half(trace: Trace, own: np.dtype[Any], what: str) -> None:
 
 
 def _adding(reducer: Reducer, what: str) -> Callable[..., Traced]:
-    def wire(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False) -> Traced:
-        no_out(out)
+    def wire(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Traced:
         x = trace.array(a)
         own = _summing_type(x.dtype, dtype)
         _no_half(trace, own, what)
@@ -59,15 +58,8 @@ def _adding(reducer: Reducer, what: str) -> Callable[..., Traced]:
     return wire
 
 
-def no_out(out: object) -> None:
-    """Raises TypeError for an array that the result is to be written to."""
-    if out is not None:
-        raise TypeError("it is given `out`")
-
-
 def _extreme(reducer: Reducer, what: str) -> Callable[..., Traced]:
-    def wire(trace: Trace, a: Any, axis: Any = None, out: None = None, keepdims: Any = False) -> Traced:
-        no_out(out)
+    def wire(trace: Trace, a: Any, axis: Any = None, *, keepdims: Any = False) -> Traced:
         x = trace.array(a)
         axes = trace.axes(x.outlet, axis)
         if axes:
@@ -79,8 +71,7 @@ def _extreme(reducer: Reducer, what: str) -> Callable[..., Traced]:
 
 
 def _of_truths(reducer: Reducer) -> Callable[..., Traced]:
-    def wire(trace: Trace, a: Any, axis: Any = None, out: None = None, keepdims: Any = False) -> Traced:
-        no_out(out)
+    def wire(trace: Trace, a: Any, axis: Any = None, *, keepdims: Any = False) -> Traced:
         x = trace.outlet(trace.array(a), np.dtype(bool))
         axes = trace.axes(x, axis)
         return _result(trace, _reduced(trace, x, reducer, axes), axes, keepdims)
@@ -89,8 +80,7 @@ def _of_truths(reducer: Reducer) -> Callable[..., Traced]:
 
 
 def _place(reducer: Reducer, what: str) -> Callable[..., Traced]:
-    def wire(trace: Trace, a: Any, axis: Any = None, out: None = None, *, keepdims: Any = False) -> Traced:
-        no_out(out)
+    def wire(trace: Trace, a: Any, axis: Any = None, *, keepdims: Any = False) -> Traced:
         x = trace.array(a)
         if axis is None:
             raise TypeError("it names no axis")
@@ -119,9 +109,8 @@ def _averaged(trace: Trace, x: OutletId, axes: Sequence[int], less: int = 0) -> 
     return trace.wire.binary(Div(), _reduced(trace, x, Reducer.SUM, axes), divisor)
 
 
-def _mean(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False) -> Traced:
+def _mean(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Traced:
     """The sum by the number of elements."""
-    no_out(out)
     x = trace.array(a)
     compute, own = _averaging_type(x.dtype, dtype)
     _no_half(trace, compute, "averages")
@@ -131,10 +120,9 @@ def _mean(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: None =
 
 
 def _variance(
-    trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: Any = False
+    trace: Trace, a: Any, axis: Any = None, dtype: Any = None, *, ddof: int = 0, keepdims: Any = False
 ) -> Traced:
     """The mean of squared distances from the mean."""
-    no_out(out)
     x = trace.array(a)
     compute, own = _averaging_type(x.dtype, dtype)
     _no_half(trace, compute, "averages")
@@ -150,7 +138,7 @@ def _deviation(trace: Trace, a: Any, *args: Any, **kwargs: Any) -> Traced:
     return trace.ufunc(np.sqrt, (_variance(trace, a, *args, **kwargs),))
 
 
-def _norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Traced:  # noqa: A002
+def _norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, *, keepdims: Any = False) -> Traced:  # noqa: A002
     """Of vectors: the root of the sum of squares, the sum of magnitudes, or the largest magnitude."""
     if ord is not None and not isinstance(axis, int):
         raise TypeError("it is given `ord` for no single axis")
@@ -168,9 +156,8 @@ def _norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: Any
     return trace.made(trace.wire.op(Sqrt(), total.outlet))
 
 
-def _cumsum(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Traced:
+def _cumsum(trace: Trace, a: Any, axis: Any = None, dtype: Any = None) -> Traced:
     """The sum of the elements up to each one."""
-    no_out(out)
     if axis is None:
         raise TypeError("it names no axis")
     x = trace.array(a)

@@ -96,7 +96,7 @@ def _broadcast_to(trace: Trace, array: Any, shape: Any) -> Traced:
     """Axes of size 1 repeated, missing ones added in front."""
     x, wanted = trace.array(array), dims_of(shape)
     own = (*(1,) * (len(wanted) - x.ndim), *trace.shape(x.outlet))
-    if len(own) > len(wanted) or not all(one == 1 or one == size for one, size in zip(own, wanted, strict=True)):
+    if len(own) > len(wanted) or not all(one in (1, size) for one, size in zip(own, wanted, strict=True)):
         raise TypeError("it cannot be stretched so in every run")
     return trace.view(trace.wire.broadcast(x.outlet, wanted), x)
 
