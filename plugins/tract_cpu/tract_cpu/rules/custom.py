@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
-from tract_core.model.inline import inline_body
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import ANY_OP, RuleSet, rewrites
 from tract_core.model.source import TypedSource
@@ -17,7 +16,6 @@ from tract_core.plugins.descriptor import CORE
 from tract_core.plugins.keys import REFERENCE, Array
 from tract_core.plugins.registry import Registry
 from tract_cpu.cpu_only.composed import Composed
-from tract_cpu.lower.composed import composed_of
 from tract_cpu.lower.select import has_native_code
 
 _CUSTOM: Final[WeakKeyDictionary[Registry, dict[type, bool]]] = WeakKeyDictionary()
@@ -44,7 +42,9 @@ def spelled_out(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | Non
     """SomebodysOperator(x) -> the operators of the core that its NumPy meaning is made of"""
     if not is_custom(model.registry, type(op)):
         return None
-    from tract_cpu.tracing.meaning import meaning_of  # models without such operators do without
+    from tract_core.model.inline import inline_body
+    from tract_cpu.lower.composed import composed_of  # models without such operators do without these
+    from tract_cpu.tracing.meaning import meaning_of
 
     body = meaning_of(model, op, model.input_facts(node)).body
     if body is None:

@@ -23,18 +23,19 @@ from tract_core.dims import TDim
 from tract_core.model.fields import field_names
 from tract_core.model.op import TypedOp
 from tract_cpu.tracing.refused import Refused, name_of
-from tract_cpu.tracing.traced import Traced
+from tract_cpu.tracing.traced import Size, Traced
 
 _BUILTINS: Final = frozenset({
     "abs", "all", "any", "bool", "dict", "divmod", "enumerate", "filter", "float", "int", "len", "list", "map", "max",
-    "min", "next", "pow", "range", "reversed", "round", "set", "slice", "sorted", "str", "sum", "tuple", "zip", "Ellipsis",
+    "min", "next", "pow", "range", "reversed", "round", "set", "slice", "sorted", "str", "sum", "tuple", "zip",
+    "Ellipsis",
 })  # fmt: skip
-"""What functions of Python may be called; those that look at types would see that arrays are none."""
+"""What functions of Python may be called besides ``isinstance``; others that look at types would see no arrays."""
 
 _OF_NUMPY: Final = frozenset({
     "arange", "broadcast_shapes", "can_cast", "diag", "eye", "full", "geomspace", "hamming", "hanning", "identity",
-    "isscalar", "issubdtype", "linspace", "logspace", "meshgrid", "ones", "outer", "promote_types", "result_type", "tri",
-    "tril", "triu", "zeros",
+    "isscalar", "issubdtype", "linspace", "logspace", "meshgrid", "ones", "outer", "promote_types", "result_type",
+    "tri", "tril", "triu", "zeros",
 })  # fmt: skip
 """Functions of NumPy that give the same every time and take no part of the result: those are in the table."""
 
@@ -64,7 +65,15 @@ def _new_array(value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     return as_array(value, dtype).copy() if isinstance(value, Traced) else np.array(value, dtype, **kwargs)
 
 
+def _isinstance(value: Any, kinds: Any) -> bool:
+    """``isinstance``, to which what stands for an array is one."""
+    if isinstance(value, (Traced, Size)):
+        return issubclass(np.ndarray if isinstance(value, Traced) else int, kinds)
+    return isinstance(value, kinds)
+
+
 _INSTEAD: Final[Mapping[Any, Any]] = {
+    isinstance: _isinstance,
     np.asarray: as_array,
     np.asanyarray: as_array,
     np.ascontiguousarray: as_array,
@@ -84,6 +93,8 @@ class Reader:
             parts = [self.value("argument", one) for one in (*function.args, *function.keywords.values())]
             named = dict(zip(function.keywords, parts[len(function.args) :], strict=True))
             return partial(self.function(function.func), *parts[: len(function.args)], **named)
+        if _is_of_core(function):
+            return function
         if not isinstance(function, FunctionType):
             raise Refused(f"its meaning calls {name_of(function)}, which native code does not know")
         if id(function) not in self._copies:
@@ -101,9 +112,12 @@ class Reader:
         defaults = [self.value(function.__name__, one) for one in function.__defaults__ or ()]
         found.__defaults__ = tuple(defaults)
         found.__kwdefaults__ = {n: self.value(n, one) for n, one in (function.__kwdefaults__ or {}).items()}
-        changed = _changed_globals(function)
-        for name in _globals_of(function.__code__):
-            if name in function.__globals__:
+        read = _globals_of(function.__code__)
+        changed = _changed_globals(function, read)
+        for name in read:
+            if name == "isinstance" and name not in function.__globals__:
+                names[name] = _isinstance
+            elif name in function.__globals__:
                 if name in changed:
                     raise Refused(f"its meaning reads the global `{name}`, which a function of its module changes")
                 names[name] = self.value(name, function.__globals__[name])
@@ -128,25 +142,32 @@ class Reader:
         raise Refused(f"its meaning reads `{name}`, a {type(value).__name__}, which may change")
 
     def _type(self, value: type) -> type:
-        known = issubclass(value, (np.generic, np.dtype, BaseException, Enum, TypedOp)) or value in (np.finfo, np.iinfo)
-        if known or value is np.errstate or value.__name__ in _BUILTINS:
+        known = issubclass(value, (np.generic, np.dtype, BaseException, Enum, TypedOp))
+        if known or value in (np.finfo, np.iinfo, np.errstate, np.ndarray) or _is_builtin(value):
             return value
         raise Refused(f"its meaning calls {name_of(value)}, which native code does not know")
 
     def _callable(self, value: Any) -> Any:
         from tract_cpu.tracing.table import FUNCTIONS
 
-        module = str(getattr(value, "__module__", None) or "")
+        module, own = str(getattr(value, "__module__", None) or ""), str(getattr(value, "__name__", ""))
         if value in _INSTEAD:
             return _INSTEAD[value]
-        if "random" in module or isinstance(getattr(value, "__self__", None), np.random.RandomState):
-            raise Refused(f"its meaning draws random numbers: numpy.random.{value.__name__}")
-        known = isinstance(value, np.ufunc) or value in FUNCTIONS or getattr(math, value.__name__, None) is value
-        if known or (module.startswith("numpy") and value.__name__ in _OF_NUMPY) or module.startswith("tract_core."):
-            return value
-        if getattr(builtins, value.__name__, None) is value and value.__name__ in _BUILTINS:
+        if module.startswith("numpy.random") or isinstance(getattr(value, "__self__", None), np.random.RandomState):
+            raise Refused(f"its meaning draws random numbers: numpy.random.{own}")
+        known = isinstance(value, np.ufunc) or value in FUNCTIONS or getattr(math, own, None) is value
+        if known or (module.startswith("numpy") and own in _OF_NUMPY) or _is_of_core(value) or _is_builtin(value):
             return value
         return self.function(value)
+
+
+def _is_of_core(value: Any) -> bool:
+    """Whether a function is of the core, which keeps to this by itself."""
+    return isinstance(value, FunctionType) and value.__module__.startswith("tract_core.")
+
+
+def _is_builtin(value: Any) -> bool:
+    return value.__name__ in _BUILTINS and getattr(builtins, value.__name__) is value
 
 
 class _Module:
@@ -198,11 +219,20 @@ def _globals_of(code: CodeType) -> set[str]:
     return own.union(*map(_globals_of, _inside(code)))
 
 
-def _changed_globals(function: FunctionType) -> set[str]:
-    """The globals that functions of a module say they change."""
-    own = [one for one in list(function.__globals__.values()) if isinstance(one, FunctionType)]
-    codes = [one.__code__ for one in own if one.__globals__ is function.__globals__]
-    return {one.argval for code in codes for one in dis.get_instructions(code) if one.opname == "STORE_GLOBAL"}
+def _changed_globals(function: FunctionType, names: set[str]) -> set[str]:
+    """Which globals of these names functions of the module say that they change, methods too."""
+    values = list(function.__globals__.values())
+    own = [one for one in values if isinstance(one, type) and one.__module__ == function.__module__]
+    values += [one for kind in own for one in vars(kind).values()]
+    functions = [one for one in values if isinstance(one, FunctionType) and one.__globals__ is function.__globals__]
+    return set[str]().union(*(_stored(one.__code__, names) for one in functions))
+
+
+def _stored(code: CodeType, names: set[str]) -> set[str]:
+    own = set[str]()
+    if not names.isdisjoint(code.co_names):
+        own = {str(one.argval) for one in dis.get_instructions(code) if one.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")}
+    return (own & names).union(*(_stored(one, names) for one in _inside(code)))
 
 
 def check_operator(op: TypedOp, names: frozenset[str], reader: Reader) -> None:

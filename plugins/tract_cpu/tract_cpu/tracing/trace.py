@@ -150,16 +150,19 @@ class Trace:
     def not_empty(self, x: Traced, axes: Sequence[int], what: str) -> None:
         """Have runs refused in which something is wanted of no elements, as NumPy refuses them."""
         shape = self.shape(x.outlet)
-        count = product(shape[axis] for axis in axes)
-        rest = product(size for axis, size in enumerate(shape) if axis not in axes)
-        empty = comparison(comparison(count, "==", 0) + comparison(rest, ">=", 1), ">=", 2)
-        empty = self.wire.model.simplified(empty)
-        if not is_symbolic(empty):
-            if empty:
-                self.refuse(f"its meaning wants {what} of no elements: {line_here()}")
+        none = comparison(product(shape[axis] for axis in axes), "==", 0)
+        some = comparison(product(size for axis, size in enumerate(shape) if axis not in axes), ">=", 1)
+        self.refuse_where(x, comparison(none + some, ">=", 2), f"there is no {what} of no elements")
+
+    def refuse_where(self, x: Traced, wrong: Dim, reason: str) -> None:
+        """Have runs refused in which ``wrong`` is 1, and not 0. Where no run is left, the meaning is."""
+        wrong = self.wire.model.simplified(wrong)
+        if not is_symbolic(wrong):
+            if wrong:
+                self.refuse(f"{reason}: {line_here()}")
             return
-        wanted = [None if axis != axes[0] else size + empty for axis, size in enumerate(shape)]
-        check = CheckShape(tuple(wanted), f"there is no {what} of no elements", "leave runs without elements out")
+        size, *others = self.shape(x.outlet)
+        check = CheckShape((size + wrong, *(None for _ in others)), reason, "leave runs of such sizes out")
         x.outlet = self.wire.op(check, x.outlet)
 
     def in_wide(self, x: OutletId, function: Callable[[OutletId], OutletId]) -> OutletId:

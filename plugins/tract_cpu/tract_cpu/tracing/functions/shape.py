@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tract_core.dims import Dim, product, same_dim
+from tract_core.dims import Dim, comparison, product, same_dim
 from tract_core.ops.reshape import reshape_sizes
 from tract_cpu.tracing.trace import Trace
 from tract_cpu.tracing.traced import Size, Traced
@@ -28,7 +28,11 @@ def _reshape(trace: Trace, a: Any, shape: Any = None, order: str = "C", *, copy:
     """Elements keep their order; -1 stands for the size that is left over."""
     _in_rows(order)
     x = trace.array(a)
-    sizes = reshape_sizes(trace.shape(x.outlet), dims_of(shape), allow_zero=True)
+    wanted = dims_of(shape)
+    if -1 in wanted:
+        others = product(size for size in wanted if size != -1)
+        trace.refuse_where(x, comparison(others, "==", 0), "nothing says what -1 is beside an axis of size 0")
+    sizes = reshape_sizes(trace.shape(x.outlet), wanted, allow_zero=True)
     if sizes is None or same_dim(product(sizes), product(trace.shape(x.outlet))) is not True:
         trace.refuse_size()
     return trace.view(trace.wire.reshape(x.outlet, sizes), x)
