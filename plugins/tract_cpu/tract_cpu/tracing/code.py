@@ -82,9 +82,13 @@ _INSTEAD: Final[Mapping[Any, Any]] = {
 
 
 class Reader:
-    """Makes copies of functions that read only what was looked at. Raises Refused where one does more."""
+    """Makes copies of functions that read only what was looked at. Raises Refused where one does more.
+
+    ``refusal``: what a copy wanted while it was called and must not have, which holds also where it went on.
+    """
 
     def __init__(self) -> None:
+        self.refusal: str | None = None
         self._copies: dict[int, Callable[..., Any]] = {}
 
     def function(self, function: Any) -> Any:
@@ -177,7 +181,11 @@ class _Module:
         self._reader, self._module = reader, module
 
     def __getattr__(self, name: str) -> Any:
-        return self._reader.value(f"{self._module.__name__}.{name}", getattr(self._module, name))
+        try:
+            return self._reader.value(f"{self._module.__name__}.{name}", getattr(self._module, name))
+        except Refused as error:
+            self._reader.refusal = self._reader.refusal or error.reason
+            raise
 
 
 def stays(value: Any) -> bool:

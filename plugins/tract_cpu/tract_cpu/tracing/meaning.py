@@ -86,7 +86,7 @@ def _traced(model: TypedModel, op: TypedOp, function: Any, facts: Sequence[Typed
     body.symbols = model.symbols.copy()  # who only tries adds nothing to it
     trace = Trace(body, op.name.lower())
     sources = [body.add_source(f"x{slot}", fact) for slot, fact in enumerate(facts)]
-    results = _called(trace, copied, op, sources)
+    results = _called(trace, reader, copied, op, sources)
     body.set_outputs(_outlets(trace, op, facts, results if isinstance(results, tuple) else (results,)))
     if len(body.nodes) > MOST_NODES:
         raise Refused(f"its meaning is {len(body.nodes)} operators, more than {MOST_NODES}")
@@ -95,16 +95,18 @@ def _traced(model: TypedModel, op: TypedOp, function: Any, facts: Sequence[Typed
     return body
 
 
-def _called(trace: Trace, function: Any, op: TypedOp, sources: Sequence[OutletId]) -> Any:
+def _called(trace: Trace, reader: Reader, function: Any, op: TypedOp, sources: Sequence[OutletId]) -> Any:
     """What the meaning gives of symbolic arrays. Raises Refused, also where the meaning did not let that pass."""
     with np.errstate(all="ignore"):
         try:
             found = function(op, *(Traced(trace, outlet, own=False) for outlet in sources))
-        except Exception:
-            if trace.refusal is None:
-                raise
-    if trace.refusal is not None:
-        raise Refused(trace.refusal)
+        except Exception as error:
+            found = error
+    refusal = trace.refusal or reader.refusal
+    if refusal is not None:
+        raise Refused(refusal)
+    if isinstance(found, Exception):
+        raise found
     return found
 
 

@@ -18,19 +18,31 @@ Ufunc = Any
 
 
 def _forward(function: Ufunc) -> Callable[..., Any]:
-    return lambda self, other: self.trace.ufunc(function, (self, other))
+    def compute(self: Traced, other: Any) -> Any:
+        return self.trace.ufunc(function, (self, other))
+
+    return compute
 
 
 def _backward(function: Ufunc) -> Callable[..., Any]:
-    return lambda self, other: self.trace.ufunc(function, (other, self))
+    def compute(self: Traced, other: Any) -> Any:
+        return self.trace.ufunc(function, (other, self))
+
+    return compute
 
 
 def _in_place(function: Ufunc) -> Callable[..., Any]:
-    return lambda self, other: self.changed(self.trace.ufunc(function, (self, other)))
+    def compute(self: Traced, other: Any) -> Any:
+        return self.changed(self.trace.ufunc(function, (self, other)))
+
+    return compute
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, *args, **kwargs: self.trace.call(function, (self, *args), kwargs)
+    def compute(self: Traced, *args: Any, **kwargs: Any) -> Any:
+        return self.trace.call(function, (self, *args), kwargs)
+
+    return compute
 
 
 def _look(self: Any, *args: Any) -> NoReturn:

@@ -81,7 +81,10 @@ def _by_kind(ufunc: np.ufunc, ops: Mapping[str, TypedOp]) -> Callable[..., Outle
 
 
 def _of_truths(op: TypedOp) -> Callable[..., OutletId]:
-    return lambda trace, *operands: trace.wire.op(op, *(trace.cast(one, np.dtype(bool)) for one in operands))
+    def wire(trace: Trace, *operands: OutletId) -> OutletId:
+        return trace.wire.op(op, *(trace.cast(one, np.dtype(bool)) for one in operands))
+
+    return wire
 
 
 def extreme(op: TypedOp, of_booleans: TypedOp) -> Callable[..., OutletId]:

@@ -93,7 +93,10 @@ def _heaviside(trace: Trace, x: OutletId, at_zero: OutletId) -> OutletId:
 
 
 def _times(factor: float) -> Callable[..., OutletId]:
-    return lambda trace, x: trace.wire.op(Mul(), x, trace.wire.scalar(factor, x))
+    def wire(trace: Trace, x: OutletId) -> OutletId:
+        return trace.wire.op(Mul(), x, trace.wire.scalar(factor, x))
+
+    return wire
 
 
 UFUNCS: Final[dict[np.ufunc, Callable[..., Any]]] = {

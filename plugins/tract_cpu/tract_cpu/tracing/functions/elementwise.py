@@ -89,7 +89,10 @@ def plain(op: TypedOp, kinds: str) -> Callable[..., OutletId]:
 
 
 def _whole(op: TypedOp) -> Callable[..., OutletId]:
-    return lambda trace, x: trace.wire.op(op, x) if trace.dtype(x).kind == "f" else x
+    def wire(trace: Trace, x: OutletId) -> OutletId:
+        return trace.wire.op(op, x) if trace.dtype(x).kind == "f" else x
+
+    return wire
 
 
 def _positive(trace: Trace, x: OutletId) -> OutletId:
