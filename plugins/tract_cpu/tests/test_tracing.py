@@ -35,7 +35,7 @@ def elements(dtype: str) -> np.ndarray:
         return np.array(FLOATS, kind)
     ends = np.iinfo(kind)
     small = [0, 1, 2, 3, 7, 8, 31, 64, ends.max, ends.max - 1, ends.min, ends.min + 1, ends.max // 2]
-    return np.array([*small, *((-1, -2, -7) if ends.min < 0 else (5, 6, 100))]).astype(kind)
+    return np.array([*small, *((-1, -2, -7) if ends.min < 0 else (5, 6, 100))], object).astype(kind)
 
 
 def plan_of(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> CpuPlan:
@@ -91,7 +91,7 @@ NUMBERS = [
     lambda x: x.astype(np.float64) * 0.1,
     lambda x: np.where(x > 0, x, 0),
     lambda x: np.where(x > 0, 1.5, x),
-    lambda x: np.clip(x, -1, 2),
+    lambda x: np.clip(x, 1, 3),
     lambda x: np.clip(x, None, 2),
     lambda x: x.clip(min=0),
     lambda x: np.sum(x, axis=1),
@@ -220,7 +220,7 @@ def test_sizes_that_differ_from_run_to_run_are_computed_with() -> None:
     x = symbolic("N,M,6,f32")
     rows, columns, width = x.shape
     assert width == 6
-    assert str((rows * columns + 2 * width).dim) == "N*M+12"
+    assert str((rows * columns + 2 * width).dim) in ("N*M+12", "M*N+12")
     assert rows + 1 > rows
     assert rows >= 0
     assert not rows < 0

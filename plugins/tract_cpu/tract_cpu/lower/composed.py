@@ -22,7 +22,8 @@ class Whole:
 
     def __init__(self, body: TypedModel) -> None:
         self.body = body
-        self.arrays = [node.id for node in body.live_nodes() if (one := _array(node)) is not None and one.size != 1]
+        arrays = ((number, _array(body.nodes[number])) for number in body.eval_order())
+        self.arrays = [number for number, array in arrays if array is not None and array.size != 1]
         self.given = [*body.inputs, *map(OutletId, self.arrays)]
         types = [self.type_of(outlet) for outlet in self.given]
         self.types: list[ElementType | None] = list(types)
@@ -72,8 +73,8 @@ def composed_of(op: TypedOp, meaning: Callable[..., Any], body: TypedModel) -> t
     ranks = {body.outlet_fact(outlet).rank for outlet in whole.given}
     if len(body.outputs) != 1 or not body.inputs or ranks != {rank} or None in whole.types:
         return None
-    for number_ in body.eval_order():
-        if OutletId(number_) not in whole.values and not whole.add(body.nodes[number_]):
+    for place in body.eval_order():
+        if OutletId(place) not in whole.values and not whole.add(body.nodes[place]):
             return None
     last = whole.values[body.outputs[0]]
     if not whole.steps or last != len(whole.types) - 1:

@@ -128,12 +128,18 @@ def _power(trace: Trace, a: OutletId, b: OutletId) -> OutletId:
 
 
 def _floor_divide(trace: Trace, a: OutletId, b: OutletId) -> OutletId:
-    """Of integers, what is left over taken away first: then the division has nothing to round."""
+    """Of integers: towards zero, and one less where that is above the quotient."""
     own = same_type(trace, "floor_divide", a, b)
     if own.kind not in "iu":
         trace.refuse("its meaning calls numpy.floor_divide of floats, which native code does not know")
     wire = trace.wire
-    return wire.op(Div(), wire.op(Sub(), a, wire.op(FloorRem(), a, b)), b)
+    quotient = wire.op(Div(), a, b)
+    if own.kind == "u":
+        return quotient
+    left, zero = wire.op(Rem(), a, b), wire.scalar(0, b)
+    unlike = wire.op(Xor(), wire.op(Lt(), left, zero), wire.op(Lt(), b, zero))
+    above = wire.op(And(), unlike, wire.op(Ne(), left, zero))
+    return wire.op(Sub(), quotient, trace.cast(above, own))
 
 
 UFUNCS: Final[dict[np.ufunc, Callable[..., Any]]] = {

@@ -112,6 +112,8 @@ def _logical_not(trace: Trace, x: OutletId) -> OutletId:
 
 def _isfinite(trace: Trace, x: OutletId) -> OutletId:
     """Neither infinite nor not a number."""
+    if trace.dtype(x).kind != "f":
+        trace.refuse("its meaning asks of integers whether they are finite")
     wire = trace.wire
     return wire.op(Not(), wire.op(Or(), wire.op(IsNan(), x), wire.op(IsInf(), x)))
 
