@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from tract_cpu.isa import ISAS, Isa
 from tract_cpu.lower.program import HostStep
-from tract_cpu.lower.select import lower
+from tract_cpu.lower.select import NO_ROW, lower
 
 from tract_core.data import DatumType
 from tract_core.plugins import default_registry
@@ -81,6 +81,7 @@ def _enter(case: Case, own: str, kind: str, isa: Isa, found: tuple[set[str], dic
         if why is None:
             found[0].add(kind)
             return
+        why = NO_ROW if why.startswith("its meaning") else why  # why none was made of its meaning is no news
         found[1][_TYPE.sub("these types", why)].add(kind)
 
 
@@ -207,9 +208,10 @@ def _of_others() -> Iterator[str]:
         """The graph is compared with the meaning when it is made, on two arrays for each of the sizes 0, 1, 2 and some
         more that symbols may be, or on arrays as large as the model says: one without and one with all that is special
         in its type. They must agree to 64 units in the last place of the largest number, and exactly in what is not
-        finite, in integers, and in the signs of zeros; where they do not, the node stays on the host. That takes 3 to
-        15 ms for each operator and shape, once in a process, and as long as the meaning takes on large arrays. A model
-        without such operators pays nothing."""
+        finite, in integers, and in the signs of zeros; where they do not, the node stays on the host. That took
+        3 to 86 ms for each of 39 operators, half of them less than 17 ms, on a busy machine of two cores, once in a
+        process for each shape; on large arrays, it takes as long as the meaning. In a model without such operators,
+        looking for them took 0.1 ms for 1000 nodes."""
     )
 
 

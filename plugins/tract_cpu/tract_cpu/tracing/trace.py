@@ -58,7 +58,8 @@ class Trace:
         try:
             return row(self, *args, **kwargs)
         except TypeError as error:
-            self.refuse(f"its meaning calls {name_of(function)} in a way that native code does not know: {error}")
+            why = str(error).rpartition("() ")[2]  # without the name of the function that wires it
+            self.refuse(f"its meaning calls {name_of(function)} in a way that native code does not know: {why}")
 
     def ufunc(self, function: np.ufunc, args: Sequence[Any]) -> Traced:
         """What an element-wise function gives, in the types in which NumPy would compute it."""
