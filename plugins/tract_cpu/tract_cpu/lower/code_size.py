@@ -6,6 +6,7 @@ the same. The time to compile a kernel grows with its code, and faster than that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from tract_core.model.const import Const
@@ -38,7 +39,7 @@ from tract_cpu.kernels.rows import RowStep
 
 CHEAP: Final = frozenset({
     Add, And, BitAnd, BitOr, BitXor, Eq, Ge, Gt, Le, Lt, Max, Min, Mul, Ne, Or, Sub, SubF, Xor,
-    Cast, Const, Abs, BitNot, IsInf, IsNan, LeakyRelu, Neg, Not, Square, Iff,
+    Cast, Abs, BitNot, IsInf, IsNan, LeakyRelu, Neg, Not, Square, Iff,
 })  # fmt: skip
 """Operators that are computed again in a later pass rather than laid down in memory."""
 
@@ -56,5 +57,6 @@ _COSTLY: Final = 4
 def code_size(step: RowStep) -> int:
     """How much code a step is: 1 for a load, a sum or a cheap operator."""
     if isinstance(step, Apply) and isinstance(step.op, Composed):
-        return sum(map(code_size, step.op.expression.steps))
+        inner: Sequence[Apply] = step.op.expression.steps
+        return sum(1 if isinstance(one.op, Const) else code_size(one) for one in inner)
     return _COSTLY if isinstance(step, Apply) and type(step.op) not in CHEAP else 1
