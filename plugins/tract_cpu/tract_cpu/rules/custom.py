@@ -33,14 +33,15 @@ def is_custom(registry: Registry, kind: type) -> bool:
 
 def has_custom(model: TypedModel) -> bool:
     """Whether such an operator is in a model; those in bodies do not count."""
-    kinds = {type(node.op) for node in model.live_nodes()}
+    kinds: set[type] = {type(node.op) for node in model.live_nodes()}
     return any(is_custom(model.registry, kind) for kind in kinds)
 
 
 @rewrites(ANY_OP)
 def spelled_out(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
     """SomebodysOperator(x) -> the operators of the core that its NumPy meaning is made of"""
-    if not is_custom(model.registry, type(op)):
+    kind: type = type(op)
+    if not is_custom(model.registry, kind):
         return None
     from tract_core.model.inline import inline_body
     from tract_cpu.lower.composed import composed_of  # models without such operators do without these
@@ -50,7 +51,7 @@ def spelled_out(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | Non
     if body is None:
         return None
     patch = ModelPatch(model)
-    whole = composed_of(op, model.registry[REFERENCE][type(op)], body)
+    whole = composed_of(op, model.registry[REFERENCE][kind], body)
     if whole is not None:
         return _as_one(patch, node, *whole)
     outlets = inline_body(patch.model, body, [patch.tap(one) for one in node.inputs], prefix=f"{node.name}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -104,10 +104,15 @@ def _agree(
             raise Refused(f"its meaning raises {type(error).__name__}, where native code would not: {error}") from None
     if found is None:
         return False
-    several = wanted if isinstance(wanted, tuple) else (wanted,)
+    several = results_of(wanted)
     for one, right in zip(found, map(np.asarray, several), strict=True):
         _compare(one, right, open_zeros=open_zeros)
     return True
+
+
+def results_of(found: Any) -> tuple[Any, ...]:
+    """What a meaning gives, one or several."""
+    return cast("tuple[Any, ...]", found) if isinstance(found, tuple) else (found,)
 
 
 def _compare(found: Array, wanted: Array, *, open_zeros: bool) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import builtins
 import dis
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import partial
 from types import CellType, CodeType, FunctionType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tract_core.data import Constant, DatumType, QuantizedType
 from tract_core.dims import TDim
 from tract_core.model.fields import field_names
 from tract_core.model.op import TypedOp
+from tract_core.plugins.keys import Array
 from tract_cpu.tracing.refused import Refused, name_of
 from tract_cpu.tracing.traced import Size, Traced
 
@@ -145,9 +146,9 @@ class Reader:
             return self._callable(value)
         raise Refused(f"its meaning reads `{name}`, a {type(value).__name__}, which may change")
 
-    def _type(self, value: type) -> type:
-        known = issubclass(value, (np.generic, np.dtype, BaseException, Enum, TypedOp))
-        if known or value in (np.finfo, np.iinfo, np.errstate, np.ndarray) or _is_builtin(value):
+    def _type(self, value: Any) -> Any:
+        kinds: Any = (np.generic, np.dtype, BaseException, Enum, TypedOp)
+        if issubclass(value, kinds) or value in (np.finfo, np.iinfo, np.errstate, np.ndarray) or _is_builtin(value):
             return value
         raise Refused(f"its meaning calls {name_of(value)}, which native code does not know")
 
@@ -193,10 +194,11 @@ def stays(value: Any) -> bool:
     if isinstance(value, _PLAIN):
         return True
     if isinstance(value, (tuple, frozenset)):
-        return all(map(stays, value))
+        return all(map(stays, cast("Iterable[Any]", value)))
     if isinstance(value, np.ndarray):
-        return not value.flags.writeable and not (isinstance(value.base, np.ndarray) and value.base.flags.writeable)
-    frozen = getattr(type(value), "__dataclass_params__", None)
+        array = cast("Array", value)
+        return not array.flags.writeable and not (isinstance(array.base, np.ndarray) and array.base.flags.writeable)
+    frozen = getattr(cast("Any", type(value)), "__dataclass_params__", None)
     return frozen is not None and frozen.frozen and all(stays(getattr(value, one)) for one in field_names(value))
 
 
@@ -254,7 +256,7 @@ def check_operator(op: TypedOp, names: frozenset[str], reader: Reader) -> None:
         if isinstance(found, property):
             reader.function(found.fget)
         elif isinstance(found, (staticmethod, classmethod)):
-            reader.function(found.__func__)
+            reader.function(cast("Any", found).__func__)
         elif isinstance(found, FunctionType):
             reader.function(found)
         elif found is not None and not hasattr(found, "__get__"):

@@ -18,7 +18,7 @@ from tract_core.model.op import TypedOp
 from tract_core.model.substitute import symbols_in
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import REFERENCE, STATE
-from tract_cpu.tracing.check import check_meaning
+from tract_cpu.tracing.check import check_meaning, results_of
 from tract_cpu.tracing.code import Reader, check_operator, names_in
 from tract_cpu.tracing.refused import Refused
 from tract_cpu.tracing.trace import Trace
@@ -87,7 +87,7 @@ def _traced(model: TypedModel, op: TypedOp, function: Any, facts: Sequence[Typed
     trace = Trace(body, op.name.lower())
     sources = [body.add_source(f"x{slot}", fact) for slot, fact in enumerate(facts)]
     results = _called(trace, reader, copied, op, sources)
-    body.set_outputs(_outlets(trace, op, facts, results if isinstance(results, tuple) else (results,)))
+    body.set_outputs(_outlets(trace, op, facts, results_of(results)))
     if len(body.nodes) > MOST_NODES:
         raise Refused(f"its meaning is {len(body.nodes)} operators, more than {MOST_NODES}")
     _check_conditions(model, body)

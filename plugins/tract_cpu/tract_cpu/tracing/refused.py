@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
-import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,8 @@ class Refused(Exception):
 
 def line_here() -> str:
     """The line of the meaning that is being called."""
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
+    assert frame is not None  # as with any Python that has NumPy
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THEIRS):
         frame = frame.f_back
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip().removesuffix(":")

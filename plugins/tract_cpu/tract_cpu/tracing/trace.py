@@ -18,7 +18,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.check import CheckShape
 from tract_core.ops.node_wiring import NodeWiring
 from tract_cpu.tracing.refused import Refused, line_here, name_of
-from tract_cpu.tracing.traced import Size, Traced
+from tract_cpu.tracing.traced import Size, Traced, listed
 
 KNOWN = "biuf"
 """The kinds of types of NumPy that meanings compute with; other types are only converted."""
@@ -104,7 +104,9 @@ class Trace:
         """What ``ufunc.resolve_dtypes`` wants to hear of an operand: ``int`` and ``float`` for numbers of Python."""
         if isinstance(value, Size):
             return int
-        return type(value) if type(value) in (int, float) else self.type_now(value)
+        if type(value) in (int, float):
+            return float if isinstance(value, float) else int
+        return self.type_now(value)
 
     def type_now(self, value: Any) -> Any:
         """What ``numpy.result_type`` wants to hear of an operand."""
@@ -145,7 +147,7 @@ class Trace:
     def axes(self, x: OutletId, axis: Any) -> list[int]:
         """The axes that an argument named ``axis`` names, from the front; all where it is ``None``."""
         rank = self.wire.rank(x)
-        named = range(rank) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+        named = range(rank) if axis is None else listed(axis)
         return self.wire.axes([int(one) for one in named], rank)
 
     def not_empty(self, x: Traced, axes: Sequence[int], what: str) -> None:
@@ -159,7 +161,7 @@ class Trace:
         """Have runs refused in which ``wrong`` is 1, and not 0. Where no run is left, the meaning is."""
         wrong = self.wire.model.simplified(wrong)
         if not is_symbolic(wrong):
-            if wrong:
+            if wrong == 1:
                 self.refuse(f"{reason}: {line_here()}")
             return
         size, *others = self.shape(x.outlet)

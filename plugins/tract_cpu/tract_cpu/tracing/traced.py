@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import numpy as np
 
@@ -45,8 +45,13 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     return compute
 
 
-def _look(self: Any, *args: Any) -> NoReturn:
+def _look(self: Traced, *args: Any) -> NoReturn:
     self.trace.refuse_look()
+
+
+def listed(value: Any) -> list[Any]:
+    """What an argument names where it may name one thing, or several in a tuple or list."""
+    return list(cast("Sequence[Any]", value)) if isinstance(value, (tuple, list)) else [value]
 
 
 class Traced:
@@ -177,19 +182,12 @@ class Traced:
         """With its axes in another order."""
         if not axes or axes == (None,):
             return self.T
-        return self.trace.call(np.transpose, (self, axes[0] if isinstance(axes[0], (tuple, list)) else axes), {})
+        order = listed(axes[0]) if len(axes) == 1 else axes
+        return self.trace.call(np.transpose, (self, order), {})
 
     def flatten(self, order: str = "C") -> Traced:
         """On one axis, in memory of its own."""
         return self.trace.made(self.trace.call(np.reshape, (self, -1), {"order": order}).outlet)
-
-    __bool__ = __int__ = __float__ = __index__ = __complex__ = __contains__ = item = tolist = _look
-
-    sum, prod, mean, var, std = map(_method, (np.sum, np.prod, np.mean, np.var, np.std))
-    max, min, any, all = map(_method, (np.max, np.min, np.any, np.all))
-    argmax, argmin, cumsum = map(_method, (np.argmax, np.argmin, np.cumsum))
-    clip, round, dot, repeat = map(_method, (np.clip, np.round, np.dot, np.repeat))
-    squeeze, swapaxes, ravel = map(_method, (np.squeeze, np.swapaxes, np.ravel))
 
     def conj(self) -> Traced:
         """Itself: there are no complex numbers here."""
@@ -207,30 +205,57 @@ class Traced:
     def __invert__(self) -> Traced:
         return self.trace.ufunc(np.invert, (self,))
 
-    __eq__, __ne__ = _forward(np.equal), _forward(np.not_equal)  # type: ignore[assignment] - as of arrays
-    __lt__, __le__ = _forward(np.less), _forward(np.less_equal)
-    __gt__, __ge__ = _forward(np.greater), _forward(np.greater_equal)
-    __add__, __radd__, __iadd__ = _forward(np.add), _backward(np.add), _in_place(np.add)
-    __sub__, __rsub__, __isub__ = _forward(np.subtract), _backward(np.subtract), _in_place(np.subtract)
-    __mul__, __rmul__, __imul__ = _forward(np.multiply), _backward(np.multiply), _in_place(np.multiply)
-    __truediv__, __rtruediv__ = _forward(np.true_divide), _backward(np.true_divide)
-    __itruediv__ = _in_place(np.true_divide)
-    __floordiv__, __rfloordiv__ = _forward(np.floor_divide), _backward(np.floor_divide)
-    __ifloordiv__ = _in_place(np.floor_divide)
-    __mod__, __rmod__, __imod__ = _forward(np.remainder), _backward(np.remainder), _in_place(np.remainder)
-    __pow__, __rpow__, __ipow__ = _forward(np.power), _backward(np.power), _in_place(np.power)
-    __and__, __rand__, __iand__ = _forward(np.bitwise_and), _backward(np.bitwise_and), _in_place(np.bitwise_and)
-    __or__, __ror__, __ior__ = _forward(np.bitwise_or), _backward(np.bitwise_or), _in_place(np.bitwise_or)
-    __xor__, __rxor__, __ixor__ = _forward(np.bitwise_xor), _backward(np.bitwise_xor), _in_place(np.bitwise_xor)
-    __lshift__, __rlshift__, __ilshift__ = _forward(np.left_shift), _backward(np.left_shift), _in_place(np.left_shift)
-    __rshift__, __rrshift__ = _forward(np.right_shift), _backward(np.right_shift)
-    __irshift__ = _in_place(np.right_shift)
-
     def __matmul__(self, other: Any) -> Traced:
         return self.trace.call(np.matmul, (self, other), {})
 
     def __rmatmul__(self, other: Any) -> Traced:
         return self.trace.call(np.matmul, (other, self), {})
+
+
+_BOTH_WAYS: Final[dict[str, Ufunc]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.true_divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": np.power,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
+}
+"""Operators of Python, which are there from both sides, and in place."""
+
+_COMPARED: Final[dict[str, Ufunc]] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+
+_METHODS: Final = (
+    *("sum", "prod", "mean", "var", "std", "max", "min", "any", "all", "argmax", "argmin", "cumsum"),
+    *("clip", "round", "dot", "repeat", "squeeze", "swapaxes", "ravel"),
+)
+"""Methods of arrays that are the functions of these names."""
+
+_LOOKS: Final = ("__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__", "item", "tolist")
+"""Methods of arrays that tell elements."""
+
+for _name, _ufunc in _BOTH_WAYS.items():
+    setattr(Traced, f"__{_name}__", _forward(_ufunc))
+    setattr(Traced, f"__r{_name}__", _backward(_ufunc))
+    setattr(Traced, f"__i{_name}__", _in_place(_ufunc))
+for _name, _ufunc in _COMPARED.items():
+    setattr(Traced, f"__{_name}__", _forward(_ufunc))
+for _name in _METHODS:
+    setattr(Traced, _name, _method(getattr(np, _name)))
+for _name in _LOOKS:
+    setattr(Traced, _name, _look)
 
 
 class Size:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from tract_cpu.tracing.traced import Size, Traced
 
 def indexed(trace: Trace, x: Traced, key: Any) -> Traced:
     """``x[key]`` for places, ranges, ``None`` and ``...``. Raises Refused for arrays as indices."""
-    keys = list(key) if isinstance(key, tuple) else [key]
+    keys: list[Any] = list(cast("tuple[Any, ...]", key)) if isinstance(key, tuple) else [key]
     for one in keys:
         if not (one is None or one is Ellipsis or isinstance(one, (slice, Size)) or _is_place(one)):
             trace.refuse(f"its meaning picks elements by an array: {line_here()}")
@@ -25,13 +25,13 @@ def indexed(trace: Trace, x: Traced, key: Any) -> Traced:
     if not any(one is Ellipsis for one in keys):
         keys.append(Ellipsis)
     gap = next(place for place, one in enumerate(keys) if one is Ellipsis)
-    keys[gap : gap + 1] = [slice(None)] * (x.ndim - taken)
+    keys[gap : gap + 1] = [cast("Any", slice(None))] * (x.ndim - taken)
     outlet, axis = x.outlet, 0
     for one in keys:
         if one is None:
             outlet = trace.wire.unsqueeze(outlet, [axis])
         elif isinstance(one, slice):
-            outlet = _range(trace, outlet, axis, one)
+            outlet = _range(trace, outlet, axis, cast("slice[Any, Any, Any]", one))
         else:
             outlet = _at(trace, outlet, axis, one)
         axis += one is None or isinstance(one, slice)

@@ -10,13 +10,12 @@ import numpy as np
 from tract_core.dims import Dim, comparison, product, same_dim
 from tract_core.ops.reshape import reshape_sizes
 from tract_cpu.tracing.trace import Trace
-from tract_cpu.tracing.traced import Size, Traced
+from tract_cpu.tracing.traced import Size, Traced, listed
 
 
 def dims_of(shape: Any) -> tuple[Dim, ...]:
     """Sizes that a meaning names, as those of the core."""
-    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
-    return tuple(one.dim if isinstance(one, Size) else int(one) for one in sizes)
+    return tuple(one.dim if isinstance(one, Size) else int(one) for one in listed(shape))
 
 
 def _in_rows(order: str | None) -> None:
@@ -78,7 +77,7 @@ def _moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Traced:
 def _expand_dims(trace: Trace, a: Any, axis: Any) -> Traced:
     """New axes of size 1."""
     x = trace.array(a)
-    named = axis if isinstance(axis, (tuple, list)) else (axis,)
+    named = listed(axis)
     rank = x.ndim + len(named)
     return trace.view(trace.wire.unsqueeze(x.outlet, trace.wire.axes([int(one) for one in named], rank)), x)
 
