@@ -40,7 +40,7 @@ def has_custom(model: TypedModel) -> bool:
 @rewrites(ANY_OP)
 def spelled_out(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
     """SomebodysOperator(x) -> the operators of the core that its NumPy meaning is made of"""
-    kind: Any = type(op)
+    kind = type(node.op)
     if not is_custom(model.registry, kind):
         return None
     from tract_core.model.inline import inline_body
