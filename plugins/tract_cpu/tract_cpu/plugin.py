@@ -9,7 +9,7 @@ from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
-_ELEMENTS: Final = ("quantize",)
+_ELEMENTS: Final = ("quantize", "composed")
 """Modules of `tract_cpu.kernels` that say how single elements are computed."""
 
 _LOWERED: Final = (
@@ -73,8 +73,8 @@ _READS: Final = (
 _RULES: Final = ("integers",)
 """Modules of `tract_cpu.rules` that say how a model is rewritten before."""
 
-_OWN: Final = ("on_steps",)
-"""Modules of `tract_cpu.cpu_only`: operators that those rules make."""
+_OWN: Final = ("on_steps", "composed")
+"""Modules of `tract_cpu.cpu_only`: operators that rules make."""
 
 _RANGES: Final = ("ranges",)
 """Modules of `tract_cpu.lower` that say between which integers results lie."""

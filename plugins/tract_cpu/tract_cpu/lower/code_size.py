@@ -6,10 +6,12 @@ the same. The time to compile a kernel grows with its code, and faster than that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from tract_llvm.elements.expressions import Apply
 
+from tract_core.model.const import Const
 from tract_core.ops.binary import (
     Add,
     And,
@@ -33,6 +35,7 @@ from tract_core.ops.binary import (
 from tract_core.ops.cast import Cast
 from tract_core.ops.elementwise import Abs, BitNot, IsInf, IsNan, LeakyRelu, Neg, Not, Square
 from tract_core.ops.iff import Iff
+from tract_cpu.cpu_only.composed import Composed
 from tract_cpu.kernels.rows import RowStep
 
 CHEAP: Final = frozenset({
@@ -54,4 +57,7 @@ _COSTLY: Final = 4
 
 def code_size(step: RowStep) -> int:
     """How much code a step is: 1 for a load, a sum or a cheap operator."""
+    if isinstance(step, Apply) and isinstance(step.op, Composed):
+        inner: Sequence[Apply] = step.op.expression.steps
+        return sum(1 if isinstance(one.op, Const) else code_size(one) for one in inner)
     return _COSTLY if isinstance(step, Apply) and type(step.op) not in CHEAP else 1

@@ -13,6 +13,8 @@ from tract_core.limits import check_time
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AxisOp
+from tract_core.plugins.descriptor import CORE
+from tract_core.plugins.keys import REFERENCE
 from tract_core.plugins.registry import Registry
 from tract_core.runtime.host import HostNode
 from tract_cpu.lower.elementwise import lower_element, lower_nest
@@ -61,7 +63,11 @@ def visited(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[tuple[Hos
         if row is not None:
             lowering.read_sizes(node)
         try:
-            why = NO_ROW if row is None else lowering.why_unfit(node.node) or row(node.op, Site(lowering, node))
+            why = (
+                _why_no_row(lowering, node)
+                if row is None
+                else lowering.why_unfit(node.node) or row(node.op, Site(lowering, node))
+            )
         except FactError as error:  # more is known now than when it was wired: every run is refused
             why = f"sizes do not fit: {error.problem}"
         if why is not None:
@@ -79,6 +85,22 @@ def _early(lowering: Lowering, node: HostNode) -> bool:
         return False
     lowering.taken.add(node.node)
     return True
+
+
+def has_native_code(registry: Registry, op: type) -> bool:
+    """Whether there is some for operators of a type."""
+    return _row(registry, op) is not None
+
+
+def _why_no_row(lowering: Lowering, node: HostNode) -> str:
+    """Why an operator that native code has no row for is left to the host."""
+    registry, kind = lowering.model.registry, type(node.op)
+    if registry[REFERENCE].owner(kind) in (None, CORE):
+        return NO_ROW
+    from tract_cpu.tracing.meaning import meaning_of  # most models do without
+
+    facts = [lowering.model.outlet_fact(outlet) for outlet in node.inputs]
+    return meaning_of(lowering.model, node.op, facts).why or NO_ROW
 
 
 def _row(registry: Registry, op: type) -> LowerFn | None:

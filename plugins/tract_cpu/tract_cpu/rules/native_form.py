@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from tract_core.data import DatumType
@@ -10,31 +11,43 @@ from tract_core.model.declutter import rewrite_by
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import ANY_OP, Rewriter, RuleSet, rewrites
 from tract_core.model.typed import TypedModel, TypedNode
+from tract_cpu.rules.custom import CUSTOM, has_custom
 from tract_cpu.rules.table import RULES
 
 _BYTES: Final = (DatumType.U8, DatumType.I8)
 
 
 def native_form(model: TypedModel) -> TypedModel:
-    """The model in that form: the very same one where it has no tensor of bytes, as all rules are about these."""
-    if not _has_bytes(model):
-        return model
-    from tract_cpu.rules.elements import ON_ELEMENTS  # most models do without
+    """The model in that form: the very same one where no rule is about it.
 
+    Rules are about tensors of bytes, and about operators of others.
+    """
+    custom, has_bytes = _has(has_custom, model), _has(_has_bytes, model)
+    if not custom and not has_bytes:
+        return model
     copy = model.clone()
-    changed = rewrite_by(RULES, copy).changed
-    changed = Rewriter(ON_ELEMENTS).rewrite(copy).changed or changed
+    changed = custom and Rewriter(CUSTOM).rewrite(copy).changed
+    if has_bytes:
+        from tract_cpu.rules.elements import ON_ELEMENTS  # most models do without
+
+        changed = rewrite_by(RULES, copy).changed or changed
+        changed = Rewriter(ON_ELEMENTS).rewrite(copy).changed or changed
     changed = Rewriter(_IN_BODIES).rewrite(copy).changed or changed
     copy.compact()
     return copy if changed else model
 
 
 def _has_bytes(model: TypedModel) -> bool:
-    """Whether a tensor in it, or in one of its bodies, is of bytes."""
-    if any(outlet.fact.datum_type in _BYTES for node in model.nodes for outlet in node.outputs):
+    """Whether a tensor in it is of bytes."""
+    return any(outlet.fact.datum_type in _BYTES for node in model.nodes for outlet in node.outputs)
+
+
+def _has(what: Callable[[TypedModel], bool], model: TypedModel) -> bool:
+    """Whether that is in a model, or in one of its bodies."""
+    if what(model):
         return True
     inside = (body for node in model.nodes if isinstance(node.op, OpWithBodies) for body in bodies_of(node.op))
-    return any(map(_has_bytes, inside))
+    return any(_has(what, body) for body in inside)
 
 
 @rewrites(ANY_OP)

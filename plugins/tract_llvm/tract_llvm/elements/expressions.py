@@ -147,5 +147,10 @@ def element_of(
 def _text(op: TypedOp) -> str:
     """All that an operator says. A long constant shows no elements when it is printed, so its digest stands for it."""
     values = (getattr(op, name) for name in field_names(op))
-    texts = (one.digest.hex() if isinstance(one, Constant) else repr(one) for one in values)
-    return f"{origin_of(type(op))}({', '.join(texts)})"
+    return f"{origin_of(type(op))}({', '.join(map(_text_of, values))})"
+
+
+def _text_of(value: object) -> str:
+    if isinstance(value, Expression):
+        return value.text()
+    return value.digest.hex() if isinstance(value, Constant) else repr(value)

@@ -1,0 +1,1 @@
+"""How functions of NumPy are wired, one module per family."""
