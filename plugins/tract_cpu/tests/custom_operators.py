@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from tract_cpu import plugin as cpu_plugin
+from tract_llvm import plugin as llvm_plugin
 
 from tract_core.data import Constant, DatumType
 from tract_core.model.fact import TypedFact
@@ -35,7 +36,7 @@ class Plugin:
 
 def registry() -> Registry:
     """The core, the runtime, and these operators."""
-    return Registry({"cpu": cpu_plugin, "custom": Plugin()}, discover=False, strict=True)
+    return Registry({"llvm": llvm_plugin, "cpu": cpu_plugin, "custom": Plugin()}, discover=False, strict=True)
 
 
 class LikeFirst(TypedOp):

@@ -65,7 +65,8 @@ def _dots_of_bf16(left: Array, right: Array, sums: Array) -> Array:
     with np.errstate(all="ignore"):
         a, b = (_float_of_upper(one).astype(np.float64) for one in (left, right))
         for place in (1, 0):
-            # Products are exact in f64, and so are sums, unless the smaller number is below 2**-28 of the larger one.
+            # Products are exact in f64, and so is what is added, unless one is below 2**-28 of the other one, which
+            # rounding to f32 does not notice.
             exact = total.astype(np.float64) + a[:, place] * b[:, place]
             rounded = exact.astype(np.float32)
             is_tiny = np.abs(exact) < NORMAL * (1 - 2.0**-25)

@@ -42,8 +42,8 @@ def _dots_of_bf16(left: Value, right: Value, sums: Value) -> Value:
     select, sums = sums.function.select, _flushed(sums)
     for factors in (left & -0x10000, right & -0x10000), (left << 16, right << 16):
         a, b = (converted(_flushed(one.bits(F32)), F64) for one in factors)
-        # The product is exact. Rounding the sum to f64 first does no harm: a factor has so few digits that f64 holds
-        # the sum, or one of both is far less than half a unit in the last place of the other one.
+        # The product has 16 digits, and the sum 24: either f64 holds both added, or the smaller one is below 2**-28 of
+        # the larger one, which rounding to f32 does not notice. So it does no harm to round to f64 first.
         exact = converted(sums, F64) + a * b
         rounded = converted(exact, F32)
         is_tiny = sums.function.intrinsic("fabs", exact) < _ROUNDED_TO_NORMAL
