@@ -19,6 +19,7 @@ OURS = (
     "tract_onnx.plugin",
     "tract_nnef.plugin",
     "tract_pulse.plugin",
+    "tract_llvm.plugin",
     "tract_cpu.plugin",
 )
 
