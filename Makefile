@@ -108,7 +108,7 @@ check: $(VENV)/.check $(VENV)/.test ## format, lint, strict types, import contra
 	$(BIN)/lint-imports --no-cache
 
 check-torch: $(VENV)/.check $(VENV)/.with-torch ## strict types and import contract of what needs PyTorch
-	$(BIN)/basedpyright --project . $(WITH_TORCH)/tract_torch examples/dialling docs/generate_torch.py
+	$(BIN)/basedpyright --project $(WITH_TORCH)
 	$(BIN)/lint-imports --no-cache --config $(WITH_TORCH)/pyproject.toml
 
 format: $(VENV)/.check ## format the sources and mend what lint can mend

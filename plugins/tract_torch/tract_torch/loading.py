@@ -66,7 +66,7 @@ def load(
         if weights is not None:
             raise InputError("an ExportedProgram has its own weights", hint="export the module with them")
         return model_of(module, dynamic_shapes, input_names, output_names, lowering)
-    if not isinstance(module, torch.nn.Module) and not isinstance(module, type):
+    if not isinstance(cast("object", module), torch.nn.Module | type):
         raise InputError(f"wanted a torch.nn.Module, an ExportedProgram or a path, got {type(module).__name__}")
     check_module(module)
     with weights_in_place(module, weights):

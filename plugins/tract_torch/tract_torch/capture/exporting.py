@@ -135,7 +135,7 @@ def evaluating(module: torch.nn.Module, leaves: Iterable[Any] = ()) -> Generator
     with LOCK:
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         parts = list(module.modules())
-        holding = [part.__dict__ for part in (*parts, *tensors)]
+        holding: list[dict[str, Any]] = [vars(part) for part in (*parts, *tensors)]
         holding += [part.__dict__[name] for part in parts for name in ("_parameters", "_buffers", "_modules")]
         before = [(now, dict(now)) for now in holding]
         try:

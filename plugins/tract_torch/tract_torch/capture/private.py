@@ -49,7 +49,8 @@ def composed() -> Composed | None:
     module, splitter = _named("torch.export.exported_program"), "_split_decomp_table_to_cia_and_python_decomp"
     if None in found or not hasattr(module, splitter):
         return None
-    return Composed(*found, module, splitter)
+    every, preservable, special = found
+    return Composed(every, preservable, special, module, splitter)
 
 
 def _named(path: str) -> Any:

@@ -154,12 +154,13 @@ def _is_dynamic(*numbers: Any) -> bool:
 
 def _linspace(*args: Any, **kwargs: Any) -> torch.Tensor:
     """`torch.linspace`, each half counted from its end; as it is where all is known, and for narrow numbers."""
-    given = dict(zip(("start", "end", "steps"), args, strict=False)) | kwargs
+    given: dict[str, Any] = dict(zip(("start", "end", "steps"), args, strict=False)) | kwargs
     kind = given.get("dtype") or torch.get_default_dtype()
     if not _is_dynamic(*given.values()) or kind not in {torch.float32, torch.float64} or given.get("out") is not None:
         return torch.linspace(*args, **kwargs)
     start, end, count = (given.pop(name) for name in ("start", "end", "steps"))
-    place = torch.arange(count, **given | {"dtype": kind})
+    like: dict[str, Any] = {**given, "dtype": kind}
+    place = torch.arange(count, **like)
     step = (end - start) / torch.sym_max(count - 1, 1)
     half = torch.sym_max(count // 2, 1)  # one step is the start
     return torch.where(place < half, start + place * step, end - (count - 1 - place) * step)

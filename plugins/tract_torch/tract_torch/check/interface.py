@@ -46,7 +46,7 @@ class Interface:
     def wanted(self, start: Start, turn: Turn) -> list[Array]:
         """What it has to give: all that was returned, then what was changed, as far as it gives that."""
         found = turn.outputs
-        tensors, buffers = start.example.tensors() | turn.changed, start.held | turn.held
+        tensors, buffers = {**start.example.tensors(), **turn.changed}, {**start.held, **turn.held}
         values = {after(name): tensors[argument] for name, argument in self.arguments.items()}
         values |= {after(name): buffers[buffer] for name, buffer in self.held.items()}
         return [*found, *(array_of(values[name]) for name in self.outputs[len(found) :] if name in values)]

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol, Self, runtime_checkable
+from typing import Any, Final, Protocol, Self, cast, runtime_checkable
 
 import torch
 from torch.utils.serialization import config
@@ -143,7 +143,7 @@ def ctx_maybe_load_from_disk_as_offloaded(device_map: Any = "t2n_auto") -> Gener
     if device_map not in (AUTO, OFFLOAD):
         yield
         return
-    with config.patch("load.mmap", True):
+    with cast("Any", config).patch("load.mmap", True):  # which PyTorch adds when it is imported
         yield
 
 

@@ -78,11 +78,13 @@ def _multiples(guards: Iterable[Any]) -> dict[Any, int]:
     found: dict[Any, int] = {}
     for guard in guards:
         left, right = cast("tuple[Any, Any]", guard.args) if isinstance(guard, sympy.Eq) else (None, None)
-        if isinstance(left, Mod) and left.args[1].is_Integer and right == 0:
-            factor, size = left.args[0].as_coeff_Mul()
-            if size.is_Symbol and factor.is_Integer:
-                number = int(left.args[1]) // math.gcd(int(left.args[1]), int(factor))
-                found[size] = math.lcm(number, found.get(size, 1))
+        if not isinstance(left, Mod) or right != 0:
+            continue
+        of, by = cast("tuple[Any, Any]", left.args)
+        factor, size = of.as_coeff_Mul()
+        if by.is_Integer and size.is_Symbol and factor.is_Integer:
+            number = int(by) // math.gcd(int(by), int(factor))
+            found[size] = math.lcm(number, found.get(size, 1))
     return found
 
 
@@ -161,7 +163,8 @@ def _parts(guard: Any) -> Sequence[Any]:
     if isinstance(guard, sympy.And):
         return guard.args
     if isinstance(guard, sympy.Ne):
-        factors = [base for base, _ in sympy.factor_list(guard.args[0] - guard.args[1])[1]]
+        one, other = cast("tuple[Any, Any]", guard.args)
+        factors = [base for base, _ in sympy.factor_list(one - other)[1]]
         return [sympy.Ne(one, 0) for one in factors if not _is_assumed(one)] if len(factors) > 1 else (guard,)
     left, right = cast("tuple[Any, Any]", guard.args) if isinstance(guard, sympy.Eq) else (None, None)
     if isinstance(left, FloorDiv) and not left.args[1].is_Integer and right is not None and right.is_Integer:

@@ -71,7 +71,8 @@ def _dim(expression: Any, names: Names) -> Dim:
         return _rounded(expression.args[0], names, up=isinstance(expression, theirs.CeilToInt))
     divide = _DIVISIONS.get(type(expression))
     if divide is not None:
-        return divide(*expression.args, names)
+        number, divisor = expression.args
+        return divide(number, divisor, names)
     build = _BUILDERS.get(type(expression))
     if build is None:
         raise _unsaid(expression, f"it is computed by {type(expression).__name__}")
