@@ -299,7 +299,11 @@ class CpuPlan:
         def stays(one: Execution | None) -> bool:
             return one is not None and one.symbols == symbols and one.bytes <= most
 
-        self._idle[:] = filter(stays, self._idle)
+        kept = list[Execution]()
+        while (one := self.idle_execution()) is not None:  # one by one, as other threads take some meanwhile
+            if stays(one):
+                kept.append(one)
+        self._idle += kept
         for place in list(self._idle_workplaces):
             if not stays(place.execution):
                 place.execution = None

@@ -84,7 +84,7 @@ class NativeState:
             if self._memory is not None:
                 self._memory.pass_to(execution)
             plan.expect(execution, shapes, symbols)
-            known = self._memory is None  # else another state may never have a second turn, for which all is made anew
+            known = self._memory is None  # a state with memory gets ready in its second turn, if it has one
         if known and execution.may_repeat and execution.repeat is look_closer:
             plan.get_ready(execution, shapes, [] if self._memory is None else self._memory.tensors())
         self._execution = execution

@@ -2,7 +2,8 @@
 
 Results are those of the instruction to the bit, but for not-a-number, of which it is not said which one it is. What
 rounds rounds to the nearest, halves to even, as all programs have it set. Sources are the sections on instructions of
-Intel's "64 and IA-32 Architectures Software Developer's Manual", volume 2 (SDM), and IEEE 754-2019.
+Intel's "64 and IA-32 Architectures Software Developer's Manual", volume 2 (SDM), Arm's "Architecture
+Reference Manual for A-profile architecture", C7.2, and IEEE 754-2019.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from tract_cpu.lower.program import (
     StepNumber,
     touched,
 )
-from tract_cpu.lower.program_text import program_text
+from tract_cpu.lower.program_text import program_text, storage_text
 from tract_cpu.lower.views import Address, Kind, Storage
 
 _WRITTEN: Final = {Kind.ARENA, Kind.OUTPUT, Kind.HOST}
@@ -68,10 +68,10 @@ def _storages_that_are_not_there(program: Program, model: TypedModel) -> Iterato
     for place, step in enumerate(program.steps):
         for storage in touched(step):
             if not 0 <= storage.number < counts[storage.kind]:
-                yield f"step {place} mentions {_called(storage)}, of which there are {counts[storage.kind]}"
+                yield f"step {place} mentions {storage_text(storage)}, of which there are {counts[storage.kind]}"
         for storage in _written(step):
             if storage.kind is Kind.CONSTANT:
-                yield f"step {place} writes to {_called(storage)}, which nobody may"
+                yield f"step {place} writes to {storage_text(storage)}, which nobody may"
 
 
 def _written(step: Step) -> set[Storage]:
@@ -88,11 +88,11 @@ def _read_before_written(program: Program) -> Iterator[str]:
         reads = set(touched(step)) - set(step.results)
         for storage in reads - written:
             if storage.kind in _WRITTEN:
-                yield f"step {place} reads {_called(storage)}, to which no step before it writes"
+                yield f"step {place} reads {storage_text(storage)}, to which no step before it writes"
         written.update(step.results)
     for number, view in enumerate(program.outputs):
         if view is not None and view.storage.kind in _WRITTEN and view.storage not in written:
-            yield f"output {number} is in {_called(view.storage)}, to which no step writes"
+            yield f"output {number} is in {storage_text(view.storage)}, to which no step writes"
 
 
 def _left_out(program: Program, model: TypedModel) -> Iterator[str]:
@@ -168,8 +168,4 @@ def _outputs_of_others(program: Program, model: TypedModel) -> Iterator[str]:
         if len(view.shape) != len(shape) or False in map(model.symbols.same, view.shape, shape):
             yield f"output {number} is {view.shape}, the model says {shape}"
         if view.storage.kind is not Kind.HOST and view.storage != Storage(Kind.OUTPUT, number):
-            yield f"output {number} is in {_called(view.storage)}"
-
-
-def _called(storage: Storage) -> str:
-    return f"{storage.kind.value}[{storage.number}]"
+            yield f"output {number} is in {storage_text(view.storage)}"

@@ -83,7 +83,7 @@ def view_text(view: View) -> str:
     """Where a tensor is: its memory, the offset in elements, its shape, and strides where it has gaps."""
     shape = ",".join(map(str, [*view.shape, view.element.name]))
     strides = f" strides {','.join(map(str, view.strides))}" if view.strides != contiguous_strides(view.shape) else ""
-    return f"{_storage(view.storage)}{_plus(view.offset)} {shape}{strides}"
+    return f"{storage_text(view.storage)}{_plus(view.offset)} {shape}{strides}"
 
 
 def _arguments(step: Step) -> Iterator[str]:
@@ -98,13 +98,13 @@ def _argument(argument: Argument) -> str:
     if argument == STATUS:
         return "status"
     if isinstance(argument, Address):
-        return f"{_storage(argument.storage)}{_plus(argument.offset)}"
+        return f"{storage_text(argument.storage)}{_plus(argument.offset)}"
     if isinstance(argument, StepNumber):
         return f"step({argument.place})"
     if isinstance(argument, ArgumentPlace):
         return f"argument({argument.place},{argument.argument})"
     if isinstance(argument, PassedPlace):
-        return f"passed({_storage(argument.storage)})"
+        return f"passed({storage_text(argument.storage)})"
     return f"eventual({argument.size})" if isinstance(argument, Eventual) else str(argument)
 
 
@@ -113,12 +113,13 @@ def _moves(loop: Loop) -> str:
     return "".join(f"; moves {one}" for one in found)
 
 
-def _storage(storage: Storage) -> str:
+def storage_text(storage: Storage) -> str:
+    """A piece of memory, by its kind and its number."""
     return f"{storage.kind.value}[{storage.number}]"
 
 
 def _storages(storages: tuple[Storage, ...]) -> str:
-    return ", ".join(map(_storage, storages)) or "nothing"
+    return ", ".join(map(storage_text, storages)) or "nothing"
 
 
 def _plus(offset: Dim) -> str:
