@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from tract_cpu.lower.program import HostStep
-from tract_cpu.lower.select import NO_ROW, lower
+from tract_cpu.draft.select import NO_ROW, lower
+from tract_cpu.program.program import HostStep
 from tract_llvm.isa import ISAS, Isa
 
 from tract_core.data import DatumType

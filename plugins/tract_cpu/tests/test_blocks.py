@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from tract_cpu.lower.program import NativeStep
 from tract_cpu.plan import CpuPlan
+from tract_cpu.program.program import NativeStep
 from tract_llvm.isa import Isa
 
 from tract_core.data import Constant, DatumType

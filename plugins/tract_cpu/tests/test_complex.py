@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from tract_cpu.lower.program import ViewStep
 from tract_cpu.plan import CpuPlan
+from tract_cpu.program.program import ViewStep
 from tract_llvm.isa import Isa, of_this_machine
 
 from tract_core.data import Constant, DatumType

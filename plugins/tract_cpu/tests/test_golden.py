@@ -13,7 +13,7 @@ import pytest
 import tract_cpu.caches
 from golden_models import GOLDEN
 from tract_cpu.compile import COMPILE, Target, after, compiled
-from tract_cpu.lower.program_check import faults
+from tract_cpu.program.check import faults
 from tract_llvm.isa import ISAS, Isa
 
 FOLDER = Path(__file__).parent / "golden"

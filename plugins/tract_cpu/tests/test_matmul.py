@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tract_cpu.caches import Caches
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
-from tract_cpu.lower.cut import PIECE, cut_rows, piece_of
 from tract_cpu.plan import CpuPlan
+from tract_cpu.products.cut import PIECE, cut_rows, piece_of
 from tract_llvm.isa import ISAS, chosen
 from tract_llvm.language.types import F32, F64, I32
 
@@ -131,7 +131,7 @@ def test_lines_that_are_far_apart_may_displace_each_other() -> None:
 @pytest.mark.parametrize("dtype", ["f32", "f16"])
 def test_rows_are_packed_where_they_displace_each_other(isa, rows, depth, dtype, monkeypatch) -> None:
     """As many rows as tiles of any height; depths that are whole vectors, and that are not."""
-    monkeypatch.setattr("tract_cpu.lower.cut.caches", lambda: Caches(32 << 10, 1 << 20))
+    monkeypatch.setattr("tract_cpu.products.cut.caches", lambda: Caches(32 << 10, 1 << 20))
     kind = DatumType[dtype.upper()]
     generator = np.random.default_rng(depth)
     right = generator.standard_normal((depth, 70)).astype(kind.numpy)

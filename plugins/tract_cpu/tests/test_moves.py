@@ -6,11 +6,11 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from tract_cpu.elements.copies import copy_step
 from tract_cpu.kernels.transpose import TransposePlan
-from tract_cpu.lower.copies import copy_step
-from tract_cpu.lower.program import NativeStep
-from tract_cpu.lower.views import Kind, Storage, View
 from tract_cpu.plan import CpuPlan
+from tract_cpu.program.program import NativeStep
+from tract_cpu.program.views import Kind, Storage, View
 from tract_llvm.language.types import F32, U32
 
 from tract_core.data import Constant

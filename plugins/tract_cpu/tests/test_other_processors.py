@@ -7,12 +7,12 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from tract_cpu.draft.select import lower
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.kernel import Kernel, KernelPlan
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.kernels.winograd import WinogradPlan
-from tract_cpu.lower.program import NativeStep
-from tract_cpu.lower.select import lower
+from tract_cpu.program.program import NativeStep
 from tract_llvm.isa import ISAS, Isa
 from tract_llvm.language.function import POINTER, Function
 from tract_llvm.language.types import F32, INDEX

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tract_cpu.kernels.dots import Grouping
-from tract_cpu.lower import dots
-from tract_cpu.lower.dots import in_panels
+from tract_cpu.products import dots
+from tract_cpu.products.dots import in_panels
 from tract_llvm.isa import Dot
 
 SHAPES = [(1, 5, 37), (3, 8, 16), (2, 33, 100), (1, 1, 3)]

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from golden_models import GOLDEN
 from portable_models import EXAMPLES
+from tract_cpu.draft.select import lower
 from tract_cpu.kernels.code import code_of
-from tract_cpu.lower.program import NativeStep
-from tract_cpu.lower.program_text import program_text
-from tract_cpu.lower.select import lower
+from tract_cpu.native_form.native_form import native_form
 from tract_cpu.plan import CpuPlan
-from tract_cpu.rules.native_form import native_form
+from tract_cpu.program.program import NativeStep
+from tract_cpu.program.text import program_text
 from tract_llvm.isa import ISAS, Isa, of_this_machine, portable
 from tract_llvm.objects.library import module_text
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from golden_models import GOLDEN
-from tract_cpu.lower.program import ArgumentPlace, NativeStep, Program, Stage, StepNumber
-from tract_cpu.lower.program_check import check_program, faults
-from tract_cpu.lower.select import lower
-from tract_cpu.lower.views import Address, Kind, Storage
-from tract_cpu.rules.native_form import native_form
+from tract_cpu.draft.select import lower
+from tract_cpu.native_form.native_form import native_form
+from tract_cpu.program.check import check_program, faults
+from tract_cpu.program.program import ArgumentPlace, NativeStep, Program, Stage, StepNumber
+from tract_cpu.program.views import Address, Kind, Storage
 from tract_llvm.isa import ISAS
 
 from tract_core.dims import symbol

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tract_cpu.lower.program import NativeStep
 from tract_cpu.plan import CpuPlan
+from tract_cpu.program.program import NativeStep
 from tract_llvm.isa import Isa
 
 from tract_core.model.fact_text import parse_typed_fact

@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tract_cpu.kernels.rows import Lanes
-from tract_cpu.lower.program import NativeStep
 from tract_cpu.plan import CpuPlan
+from tract_cpu.program.program import NativeStep
 from tract_llvm.isa import ISAS, Isa, of_this_machine
 from tract_llvm.language.types import element_type
 

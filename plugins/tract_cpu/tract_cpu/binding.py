@@ -22,7 +22,7 @@ from tract_core.limits import MAX_SIZE
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.kernels.control import COUNT, FUEL_OF_ITERATION, BeginPlan, CountPlan
-from tract_cpu.lower.program import (
+from tract_cpu.program.program import (
     ENDLESS,
     STATUS,
     Argument,
@@ -34,7 +34,7 @@ from tract_cpu.lower.program import (
     Program,
     StepNumber,
 )
-from tract_cpu.lower.views import Address, Kind, Storage
+from tract_cpu.program.views import Address, Kind, Storage
 
 
 @frozen

@@ -18,12 +18,12 @@ from tract_core.frozen import frozen
 from tract_core.model.op_text import model_text
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import HostNode, host_nodes
-from tract_cpu.lower.program import Program
-from tract_cpu.lower.program_check import check_program
-from tract_cpu.lower.program_text import program_text
-from tract_cpu.lower.select import lower
+from tract_cpu.draft.select import lower
 from tract_cpu.memory import arena_text, plan_memory
-from tract_cpu.rules.native_form import native_form
+from tract_cpu.native_form.native_form import native_form
+from tract_cpu.program.check import check_program
+from tract_cpu.program.program import Program
+from tract_cpu.program.text import program_text
 
 CHECK: Final = "TRACT_CHECK_PROGRAMS"
 """Where this variable is set, each program is looked through for faults."""

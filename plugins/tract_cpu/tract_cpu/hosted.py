@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_cpu.lower.program import HostStep, NativeStep, Program, ReadStep, Step, touched
-from tract_cpu.lower.views import Kind, Storage
+from tract_cpu.program.program import HostStep, NativeStep, Program, ReadStep, Step, touched
+from tract_cpu.program.views import Kind, Storage
 
 
 def gone_after(

@@ -11,8 +11,8 @@ from tract_llvm.language.types import numpy_type
 from tract_core.dims import evaluate
 from tract_core.plugins.keys import Array
 from tract_cpu.execution import Execution
-from tract_cpu.lower.program import Kept
 from tract_cpu.native.objects import address_of
+from tract_cpu.program.program import Kept
 
 
 class Memory:

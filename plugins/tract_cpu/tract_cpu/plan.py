@@ -44,8 +44,6 @@ from tract_cpu.execution import Execution
 from tract_cpu.hosted import gone_after
 from tract_cpu.kept import Memory
 from tract_cpu.kernels.code import code_of
-from tract_cpu.lower.program import HostStep, Inlined, NativeStep, Program, ReadStep, Step
-from tract_cpu.lower.views import Kind, Storage, View
 from tract_cpu.native.executor import (
     MOST_ARRAYS,
     code_of_executor,
@@ -57,6 +55,8 @@ from tract_cpu.native.objects import address_of, are_known
 from tract_cpu.native.pool import pool
 from tract_cpu.native.repeat import Repeat, code_of_repeat, look_closer, repeat_of
 from tract_cpu.native.sharing import ALWAYS, Sharing
+from tract_cpu.program.program import HostStep, Inlined, NativeStep, Program, ReadStep, Step
+from tract_cpu.program.views import Kind, Storage, View
 from tract_cpu.state import CpuState, NativeState, Workplace
 from tract_cpu.timing import timings
 

@@ -71,13 +71,13 @@ _READS: Final = (
 """Modules of `tract_cpu.lower` that say which sizes are read from inputs in the middle of a run."""
 
 _RULES: Final = ("integers",)
-"""Modules of `tract_cpu.rules` that say how a model is rewritten before."""
+"""Modules of `tract_cpu.native_form` that say how a model is rewritten before."""
 
 _OWN: Final = ("on_steps", "composed")
 """Modules of `tract_cpu.cpu_only`: operators that rules make."""
 
 _RANGES: Final = ("ranges",)
-"""Modules of `tract_cpu.lower` that say between which integers results lie."""
+"""Modules of `tract_cpu.products` that say between which integers results lie."""
 
 
 @hookimpl
@@ -105,12 +105,12 @@ def tract_commands() -> Mapping[str, str]:
 def tract_tables() -> Mapping[str, str]:
     """What the compiler asks about operators."""
     return {
-        "cpu": "tract_cpu.lower.lowering:CPU",
-        "cpu_moves": "tract_cpu.lower.lowering:MOVES",
-        "cpu_nests": "tract_cpu.lower.nest:NESTS",
-        "cpu_ranges": "tract_cpu.lower.ranges:RANGES",
-        "cpu_reads": "tract_cpu.lower.reads:READS",
-        "cpu_rules": "tract_cpu.rules.table:RULES",
+        "cpu": "tract_cpu.draft.lowering:CPU",
+        "cpu_moves": "tract_cpu.draft.lowering:MOVES",
+        "cpu_nests": "tract_cpu.elements.nest:NESTS",
+        "cpu_ranges": "tract_cpu.products.ranges:RANGES",
+        "cpu_reads": "tract_cpu.program.reads:READS",
+        "cpu_rules": "tract_cpu.native_form.table:RULES",
     }
 
 
@@ -121,8 +121,8 @@ def row_modules() -> Mapping[str, Sequence[str]]:
         "cpu_moves": [f"tract_cpu.lower.{family}" for family in _LOWERED],
         "cpu_nests": [f"tract_cpu.lower.{family}" for family in _NESTS],
         "cpu_reads": [f"tract_cpu.lower.{family}" for family in _READS],
-        "cpu_ranges": [f"tract_cpu.lower.{family}" for family in _RANGES],
-        "cpu_rules": [f"tract_cpu.rules.{family}" for family in _RULES],
+        "cpu_ranges": [f"tract_cpu.products.{family}" for family in _RANGES],
+        "cpu_rules": [f"tract_cpu.native_form.{family}" for family in _RULES],
         **{key: [f"tract_cpu.cpu_only.{family}" for family in _OWN] for key in ("reference", "memory", "cost", "axes")},
         "elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],
     }

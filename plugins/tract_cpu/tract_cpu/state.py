@@ -22,12 +22,12 @@ from tract_core.runtime.protocol import Observer
 from tract_cpu.execution import Execution
 from tract_cpu.kept import Memory
 from tract_cpu.kernels.control import CONTROL
-from tract_cpu.lower.program import HostStep, NativeStep, ReadStep, Step
-from tract_cpu.lower.reads import Reading, number_name
-from tract_cpu.lower.views import Kind, View, seen
 from tract_cpu.native.executor import NEXT
 from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
+from tract_cpu.program.program import HostStep, NativeStep, ReadStep, Step
+from tract_cpu.program.reads import Reading, number_name
+from tract_cpu.program.views import Kind, View, seen
 
 if TYPE_CHECKING:
     from tract_cpu.plan import CpuPlan

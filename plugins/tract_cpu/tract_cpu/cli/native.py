@@ -12,8 +12,8 @@ from tract_core.cli.command import ModelCommand
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
     from tract_core.model.typed import TypedModel
-    from tract_cpu.lower.program import NativeStep
     from tract_cpu.plan import CpuPlan
+    from tract_cpu.program.program import NativeStep
     from tract_cpu.runtime import CpuRuntime
 
 
@@ -92,7 +92,7 @@ def _entry(plan: CpuPlan, step: NativeStep, flags: dict[str, bool]) -> dict[str,
 
     from tract_core.runtime.parts import body_at
     from tract_cpu.kernels.code import code_of
-    from tract_cpu.lower.program_text import kernel_text
+    from tract_cpu.program.text import kernel_text
 
     code = code_of(step.kernel, plan.isa)
     nodes = body_at(plan.model, step.body).nodes

@@ -18,9 +18,9 @@ from tract_llvm.language.types import F32, F64, INDEX, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_cpu.kernels.butterflies import Complex
-from tract_cpu.kernels.fft_ends import End, Lying
-from tract_cpu.kernels.fft_passes import Numbers, Passes
+from tract_cpu.kernels.fourier.butterflies import Complex
+from tract_cpu.kernels.fourier.ends import End, Lying
+from tract_cpu.kernels.fourier.passes import Numbers, Passes
 from tract_cpu.kernels.kernel import Kernel
 
 FEW: Final = 4

@@ -22,16 +22,16 @@ from tract_core.ops.binary import Sub
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Exp
 from tract_core.ops.softmax import Softmax
+from tract_cpu.draft.lowering import Lowering, Site
+from tract_cpu.draft.repeats import Repeated
+from tract_cpu.elements.chain import Chain
 from tract_cpu.kernels.attention import AttentionPlan, attention_tile
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.query import QueryPlan
-from tract_cpu.lower.dots import Factor, grouping_for
-from tract_cpu.lower.fusion import Chain
-from tract_cpu.lower.loops import Loop, collapsed
-from tract_cpu.lower.lowering import Lowering, Site
-from tract_cpu.lower.program import Argument, NativeStep
-from tract_cpu.lower.repeats import Repeated
-from tract_cpu.lower.views import Address, View
+from tract_cpu.products.dots import Factor, grouping_for
+from tract_cpu.program.loops import Loop, collapsed
+from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.views import Address, View
 
 FEW: Final = 2
 """From one part in so many of a vector on, queries are computed side by side."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from tract_core.ops.cast import Cast
 from tract_core.plugins.tables import Rows
-from tract_cpu.lower.copies import convert_step
+from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.elements.copies import convert_step
 from tract_cpu.lower.elementwise import lower_element
-from tract_cpu.lower.lowering import MOVES, Site
 
 ROWS = Rows()
 

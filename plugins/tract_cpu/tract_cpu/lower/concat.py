@@ -5,12 +5,12 @@ from __future__ import annotations
 from tract_core.dims import Dim
 from tract_core.ops.concat import TypedConcat
 from tract_core.plugins.tables import Rows
-from tract_cpu.lower.blocked import only_blocked
-from tract_cpu.lower.copies import copy_step
-from tract_cpu.lower.form import Blocked
-from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.program import NativeStep, ViewStep
-from tract_cpu.lower.wholes import forms_of_inputs, joined, whole_for
+from tract_cpu.blocks.blocked import only_blocked
+from tract_cpu.blocks.wholes import forms_of_inputs, joined, whole_for
+from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.elements.copies import copy_step
+from tract_cpu.program.form import Blocked
+from tract_cpu.program.program import NativeStep, ViewStep
 
 ROWS = Rows()
 

@@ -9,10 +9,10 @@ from tract_llvm.language.types import I64
 from tract_core.dims import symbols_of
 from tract_core.model.const import Const
 from tract_core.plugins.tables import Rows
+from tract_cpu.draft.lowering import CPU, Site
 from tract_cpu.kernels.sizes import SizesPlan
-from tract_cpu.lower.lowering import CPU, Site
-from tract_cpu.lower.program import NativeStep
-from tract_cpu.lower.reads import LATE
+from tract_cpu.program.program import NativeStep
+from tract_cpu.program.reads import LATE
 
 ROWS = Rows()
 

@@ -16,23 +16,23 @@ from tract_core.ops.binary import Add
 from tract_core.ops.conv import Conv, Convolution
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
+from tract_cpu.blocks.blocked import bordered, ends_of, fills_blocks, form_of, operands_in_blocks, to_blocks
+from tract_cpu.blocks.wholes import new_blocked
+from tract_cpu.draft.lowering import CPU, Site
+from tract_cpu.draft.written_out import written_out
+from tract_cpu.elements.chain import Chain, extended
+from tract_cpu.elements.copies import copy_step
 from tract_cpu.kernels.dots import Grouping
-from tract_cpu.lower.blocked import bordered, ends_of, fills_blocks, form_of, operands_in_blocks, to_blocks
-from tract_cpu.lower.copies import copy_step
-from tract_cpu.lower.direct import direct
-from tract_cpu.lower.dots import factor_of, factor_of_array, grouping_for
-from tract_cpu.lower.form import Form
-from tract_cpu.lower.fusion import Chain, extended
-from tract_cpu.lower.lowering import CPU, Site
-from tract_cpu.lower.pipeline import pipelined
-from tract_cpu.lower.program import NativeStep
-from tract_cpu.lower.quantized import wire_conv
-from tract_cpu.lower.views import View
-from tract_cpu.lower.weights import Weights
-from tract_cpu.lower.wholes import new_blocked
-from tract_cpu.lower.windows import Axis, Parts, Source
-from tract_cpu.lower.winograd import tile_of, winograd_step
-from tract_cpu.lower.written_out import written_out
+from tract_cpu.products.direct import direct
+from tract_cpu.products.dots import factor_of, factor_of_array, grouping_for
+from tract_cpu.products.pipeline import pipelined
+from tract_cpu.products.quantized import wire_conv
+from tract_cpu.products.weights import Weights
+from tract_cpu.products.windows import Axis, Parts, Source
+from tract_cpu.products.winograd import tile_of, winograd_step
+from tract_cpu.program.form import Form
+from tract_cpu.program.program import NativeStep
+from tract_cpu.program.views import View
 
 ROWS = Rows()
 

@@ -11,15 +11,15 @@ import numpy as np
 from tract_core.dims import ceil_div, product
 from tract_core.ops.deconv import Deconv
 from tract_core.plugins.tables import Rows
+from tract_cpu.draft.lowering import CPU, Site
 from tract_cpu.kernels.finite import CHUNK, FinitePlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.lower.conv import add_steps, prepared, unfit
-from tract_cpu.lower.direct import conv_step
-from tract_cpu.lower.lowering import CPU, Site
-from tract_cpu.lower.phases import MOST_PHASES, Phase, ends, phases
-from tract_cpu.lower.program import STATUS, NativeStep
-from tract_cpu.lower.views import View
-from tract_cpu.lower.windows import Axis, Parts
+from tract_cpu.products.direct import conv_step
+from tract_cpu.products.phases import MOST_PHASES, Phase, ends, phases
+from tract_cpu.products.windows import Axis, Parts
+from tract_cpu.program.program import STATUS, NativeStep
+from tract_cpu.program.views import View
 
 ROWS = Rows()
 

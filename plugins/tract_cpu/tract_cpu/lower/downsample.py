@@ -7,9 +7,9 @@ from dataclasses import replace
 from tract_core.dims import Dim
 from tract_core.ops.downsample import Downsample
 from tract_core.plugins.tables import Rows
-from tract_cpu.lower.blocked import only_blocked
-from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.views import View
+from tract_cpu.blocks.blocked import only_blocked
+from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.program.views import View
 
 ROWS = Rows()
 

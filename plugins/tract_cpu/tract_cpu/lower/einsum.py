@@ -20,24 +20,24 @@ from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.caches import LINE
+from tract_cpu.draft.lowering import CPU, Site
+from tract_cpu.draft.written_out import written_out
+from tract_cpu.elements.chain import Chain, chain_after, extended
+from tract_cpu.elements.code_size import CHEAP
+from tract_cpu.elements.map import map_step
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
 from tract_cpu.kernels.pack import PackPlan
 from tract_cpu.lower.attention import attention_behind, lower_attention, waits
-from tract_cpu.lower.code_size import CHEAP
 from tract_cpu.lower.conv import lower_pointwise
-from tract_cpu.lower.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task
-from tract_cpu.lower.dots import factor_of, grouping_for, in_panels
-from tract_cpu.lower.fusion import Chain, chain_after, extended
-from tract_cpu.lower.loops import Loop, collapsed
-from tract_cpu.lower.lowering import CPU, Site
-from tract_cpu.lower.map import map_step
-from tract_cpu.lower.pairs import is_product_of_two, wire_pairs
-from tract_cpu.lower.program import Argument, NativeStep
-from tract_cpu.lower.quantized import wire_product
 from tract_cpu.lower.recurrent import StateProduct, lower_gates
-from tract_cpu.lower.views import Address, View
-from tract_cpu.lower.written_out import written_out
+from tract_cpu.products.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task
+from tract_cpu.products.dots import factor_of, grouping_for, in_panels
+from tract_cpu.products.pairs import is_product_of_two, wire_pairs
+from tract_cpu.products.quantized import wire_product
+from tract_cpu.program.loops import Loop, collapsed
+from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.views import Address, View
 
 ROWS = Rows()
 

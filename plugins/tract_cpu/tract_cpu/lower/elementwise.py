@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tract_core.model.op import TypedOp
-from tract_cpu.lower.blocked import only_blocked, operands_in_blocks
-from tract_cpu.lower.form import Form
-from tract_cpu.lower.fusion import chain_from
-from tract_cpu.lower.lowering import Site
-from tract_cpu.lower.map import map_step
-from tract_cpu.lower.region import region_from
-from tract_cpu.lower.rows import rows_step
-from tract_cpu.lower.wholes import new_blocked
+from tract_cpu.blocks.blocked import only_blocked, operands_in_blocks
+from tract_cpu.blocks.wholes import new_blocked
+from tract_cpu.draft.lowering import Site
+from tract_cpu.elements.chain import chain_from
+from tract_cpu.elements.map import map_step
+from tract_cpu.elements.region import region_from
+from tract_cpu.elements.rows import rows_step
+from tract_cpu.program.form import Form
 
 
 def lower_element(op: TypedOp, site: Site) -> str | None:

@@ -13,15 +13,15 @@ from tract_core.frozen import frozen
 from tract_core.ops.fft import ComplexToInnerDim, Fft, InnerDimToComplex, Stft
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
+from tract_cpu.draft.lowering import CPU, MOVES, Site
 from tract_cpu.kernels.fft import FftPlan, sums_of
-from tract_cpu.kernels.fft_ends import Lying
-from tract_cpu.kernels.fft_tables import MOST_PASSES, TablesPlan
+from tract_cpu.kernels.fourier.ends import Lying
+from tract_cpu.kernels.fourier.tables import MOST_PASSES, TablesPlan
 from tract_cpu.kernels.transpose import PIECE_BITS
-from tract_cpu.lower.loops import Loop, collapsed
-from tract_cpu.lower.lowering import CPU, MOVES, Site
-from tract_cpu.lower.program import STATUS, Argument, NativeStep
-from tract_cpu.lower.views import View
 from tract_cpu.lower.waves import MOST_SUMMED, RADICES, Waves, across, splits
+from tract_cpu.program.loops import Loop, collapsed
+from tract_cpu.program.program import STATUS, Argument, NativeStep
+from tract_cpu.program.views import View
 
 ROWS = Rows()
 

@@ -13,8 +13,7 @@ from tract_core.dims import Dim, product, symbols_of
 from tract_core.errors import FactError
 from tract_core.ops.loop import MAX_ITERATIONS, Loop, never_ends
 from tract_core.plugins.tables import Rows
-from tract_cpu.kernels.control import CountPlan, EndPlan, NumberPlan
-from tract_cpu.lower.bodies import (
+from tract_cpu.draft.bodies import (
     Target,
     Unfit,
     add_body,
@@ -26,10 +25,11 @@ from tract_cpu.lower.bodies import (
     repeat,
     supposing,
 )
-from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.places import Move, Part
-from tract_cpu.lower.program import STATUS, ArgumentPlace, NativeStep
-from tract_cpu.lower.views import View
+from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.kernels.control import CountPlan, EndPlan, NumberPlan
+from tract_cpu.program.places import Move, Part
+from tract_cpu.program.program import STATUS, ArgumentPlace, NativeStep
+from tract_cpu.program.views import View
 
 ROWS = Rows()
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from tract_core.dims import is_one, product
 from tract_core.ops.lrn import Lrn
 from tract_core.plugins.tables import Rows
+from tract_cpu.draft.lowering import CPU, Site
 from tract_cpu.kernels.lrn import LrnPlan
 from tract_cpu.kernels.runs import Run
-from tract_cpu.lower.lowering import CPU, Site
-from tract_cpu.lower.program import NativeStep
-from tract_cpu.lower.views import View
+from tract_cpu.program.program import NativeStep
+from tract_cpu.program.views import View
 
 ROWS = Rows()
 

@@ -13,17 +13,17 @@ from tract_llvm.language.types import I8, U8
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.ops.quantize import DequantizeLinear, LookupTable, QuantizeLinear
 from tract_core.plugins.tables import Rows
+from tract_cpu.blocks.blocked import only_blocked
+from tract_cpu.blocks.wholes import new_blocked
+from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.elements.chain import Chain, extended
+from tract_cpu.elements.map import map_step
 from tract_cpu.kernels.map import CHUNK
 from tract_cpu.kernels.table import TablePlan, can_pick
-from tract_cpu.lower.blocked import only_blocked
-from tract_cpu.lower.fusion import Chain, extended
 from tract_cpu.lower.gather import Indexed
-from tract_cpu.lower.loops import Loop, collapsed
-from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.map import map_step
-from tract_cpu.lower.program import Argument, NativeStep
-from tract_cpu.lower.views import View
-from tract_cpu.lower.wholes import new_blocked
+from tract_cpu.program.loops import Loop, collapsed
+from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.views import View
 
 ROWS = Rows()
 

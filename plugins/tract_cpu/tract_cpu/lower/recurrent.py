@@ -20,17 +20,17 @@ from tract_core.ops.recurrent import Epilogue, GruEpilogue, LstmEpilogue
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.aligned import lasting
+from tract_cpu.draft.lowering import CPU, Lowering, Site
+from tract_cpu.elements.chain import Chain
+from tract_cpu.elements.nest import Nest, Unknown
+from tract_cpu.elements.region import Region
+from tract_cpu.elements.rows import rows_step
 from tract_cpu.kernels.matmul import Tile
 from tract_cpu.kernels.recurrent import GatesPlan
-from tract_cpu.lower.fusion import Chain
-from tract_cpu.lower.loops import Loop, collapsed
-from tract_cpu.lower.lowering import CPU, Lowering, Site
-from tract_cpu.lower.nest import Nest, Unknown
-from tract_cpu.lower.program import Argument, NativeStep, Step, ViewStep
-from tract_cpu.lower.region import Region
-from tract_cpu.lower.rows import rows_step
 from tract_cpu.lower.softmax import narrowed, widened
-from tract_cpu.lower.views import View
+from tract_cpu.program.loops import Loop, collapsed
+from tract_cpu.program.program import Argument, NativeStep, Step, ViewStep
+from tract_cpu.program.views import View
 
 ROWS = Rows()
 

@@ -31,15 +31,15 @@ from tract_core.ops.resize import (
 )
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
+from tract_cpu.blocks.blocked import only_blocked, operands_in_blocks
+from tract_cpu.blocks.wholes import new_blocked
+from tract_cpu.draft.lowering import CPU, Site
+from tract_cpu.elements.chain import Chain, OperandFn, extended
 from tract_cpu.kernels.resize import ResizePlan, TapsPlan
-from tract_cpu.lower.blocked import only_blocked, operands_in_blocks
-from tract_cpu.lower.fusion import Chain, OperandFn, extended
-from tract_cpu.lower.loops import collapsed
-from tract_cpu.lower.lowering import CPU, Site
-from tract_cpu.lower.program import Argument, NativeStep
-from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
-from tract_cpu.lower.views import View
-from tract_cpu.lower.wholes import new_blocked
+from tract_cpu.program.loops import collapsed
+from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
+from tract_cpu.program.views import View
 
 ROWS = Rows()
 

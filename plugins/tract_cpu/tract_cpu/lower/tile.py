@@ -9,10 +9,10 @@ from tract_core.dims import Dim, is_one
 from tract_core.ops.tile import DynTile, Tile, counts_of
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.lower.copies import copy_step
-from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.reads import LATE, READS, Reading, Reads, Shape
-from tract_cpu.lower.views import View
+from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.elements.copies import copy_step
+from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
+from tract_cpu.program.views import View
 
 ROWS = Rows()
 

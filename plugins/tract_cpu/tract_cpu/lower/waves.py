@@ -49,7 +49,7 @@ def convolution_length(length: int) -> int:
 class Waves:
     """The tables of a transform of ``length`` complex numbers, as `tract_cpu.kernels.fft` reads them.
 
-    A length that only a run tells has the same tables, which `tract_cpu.kernels.fft_tables` writes.
+    A length that only a run tells has the same tables, which `tract_cpu.kernels.fourier.tables` writes.
     """
 
     length: int

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tract_cpu.lower.copies import copy_step
-from tract_cpu.lower.lowering import MOVES, Site
+from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.elements.copies import copy_step
 
 from tract_core.plugins.tables import Rows
 from tract_pulse.cpu.tensor import form_for, tensor

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from typing import Final
 
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.lower.loops import Loop, collapsed
-from tract_cpu.lower.program import ENDLESS, Argument, NativeStep
-from tract_cpu.lower.views import View
+from tract_cpu.program.loops import Loop, collapsed
+from tract_cpu.program.program import ENDLESS, Argument, NativeStep
+from tract_cpu.program.views import View
 from tract_llvm.language.types import INDEX, ElementType
 from tract_llvm.language.values import Value
 

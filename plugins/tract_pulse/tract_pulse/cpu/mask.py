@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.program import ENDLESS, Eventual
+from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.program.program import ENDLESS, Eventual
 from tract_llvm.language.types import INDEX
 
 from tract_core.plugins.tables import Rows

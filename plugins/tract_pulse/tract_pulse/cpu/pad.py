@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from tract_cpu.lower.keeping import Keeping
-from tract_cpu.lower.lowering import MOVES, Site
-from tract_cpu.lower.program import ENDLESS, Eventual, NativeStep
-from tract_cpu.lower.views import View
+from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.program.keeping import Keeping
+from tract_cpu.program.program import ENDLESS, Eventual, NativeStep
+from tract_cpu.program.views import View
 from tract_llvm.language.types import INDEX
 
 from tract_core.dims import dim_max

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.lower.keeping import Keeping
-from tract_cpu.lower.lowering import Site
-from tract_cpu.lower.program import NativeStep
-from tract_cpu.lower.views import View
+from tract_cpu.program.keeping import Keeping
+from tract_cpu.program.program import NativeStep
+from tract_cpu.program.views import View
 from tract_llvm.language.types import INDEX
 
 from tract_core.dims import Dim

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tract_cpu.lower.blocked import border_for, bordered, form_read
-from tract_cpu.lower.copies import copy_step
-from tract_cpu.lower.form import Blocked, Border, Form
-from tract_cpu.lower.lowering import Lowering, Site
-from tract_cpu.lower.program import NativeStep
-from tract_cpu.lower.views import View
+from tract_cpu.blocks.blocked import border_for, bordered, form_read
+from tract_cpu.draft.lowering import Lowering, Site
+from tract_cpu.elements.copies import copy_step
+from tract_cpu.program.form import Blocked, Border, Form
+from tract_cpu.program.program import NativeStep
+from tract_cpu.program.views import View
 
 from tract_core.dims import dim_max
 from tract_core.frozen import frozen

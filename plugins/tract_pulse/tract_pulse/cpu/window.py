@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
-from tract_cpu.lower.form import Border, Form
-from tract_cpu.lower.keeping import Keeping
-from tract_cpu.lower.lowering import Site
-from tract_cpu.lower.program import Argument, NativeStep, PassedPlace
+from tract_cpu.program.form import Border, Form
+from tract_cpu.program.keeping import Keeping
+from tract_cpu.program.program import Argument, NativeStep, PassedPlace
 from tract_llvm.language.types import INDEX, ElementType
 
 from tract_core.dims import Dim, product

@@ -1,0 +1,60 @@
+"""Tensors in blocks of channels that a `Pad` reads are computed where its result is, so that nothing is copied."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tract_core.dims import Dim
+from tract_core.model.graph import OutletId
+from tract_core.ops.pad import Pad, PadConstant
+from tract_cpu.blocks.blocked import bordered, element_view, only_blocked
+from tract_cpu.draft.lowering import Lowering
+from tract_cpu.program.form import Blocked, Border, Form
+from tract_cpu.program.views import View
+
+
+def home_for(lowering: Lowering, outlet: OutletId, form: Form) -> Blocked | None:
+    """Memory for a tensor inside of what a `Pad` makes of it; ``None`` where there is none on whole blocks."""
+    for reader in lowering.model.outlet(outlet).successors:
+        op, result = lowering.model.nodes[reader.node].op, OutletId(reader.node)
+        if not isinstance(op, Pad) or result in lowering.padded or lowering.why_unfit(reader.node) is not None:
+            continue
+        padded = _padded(lowering, op, form, element_view(lowering, outlet, form))
+        if padded is not None:
+            inside, lowering.padded[result] = padded
+            return Blocked(form, inside, _nothing(len(op.pads)))
+    return None
+
+
+def padded_blocks(lowering: Lowering, op: Pad, x: OutletId, result: OutletId) -> Blocked | None:
+    """The result of a `Pad` in blocks, where its input is there in blocks only; ``None`` where channels are added."""
+    if result in lowering.padded:
+        return lowering.padded[result]
+    blocked = only_blocked(lowering, x)
+    padded = blocked and _padded(lowering, op, blocked.form, blocked.view)
+    if blocked is None or padded is None:
+        return None
+    inside, whole = padded
+    lowering.copy(blocked.view, inside)
+    return whole
+
+
+def _padded(lowering: Lowering, op: Pad, form: Form, like: View) -> tuple[View, Blocked] | None:
+    """Memory that is filled around the place of a tensor like a view: that place, and all of it."""
+    if not isinstance(op.mode, PadConstant) or op.pads[form.axis] != (0, 0) or not any(map(any, op.pads)):
+        return None
+    border: Border = (*op.pads, (0, 0))
+    value = op.mode.value.array
+    inside = bordered(lowering, like, border, int(value.view(np.dtype(f"u{value.itemsize}"))))
+    shape, offset = list[Dim](), inside.offset
+    for size, stride, (before, after) in zip(inside.shape, inside.strides, border, strict=True):
+        shape.append(size + before + after)
+        offset = offset - stride * before
+    return inside, Blocked(form, replace(inside, shape=tuple(shape), offset=offset), _nothing(len(op.pads)))
+
+
+def _nothing(rank: int) -> Border:
+    """No zeros around the axes of a tensor in blocks."""
+    return ((0, 0),) * (rank + 1)

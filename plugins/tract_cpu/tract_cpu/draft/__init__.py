@@ -1,0 +1,1 @@
+"""The program while it is made."""

@@ -1,0 +1,171 @@
+"""Models inside operators, whose steps become part of the program of the model around."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from tract_core.dims import Dim, product
+from tract_core.errors import TractError
+from tract_core.frozen import frozen
+from tract_core.model.conditions import Condition
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
+from tract_core.runtime.host import host_nodes
+from tract_cpu.draft.lowering import Lowering, Site
+from tract_cpu.draft.select import visited
+from tract_cpu.kernels.control import CONTROL, BeginPlan, RepeatPlan
+from tract_cpu.kernels.sizes import EqualPlan
+from tract_cpu.lower.recurrent import written_along
+from tract_cpu.program.program import (
+    STATUS,
+    ArgumentPlace,
+    HostStep,
+    Inlined,
+    Loop,
+    NativeStep,
+    ReadStep,
+    StepNumber,
+    ViewStep,
+)
+from tract_cpu.program.reads import LATE, READS
+from tract_cpu.program.views import Storage, View
+
+WAYS: Final = ("loop", "branch", "model")
+"""What placements call operators with bodies that are native."""
+
+
+class Unfit(Exception):
+    """A body has something that native code cannot compute; the text says what."""
+
+
+def inlined(site: Site, lower: Callable[[], None]) -> str | None:
+    """What a row of an operator with bodies returns. ``lower``: adds its steps, or raises Unfit, and then none stay."""
+    try:
+        site.lowering.attempt(lower)
+    except Unfit as error:
+        return str(error)
+    return None
+
+
+def body_with(body: TypedModel, sizes: Mapping[str, Dim]) -> TypedModel:
+    """A body with the symbols of the model around. Raises Unfit where that cannot be."""
+    with suppress(TractError):
+        return body.substitute(sizes)
+    raise Unfit("its sizes do not fit")
+
+
+def supposing(lowering: Lowering, body: TypedModel) -> TypedModel:
+    """A body in which sizes are 1 that only an iteration tells, and that kernels check. Raises Unfit.
+
+    Such sizes are mostly those of the one place that an iteration writes to, or reads from. A kernel that finds another
+    size refuses, and the host runs the loop.
+    """
+    reads, late = lowering.model.registry[READS], frozenset[str]()
+    for node in body.live_nodes():
+        row = reads.find(type(node.op))
+        if row is not None and row.checks:
+            late = late.union(*(outlet.fact.shape.symbols() for outlet in node.outputs))
+    return body_with(body, dict.fromkeys(late - lowering.given, 1))
+
+
+@frozen
+class Target:
+    """Where an output of a body has to be when a run of the body is done: from the begin of a storage on."""
+
+    outlet: OutletId
+    view: View
+
+
+def add_body(
+    site: Site, number: int, body: TypedModel, inputs: Mapping[OutletId, View], targets: Sequence[Target]
+) -> None:
+    """Add the steps that run a body once. ``number``: which one it is. Raises Unfit where the host has to run it."""
+    lowering, first = site.lowering, len(site.lowering.steps)
+    add_steps(lowering, body, inputs, targets, "in its body")
+    for place in range(first, len(lowering.steps)):
+        step = lowering.steps[place]
+        assert not isinstance(step, HostStep | ReadStep)  # nothing in a body is left to the host
+        lowering.steps[place] = replace(step, body=((site.node.node, number), *step.body))
+    inlined = lowering.draft.inlined
+    inlined[:] = [
+        replace(one, body=((site.node.node, number), *one.body)) if one.first >= first else one for one in inlined
+    ]
+
+
+def add_steps(
+    around: Lowering, body: TypedModel, inputs: Mapping[OutletId, View], targets: Sequence[Target], where: str
+) -> None:
+    """Add the steps of a model, none of which is left to the host. Raises Unfit, which says ``where``, if one would."""
+    homes: dict[OutletId, Storage] = {}
+    for target in targets:
+        if target.view.is_contiguous:
+            homes.setdefault(target.outlet, target.view.storage)
+    lowering = around.inside(body, homes)
+    for outlet, view in inputs.items():
+        lowering.place(outlet, replace(view, shape=tuple(body.outlet_fact(outlet).shape)))
+    try:
+        nodes = host_nodes(body)
+    except TractError as error:
+        raise Unfit(f"{where}: {error.problem}") from None
+    for node, why in visited(lowering, nodes):
+        raise Unfit(f"{where}, node {node.name!r}: {why}")
+    for target in targets:
+        view = lowering.view(target.outlet)
+        if view is None:
+            raise Unfit(f"{where}: native code does not know the type of an output")
+        is_there = lowering.places.is_same(view, target.view)
+        if not is_there and not written_along(lowering.steps, view, target.view):
+            lowering.copy(view, target.view)
+
+
+def done(site: Site, how: str, first: int, inputs: Sequence[View], bodies: Sequence[tuple[TypedModel, Dim]]) -> None:
+    """The node has been computed by the steps from ``first`` on."""
+    lowering = site.lowering
+    held = tuple(view.storage for view in inputs)  # the host begins with them again where a step refuses
+    lowering.steps.append(ViewStep((site.node.node,), held))
+    last = len(lowering.steps) - 1
+    lowering.draft.inlined.append(Inlined(site.node.node, (), how, first, last, tuple(bodies)))
+
+
+def add_conditions(site: Site, body: TypedModel, inputs: Mapping[OutletId, View]) -> Dim:
+    """Add the step that refuses where sizes are not what a body wants, before its first one.
+
+    Returns 1 where they are, else 0: nothing in the body counts then. Raises Unfit where only the host can tell.
+    """
+    lowering, conditions = site.lowering, [condition for condition, _ in body.conditions]
+    for outlet, view in inputs.items():
+        pairs = zip(view.shape, body.outlet_fact(outlet).shape, strict=True)
+        conditions += [Condition(given, "==", wanted) for given, wanted in pairs if given != wanted]
+    if any(not condition.symbols <= lowering.given for condition in conditions):
+        raise Unfit(LATE)
+    if any(condition.relation == "#" for condition in conditions):
+        raise Unfit("sizes are broadcast that may contradict each other where the body is not run")
+    holds = [one for condition in conditions if (one := condition.holds()) != 1]
+    if holds:
+        arguments = (STATUS, *(number for one in holds for number in (one, 1)))
+        lowering.steps.append(NativeStep(EqualPlan(len(holds)), arguments, 1, (), ()))
+    return product(holds)
+
+
+def begin_loop(lowering: Lowering) -> int:
+    """Add the step before the first one of a loop. Returns its place."""
+    first = len(lowering.steps)
+    lowering.draft.loops.append(Loop(first, first))
+    lowering.steps.append(NativeStep(BeginPlan(), (), CONTROL, (), ()))
+    return first
+
+
+def repeat(lowering: Lowering, number: int, count: Dim) -> None:
+    """End a loop, by its number. Each of its steps is done ``count`` times as often, as far as that is known."""
+    steps, first, last = lowering.steps, lowering.draft.loops[number].first, len(lowering.steps)
+    for place in range(first + 1, last):
+        step = steps[place]
+        if isinstance(step, NativeStep):
+            steps[place] = replace(step, times=step.times * count)
+    steps.append(NativeStep(RepeatPlan(), (ArgumentPlace(first, 0),), CONTROL, (), ()))
+    arguments = (count, StepNumber(first + 1), StepNumber(last + 1), 0)
+    steps[first] = NativeStep(BeginPlan(), arguments, CONTROL, (), ())
+    lowering.draft.loops[number] = Loop(first, last)

@@ -1,0 +1,580 @@
+"""Decide how each node of a model is computed: by a kernel, with others, as a view, or by the node executor.
+
+The table ``cpu`` says, for a type of operators, how one is lowered: a function ``(op, site)`` that adds steps to the
+program, and returns ``None``, or that adds nothing and returns why there is no native code. The table ``cpu_moves``
+says it of operators that only move or convert elements, and so take those of any type that native code knows. What has
+no row is left to the node executor. Nodes are visited in order of execution; a row may take nodes that come later into
+its kernel (`tract_cpu.elements.chain`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from tract_llvm.elements.expressions import ELEMENTS, marker_of
+from tract_llvm.isa import Isa
+from tract_llvm.language.types import ElementType, element_type
+
+from tract_core.data import Constant, Container, DatumType
+from tract_core.dims import Dim, is_one, product, symbol
+from tract_core.frozen import frozen
+from tract_core.limits import run_limit
+from tract_core.model.const import Const
+from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
+from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import Array
+from tract_core.plugins.tables import TableKey, function_row
+from tract_core.runtime.binding_plan import BindingPlan
+from tract_core.runtime.host import HostNode
+from tract_cpu.draft.constants import Makers, take_bytes, without_repeats
+from tract_cpu.draft.homes import Homes
+from tract_cpu.draft.repeats import Repeated
+from tract_cpu.elements.copies import copy_step
+from tract_cpu.program.form import Blocked, Forms
+from tract_cpu.program.keeping import Keeping
+from tract_cpu.program.places import Part, Places
+from tract_cpu.program.program import (
+    ArgumentPlace,
+    HostStep,
+    Inlined,
+    Kept,
+    Loop,
+    NativeStep,
+    Program,
+    ReadStep,
+    Stage,
+    Step,
+    ViewStep,
+)
+from tract_cpu.program.reads import LATE, READS, number_name
+from tract_cpu.program.views import Address, Kind, Storage, View
+
+if TYPE_CHECKING:
+    from tract_cpu.products.pipeline import Pipeline
+
+LowerFn = Callable[[Any, "Site"], str | None]
+
+SMALL: Final = 1 << 16
+"""Elements of a tensor that is computed early where that is of use."""
+
+MOST_EARLY: Final = 16
+"""How many operators are computed early, one behind the other."""
+
+CPU: TableKey[type, LowerFn] = TableKey("cpu", "how native code computes an operator", function_row)
+MOVES: TableKey[type, LowerFn] = TableKey(
+    "cpu_moves", "how native code computes an operator that only moves or converts its elements", function_row
+)
+
+
+@dataclass(slots=True)
+class Draft:
+    """What the model and the bodies in it share while the program is made."""
+
+    steps: list[Step] = field(default_factory=list[Step])
+    constants: list[Array | Future[Array]] = field(default_factory=list["Array | Future[Array]"])
+    makers: Makers = field(default_factory=Makers)
+    arena: list[Dim] = field(default_factory=list[Dim])
+    places: Places = field(default_factory=Places)
+    loops: list[Loop] = field(default_factory=list[Loop])
+    inlined: list[Inlined] = field(default_factory=list[Inlined])
+    kept: list[Kept] = field(default_factory=list[Kept])
+    last_steps: list[NativeStep] = field(default_factory=list[NativeStep])
+    stages: list[Stage] = field(default_factory=list[Stage])
+
+    def mark(self) -> tuple[int, ...]:
+        """Where it can be brought back to."""
+        return tuple(map(len, self._lists()))
+
+    def back_to(self, mark: tuple[int, ...]) -> None:
+        """Forget what was added since."""
+        for one, size in zip(self._lists(), mark, strict=True):
+            del one[size:]
+
+    def _lists(self) -> list[list[Any]]:
+        # Storages are numbered for good, so that what names one that is forgotten names no other.
+        return [self.steps, self.constants, self.loops, self.inlined, self.kept, self.last_steps]
+
+
+class Lowering:
+    """The program of a model, or the part of a program that computes a body, while it is made.
+
+    ``taken``: nodes that were computed together with one before them. ``given``: symbols that have values by now, in
+    any run; ``given_at_begin``: those of them that the inputs give. ``later``: what computes a node together with some
+    before it, when its turn comes. ``waiting``: nodes that are lowered when the turn of another one comes; ``awaited``:
+    those others, with the nodes that wait for them. ``forms``: of what concatenations put together, by their nodes, as
+    far as somebody asked.
+    """
+
+    def __init__(
+        self,
+        model: TypedModel,
+        isa: Isa,
+        around: Lowering | None = None,
+        homes: Mapping[OutletId, Storage] | None = None,
+        known: frozenset[str] = frozenset(),
+        *,
+        threads: int = 1,
+        winograd: bool = True,
+    ) -> None:
+        """``around``: what the body is part of. ``homes``: where tensors have to be written.
+
+        ``known``: symbols that no input gives, but whoever runs the model. ``threads``: how many there may be, which
+        changes no result. ``winograd``: whether convolutions may be computed by Winograd's method.
+        """
+        self.model = model
+        self.isa = isa
+        self.threads, self.winograd = threads, winograd
+        self.is_body = around is not None
+        self.draft = Draft() if around is None else around.draft
+        self.steps = self.draft.steps
+        self.places = self.draft.places
+        self.taken: set[int] = set()
+        self.later: dict[int, Callable[[Site], None]] = {}
+        self.waiting: set[int] = set()
+        self.awaited: dict[int, list[int]] = {}
+        self._brings = False
+        self.lower_early: Callable[[int], bool] = lambda _: False
+        """Lowers a node before its turn, where that can be; returns whether it was done."""
+        self.blocked: dict[OutletId, Blocked] = {}
+        """Tensors that are there in blocks of channels."""
+        self.born_in_blocks: dict[OutletId, Blocked] = {}
+        """Those of them that were computed so, as they were written first; copies of them are not among these."""
+        self.wholes: dict[OutletId, Blocked] = {}
+        """Memory of concatenations whose inputs are written there."""
+        self.forms: dict[int, Forms | None] = {}
+        self.padded: dict[OutletId, Blocked] = {}
+        """Results of `Pad` that are there as soon as their inputs are: these are written inside."""
+        self.pipelines: dict[Storage, Pipeline] = {}
+        """Convolutions whose result somebody may read row by row, by the memory where that is."""
+        self.repeated: dict[OutletId, Repeated] = {}
+        """Tensors that repeat others, and are written as soon as somebody wants to see them so."""
+        self.nowhere = Storage(Kind.ARENA, -1)
+        """The storage of views of which only shape and type count."""
+        self._views: dict[OutletId, View | None] = {}
+        self._hosted = 0
+        self._read: set[int] = set()
+        self._copies: dict[View, View] = {}
+        self._around: dict[int, tuple[frozenset[str], str | None]] = {}  # see why_unfit
+        self._allowed = run_limit(model.limits)
+        plan = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs], model.symbols.definitions)
+        self.given_at_begin = known | plan.symbols if around is None else around.given_at_begin
+        self.given: frozenset[str] = self.given_at_begin if around is None else around.given
+        self.homes = Homes(self, homes or {})
+
+    def inside(self, body: TypedModel, homes: Mapping[OutletId, Storage]) -> Lowering:
+        """For a body, whose steps are added behind those that there are."""
+        return Lowering(body, self.isa, self, homes, threads=self.threads, winograd=self.winograd)
+
+    def attempt(self, lower: Callable[[], None]) -> None:
+        """Call a function that adds to the program. Where it raises, the program is as it was before."""
+        draft, mark = self.draft, self.draft.mark()
+        views, copies, homes = dict(self._views), dict(self._copies), self.homes.known()
+        repeated = dict(self.repeated)
+        try:
+            lower()
+        except BaseException:
+            draft.back_to(mark)
+            self._views, self._copies, self.homes = views, copies, Homes(self, homes)
+            self.repeated = repeated
+            raise
+
+    def take_inputs(self) -> None:
+        """The inputs are those of the model, and the outputs had best be written where the caller wants them."""
+        model = self.model
+        outputs = reversed(list(enumerate(model.outputs)))
+        self.homes = Homes(self, {outlet: Storage(Kind.OUTPUT, number) for number, outlet in outputs})
+        for number, outlet in enumerate(model.inputs):
+            fact = model.outlet_fact(outlet)
+            element = self.element(fact.datum_type.storage)
+            storage = Storage(Kind.INPUT, number)
+            self._views[outlet] = element and View.contiguous(storage, element, tuple(fact.shape))
+
+    def element(self, kind: object) -> ElementType | None:
+        """The type of elements of the core as kernels know it; ``None`` where they do not."""
+        return element_type(kind)
+
+    def why_unfit(self, node: int) -> str | None:
+        """Why native code cannot compute a node whose operator has some, as its types or sizes are beyond it."""
+        around = self._around.get(node)
+        if around is None:
+            around = self._around[node] = self._symbols_around(node), self._why_never(node)
+        symbols, why = around
+        return why or (None if symbols <= self.given else LATE)
+
+    def _symbols_around(self, node: int) -> frozenset[str]:
+        return frozenset[str]().union(*(fact.shape.symbols() for fact in self._facts_around(node)))
+
+    def _why_never(self, node: int) -> str | None:
+        for fact in self._facts_around(node):
+            if fact.shape.is_concrete and int(fact.shape.volume) * fact.datum_type.itemsize > self._allowed:
+                return "no run may have a tensor of that size"
+            element = self.element(fact.datum_type.storage)
+            if element is None:
+                return f"native code does not know {fact.datum_type.short}"
+            if element.is_carried and not self._carries(self.model.nodes[node].op, element):
+                return f"native code only moves and converts {fact.datum_type.short}"
+        return None
+
+    def _carries(self, op: TypedOp, carried: ElementType) -> bool:
+        """Whether an operator only moves or converts its elements."""
+        if self.model.registry[MOVES].find(type(op)) is not None:
+            return True
+        element = self.model.registry[ELEMENTS].find(type(op))
+        return element is not None and marker_of(carried) in element.kinds
+
+    def _facts_around(self, node: int) -> list[TypedFact]:
+        typed = self.model.nodes[node]
+        return [self.model.outlet_fact(outlet) for outlet in [*typed.outlets(), *typed.inputs]]
+
+    def read_sizes(self, node: HostNode) -> None:
+        """Have sizes of a node read before it is computed, where only an input holds them, and native code can."""
+        sizes = frozenset[str]().union(*(fact.shape.symbols() for fact in node.facts))
+        if not sizes <= self.given and all(map(self._is_known, self._facts_around(node.node))):
+            self.read(node)
+
+    def read(self, node: HostNode) -> bool:
+        """Have sizes and numbers of a node read, once. Returns whether that can be: not in the middle of a body."""
+        reads = self.model.registry[READS].find(type(node.op))
+        if reads is None or self.is_body:
+            return False
+        if node.node in self._read:
+            return True
+        views = [self.view(node.inputs[slot]) for slot in reads.slots]
+        known = tuple(view for view in views if view is not None)
+        if len(known) < len(views):
+            return False
+        self.steps.append(ReadStep(node, reads, known))
+        self._read.add(node.node)
+        self._stage(node)
+        return True
+
+    def _is_known(self, fact: TypedFact) -> bool:
+        return self.element(fact.datum_type.storage) is not None
+
+    def _stage(self, node: HostNode) -> None:
+        """What a node gives values is known from here on."""
+        tensors = [fact for fact in node.facts if not isinstance(fact.datum_type, Container)]
+        definitions = self.model.symbols.definitions
+        symbols = definitions.with_known(self.given | BindingPlan.of(tensors, definitions).symbols) - self.given
+        self.draft.stages.append(Stage(len(self.steps) - 1, symbols))
+        self.given = self.given | symbols
+
+    def number(self, node: int, place: int) -> Dim:
+        """A number that was read for a node."""
+        name, stage = number_name(node, place), self.draft.stages[-1]
+        self.draft.stages[-1] = replace(stage, symbols=stage.symbols | {name})
+        return symbol(name)
+
+    def has(self, outlet: OutletId) -> bool:
+        """Whether a tensor is there already."""
+        return self.is_plain(outlet) or outlet in self.blocked
+
+    def bring(self, outlet: OutletId, chain: Sequence[int]) -> bool:
+        """Have a small tensor computed before its turn, where something could be computed along that reads it.
+
+        ``chain``: nodes that are about to be computed. Returns whether the tensor is there.
+        """
+        if self.has(outlet) or self._brings:
+            return self.has(outlet)
+        self._brings = True
+        found = self._brought(outlet, frozenset(chain), MOST_EARLY)
+        self._brings = False
+        return found
+
+    def _brought(self, outlet: OutletId, chain: frozenset[int], nodes: int) -> bool:
+        """``nodes``: of how many operators, one behind the other, it may be made of what is there."""
+        if self.has(outlet):
+            return True
+        node, volume = self.model.nodes[outlet.node], self.model.outlet_fact(outlet).shape.volume
+        if not nodes or node.id in chain or node.op.checks or not isinstance(volume, int) or volume > SMALL:
+            return False
+        there = all(self._brought(one, chain, nodes - 1) for one in node.inputs)
+        return there and self.lower_early(node.id) and self.has(outlet)
+
+    def is_plain(self, outlet: OutletId) -> bool:
+        """Whether a tensor is there with its axes as its shape says."""
+        return outlet in self._views or outlet in self.repeated or self._is_constant(outlet)
+
+    def view(self, outlet: OutletId) -> View | None:
+        """Where a tensor is; ``None`` where only the host can hold it."""
+        if outlet not in self._views and self._is_constant(outlet):
+            self._views[outlet] = self.constant(self.constant_array(outlet))
+        if outlet in self.repeated and outlet not in self._views:
+            source = self.repeated.pop(outlet).apart
+            target = self.new(outlet).shaped(source.shape)
+            assert target is not None  # new memory has no gaps
+            self.steps.append(copy_step(source, target, self.isa, (outlet.node,)))
+        elif outlet not in self._views:
+            blocked, plain = self.blocked[outlet], self.new(outlet)
+            for out_of, into in blocked.form.parts(blocked.view, plain):
+                self.copy(out_of, into)
+        return self._views[outlet]
+
+    def constant_array(self, outlet: OutletId) -> Array | None:
+        """The elements of a tensor that is part of the model; ``None`` for any other."""
+        op = self.model.nodes[outlet.node].op
+        return op.value.array if isinstance(op, Const) and isinstance(op.value, Constant) else None
+
+    def constant(self, array: Array | None) -> View | None:
+        """An array that is part of the program; ``None`` where native code cannot read its elements."""
+        assert array is not None  # the callers asked
+        element = self.element(DatumType.from_numpy(array.dtype))
+        if element is None:
+            return None
+        constants, once = self.draft.constants, without_repeats(array)
+        constants.append(once)
+        found = View.contiguous(Storage(Kind.CONSTANT, len(constants) - 1), element, once.shape)
+        return found if once is array else found.stretched(array.shape)
+
+    def made(self, shape: Sequence[Dim], element: ElementType, make: Callable[[Array], Array], source: Array) -> View:
+        """An array that is part of the program, which another thread makes of one of the model; its shape and type.
+
+        Raises LimitExceeded where it is much larger than that, and constants may not take so much.
+        """
+        take_bytes(prod(map(int, shape)) * element.bytes, source)
+        constants = self.draft.constants
+        constants.append(self.draft.makers.start(make, source))
+        return View.contiguous(Storage(Kind.CONSTANT, len(constants) - 1), element, shape)
+
+    def new(self, outlet: OutletId) -> View:
+        """Memory for a tensor that a kernel is about to write: where it need not be copied from, as `Homes` says."""
+        fact = self.model.outlet_fact(outlet)
+        element = self.element(fact.datum_type.storage)
+        assert element is not None  # who writes it knows its type
+        found = View.contiguous(self.homes.of(outlet), element, tuple(fact.shape))
+        self._views[outlet] = found
+        return found
+
+    def room(self, size: Dim) -> Storage:
+        """Memory of the arena, of so many bytes."""
+        self.draft.arena.append(size)
+        return Storage(Kind.ARENA, len(self.draft.arena) - 1)
+
+    def part(self, part: Part) -> Storage:
+        """A storage that lies in another one."""
+        found = self.room(0)
+        self.places.parts[found] = part
+        return found
+
+    def place(self, outlet: OutletId, view: View) -> None:
+        """A tensor is a view on another one."""
+        self._views[outlet] = view
+
+    def is_alone(self, outlet: OutletId) -> bool:
+        """Whether the one node that reads a tensor may write to it, as nobody else sees the memory that it is in."""
+        if outlet in self.model.outputs or len({one.node for one in self.model.outlet(outlet).successors}) != 1:
+            return False
+        roots = {one: self.places.root(view.storage).storage for one, view in self._seen()}
+        root = roots.get(outlet)
+        others = [one for one, storage in roots.items() if storage == root and one != outlet]
+        return root is not None and root.kind in {Kind.ARENA, Kind.KEPT} and not others
+
+    def _seen(self) -> list[tuple[OutletId, View]]:
+        """All tensors with the places where they are."""
+        plain = [(outlet, view) for outlet, view in self._views.items() if view is not None]
+        plain += [(outlet, one.once) for outlet, one in self.repeated.items()]
+        return [*plain, *((outlet, one.view) for outlet, one in [*self.blocked.items(), *self.wholes.items()])]
+
+    def why_not_kept(self, facts: Sequence[TypedFact]) -> str | None:
+        """Why native code cannot keep something from turn to turn whose sizes are among those of ``facts``."""
+        if self.is_body:
+            return "it keeps its state between turns, inside of a body"
+        symbols = frozenset[str]().union(*(fact.shape.symbols() for fact in facts))
+        return (
+            None if symbols <= self.given_at_begin else "it keeps a state whose sizes come up in the middle of the run"
+        )
+
+    def keep(self, node: int, keeping: Keeping, tensors: Sequence[tuple[ElementType, tuple[Dim, ...]]]) -> list[View]:
+        """Memory for what a node keeps from turn to turn, where `why_not_kept` has nothing against it."""
+        first = sum(len(one.tensors) for one in self.draft.kept)
+        self.draft.kept.append(Kept(node, first, tuple(tensors), keeping))
+        return [View.contiguous(Storage(Kind.KEPT, first + place), *one) for place, one in enumerate(tensors)]
+
+    def at_end(self, step: NativeStep) -> None:
+        """Have a call done behind all others: it makes what is kept ready for the next turn.
+
+        Where a kernel refuses and the turn is done again, it has not been done yet. No step comes behind that sees
+        what it does.
+        """
+        self.draft.last_steps.append(step)
+
+    def wait(self, nodes: Sequence[int], last: int) -> None:
+        """Have nodes lowered, in this order, right before another one that comes later."""
+        self.waiting.update(nodes)
+        self.awaited[last] = list(nodes)
+
+    def put_off(self, nodes: Sequence[int], lower: Callable[[Site], None]) -> None:
+        """Have nodes computed together where the last of them stands, for which ``lower`` adds the step."""
+        self.taken.update(nodes[:-1])
+        self.later[nodes[-1]] = lower
+
+    def host(self, node: HostNode, why: str) -> None:
+        """Leave a node to the node executor."""
+        inputs = tuple(self.view(outlet) for outlet in node.inputs)
+        results: list[Storage] = []
+        for outlet, fact in zip(self.model.nodes[node.node].outlets(), node.facts, strict=True):
+            storage = Storage(Kind.HOST, self._hosted)
+            self._hosted += 1
+            results.append(storage)
+            element = self.element(fact.datum_type.storage)
+            self._views[outlet] = element and View.contiguous(storage, element, tuple(fact.shape))
+        self.steps.append(HostStep(node, why, inputs, tuple(results)))
+        if node.binds:
+            self._stage(node)
+
+    def copy(self, source: View, target: View) -> None:
+        """Add the call that copies a tensor to another place, for no node in particular."""
+        self.steps.append(copy_step(source, target, self.isa, ()))
+
+    def contiguous(self, view: View) -> View:
+        """The same tensor without gaps: a copy where it may have some, one for all that ask."""
+        if view.is_contiguous:
+            return view
+        if view not in self._copies:
+            target = View.contiguous(self.room(product(view.shape) * view.element.bytes), view.element, view.shape)
+            self.copy(view, target)
+            self._copies[view] = target
+        return self._copies[view]
+
+    def near(self, view: View) -> View:
+        """The same tensor, with neighbours along the last axis side by side, or one element there: copied if need be.
+
+        Axes that are stretched stay so.
+        """
+        long = [axis for axis, size in enumerate(view.shape) if not is_one(size)]
+        if not long or view.strides[long[-1]] in {0, 1}:
+            return view
+        shape = tuple(1 if stride == 0 else size for size, stride in zip(view.shape, view.strides, strict=True))
+        return self.contiguous(replace(view, shape=shape)).stretched(view.shape)
+
+    def program(self) -> Program:
+        """The program, when all nodes were visited: outputs that are not where they belong are copied there."""
+        outputs: list[View | None] = []
+        for number, outlet in enumerate(self.model.outputs):
+            view = self.view(outlet)
+            home = Storage(Kind.OUTPUT, number)
+            if view is not None and view.storage != home and view.storage.kind is not Kind.HOST:
+                target = View.contiguous(home, view.element, view.shape)
+                self.copy(view, target)
+                view = target
+            outputs.append(self.places.view(view))
+        self.steps += self.draft.last_steps
+        draft, places = self.draft, self.places
+        loops = list(draft.loops)
+        for place, step in enumerate(self.steps):
+            for number, address in _addresses(step):
+                for move in places.root(address.storage).moves:
+                    loops[move.loop] = loops[move.loop].moving(ArgumentPlace(place, number), move.step, move.back)
+        steps = [places.step(step) for step in self.steps]
+        for loop in loops:
+            steps[loop.first] = loop.begun(steps[loop.first])
+        return Program(
+            tuple(steps),
+            draft.makers.finished(draft.constants, steps),
+            tuple(draft.arena),
+            tuple(outputs),
+            places.views(self._views),
+            self.born_in_blocks,
+            tuple(loops),
+            tuple(draft.inlined),
+            tuple(draft.kept),
+            tuple(draft.stages),
+            {symbol: number for number, stage in enumerate(draft.stages, 1) for symbol in stage.symbols},
+        )
+
+    def _is_constant(self, outlet: OutletId) -> bool:
+        return self.constant_array(outlet) is not None
+
+
+def _addresses(step: Step) -> list[tuple[int, Address]]:
+    """The addresses among the arguments of a step, with their numbers."""
+    if not isinstance(step, NativeStep):
+        return []
+    return [(number, one) for number, one in enumerate(step.arguments) if isinstance(one, Address)]
+
+
+@frozen
+class Site:
+    """One node that is about to be lowered."""
+
+    lowering: Lowering
+    node: HostNode
+
+    @property
+    def outlet(self) -> OutletId:
+        """Its first output."""
+        return OutletId(self.node.node)
+
+    @property
+    def isa(self) -> Isa:
+        """The instruction set."""
+        return self.lowering.isa
+
+    def facts(self) -> list[TypedFact]:
+        """The facts of the inputs."""
+        return [self.lowering.model.outlet_fact(outlet) for outlet in self.node.inputs]
+
+    def inputs(self) -> list[View] | None:
+        """Where the inputs are; ``None`` where only the host can hold one of them."""
+        found = [self.lowering.view(outlet) for outlet in self.node.inputs]
+        return None if None in found else [one for one in found if one is not None]
+
+    def known_inputs(self) -> list[View]:
+        """Where the inputs are. Only for operators all of whose inputs have types that kernels know."""
+        found = self.inputs()
+        assert found is not None  # nodes with other inputs are left to the host before
+        return found
+
+    def array(self, slot: int) -> Array | None:
+        """An input that is part of the model; ``None`` for any other."""
+        return self.lowering.constant_array(self.node.inputs[slot])
+
+    def numbers(self, count: int) -> list[Dim] | None:
+        """What is read of inputs in every run before the node is computed, as `READS` says; ``None`` in bodies."""
+        if not self.lowering.read(self.node):
+            return None
+        return [self.lowering.number(self.node.node, place) for place in range(count)]
+
+    def result(self) -> ElementType | None:
+        """The type of the first output, where kernels know it."""
+        return self.lowering.element(self.node.facts[0].datum_type.storage)
+
+    def results(self) -> list[View]:
+        """Memory for all outputs."""
+        return [self.lowering.new(OutletId(self.node.node, slot)) for slot in range(len(self.node.facts))]
+
+    def place(self, view: View) -> None:
+        """The first output is a view on another tensor."""
+        self.lowering.place(self.outlet, view)
+        self.lowering.steps.append(ViewStep((self.node.node,), (view.storage,)))
+
+    def place_in_blocks(self, blocked: Blocked) -> None:
+        """The same, on a tensor in blocks of channels."""
+        self.lowering.blocked[self.outlet] = self.lowering.born_in_blocks[self.outlet] = blocked
+        self.lowering.steps.append(ViewStep((self.node.node,), (blocked.view.storage,)))
+
+    def result_in(self, shape: Sequence[Dim]) -> View:
+        """Memory for the first output, looked at in another shape of as many elements."""
+        found = self.lowering.new(self.outlet).shaped(shape)
+        assert found is not None  # new memory has no gaps
+        return found
+
+    def copy_into(self, source: View, target: View) -> None:
+        """Add the call that copies a tensor into the first output, or into a part of it."""
+        self.add(copy_step(source, target, self.isa, (self.node.node,)))
+
+    def add_all(self, steps: Sequence[NativeStep]) -> None:
+        """Add several calls that compute this node together: it is done with the last one."""
+        self.lowering.steps += steps[:-1]
+        self.add(replace(steps[-1], nodes=(self.node.node,)))
+
+    def add(self, step: NativeStep) -> None:
+        """Add a call of a kernel to the program. Its nodes are computed by it."""
+        self.lowering.taken.update(step.nodes)
+        self.lowering.steps.append(step)

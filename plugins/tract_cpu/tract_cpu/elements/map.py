@@ -1,0 +1,41 @@
+"""Which loops an element-wise kernel has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tract_llvm.elements.expressions import Expression, widest_bits
+from tract_llvm.isa import Isa
+
+from tract_core.dims import Dim, ceil_div, product
+from tract_cpu.elements.code_size import code_size
+from tract_cpu.kernels.map import CHUNK, MapPlan
+from tract_cpu.program.loops import Loop, collapsed
+from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.views import View
+
+
+def map_step(
+    expression: Expression, operands: Sequence[View], result: View, isa: Isa, nodes: Sequence[int]
+) -> NativeStep:
+    """The call that computes an expression of tensors that were stretched to the shape of the result."""
+    views = [*operands, result]
+    loops = collapsed(result.shape, [view.strides for view in views]) or [Loop(1, (0,) * len(views))]
+    moves = tuple("stays" if stride == 0 else "next" if stride == 1 else "far" for stride in loops[-1].strides)
+    lanes = 0 if "far" in moves or moves[-1] == "stays" else isa.lanes(widest_bits(expression.types))
+    masked = bool(lanes) and isa.masks_bits <= min(one.bytes * 8 for one in (*expression.inputs, expression.result))
+    plan = MapPlan(expression, len(loops), moves, lanes, masked)
+    arguments: list[Argument] = [loop.size for loop in loops]
+    arguments += [view.address for view in views]
+    arguments += [stride for loop in loops for stride in loop.strides]
+    tasks: Dim = loops[0].size if len(loops) > 1 else ceil_div(loops[0].size, CHUNK)
+    return NativeStep(
+        plan,
+        tuple(arguments),
+        tasks,
+        tuple(nodes),
+        (result.storage,),
+        work=product(result.shape),
+        weight=max(1, sum(map(code_size, expression.steps))),
+        needs_work=True,
+    )

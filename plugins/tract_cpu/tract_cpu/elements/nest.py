@@ -1,0 +1,154 @@
+"""What is computed along some axes of tensors of one shape: element by element, and reduced to one per row.
+
+A row is all positions that differ in the reduced axes only. The table ``cpu_nests`` says, for a type of operators that
+reduce, along which axes, and what it is in terms of loads, single operators on elements, and reductions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from tract_llvm.elements.expressions import element_of
+from tract_llvm.language.types import ElementType
+
+from tract_core.dims import Dim, is_one
+from tract_core.frozen import frozen
+from tract_core.model.graph import OutletId
+from tract_core.model.op import TypedOp
+from tract_core.ops.reduce import Reducer
+from tract_core.plugins.tables import Rows, TableKey
+from tract_cpu.blocks.blocked import operands_in_blocks
+from tract_cpu.blocks.wholes import new_blocked
+from tract_cpu.draft.lowering import Lowering
+from tract_cpu.elements.chain import plain_operands
+from tract_cpu.kernels.rows import Fold, Load, RowStep
+from tract_cpu.program.form import Form
+from tract_cpu.program.views import View
+
+NestFn = Callable[[Any, "Nest", int, ElementType], int]
+"""``(op, nest, x, result) -> y``: numbers of values, and the type of the result. Raises `Unknown`."""
+
+AxesFn = Callable[[Any], Sequence[int]]
+
+
+class Unknown(Exception):
+    """Native code cannot compute an operator on these types."""
+
+
+@frozen
+class NestRow:
+    """``axes``: along which ones an operator reduces; ``write``: adds it to a nest."""
+
+    axes: AxesFn
+    write: NestFn
+
+
+def _nest_row(key: str, value: object) -> str | None:
+    return None if isinstance(value, NestRow) else f"is a {type(value).__name__}, wanted a NestRow"
+
+
+NESTS: TableKey[type, NestRow] = TableKey("cpu_nests", "what an operator that reduces is made of", _nest_row)
+
+
+def nests(rows: Rows, axes: AxesFn, *types: type[TypedOp]) -> Callable[[NestFn], NestFn]:
+    """Decorator: the function adds operators of these types to a nest; they reduce along ``axes(op)``."""
+
+    def offer(write: NestFn) -> NestFn:
+        for one in types:
+            rows.add(NESTS, one, NestRow(axes, write))
+        return write
+
+    return offer
+
+
+class Nest:
+    """A program for rows while it is made. ``shape``: of the tensors; ``axes``: the reduced ones, once they are known.
+
+    ``form``: how channels are cut into blocks, where they are; ``shape`` is that of views then.
+    ``steps``: how each value comes about, by numbers. ``tensors``: what is loaded.
+    """
+
+    def __init__(self, lowering: Lowering, shape: Sequence[Dim], form: Form | None = None) -> None:
+        self.lowering = lowering
+        self.form = form
+        self.shape = tuple(form.shape(shape) if form else shape)
+        self.axes: frozenset[int] | None = None
+        self.steps: list[RowStep] = []
+        self.tensors: list[View] = []
+        self._numbers: dict[RowStep, int] = {}
+
+    def type_of(self, value: int) -> ElementType:
+        """The type of a value."""
+        return self.steps[value].result
+
+    @property
+    def row_shape(self) -> tuple[Dim, ...]:
+        """The shape of what there is one of per row."""
+        return tuple(1 if axis in (self.axes or ()) else size for axis, size in enumerate(self.shape))
+
+    def shape_of(self, outlet: OutletId) -> tuple[Dim, ...]:
+        """The shape of a tensor, as the nest sees it; of one that cannot be cut like the others, as it is."""
+        shape, form = tuple(self.lowering.model.outlet_fact(outlet).shape), self.form
+        fits = form is not None and len(shape) == len(self.shape) - 1 and shape[form.axis] == form.channels
+        return form.shape(shape) if form is not None and fits else shape
+
+    def operand(self, outlet: OutletId, like: OutletId) -> View | None:
+        """A tensor that is there already, stretched to the shape of another one, as the nest sees it."""
+        shape = tuple(self.lowering.model.outlet_fact(like).shape)
+        find = operands_in_blocks(self.lowering, self.form) if self.form else plain_operands(self.lowering)
+        return find(outlet, shape) if self.lowering.has(outlet) else None
+
+    def result(self, outlet: OutletId) -> View:
+        """Memory for a tensor."""
+        return new_blocked(self.lowering, outlet, self.form) if self.form else self.lowering.new(outlet)
+
+    def along(self, axes: Sequence[int]) -> bool:
+        """Whether the nest reduces along these axes, or may from now on. Axes of size 1 count for nothing.
+
+        Channels are not summed across blocks.
+        """
+        if self.form is not None and self.form.axis in axes:
+            return False
+        wanted = frozenset(axis for axis in axes if not is_one(self.shape[axis]))
+        if self.axes is None:
+            self.axes = wanted
+        return self.axes == wanted
+
+    def load(self, view: View) -> int:
+        """The elements of a tensor that was stretched to the shape of the nest, or to one element per row."""
+        if view not in self.tensors:
+            self.tensors.append(view)
+        return self._added(Load(self.tensors.index(view), view.element))
+
+    def constant(self, number: float, type_: ElementType) -> int:
+        """One number, of a type of floats that NumPy has."""
+        view = self.lowering.constant(np.full((1,) * len(self.shape), number, f"f{type_.bytes}"))
+        if view is None:
+            raise Unknown
+        return self.load(view.stretched(self.shape))
+
+    def apply(self, op: TypedOp, *operands: int, result: ElementType | None = None) -> int:
+        """An operator on elements. ``result``: the type of what comes out, that of the first operand by default."""
+        kinds = [self.type_of(one) for one in operands]
+        element = element_of(self.lowering.model.registry, op, kinds, result)
+        if element is None:
+            raise Unknown
+        return self._added(element.applied(op, operands, result or kinds[0]))
+
+    def fold(self, reducer: Reducer, operand: int, result: ElementType | None = None) -> int:
+        """All values of a row, reduced to one."""
+        return self._added(Fold(reducer, operand, result or self.type_of(operand)))
+
+    def _added(self, step: RowStep) -> int:
+        number = self._numbers.setdefault(step, len(self.steps))
+        if number == len(self.steps):
+            self.steps.append(step)
+        return number
+
+    def cut(self, steps: int, tensors: int) -> None:
+        """Forget all but the first ones."""
+        for step in self.steps[steps:]:
+            del self._numbers[step]
+        del self.steps[steps:], self.tensors[tensors:]

@@ -1,0 +1,258 @@
+"""Which passes a program for rows has, and how its loops go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tract_llvm.elements.expressions import Apply, widest_bits
+from tract_llvm.isa import Isa
+
+from tract_core.dims import Dim, ceil_div, product
+from tract_core.frozen import frozen
+from tract_cpu.elements.code_size import CHEAP, code_size
+from tract_cpu.elements.nest import Nest
+from tract_cpu.elements.region import Region
+from tract_cpu.kernels.rows import Fold, Lanes, Load, Pass, RowsPlan, RowStep, Tensor
+from tract_cpu.program.loops import Loop, collapsed
+from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.views import View, contiguous_strides
+
+_ALIGNED: Final = 64
+"""Bytes; where each row of scratch memory begins."""
+
+_SIDE_BY_SIDE: Final = 4
+"""How many vectors are computed side by side where few operations are done on each, to hide how long one takes."""
+
+_COSTLY_SIDE_BY_SIDE: Final = 2
+"""The same, where some of these operations take many instructions."""
+
+_FEW: Final = 8
+"""How many operations that is."""
+
+
+def rows_step(region: Region, isa: Isa) -> NativeStep:
+    """The call that computes a region; what is read outside of it gets memory."""
+    nest = region.nest
+    model, nodes = nest.lowering.model, set(region.nodes)
+    outside = {
+        outlet: number
+        for outlet, number in region.values.items()
+        if outlet in model.outputs or any(reader.node not in nodes for reader in model.outlet(outlet).successors)
+    }
+    rows = {n for outlet, n in outside.items() if nest.shape_of(outlet) == nest.shape}
+    passes = _Passes(nest)
+    passes.schedule(rows, set(outside.values()) - rows)
+    written = [(number, nest.result(outlet)) for outlet, number in outside.items()]
+    return _Loops(nest, passes, written, rows, isa).step(region.nodes)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A pass while it is made: what belongs to it, values by their numbers (see `Pass`)."""
+
+    once: set[int] = field(default_factory=set[int])
+    reloads: set[int] = field(default_factory=set[int])
+    each: set[int] = field(default_factory=set[int])
+    folds: set[int] = field(default_factory=set[int])
+    writes: set[int] = field(default_factory=set[int])
+
+
+class _Passes:
+    """Which value is computed in which pass. ``stored``: those that a pass lays down for passes after it."""
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+        self.stored: set[int] = set()
+        self.drafts: list[_Draft] = []
+        self.last: set[int] = set()
+        self._depth: list[int] = []
+        self._once: list[bool] = []
+        self._costly: list[bool] = []
+        for step in nest.steps:
+            self._note(step)
+
+    def _note(self, step: RowStep) -> None:
+        """Of one more value: in which pass it can be computed first, whether there is one per row, and its cost."""
+        if isinstance(step, Load):
+            strides = self.nest.tensors[step.tensor].strides
+            self._depth.append(0)
+            self._once.append(all(strides[axis] == 0 for axis in self.nest.axes or ()))
+            self._costly.append(False)
+        elif isinstance(step, Fold):
+            self._depth.append(self._depth[step.operand] + 1)
+            self._once.append(True)
+            self._costly.append(False)
+        else:
+            self._depth.append(max(self._depth[one] for one in step.operands))
+            once = all(self._once[one] for one in step.operands)
+            self._once.append(once)
+            costly = type(step.op) not in CHEAP or any(self._costly[one] for one in step.operands)
+            self._costly.append(costly and not once)
+
+    def schedule(self, rows: set[int], others: set[int]) -> None:
+        """Fill the passes. ``rows``: values that are written at each position; ``others``: once per row."""
+        folds = [step.operand for step in self.nest.steps if isinstance(step, Fold)]
+        self.drafts = [_Draft() for _ in range(1 + max(self._depth[one] for one in [*rows, *folds]))]
+        for number in others:
+            self._need_once(number)
+        for number in rows:
+            self.drafts[self._depth[number]].writes.add(number)
+        for place in reversed(range(len(self.drafts))):
+            draft = self.drafts[place]
+            for fold in sorted(draft.folds):
+                self._need(self._operands(fold)[0], place)
+            for number in sorted(draft.writes):
+                self._need(number, place)
+
+    def _need(self, number: int, place: int) -> None:
+        """A pass needs a value at each position."""
+        draft = self.drafts[place]
+        if self._once[number]:
+            self._need_once(number)
+        elif self._costly[number] and self._depth[number] < place:
+            draft.reloads.add(number)
+            self.stored.add(number)
+            self.drafts[self._depth[number]].writes.add(number)
+        elif number not in draft.each:
+            draft.each.add(number)
+            for operand in self._operands(number):
+                self._need(operand, place)
+
+    def _need_once(self, number: int) -> None:
+        """A value is needed that there is one of per row."""
+        step, place = self.nest.steps[number], self._depth[number]
+        if isinstance(step, Fold):
+            self.drafts[place - 1].folds.add(number)
+            return
+        found = self.drafts[place].once if place < len(self.drafts) else self.last
+        if number not in found:
+            found.add(number)
+            for operand in self._operands(number):
+                self._need_once(operand)
+
+    def _operands(self, number: int) -> tuple[int, ...]:
+        step = self.nest.steps[number]
+        if isinstance(step, Apply):
+            return step.operands
+        return (step.operand,) if isinstance(step, Fold) else ()
+
+    def vectors(self, draft: _Draft) -> int:
+        """How many vectors a pass computes side by side: more where there is less to do for each."""
+        if len(draft.each) > _FEW:
+            return 1
+        steps = (self.nest.steps[number] for number in draft.each)
+        costly = any(isinstance(step, Apply) and type(step.op) not in CHEAP for step in steps)
+        return _COSTLY_SIDE_BY_SIDE if costly else _SIDE_BY_SIDE
+
+    def vectors_across(self, registers: int) -> int:
+        """The same for neighbouring rows, through all passes. A plain reduction reads as long pieces as it can."""
+        if len(self.drafts) == 1 and len(self.drafts[0].each) == len(self.drafts[0].folds) == 1:
+            return registers // 2
+        return min(map(self.vectors, self.drafts))
+
+
+@frozen
+class _Loops:
+    """The loops and the tensors of the kernel.
+
+    ``written``: values, and where they go; ``rows``: those among them that are written at each position.
+    """
+
+    nest: Nest
+    passes: _Passes
+    written: list[tuple[int, View]]
+    rows: set[int]
+    isa: Isa
+
+    def step(self, nodes: tuple[int, ...]) -> NativeStep:
+        """The call."""
+        views = [*self.nest.tensors, *(view.stretched(self.nest.shape) for _, view in self.written)]
+        stored = sorted(self.passes.stored)
+        types = [self.nest.type_of(number).computed for number in stored]
+        inner_axes = sorted(self.nest.axes or ())
+        outer_axes = [axis for axis in range(len(self.nest.shape)) if axis not in inner_axes]
+        nothing = (0,) * len(outer_axes)
+        outer = self._loops(
+            outer_axes, [*([v.strides[a] for a in outer_axes] for v in views), *[nothing for _ in stored]]
+        )
+        sizes = [self.nest.shape[axis] for axis in inner_axes]
+        lanes = self._lanes(outer, self._loops(inner_axes, [[v.strides[a] for a in inner_axes] for v in views]))
+        apart = lanes.block if lanes.across else 1
+        scratch = [stride * apart for stride in contiguous_strides(sizes)]
+        inner = self._loops(
+            inner_axes, [*([v.strides[a] for a in inner_axes] for v in views), *[scratch for _ in stored]]
+        )
+        inner = inner or [Loop(1, (0,) * (len(views) + len(stored)))]
+        moves = [_move(stride) for stride in (outer if lanes.across else inner)[-1].strides]
+        tensors = [Tensor(view.element, move) for view, move in zip(views, moves, strict=False)]
+        tensors += [Tensor(one, "next", scratch=True) for one in types]
+        plan = RowsPlan(
+            tuple(self.nest.steps),
+            tuple(tensors),
+            tuple(self._pass(draft, len(views), stored) for draft in self.passes.drafts),
+            tuple(sorted(self.passes.last)),
+            tuple((n, place) for n, place in self._places() if n not in self.rows),
+            len(outer),
+            len(inner),
+            lanes,
+        )
+        arguments: list[Argument] = [loop.size for loop in (*outer, *inner)]
+        arguments += [view.address for view in views]
+        room: Dim = 0
+        for one in types:
+            arguments.append(room)
+            room = room + ceil_div(product(sizes) * (apart * one.bytes), _ALIGNED) * _ALIGNED
+        arguments += [stride for loop in (*outer, *inner) for stride in loop.strides]
+        results = tuple(view.storage for _, view in self.written)
+        work = product(self.nest.shape) * len(plan.passes)
+        each = max(1, sum(map(code_size, plan.steps)) // len(plan.passes))
+        tasks, only_rows = _tasks(outer, lanes), not plan.results
+        return NativeStep(plan, tuple(arguments), tasks, nodes, results, room, work, each, only_rows)
+
+    def _loops(self, axes: Sequence[int], strides: Sequence[Sequence[Dim]]) -> list[Loop]:
+        return collapsed([self.nest.shape[axis] for axis in axes], strides)
+
+    def _places(self) -> list[tuple[int, int]]:
+        """The values that are written, with the numbers of their tensors."""
+        return [(n, len(self.nest.tensors) + place) for place, (n, _) in enumerate(self.written)]
+
+    def _lanes(self, outer: Sequence[Loop], inner: Sequence[Loop]) -> Lanes:
+        """Along the rows where every tensor lets them be read so, else across, else element by element."""
+        types = [step.result for step in self.nest.steps if not isinstance(step, Fold)]
+        count = self.isa.lanes(widest_bits(types))
+        elements = [*(view.element for view in self.nest.tensors), *(view.element for _, view in self.written)]
+        masked = self.isa.masks_bits <= min(one.bytes * 8 for one in elements)
+        vectors = self.passes.vectors_across(self.isa.registers)
+        if outer and isinstance(outer[-1].size, int):
+            vectors = max(1, min(vectors, outer[-1].size // count))
+        along = {place for n, place in self._places() if n in self.rows}
+        if inner and _fits(inner[-1], along):
+            return Lanes(count, 1, masked, across=False)
+        if outer and _fits(outer[-1], {place for _, place in self._places()}):
+            return Lanes(count, vectors, masked, across=True)
+        return Lanes(0, 1, masked=False, across=False)
+
+    def _pass(self, draft: _Draft, first: int, stored: Sequence[int]) -> Pass:
+        memory = {number: first + place for place, number in enumerate(stored)}
+        writes = [(n, place) for n, place in self._places() if n in self.rows and n in draft.writes]
+        writes += [(n, memory[n]) for n in sorted(draft.writes & set(stored))]
+        reloads = [(n, memory[n]) for n in sorted(draft.reloads)]
+        once, each, folds = (tuple(sorted(one)) for one in (draft.once, draft.each, draft.folds))
+        return Pass(once, tuple(reloads), each, folds, tuple(writes), self.passes.vectors(draft))
+
+
+def _fits(loop: Loop, written: set[int]) -> bool:
+    """Whether vectors can go along a loop: tensors stay or go to the next element, and those that are written go."""
+    return all(stride == 1 or (stride == 0 and n not in written) for n, stride in enumerate(loop.strides))
+
+
+def _move(stride: Dim) -> str:
+    return "stays" if stride == 0 else "next" if stride == 1 else "far"
+
+
+def _tasks(outer: Sequence[Loop], lanes: Lanes) -> Dim:
+    if not lanes.across:
+        return product(loop.size for loop in outer)
+    return product(loop.size for loop in outer[:-1]) * ceil_div(outer[-1].size, lanes.block)

@@ -1,0 +1,1 @@
+"""Sums of products: how they are cut, packed and ordered."""

@@ -1,0 +1,248 @@
+"""Which convolutions are computed row by row, so that what is between them stays in the cache.
+
+A tensor that only one convolution reads, and that is too large for the cache, is not written to memory: its rows are
+computed right before they are read. Where windows overlap at the ends of strips of rows that is done twice, so it has
+to be worth that. No tensor is known by its name: what counts are bytes and multiply-adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Final, cast
+
+from tract_core.frozen import frozen
+from tract_cpu.draft.lowering import Lowering, Site
+from tract_cpu.kernels.border import BorderPlan
+from tract_cpu.kernels.conv import Ring
+from tract_cpu.kernels.pipeline import PipelinePlan
+from tract_cpu.products.direct import NEAR, Direct
+from tract_cpu.products.windows import Parts, Source
+from tract_cpu.program.program import Argument, NativeStep, Step, touched
+from tract_cpu.program.views import Address, Storage, View
+
+_LARGE: Final = 1 << 19
+"""Bytes of a tensor that does not stay in the second cache beside what is read and written with it."""
+
+_ROOM: Final = 1 << 19
+"""Bytes of rows that do."""
+
+_TRAFFIC: Final = 32
+"""What it takes to write an element to memory and to read it again, in multiply-adds."""
+
+_ALIGNED: Final = 64
+"""Bytes; where rows in scratch memory begin."""
+
+
+@frozen
+class Pipeline:
+    """Convolutions that one step computes. More can be added behind as long as it is the last one that matters."""
+
+    convs: tuple[Direct, ...]
+    step: NativeStep
+
+
+def pipelined(site: Site, conv: Direct) -> NativeStep:
+    """The call that computes a convolution; with those before it, whose call is taken back, where that is best."""
+    lowering, parts = site.lowering, conv.parts
+    before = lowering.pipelines.pop(parts.source.view.storage, None)
+    found = None if before is None else _longer(lowering, before, conv)
+    if found is None:
+        found = Pipeline((conv,), conv.step())
+    elif before is not None:
+        _take_back(lowering, before)
+    if parts.chain.outlet in lowering.born_in_blocks and _is_regular(conv):
+        lowering.pipelines[parts.result.storage] = found
+    return found.step
+
+
+def _is_regular(conv: Direct) -> bool:
+    """Whether it moves along two axes of known sizes, with weights that are part of the model."""
+    parts = conv.parts
+    sizes = [view.shape[one.place] for view in (parts.source.view, parts.result) for one in parts.axes]
+    known = [*sizes, *(one.before for one in parts.axes), parts.weights.inputs]
+    ints = all(isinstance(one, int) for one in known)
+    return ints and len(parts.axes) == 2 and parts.weights.array is not None and parts.grouping is None
+
+
+def _longer(lowering: Lowering, before: Pipeline, conv: Direct) -> Pipeline | None:
+    """The convolutions with one more, where that can be and is worth it."""
+    last = before.convs[-1].parts
+    model, outlet = lowering.model, last.chain.outlet
+    readers = [one.node for one in model.outlet(outlet).successors]
+    alone = outlet not in model.outputs and readers == [conv.parts.chain.nodes[0]]
+    same = conv.parts.source.view == last.result and conv.parts.has_batch == last.has_batch
+    if not (alone and same and _is_regular(conv) and _is_last(lowering.steps, before.step)):
+        return None
+    strips = _Strips((*before.convs, conv), lowering.threads)
+    return Pipeline(strips.convs, strips.step(lowering)) if strips.are_worth_it() else None
+
+
+def _is_last(steps: Sequence[Step], step: NativeStep) -> bool:
+    """Whether a step may be done behind all others: these neither touch what it writes nor write what it reads."""
+    for one in reversed(steps):
+        if one is step:
+            return True
+        if set(step.results) & set(touched(one)) or set(one.results) & set(touched(step)):
+            return False
+    return False
+
+
+def _take_back(lowering: Lowering, before: Pipeline) -> None:
+    """Forget the step, and that its result has memory."""
+    last = before.convs[-1].parts
+    lowering.steps[:] = [one for one in lowering.steps if one is not before.step and not _borders(one, last.result)]
+    del lowering.blocked[last.chain.outlet], lowering.born_in_blocks[last.chain.outlet]
+
+
+def _borders(step: Step, view: View) -> bool:
+    return isinstance(step, NativeStep) and isinstance(step.kernel, BorderPlan) and step.results == (view.storage,)
+
+
+@frozen
+class _Between:
+    """Rows between two convolutions. ``before``, ``after``: columns of zeros.
+
+    ``line``: elements of a row of one block; ``begin``: where in scratch memory they are; that and ``bytes`` in bytes.
+    """
+
+    ring: Ring
+    view: View
+    line: int
+    before: int
+    after: int
+    begin: int
+    bytes: int
+
+
+@frozen
+class _Strips:
+    """Convolutions row by row. ``threads``: how many there may be to share them."""
+
+    convs: tuple[Direct, ...]
+    threads: int
+
+    def are_worth_it(self) -> bool:
+        """Whether the tensors between are large, all else stays in the cache, and little is computed twice."""
+        between = [one.parts.result for one in self.convs[:-1]]
+        elements = [prod(map(int, one.shape[1:] if self._has_batch else one.shape)) for one in between]
+        large = all(count * one.element.bytes > _LARGE for count, one in zip(elements, between, strict=True))
+        weights = sum(int(one.parts.weights.bytes) for one in self.convs)
+        if not large or weights > NEAR or self._scratch() > _ROOM:
+            return False
+        return self._twice(self._count) < _TRAFFIC * sum(elements)
+
+    def step(self, lowering: Lowering) -> NativeStep:
+        """The call of the kernel."""
+        between, last = self._between(lowering.nowhere), self.convs[-1].parts
+        views = [one.view for one in between]
+        sources, results = [None, *views], [*views, None]
+        ends = zip(self.convs, sources, results, strict=True)
+        convs = [one.in_rows(_elsewhere(one.parts, *both), lowering.isa.registers) for one, *both in ends]
+        arguments: list[Argument] = [self._count]
+        for one in convs:
+            arguments += [_placed(argument, lowering.nowhere) for argument in one.arguments()]
+        for one in between:
+            lanes, row = one.view.shape[-1], one.view.strides[self.convs[0].parts.axes[0].place]
+            arguments += [one.begin, one.line, row, one.before * lanes, one.after * lanes]
+        batch = last.result.shape[0] if self._has_batch else 1
+        nodes = tuple(node for one in self.convs for node in one.parts.chain.nodes)
+        plan = PipelinePlan(tuple(one.plan for one in convs), tuple(one.ring for one in between))
+        work = self.convs[0].work
+        for one in self.convs[1:]:
+            work = work + one.work
+        tasks, scratch = batch * self._count, self._scratch()
+        return NativeStep(plan, tuple(arguments), tasks, nodes, (last.result.storage,), scratch, work)
+
+    @property
+    def _has_batch(self) -> bool:
+        return self.convs[0].parts.has_batch
+
+    def _rows(self, number: int) -> int:
+        parts = self.convs[number].parts
+        return cast("int", parts.result.shape[parts.axes[0].place])
+
+    @property
+    def _count(self) -> int:
+        """How many strips: so many that the longest thread is done soon, and few, as their ends are computed twice.
+
+        The elements are computed the same way whatever their number is.
+        """
+        rows, batch = self._rows(len(self.convs) - 1), self.convs[0].parts.result.shape[0] if self._has_batch else 1
+        once = sum(self._work(number) * self._rows(number) for number in range(len(self.convs)))
+
+        def cost(count: int) -> float:
+            tasks = count * (batch if isinstance(batch, int) else 1)
+            longest = -(-tasks // self.threads) * -(-rows // count)
+            return (once + self._twice(count)) * longest
+
+        return min(range(1, rows + 1), key=cost) if rows else 1
+
+    def _work(self, number: int) -> int:
+        """Multiply-adds of a row."""
+        parts = self.convs[number].parts
+        shape = parts.result.shape[1:] if self._has_batch else parts.result.shape
+        return prod(map(int, shape)) // max(1, self._rows(number)) * prod(map(int, parts.weights.view.shape[1:]))
+
+    def _twice(self, count: int) -> int:
+        """Multiply-adds that are done twice, as so many strips overlap."""
+        total, over = 0, 0
+        for number in range(len(self.convs) - 2, -1, -1):
+            axis = self.convs[number + 1].parts.axes[0]
+            over = over * axis.stride + max(0, (axis.window - 1) * axis.dilation + 1 - axis.stride)
+            total += (count - 1) * over * self._work(number)
+        return total
+
+    def _scratch(self) -> int:
+        return sum(one.bytes for one in self._between(self.convs[0].parts.result.storage))
+
+    def _between(self, nowhere: Storage) -> list[_Between]:
+        """What is between each two. Rows that are read for several rows at once are all there together."""
+        found: list[_Between] = []
+        at_once, begins = 1, 0
+        rings: list[Ring] = []
+        for number in range(len(self.convs) - 1, 0, -1):
+            conv, above = self.convs[number].parts, self.convs[number - 1].parts
+            axis = conv.axes[0]
+            reach = (axis.window - 1) * axis.dilation + 1
+            rows = (at_once - 1) * axis.stride + reach
+            before = cast("int", axis.before)
+            rings.insert(0, Ring(1 << (rows - 1).bit_length(), axis.window, axis.stride, axis.dilation, before))
+            at_once = reach if conv.depthwise and not above.depthwise else 1
+        for number, ring in enumerate(rings):
+            found.append(_between(self.convs[number].parts, self.convs[number + 1].parts, ring, nowhere, begins))
+            begins += found[-1].bytes
+        return found
+
+
+def _between(conv: Parts, following: Parts, ring: Ring, nowhere: Storage, begin: int) -> _Between:
+    """The rows, in blocks of channels: [row, block, column, channel]."""
+    rows, columns = following.axes
+    width, lanes = cast("int", conv.result.shape[columns.place]), conv.form.block
+    outputs, before = cast("int", following.result.shape[columns.place]), cast("int", columns.before)
+    reach = (outputs - 1) * columns.stride + (columns.window - 1) * columns.dilation + 1
+    after = max(0, reach - before - width)
+    line = (before + width + after) * lanes
+    strides = [0] * len(conv.result.shape)
+    strides[conv.form.axis], strides[columns.place], strides[-1] = line, lanes, 1
+    strides[rows.place] = line * conv.form.blocks
+    size = conv.result.element.bytes
+    offset = begin // size + before * lanes
+    view = View(nowhere, conv.result.element, conv.result.shape, tuple(strides), offset)
+    space = -(-ring.rows * strides[rows.place] * size // _ALIGNED) * _ALIGNED
+    return _Between(ring, view, line, before, after, begin, space)
+
+
+def _elsewhere(parts: Parts, source: View | None, result: View | None) -> Parts:
+    """A convolution that reads or writes such rows. Which of them windows read, the ring says."""
+    if source is not None:
+        rows, columns = parts.axes
+        axes = (replace(rows, before=0, dilation=1), columns)
+        parts = replace(parts, source=Source(source, parts.source.block), axes=axes)
+    return parts if result is None else replace(parts, result=result)
+
+
+def _placed(argument: Argument, nowhere: Storage) -> Argument:
+    """Instead of an address in scratch memory, where that is there."""
+    return argument.offset if isinstance(argument, Address) and argument.storage == nowhere else argument

@@ -1,0 +1,108 @@
+"""Between which numbers the elements of a tensor of integers surely lie, so that narrower products serve for it.
+
+The table ``cpu_ranges`` says, for a type of operators, what follows for the result from what is known of the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tract_llvm.language.types import ElementType
+
+from tract_core.frozen import frozen
+from tract_core.model.graph import OutletId
+from tract_core.ops.axis import AddAxis, MoveAxis, Reshape, RmAxis
+from tract_core.ops.binary import Add, Max, Min, Sub
+from tract_core.ops.broadcast import MultiBroadcastTo
+from tract_core.ops.cast import Cast
+from tract_core.ops.slice import Slice
+from tract_core.plugins.tables import Rows, TableKey, function_row
+from tract_cpu.draft.lowering import Lowering
+
+ROWS = Rows()
+
+MOST_NODES: Final = 8
+"""How far back is looked."""
+
+
+@frozen
+class Range:
+    """From ``low`` to ``high``, both included."""
+
+    low: int
+    high: int
+
+    def within(self, other: Range) -> bool:
+        """Whether every number of this range is one of the other."""
+        return other.low <= self.low and self.high <= other.high
+
+
+RangeFn = Callable[..., Range]
+"""``(op, *ranges of the inputs) -> range``, as if there were no ends of the type."""
+
+RANGES: TableKey[type, RangeFn] = TableKey(
+    "cpu_ranges", "between which integers the results of an operator lie", function_row
+)
+
+
+def of_type(element: ElementType) -> Range:
+    """The range of a type of integers, or of booleans."""
+    if element.kind in {"u", "b"}:
+        return Range(0, 2**element.bits - 1)
+    return Range(-(2 ** (element.bits - 1)), 2 ** (element.bits - 1) - 1)
+
+
+def range_of(lowering: Lowering, outlet: OutletId, nodes: int = MOST_NODES) -> Range | None:
+    """The range of a tensor; ``None`` for what has no integers. ``nodes``: how far back to look."""
+    element = lowering.element(lowering.model.outlet_fact(outlet).datum_type.storage)
+    if element is None or element.kind == "f":
+        return None
+    whole = of_type(element)
+    array = lowering.constant_array(outlet)
+    if array is not None:
+        return Range(int(array.min()), int(array.max())) if array.size else whole
+    node = lowering.model.nodes[outlet.node]
+    row = lowering.model.registry[RANGES].find(type(node.op))
+    if row is None or not nodes:
+        return whole
+    inputs = [range_of(lowering, one, nodes - 1) for one in node.inputs]
+    known = [one for one in inputs if one is not None]
+    found = row(node.op, *known) if len(known) == len(inputs) else whole
+    return found if found.within(whole) else whole
+
+
+@ROWS.row(RANGES, AddAxis)
+@ROWS.row(RANGES, RmAxis)
+@ROWS.row(RANGES, MoveAxis)
+@ROWS.row(RANGES, MultiBroadcastTo)
+@ROWS.row(RANGES, Reshape)
+@ROWS.row(RANGES, Slice)
+@ROWS.row(RANGES, Cast)
+def same(op: Any, x: Range) -> Range:
+    """The numbers stay what they are."""
+    return x
+
+
+@ROWS.row(RANGES, Add)
+def added(op: Add, a: Range, b: Range) -> Range:
+    """From the sum of the low ends to that of the high ones."""
+    return Range(a.low + b.low, a.high + b.high)
+
+
+@ROWS.row(RANGES, Sub)
+def less(op: Sub, a: Range, b: Range) -> Range:
+    """From the lowest to the highest difference."""
+    return Range(a.low - b.high, a.high - b.low)
+
+
+@ROWS.row(RANGES, Max)
+def larger(op: Max, a: Range, b: Range) -> Range:
+    """Both ends are the larger ones."""
+    return Range(max(a.low, b.low), max(a.high, b.high))
+
+
+@ROWS.row(RANGES, Min)
+def smaller(op: Min, a: Range, b: Range) -> Range:
+    """Both ends are the smaller ones."""
+    return Range(min(a.low, b.low), min(a.high, b.high))

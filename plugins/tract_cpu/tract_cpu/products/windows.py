@@ -1,0 +1,65 @@
+"""What convolutions are made of, however they are computed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tract_core.dims import Dim
+from tract_core.frozen import frozen
+from tract_cpu.elements.chain import Chain
+from tract_cpu.kernels.dots import Grouping
+from tract_cpu.products.weights import Weights
+from tract_cpu.program.form import Form
+from tract_cpu.program.views import View
+
+
+@frozen
+class Axis:
+    """One spatial axis: where it is in the tensors, and how the window moves along it."""
+
+    place: int
+    window: int = 1
+    stride: int = 1
+    dilation: int = 1
+    before: Dim = 0
+
+
+@frozen
+class Source:
+    """What a convolution reads, in axes as a tensor in blocks has. ``block``: channels that follow each other."""
+
+    view: View
+    block: int
+
+
+@frozen
+class Parts:
+    """All that a convolution is made of.
+
+    ``form``: of the result; ``axes``: the spatial ones; ``has_batch``: whether there are several inputs, along the
+    first axis; ``grouping``: how products are summed in groups of channels.
+    """
+
+    form: Form
+    axes: tuple[Axis, ...]
+    source: Source
+    weights: Weights
+    groups: int
+    chain: Chain
+    result: View
+    has_batch: bool
+    grouping: Grouping | None = None
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether each channel is summed alone."""
+        return self.weights.inputs == 1 and self.groups == self.weights.outputs and self.groups > 1
+
+
+def first(parts: Parts) -> View:
+    """The data from what the first window reads first on."""
+    source = parts.source.view
+    offset = source.offset
+    for one in parts.axes:
+        offset = offset - source.strides[one.place] * one.before
+    return replace(source, offset=offset)
