@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from tract_cpu.draft.select import NO_ROW, lower
+from tract_cpu.compile import Target, program_of
+from tract_cpu.group.grouping import NO_ROW
 from tract_cpu.program.program import HostStep
 from tract_llvm.isa import ISAS, Isa
 
@@ -76,7 +77,7 @@ def _enter(case: Case, own: str, kind: str, isa: Isa, found: tuple[set[str], dic
         except Exception:  # the operator takes no such type, and says so in a way of its own
             return
         nodes = host_nodes(model)
-        steps = lower(model, nodes, isa).steps
+        steps = program_of(model, Target(isa)).steps
         why = next((step.why for step in steps if isinstance(step, HostStep) and step.node.op == nodes[-1].op), None)
         if why is None:
             found[0].add(kind)

@@ -29,7 +29,6 @@ from tract_core.ops.binary import Add
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.elementwise import Abs, Sigmoid, Tanh
 from tract_core.ops.reduce import Reduce, Reducer
-from tract_core.runtime.host import host_nodes
 
 KEYS = [key_of(f"kernel {number}", chosen(""), "sources") for number in range(4)]
 
@@ -115,7 +114,7 @@ def test_a_native_loop_ends_when_the_time_of_the_run_is_up(threads: int, monkeyp
 
 def calls_of_lowering(count: int) -> int:
     """How many functions are called to decide on the kernels of a chain of operators on elements."""
-    from tract_cpu.draft.select import lower
+    from tract_cpu.compile import Target, program_of
     from tract_cpu.native_form.native_form import native_form
 
     model = TypedModel()
@@ -125,7 +124,7 @@ def calls_of_lowering(count: int) -> int:
         (x,) = model.wire_node(f"n{number}", op, [x, one] if isinstance(op, Add) else [x])
     model.set_outputs([x])
     model = native_form(model)
-    nodes, calls = host_nodes(model), 0
+    calls = 0
 
     def count_call(_frame: Any, event: str, _what: Any) -> None:
         nonlocal calls
@@ -133,7 +132,7 @@ def calls_of_lowering(count: int) -> int:
 
     sys.setprofile(count_call)
     try:
-        lower(model, nodes, chosen(""))
+        program_of(model, Target(chosen("")))
     finally:
         sys.setprofile(None)
     return calls

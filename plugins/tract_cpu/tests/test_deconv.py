@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tract_cpu.group.phases import Phase, phases
 from tract_cpu.plan import CpuPlan
-from tract_cpu.products.phases import Phase, phases
 from tract_llvm.isa import Isa
 
 from tract_core.data import DatumType

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from tract_cpu.draft.select import lower
+from tract_cpu.compile import Target, program_of
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.kernel import Kernel, KernelPlan
 from tract_cpu.kernels.matmul import MatMulPlan
@@ -25,7 +25,6 @@ from tract_core.ops.conv import Conv
 from tract_core.ops.pool_spec import DataFormat, PoolSpec, SameUpper
 from tract_core.ops.recurrent_wiring import RecurrentInputs, RecurrentOptions, wire_lstm
 from tract_core.plugins import default_registry
-from tract_core.runtime.host import host_nodes
 from tract_core.testing.conformance.selection import all_cases
 
 NEON = next(one for one in ISAS if one.name == "neon")
@@ -61,7 +60,7 @@ def kernels(isa: Isa) -> dict[str, list[KernelPlan]]:
     cases = [case.model(symbolic=True, registry=registry) for case in all_cases(registry)]
     models = [(model, True) for model in [*cases, convolution(1), convolution(32), recurrent()]]
     for model, winograd in [*models, (convolution(1), False)]:
-        for step in lower(model, host_nodes(model), isa, winograd=winograd).steps:
+        for step in program_of(model, Target(isa, winograd=winograd)).steps:
             if isinstance(step, NativeStep):
                 found[step.kernel.name].setdefault(step.kernel.text(), step.kernel)
     return {name: list(plans.values()) for name, plans in found.items()}

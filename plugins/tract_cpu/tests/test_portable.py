@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from golden_models import GOLDEN
 from portable_models import EXAMPLES
-from tract_cpu.draft.select import lower
+from tract_cpu.compile import Target, program_of
 from tract_cpu.kernels.code import code_of
 from tract_cpu.native_form.native_form import native_form
 from tract_cpu.plan import CpuPlan
@@ -18,7 +18,6 @@ from tract_cpu.program.text import program_text
 from tract_llvm.isa import ISAS, Isa, of_this_machine, portable
 from tract_llvm.objects.library import module_text
 
-from tract_core.runtime.host import host_nodes
 from tract_core.runtime.plan import TypedSimplePlan
 
 Array = np.ndarray[Any, Any]
@@ -77,7 +76,7 @@ def texts_of_kernels(isa: Isa) -> Iterator[str]:
     """Of all examples, as LLVM would get them."""
     for example in EXAMPLES.values():
         model = native_form(example.model())
-        for step in lower(model, host_nodes(model), isa).steps:
+        for step in program_of(model, Target(isa)).steps:
             if isinstance(step, NativeStep):
                 yield module_text(code_of(step.kernel, isa).emit)
 
@@ -89,5 +88,5 @@ def test_what_is_decided_is_the_same(name: str, isa: Isa) -> None:
     texts = set()
     for one in (isa, *(portable(isa, host) for host in ISAS)):
         model = native_form(GOLDEN[name]())
-        texts.add(program_text(lower(model, host_nodes(model), one), model))
+        texts.add(program_text(program_of(model, Target(one)), model))
     assert len(texts) == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from golden_models import GOLDEN
-from tract_cpu.draft.select import lower
+from tract_cpu.compile import Target, program_of
 from tract_cpu.native_form.native_form import native_form
 from tract_cpu.program.check import check_program, faults
 from tract_cpu.program.program import ArgumentPlace, NativeStep, Program, Stage, StepNumber
@@ -17,12 +17,11 @@ from tract_llvm.isa import ISAS
 
 from tract_core.dims import symbol
 from tract_core.model.typed import TypedModel
-from tract_core.runtime.host import host_nodes
 
 
 def made(name: str) -> tuple[Program, TypedModel]:
     model = native_form(GOLDEN[name]())
-    return lower(model, host_nodes(model), ISAS[-1], threads=2), model
+    return program_of(model, Target(ISAS[-1], 2)), model
 
 
 def with_step(program: Program, place: int, **changes: Any) -> Program:

@@ -1,24 +1,32 @@
 """The compiler as a list of passes, each from one frozen value to the next, which can be looked at and checked.
 
-``native_form`` rewrites the model into what kernels are made for, ``lower`` decides on kernels, their order and where
-tensors lie, ``plan_memory`` on what shares memory. Then the code of kernels is written (`tract_cpu.kernels.code`).
+``native_form`` rewrites the model into what kernels are made for, ``group`` decides which nodes one kernel computes, in
+which order and in which blocks of channels, ``lower`` on kernels and where tensors lie, ``plan_memory`` on what shares
+memory. Then the code of kernels is written (`tract_cpu.kernels.code`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any, Final
 
 from tract_llvm.isa import Isa
 
 from tract_core.compile.arena import ArenaPlan
+from tract_core.compile.groups import groups_text
 from tract_core.frozen import frozen
 from tract_core.model.op_text import model_text
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import HostNode, host_nodes
-from tract_cpu.draft.select import lower
+from tract_cpu.draft.lowering import Lowering
+from tract_cpu.draft.select import GroupRefused, lower_groups
+from tract_cpu.group.grouping import CpuGrouping
+from tract_cpu.group.groups import CpuGroup
+from tract_cpu.group.known import Known
+from tract_cpu.group.walk import Refused
 from tract_cpu.memory import arena_text, plan_memory
 from tract_cpu.native_form.native_form import native_form
 from tract_cpu.program.check import check_program
@@ -56,7 +64,18 @@ class Formed:
 
 
 @frozen
-class Lowered(Formed):
+class Grouped(Formed):
+    """A model with its groups, in the order in which they are computed."""
+
+    groups: tuple[CpuGroup, ...]
+
+    def text(self) -> str:
+        """A line for each group: its kind, its nodes; below it, what it reads and computes."""
+        return groups_text(self.model, self.groups)
+
+
+@frozen
+class Lowered(Grouped):
     """A model with its program."""
 
     program: Program
@@ -82,21 +101,48 @@ def _formed(model: TypedModel, target: Target) -> Formed:
     return Formed(formed, tuple(host_nodes(formed)))
 
 
-def lowered(formed: Formed, target: Target) -> Lowered:
-    """The program of a model in native form."""
-    model, nodes = formed.model, formed.nodes
-    program = lower(model, nodes, target.isa, target.known, threads=target.threads, winograd=target.winograd)
+def _grouped(formed: Formed, target: Target, refused: Refused = MappingProxyType({})) -> Grouped:
+    known = Known(formed.model, target.isa, known=target.known, threads=target.threads, winograd=target.winograd)
+    groups = CpuGrouping(known, formed.nodes, refused).found()
+    return Grouped(formed.model, formed.nodes, groups)
+
+
+def lowered(grouped: Grouped, target: Target) -> Lowered:
+    """The program of a model with groups. Where a group turns out to be none, its nodes are put into groups again."""
+    refused: dict[int, str] = {}
+    while True:
+        try:
+            program = lower(grouped.model, grouped.nodes, grouped.groups, target)
+            break
+        except GroupRefused as error:
+            refused |= error.refused
+            grouped = _grouped(Formed(grouped.model, grouped.nodes), target, refused)
     if os.environ.get(CHECK):
-        check_program(program, model, target.known)
-    return Lowered(model, nodes, program)
+        check_program(program, grouped.model, target.known)
+    return Lowered(grouped.model, grouped.nodes, grouped.groups, program)
+
+
+def lower(model: TypedModel, nodes: Sequence[HostNode], groups: Sequence[CpuGroup], target: Target) -> Program:
+    """The program of groups. Raises `GroupRefused` where a group is none."""
+    lowering = Lowering(model, target.isa, known=target.known, threads=target.threads, winograd=target.winograd)
+    lowering.take_inputs()
+    for node, why in lower_groups(lowering, groups, {node.node: node for node in nodes}):
+        lowering.host(node, why)
+    return lowering.program()
+
+
+def program_of(model: TypedModel, target: Target) -> Program:
+    """The program of a model that is in native form."""
+    return lowered(_grouped(Formed(model, tuple(host_nodes(model))), target), target).program
 
 
 def _planned(lowered: Lowered, target: Target) -> Planned:
-    return Planned(lowered.model, lowered.nodes, lowered.program, plan_memory(lowered.program))
+    return Planned(lowered.model, lowered.nodes, lowered.groups, lowered.program, plan_memory(lowered.program))
 
 
 COMPILE: Final[Mapping[str, Callable[[Any, Target], Any]]] = {
     "native_form": _formed,
+    "group": _grouped,
     "lower": lowered,
     "plan_memory": _planned,
 }

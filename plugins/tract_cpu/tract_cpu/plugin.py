@@ -55,6 +55,22 @@ _NESTS: Final = ("norm", "reduce", "softmax")
 """Modules of `tract_cpu.lower` that say what operators that reduce are made of."""
 
 
+_KINDS: Final = ("attention", "conv", "einsum", "elementwise")
+"""Modules of `tract_cpu.lower` that say which kernels compute groups of some kinds."""
+
+_GROUPS: Final = (
+    "cast",
+    "concat",
+    "conv",
+    "downsample",
+    "einsum",
+    "pad",
+    "pool",
+    "quantize",
+    "resize",
+)
+"""Modules of `tract_cpu.group` that say which groups begin with an operator."""
+
 _READS: Final = (
     "axis_dyn",
     "broadcast",
@@ -105,10 +121,12 @@ def tract_commands() -> Mapping[str, str]:
 def tract_tables() -> Mapping[str, str]:
     """What the compiler asks about operators."""
     return {
-        "cpu": "tract_cpu.draft.lowering:CPU",
-        "cpu_moves": "tract_cpu.draft.lowering:MOVES",
-        "cpu_nests": "tract_cpu.elements.nest:NESTS",
-        "cpu_ranges": "tract_cpu.products.ranges:RANGES",
+        "cpu": "tract_cpu.table:CPU",
+        "cpu_groups": "tract_cpu.group.start:GROUPS",
+        "cpu_kinds": "tract_cpu.table:KINDS",
+        "cpu_moves": "tract_cpu.table:MOVES",
+        "cpu_nests": "tract_cpu.group.nest:NESTS",
+        "cpu_ranges": "tract_cpu.group.ranges:RANGES",
         "cpu_reads": "tract_cpu.program.reads:READS",
         "cpu_rules": "tract_cpu.native_form.table:RULES",
     }
@@ -118,10 +136,12 @@ def row_modules() -> Mapping[str, Sequence[str]]:
     """How the compiler computes the operators of the core."""
     return {
         "cpu": [f"tract_cpu.lower.{family}" for family in _LOWERED],
+        "cpu_groups": [f"tract_cpu.group.{family}" for family in _GROUPS],
+        "cpu_kinds": [f"tract_cpu.lower.{family}" for family in _KINDS],
         "cpu_moves": [f"tract_cpu.lower.{family}" for family in _LOWERED],
         "cpu_nests": [f"tract_cpu.lower.{family}" for family in _NESTS],
         "cpu_reads": [f"tract_cpu.lower.{family}" for family in _READS],
-        "cpu_ranges": [f"tract_cpu.products.{family}" for family in _RANGES],
+        "cpu_ranges": [f"tract_cpu.group.{family}" for family in _RANGES],
         "cpu_rules": [f"tract_cpu.native_form.{family}" for family in _RULES],
         **{key: [f"tract_cpu.cpu_only.{family}" for family in _OWN] for key in ("reference", "memory", "cost", "axes")},
         "elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],

@@ -56,7 +56,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
     native = [f"tract_pulse.cpu.{family}" for family in _NATIVE]
     return {
         **dict.fromkeys(("state", "cost", "axes"), operators),
-        **dict.fromkeys(("cpu", "cpu_moves"), native),
+        **dict.fromkeys(("cpu", "cpu_groups", "cpu_moves"), native),
         "pulse": [f"tract_pulse.rules.{family}" for family in _FAMILIES],
         **dict.fromkeys(("nnef", "nnef_write"), spelled),
         **{table: [f"tract_pulse.squares.{family}" for family in families] for table, families in _SQUARES.items()},

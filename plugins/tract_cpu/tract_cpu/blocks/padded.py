@@ -9,8 +9,9 @@ import numpy as np
 from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
 from tract_core.ops.pad import Pad, PadConstant
-from tract_cpu.blocks.blocked import bordered, element_view, only_blocked
+from tract_cpu.blocks.blocked import bordered, element_view, in_blocks, to_blocks
 from tract_cpu.draft.lowering import Lowering
+from tract_cpu.group.forms import stays_in_blocks
 from tract_cpu.program.form import Blocked, Border, Form
 from tract_cpu.program.views import View
 
@@ -21,30 +22,25 @@ def home_for(lowering: Lowering, outlet: OutletId, form: Form) -> Blocked | None
         op, result = lowering.model.nodes[reader.node].op, OutletId(reader.node)
         if not isinstance(op, Pad) or result in lowering.padded or lowering.why_unfit(reader.node) is not None:
             continue
-        padded = _padded(lowering, op, form, element_view(lowering, outlet, form))
-        if padded is not None:
-            inside, lowering.padded[result] = padded
+        if stays_in_blocks(op, form):
+            inside, lowering.padded[result] = _padded(lowering, op, form, element_view(lowering, outlet, form))
             return Blocked(form, inside, _nothing(len(op.pads)))
     return None
 
 
-def padded_blocks(lowering: Lowering, op: Pad, x: OutletId, result: OutletId) -> Blocked | None:
-    """The result of a `Pad` in blocks, where its input is there in blocks only; ``None`` where channels are added."""
-    if result in lowering.padded:
-        return lowering.padded[result]
-    blocked = only_blocked(lowering, x)
-    padded = blocked and _padded(lowering, op, blocked.form, blocked.view)
-    if blocked is None or padded is None:
-        return None
-    inside, whole = padded
-    lowering.copy(blocked.view, inside)
-    return whole
+def padded_blocks(lowering: Lowering, op: Pad, x: OutletId, result: OutletId, form: Form) -> Blocked:
+    """The result of a `Pad` in blocks."""
+    if result not in lowering.padded:
+        blocked = in_blocks(lowering, x, form)
+        view = blocked.view if blocked is not None else to_blocks(lowering, x, form, _nothing(len(op.pads)))
+        inside, lowering.padded[result] = _padded(lowering, op, form, view)
+        lowering.copy(view, inside)
+    return lowering.padded[result]
 
 
-def _padded(lowering: Lowering, op: Pad, form: Form, like: View) -> tuple[View, Blocked] | None:
+def _padded(lowering: Lowering, op: Pad, form: Form, like: View) -> tuple[View, Blocked]:
     """Memory that is filled around the place of a tensor like a view: that place, and all of it."""
-    if not isinstance(op.mode, PadConstant) or op.pads[form.axis] != (0, 0) or not any(map(any, op.pads)):
-        return None
+    assert isinstance(op.mode, PadConstant)  # it was looked at when groups were decided on
     border: Border = (*op.pads, (0, 0))
     value = op.mode.value.array
     inside = bordered(lowering, like, border, int(value.view(np.dtype(f"u{value.itemsize}"))))

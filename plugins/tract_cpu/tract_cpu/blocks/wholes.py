@@ -9,10 +9,11 @@ from dataclasses import replace
 
 from tract_core.dims import dim_max
 from tract_core.model.graph import OutletId
-from tract_core.ops.concat import TypedConcat
-from tract_cpu.blocks.blocked import border_for, bordered, element_view, form_of
+from tract_cpu.blocks.blocked import bordered, element_view
 from tract_cpu.blocks.padded import home_for
 from tract_cpu.draft.lowering import Lowering
+from tract_cpu.group.forms import forms_of_inputs
+from tract_cpu.group.reach import border_for
 from tract_cpu.program.form import Blocked, Border, Form, Forms
 from tract_cpu.program.views import View
 
@@ -23,12 +24,14 @@ def new_blocked(lowering: Lowering, outlet: OutletId, form: Form) -> View:
     return found.view
 
 
-def whole_for(lowering: Lowering, outlet: OutletId) -> Blocked | None:
-    """Memory for a concatenation in blocks; ``None`` where its inputs do not begin with a block each."""
+def result_for(lowering: Lowering, outlet: OutletId, form: Form | None) -> View:
+    """Memory for a tensor, in blocks of a form or plain."""
+    return lowering.new(outlet) if form is None else new_blocked(lowering, outlet, form)
+
+
+def whole_for(lowering: Lowering, outlet: OutletId, forms: Forms) -> Blocked:
+    """Memory for a concatenation in blocks, whose inputs have these forms."""
     if outlet not in lowering.wholes:
-        forms = forms_of_inputs(lowering, outlet)
-        if forms is None:
-            return None
         lowering.wholes[outlet] = _memory(lowering, outlet, forms.whole)
     return lowering.wholes[outlet]
 
@@ -46,19 +49,6 @@ def joined(lowering: Lowering, outlet: OutletId) -> Blocked | None:
     return whole if same else None
 
 
-def forms_of_inputs(lowering: Lowering, outlet: OutletId) -> Forms | None:
-    """The forms of what is put together; ``None`` where not all but the last one are made of whole blocks."""
-    node = lowering.model.nodes[outlet.node]
-    if not isinstance(node.op, TypedConcat) or lowering.why_unfit(outlet.node) is not None:
-        return None
-    if node.id not in lowering.forms:  # every input asks
-        forms = [form_of(lowering, one, node.op.axis) for one in node.inputs]
-        found = [form for form in forms if form is not None]
-        fits = len(found) == len(forms) and all(form.channels % form.block == 0 for form in found[:-1])
-        lowering.forms[node.id] = Forms.of(found) if fits else None
-    return lowering.forms[node.id]
-
-
 def _memory(lowering: Lowering, outlet: OutletId, form: Form) -> Blocked:
     """A part of the largest whole that the tensor belongs to, or memory of its own."""
     wholes: list[tuple[OutletId, int, Forms]] = []
@@ -69,9 +59,8 @@ def _memory(lowering: Lowering, outlet: OutletId, form: Form) -> Blocked:
             wholes.append((result, reader.slot, forms))
     if wholes:
         result, slot, forms = max(wholes, key=lambda one: one[2].whole.channels)
-        whole = whole_for(lowering, result)
-        if whole is not None:
-            return Blocked(form, forms.part_of(whole, slot), whole.border)
+        whole = whole_for(lowering, result, forms)
+        return Blocked(form, forms.part_of(whole, slot), whole.border)
     home = home_for(lowering, outlet, form)
     if home is not None:
         return home

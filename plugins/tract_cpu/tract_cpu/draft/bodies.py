@@ -15,7 +15,9 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import host_nodes
 from tract_cpu.draft.lowering import Lowering, Site
-from tract_cpu.draft.select import visited
+from tract_cpu.draft.select import GroupRefused, lower_groups
+from tract_cpu.group.grouping import CpuGrouping
+from tract_cpu.group.known import Known
 from tract_cpu.kernels.control import CONTROL, BeginPlan, RepeatPlan
 from tract_cpu.kernels.sizes import EqualPlan
 from tract_cpu.lower.recurrent import written_along
@@ -110,8 +112,13 @@ def add_steps(
         nodes = host_nodes(body)
     except TractError as error:
         raise Unfit(f"{where}: {error.problem}") from None
-    for node, why in visited(lowering, nodes):
-        raise Unfit(f"{where}, node {node.name!r}: {why}")
+    known = Known(body, around.isa, around, threads=around.threads, winograd=around.winograd)
+    grouping = CpuGrouping(known, nodes)
+    try:
+        for node, why in lower_groups(lowering, grouping.found(), grouping.nodes):
+            raise Unfit(f"{where}, node {node.name!r}: {why}")
+    except GroupRefused as refused:
+        raise Unfit(f"{where}, node {grouping.nodes[refused.group.nodes[0]].name!r}: {refused.why}") from None
     for target in targets:
         view = lowering.view(target.outlet)
         if view is None:

@@ -1,42 +1,32 @@
-"""Decide how each node of a model is computed: by a kernel, with others, as a view, or by the node executor.
-
-The table ``cpu`` says, for a type of operators, how one is lowered: a function ``(op, site)`` that adds steps to the
-program, and returns ``None``, or that adds nothing and returns why there is no native code. The table ``cpu_moves``
-says it of operators that only move or convert elements, and so take those of any type that native code knows. What has
-no row is left to the node executor. Nodes are visited in order of execution; a row may take nodes that come later into
-its kernel (`tract_cpu.elements.chain`).
-"""
+"""The program of a model while it is made: the steps that there are, and where the tensors lie that these give."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, TypeVar
 
-from tract_llvm.elements.expressions import ELEMENTS, marker_of
 from tract_llvm.isa import Isa
-from tract_llvm.language.types import ElementType, element_type
+from tract_llvm.language.types import ElementType
 
-from tract_core.data import Constant, Container, DatumType
+from tract_core.data import DatumType
 from tract_core.dims import Dim, is_one, product, symbol
 from tract_core.frozen import frozen
-from tract_core.limits import run_limit
-from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
-from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
-from tract_core.plugins.tables import TableKey, function_row
-from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.host import HostNode
 from tract_cpu.draft.constants import Makers, take_bytes, without_repeats
 from tract_cpu.draft.homes import Homes
 from tract_cpu.draft.repeats import Repeated
 from tract_cpu.elements.copies import copy_step
-from tract_cpu.program.form import Blocked, Forms
+from tract_cpu.group.groups import CpuGroup
+from tract_cpu.group.known import Known
+from tract_cpu.program.form import Blocked
 from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.places import Part, Places
 from tract_cpu.program.program import (
@@ -50,26 +40,11 @@ from tract_cpu.program.program import (
     ReadStep,
     Stage,
     Step,
+    StepNumber,
     ViewStep,
 )
-from tract_cpu.program.reads import LATE, READS, number_name
+from tract_cpu.program.reads import number_name
 from tract_cpu.program.views import Address, Kind, Storage, View
-
-if TYPE_CHECKING:
-    from tract_cpu.products.pipeline import Pipeline
-
-LowerFn = Callable[[Any, "Site"], str | None]
-
-SMALL: Final = 1 << 16
-"""Elements of a tensor that is computed early where that is of use."""
-
-MOST_EARLY: Final = 16
-"""How many operators are computed early, one behind the other."""
-
-CPU: TableKey[type, LowerFn] = TableKey("cpu", "how native code computes an operator", function_row)
-MOVES: TableKey[type, LowerFn] = TableKey(
-    "cpu_moves", "how native code computes an operator that only moves or converts its elements", function_row
-)
 
 
 @dataclass(slots=True)
@@ -96,20 +71,36 @@ class Draft:
         for one, size in zip(self._lists(), mark, strict=True):
             del one[size:]
 
+    def without(self, gone: set[int]) -> None:
+        """Leave out steps, by their places. Nobody names one of them."""
+        behind = list(accumulate((place not in gone for place in range(len(self.steps))), initial=0))
+        self.steps[:] = [_renumbered(step, behind) for place, step in enumerate(self.steps) if place not in gone]
+        self.last_steps[:] = [_renumbered(step, behind) for step in self.last_steps]
+        self.loops[:] = [replace(one, first=behind[one.first], last=behind[one.last]) for one in self.loops]
+        self.inlined[:] = [replace(one, first=behind[one.first], last=behind[one.last]) for one in self.inlined]
+        self.stages[:] = [replace(one, place=behind[one.place]) for one in self.stages]
+
     def _lists(self) -> list[list[Any]]:
         # Storages are numbered for good, so that what names one that is forgotten names no other.
         return [self.steps, self.constants, self.loops, self.inlined, self.kept, self.last_steps]
 
 
-class Lowering:
-    """The program of a model, or the part of a program that computes a body, while it is made.
+StepT = TypeVar("StepT", bound=Step)
 
-    ``taken``: nodes that were computed together with one before them. ``given``: symbols that have values by now, in
-    any run; ``given_at_begin``: those of them that the inputs give. ``later``: what computes a node together with some
-    before it, when its turn comes. ``waiting``: nodes that are lowered when the turn of another one comes; ``awaited``:
-    those others, with the nodes that wait for them. ``forms``: of what concatenations put together, by their nodes, as
-    far as somebody asked.
-    """
+
+def _renumbered(step: StepT, behind: Sequence[int]) -> StepT:
+    """A step that names others by their new places. ``behind``: how many are left before each old place."""
+    if not isinstance(step, NativeStep):
+        return step
+    arguments = (
+        replace(one, place=behind[one.place]) if isinstance(one, StepNumber | ArgumentPlace) else one
+        for one in step.arguments
+    )
+    return replace(step, arguments=tuple(arguments))
+
+
+class Lowering(Known):
+    """The program of a model, or the part of a program that computes a body, while it is made."""
 
     def __init__(
         self,
@@ -122,36 +113,19 @@ class Lowering:
         threads: int = 1,
         winograd: bool = True,
     ) -> None:
-        """``around``: what the body is part of. ``homes``: where tensors have to be written.
-
-        ``known``: symbols that no input gives, but whoever runs the model. ``threads``: how many there may be, which
-        changes no result. ``winograd``: whether convolutions may be computed by Winograd's method.
-        """
-        self.model = model
-        self.isa = isa
-        self.threads, self.winograd = threads, winograd
-        self.is_body = around is not None
+        """``around``: what the body is part of. ``homes``: where tensors have to be written. Others as in `Known`."""
+        super().__init__(model, isa, around, known, threads=threads, winograd=winograd)
         self.draft = Draft() if around is None else around.draft
         self.steps = self.draft.steps
         self.places = self.draft.places
-        self.taken: set[int] = set()
-        self.later: dict[int, Callable[[Site], None]] = {}
-        self.waiting: set[int] = set()
-        self.awaited: dict[int, list[int]] = {}
-        self._brings = False
-        self.lower_early: Callable[[int], bool] = lambda _: False
-        """Lowers a node before its turn, where that can be; returns whether it was done."""
         self.blocked: dict[OutletId, Blocked] = {}
         """Tensors that are there in blocks of channels."""
         self.born_in_blocks: dict[OutletId, Blocked] = {}
         """Those of them that were computed so, as they were written first; copies of them are not among these."""
         self.wholes: dict[OutletId, Blocked] = {}
         """Memory of concatenations whose inputs are written there."""
-        self.forms: dict[int, Forms | None] = {}
         self.padded: dict[OutletId, Blocked] = {}
         """Results of `Pad` that are there as soon as their inputs are: these are written inside."""
-        self.pipelines: dict[Storage, Pipeline] = {}
-        """Convolutions whose result somebody may read row by row, by the memory where that is."""
         self.repeated: dict[OutletId, Repeated] = {}
         """Tensors that repeat others, and are written as soon as somebody wants to see them so."""
         self.nowhere = Storage(Kind.ARENA, -1)
@@ -160,11 +134,8 @@ class Lowering:
         self._hosted = 0
         self._read: set[int] = set()
         self._copies: dict[View, View] = {}
-        self._around: dict[int, tuple[frozenset[str], str | None]] = {}  # see why_unfit
-        self._allowed = run_limit(model.limits)
-        plan = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs], model.symbols.definitions)
-        self.given_at_begin = known | plan.symbols if around is None else around.given_at_begin
-        self.given: frozenset[str] = self.given_at_begin if around is None else around.given
+        self.convs: list[tuple[NativeStep, Any]] = []
+        """Direct convolutions in blocks, with the steps that compute them; see `tract_cpu.products.pipeline`."""
         self.homes = Homes(self, homes or {})
 
     def inside(self, body: TypedModel, homes: Mapping[OutletId, Storage]) -> Lowering:
@@ -195,107 +166,31 @@ class Lowering:
             storage = Storage(Kind.INPUT, number)
             self._views[outlet] = element and View.contiguous(storage, element, tuple(fact.shape))
 
-    def element(self, kind: object) -> ElementType | None:
-        """The type of elements of the core as kernels know it; ``None`` where they do not."""
-        return element_type(kind)
-
-    def why_unfit(self, node: int) -> str | None:
-        """Why native code cannot compute a node whose operator has some, as its types or sizes are beyond it."""
-        around = self._around.get(node)
-        if around is None:
-            around = self._around[node] = self._symbols_around(node), self._why_never(node)
-        symbols, why = around
-        return why or (None if symbols <= self.given else LATE)
-
-    def _symbols_around(self, node: int) -> frozenset[str]:
-        return frozenset[str]().union(*(fact.shape.symbols() for fact in self._facts_around(node)))
-
-    def _why_never(self, node: int) -> str | None:
-        for fact in self._facts_around(node):
-            if fact.shape.is_concrete and int(fact.shape.volume) * fact.datum_type.itemsize > self._allowed:
-                return "no run may have a tensor of that size"
-            element = self.element(fact.datum_type.storage)
-            if element is None:
-                return f"native code does not know {fact.datum_type.short}"
-            if element.is_carried and not self._carries(self.model.nodes[node].op, element):
-                return f"native code only moves and converts {fact.datum_type.short}"
-        return None
-
-    def _carries(self, op: TypedOp, carried: ElementType) -> bool:
-        """Whether an operator only moves or converts its elements."""
-        if self.model.registry[MOVES].find(type(op)) is not None:
-            return True
-        element = self.model.registry[ELEMENTS].find(type(op))
-        return element is not None and marker_of(carried) in element.kinds
-
-    def _facts_around(self, node: int) -> list[TypedFact]:
-        typed = self.model.nodes[node]
-        return [self.model.outlet_fact(outlet) for outlet in [*typed.outlets(), *typed.inputs]]
-
     def read_sizes(self, node: HostNode) -> None:
         """Have sizes of a node read before it is computed, where only an input holds them, and native code can."""
-        sizes = frozenset[str]().union(*(fact.shape.symbols() for fact in node.facts))
-        if not sizes <= self.given and all(map(self._is_known, self._facts_around(node.node))):
+        if self.wants_reading(node):
             self.read(node)
 
     def read(self, node: HostNode) -> bool:
         """Have sizes and numbers of a node read, once. Returns whether that can be: not in the middle of a body."""
-        reads = self.model.registry[READS].find(type(node.op))
-        if reads is None or self.is_body:
-            return False
-        if node.node in self._read:
-            return True
+        reads = self.reads(node)
+        if reads is None or node.node in self._read:
+            return reads is not None
         views = [self.view(node.inputs[slot]) for slot in reads.slots]
-        known = tuple(view for view in views if view is not None)
-        if len(known) < len(views):
-            return False
-        self.steps.append(ReadStep(node, reads, known))
+        self.steps.append(ReadStep(node, reads, tuple(view for view in views if view is not None)))
         self._read.add(node.node)
         self._stage(node)
         return True
 
-    def _is_known(self, fact: TypedFact) -> bool:
-        return self.element(fact.datum_type.storage) is not None
-
     def _stage(self, node: HostNode) -> None:
         """What a node gives values is known from here on."""
-        tensors = [fact for fact in node.facts if not isinstance(fact.datum_type, Container)]
-        definitions = self.model.symbols.definitions
-        symbols = definitions.with_known(self.given | BindingPlan.of(tensors, definitions).symbols) - self.given
-        self.draft.stages.append(Stage(len(self.steps) - 1, symbols))
-        self.given = self.given | symbols
+        self.draft.stages.append(Stage(len(self.steps) - 1, self.learn(node)))
 
     def number(self, node: int, place: int) -> Dim:
         """A number that was read for a node."""
         name, stage = number_name(node, place), self.draft.stages[-1]
         self.draft.stages[-1] = replace(stage, symbols=stage.symbols | {name})
         return symbol(name)
-
-    def has(self, outlet: OutletId) -> bool:
-        """Whether a tensor is there already."""
-        return self.is_plain(outlet) or outlet in self.blocked
-
-    def bring(self, outlet: OutletId, chain: Sequence[int]) -> bool:
-        """Have a small tensor computed before its turn, where something could be computed along that reads it.
-
-        ``chain``: nodes that are about to be computed. Returns whether the tensor is there.
-        """
-        if self.has(outlet) or self._brings:
-            return self.has(outlet)
-        self._brings = True
-        found = self._brought(outlet, frozenset(chain), MOST_EARLY)
-        self._brings = False
-        return found
-
-    def _brought(self, outlet: OutletId, chain: frozenset[int], nodes: int) -> bool:
-        """``nodes``: of how many operators, one behind the other, it may be made of what is there."""
-        if self.has(outlet):
-            return True
-        node, volume = self.model.nodes[outlet.node], self.model.outlet_fact(outlet).shape.volume
-        if not nodes or node.id in chain or node.op.checks or not isinstance(volume, int) or volume > SMALL:
-            return False
-        there = all(self._brought(one, chain, nodes - 1) for one in node.inputs)
-        return there and self.lower_early(node.id) and self.has(outlet)
 
     def is_plain(self, outlet: OutletId) -> bool:
         """Whether a tensor is there with its axes as its shape says."""
@@ -316,10 +211,11 @@ class Lowering:
                 self.copy(out_of, into)
         return self._views[outlet]
 
-    def constant_array(self, outlet: OutletId) -> Array | None:
-        """The elements of a tensor that is part of the model; ``None`` for any other."""
-        op = self.model.nodes[outlet.node].op
-        return op.value.array if isinstance(op, Const) and isinstance(op.value, Constant) else None
+    def known_view(self, outlet: OutletId) -> View:
+        """Where a tensor is whose type kernels know: nodes with others are left to the host."""
+        found = self.view(outlet)
+        assert found is not None  # it was looked at when groups were decided on
+        return found
 
     def constant(self, array: Array | None) -> View | None:
         """An array that is part of the program; ``None`` where native code cannot read its elements."""
@@ -381,15 +277,6 @@ class Lowering:
         plain += [(outlet, one.once) for outlet, one in self.repeated.items()]
         return [*plain, *((outlet, one.view) for outlet, one in [*self.blocked.items(), *self.wholes.items()])]
 
-    def why_not_kept(self, facts: Sequence[TypedFact]) -> str | None:
-        """Why native code cannot keep something from turn to turn whose sizes are among those of ``facts``."""
-        if self.is_body:
-            return "it keeps its state between turns, inside of a body"
-        symbols = frozenset[str]().union(*(fact.shape.symbols() for fact in facts))
-        return (
-            None if symbols <= self.given_at_begin else "it keeps a state whose sizes come up in the middle of the run"
-        )
-
     def keep(self, node: int, keeping: Keeping, tensors: Sequence[tuple[ElementType, tuple[Dim, ...]]]) -> list[View]:
         """Memory for what a node keeps from turn to turn, where `why_not_kept` has nothing against it."""
         first = sum(len(one.tensors) for one in self.draft.kept)
@@ -403,16 +290,6 @@ class Lowering:
         what it does.
         """
         self.draft.last_steps.append(step)
-
-    def wait(self, nodes: Sequence[int], last: int) -> None:
-        """Have nodes lowered, in this order, right before another one that comes later."""
-        self.waiting.update(nodes)
-        self.awaited[last] = list(nodes)
-
-    def put_off(self, nodes: Sequence[int], lower: Callable[[Site], None]) -> None:
-        """Have nodes computed together where the last of them stands, for which ``lower`` adds the step."""
-        self.taken.update(nodes[:-1])
-        self.later[nodes[-1]] = lower
 
     def host(self, node: HostNode, why: str) -> None:
         """Leave a node to the node executor."""
@@ -501,10 +378,11 @@ def _addresses(step: Step) -> list[tuple[int, Address]]:
 
 @frozen
 class Site:
-    """One node that is about to be lowered."""
+    """A group that is about to be lowered. ``node``: the one that begins it."""
 
     lowering: Lowering
     node: HostNode
+    group: CpuGroup
 
     @property
     def outlet(self) -> OutletId:
@@ -576,5 +454,4 @@ class Site:
 
     def add(self, step: NativeStep) -> None:
         """Add a call of a kernel to the program. Its nodes are computed by it."""
-        self.lowering.taken.update(step.nodes)
         self.lowering.steps.append(step)

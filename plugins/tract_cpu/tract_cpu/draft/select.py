@@ -1,122 +1,60 @@
-"""Go through a model, and have each node lowered."""
+"""Go through the groups of a model, and have each lowered."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
-
-from tract_llvm.elements.expressions import ELEMENTS
-from tract_llvm.isa import Isa
+from collections.abc import Iterator, Mapping, Sequence
 
 from tract_core.errors import FactError
 from tract_core.limits import check_time
-from tract_core.model.graph import OutletId
-from tract_core.model.typed import TypedModel
-from tract_core.ops.axis import AxisOp
-from tract_core.plugins.descriptor import CORE
-from tract_core.plugins.keys import REFERENCE
-from tract_core.plugins.registry import Registry
 from tract_core.runtime.host import HostNode
-from tract_cpu.draft.lowering import CPU, MOVES, LowerFn, Lowering, Site
-from tract_cpu.elements.nest import NESTS
-from tract_cpu.lower.elementwise import lower_element, lower_nest
-from tract_cpu.program.program import Program
+from tract_cpu.draft.lowering import Lowering, Site
+from tract_cpu.group.groups import CpuGroup, Host
+from tract_cpu.group.walk import Refused
+from tract_cpu.products.pipeline import join_rows
+from tract_cpu.table import CPU, KINDS, MOVES
 
-NO_ROW: Final = "there is no native code for this operator yet"
+
+class GroupRefused(Exception):
+    """A group of several nodes turned out to be none when its kernel was chosen, for the reason ``why``."""
+
+    def __init__(self, group: CpuGroup, why: str) -> None:
+        super().__init__(why)
+        self.group, self.why = group, why
+
+    @property
+    def refused(self) -> Refused:
+        """What must not be made a group again: the node is left to the host."""
+        return {self.group.nodes[0]: self.why}
 
 
-def lower(
-    model: TypedModel,
-    nodes: Sequence[HostNode],
-    isa: Isa,
-    known: frozenset[str] = frozenset(),
-    *,
-    threads: int = 1,
-    winograd: bool = True,
-) -> Program:
-    """The program of a model. ``nodes``: in order of execution. ``known``: symbols that a run is given besides.
+def lower_groups(
+    lowering: Lowering, groups: Sequence[CpuGroup], nodes: Mapping[int, HostNode]
+) -> Iterator[tuple[HostNode, str]]:
+    """Lower groups, in order. Gives the nodes that native code cannot compute, with the reason.
 
-    ``threads``: how many there may be, which changes no result. ``winograd``: as in `Lowering`.
+    Raises LimitExceeded when the time to prepare the model is up, and `GroupRefused`.
     """
-    lowering = Lowering(model, isa, known=known, threads=threads, winograd=winograd)
-    lowering.take_inputs()
-    for node, why in visited(lowering, nodes):
-        lowering.host(node, why)
-    return lowering.program()
-
-
-def visited(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[tuple[HostNode, str]]:
-    """Lower nodes, in order of execution. Gives those that native code cannot compute, with the reason.
-
-    Raises LimitExceeded when the time to prepare the model is up.
-    """
-    by_number = {node.node: node for node in nodes}
-    lowering.lower_early = lambda number: number in by_number and _early(lowering, by_number[number])
-    for node in _in_turn(lowering, nodes):
+    for group in groups:
         check_time()
-        if node.node in lowering.taken or lowering.constant_array(OutletId(node.node)) is not None:
-            continue
-        if node.node in lowering.later:
-            lowering.later[node.node](Site(lowering, node))
-            continue
-        row = _row(lowering.model.registry, type(node.op))
-        if row is not None:
-            lowering.read_sizes(node)
-        try:
-            why = (
-                _why_no_row(lowering, node)
-                if row is None
-                else lowering.why_unfit(node.node) or row(node.op, Site(lowering, node))
-            )
-        except FactError as error:  # more is known now than when it was wired: every run is refused
-            why = f"sizes do not fit: {error.problem}"
+        node = nodes[group.nodes[0]]
+        why = group.why if isinstance(group, Host) else _lower(Site(lowering, node, group))
+        if why is not None and len(group.nodes) > 1:
+            raise GroupRefused(group, why)
         if why is not None:
             yield node, why
+    join_rows(lowering)
 
 
-def _early(lowering: Lowering, node: HostNode) -> bool:
-    """Lower an element-wise operator, or one on axes, before its turn. Returns whether that was done."""
-    registry, kind = lowering.model.registry, type(node.op)
-    row = _row(registry, kind) if issubclass(kind, AxisOp) or registry[ELEMENTS].find(kind) is not None else None
-    moves = node.node in lowering.later or node.node in lowering.waiting
-    if row is None or moves or lowering.why_unfit(node.node) is not None:
-        return False
-    if node.node not in lowering.taken and row(node.op, Site(lowering, node)) is not None:
-        return False
-    lowering.taken.add(node.node)
-    return True
-
-
-def has_native_code(registry: Registry, op: type) -> bool:
-    """Whether there is some for operators of a type."""
-    return _row(registry, op) is not None
-
-
-def _why_no_row(lowering: Lowering, node: HostNode) -> str:
-    """Why an operator that native code has no row for is left to the host."""
-    registry, kind = lowering.model.registry, type(node.op)
-    if registry[REFERENCE].owner(kind) in (None, CORE):
-        return NO_ROW
-    from tract_cpu.tracing.meaning import meaning_of  # most models do without
-
-    facts = [lowering.model.outlet_fact(outlet) for outlet in node.inputs]
-    return meaning_of(lowering.model, node.op, facts).why or NO_ROW
-
-
-def _row(registry: Registry, op: type) -> LowerFn | None:
-    """How operators of a type are lowered, where native code knows it."""
-    row = registry[CPU].find(op) or registry[MOVES].find(op)
-    if row is None and registry[NESTS].find(op) is not None:
-        return lower_nest
-    if row is None and registry[ELEMENTS].find(op) is not None:
-        return lower_element
-    return row
-
-
-def _in_turn(lowering: Lowering, nodes: Sequence[HostNode]) -> Iterator[HostNode]:
-    """The nodes in order; those that wait for another one right before that one."""
-    by_number = {node.node: node for node in nodes}
-    for node in nodes:
-        if node.node not in lowering.waiting:
-            yield from (by_number[number] for number in lowering.awaited.get(node.node, ()))
-            yield node
+def _lower(site: Site) -> str | None:
+    """Add the steps of a group. Returns why there are none."""
+    site.lowering.read_sizes(site.node)
+    registry, kind = site.lowering.model.registry, type(site.node.op)
+    try:
+        lower = registry[KINDS].find(type(site.group))
+        if lower is not None:
+            return lower(site)
+        row = registry[CPU].find(kind) or registry[MOVES].find(kind)
+        assert row is not None  # groups are made of what has one
+        return row(site.node.op, site)
+    except FactError as error:
+        return f"sizes do not fit: {error.problem}"

@@ -1,37 +1,22 @@
-"""Chains of element-wise operators that are computed while their elements are at hand.
-
-From a tensor on, the chain goes through operators that have a row in ``elements``, each the only reader of what is
-before it, as long as the shape stays the same and the other operands are there already.
-"""
+"""Chains with their operands where they lie."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
 
-from tract_llvm.elements.expressions import ELEMENTS, QUANTIZED, Apply, Expression, element_of
-from tract_llvm.language.types import ElementType, element_type
-from tract_llvm.language.values import Value
+from tract_llvm.elements.expressions import Expression
 
-from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
-from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
-from tract_core.model.typed import TypedModel, TypedNode
-from tract_cpu.cpu_only.on_steps import Dequantize
-from tract_cpu.draft.lowering import Lowering
-from tract_cpu.elements.code_size import MOST_CODE, code_size
+from tract_cpu.draft.lowering import Lowering, Site
+from tract_cpu.group.groups import Epilogue
 from tract_cpu.program.views import View
 
 
 @frozen
-class Chain:
-    """What is computed of the elements of tensors of one shape.
-
-    ``operands``: the tensors that the inputs of the expression come from, stretched to that shape; those that a kernel
-    computes itself come before them and are not among them. ``outlet``: what comes out. ``nodes``: what is fused.
-    """
+class PlacedChain:
+    """A `Chain` in memory. ``operands``: stretched to the shape of what comes out."""
 
     expression: Expression
     operands: tuple[View, ...]
@@ -39,186 +24,24 @@ class Chain:
     nodes: tuple[int, ...]
 
 
-_SMALL: Final = 8
-"""Whole numbers up to this one are those that activations are made of, as 0 and 6."""
-
-OperandFn = Callable[[OutletId, tuple[Dim, ...]], View | None]
-"""Where an operand of a chain on tensors of a shape is, stretched to that shape; ``None`` where that is not sure."""
+PlaceFn = Callable[[OutletId, tuple[Dim, ...]], View]
+"""Where an operand of a chain on tensors of a shape is, stretched to that shape."""
 
 
-def chain_after(lowering: Lowering, outlet: OutletId, element: ElementType, nodes: Sequence[int]) -> Chain:
-    """The chain behind a tensor that a kernel computes, as the first operand of the expression.
-
-    ``element``: its type; ``nodes``: those that compute it.
-    """
-    return extended(lowering, Chain(Expression((element,)), (), outlet, tuple(nodes)))
-
-
-def chain_from(lowering: Lowering, node: int, operand: OperandFn | None = None) -> Chain | None:
-    """The chain that begins with an element-wise node; ``None`` where native code cannot compute that node."""
-    operand = operand or plain_operands(lowering)
-    typed = lowering.model.nodes[node]
-    shape = lowering.model.outlet_fact(OutletId(node)).shape
-    operands = [operand(outlet, tuple(shape)) for outlet in typed.inputs]
-    views = [one for one in operands if one is not None]
-    if len(views) < len(operands):
-        return None
-    kinds = tuple(view.element for view in views)
-    step = _applied(lowering, typed, kinds, tuple(range(len(kinds))))
-    if step is None:
-        return None
-    return extended(lowering, Chain(Expression(kinds, (step,)), tuple(views), OutletId(node), (node,)), operand)
+def placed(site: Site, place: PlaceFn, own: Sequence[View] = ()) -> PlacedChain:
+    """The chain of a group. ``own``: the operands that the node before it brings itself into that shape."""
+    assert isinstance(site.group, Epilogue)  # who asks has a chain
+    chain = site.group.chain
+    shape = tuple(site.lowering.model.outlet_fact(chain.outlet).shape)
+    others = (place(outlet, shape) for outlet in chain.others)
+    return PlacedChain(chain.expression, (*own, *others), chain.outlet, chain.nodes)
 
 
-def extended(lowering: Lowering, chain: Chain, operand: OperandFn | None = None) -> Chain:
-    """The chain with all nodes behind it that can be computed along, until it is `MOST_CODE`.
-
-    It does not end by making integers wider, which whoever reads them does as quickly, and from less memory.
-    """
-    growing = _Growing(lowering, chain, operand or plain_operands(lowering))
-    mark = narrow = growing.mark()
-    while growing.code_size < MOST_CODE and growing.takes_one_more():
-        mark = growing.mark()
-        if not _widens(lowering.model, mark.outlet) or not narrow.steps:
-            narrow = mark
-    return growing.chain(narrow)
+def as_they_are(lowering: Lowering) -> PlaceFn:
+    """Operands with their axes as they are."""
+    return lambda outlet, shape: lowering.known_view(outlet).stretched(shape)
 
 
-def _widens(model: TypedModel, outlet: OutletId) -> bool:
-    node = model.nodes[outlet.node]
-    return (
-        isinstance(node.op, Dequantize) and model.outlet_fact(node.inputs[0]).datum_type.itemsize < node.op.to.itemsize
-    )
-
-
-class _Mark(NamedTuple):
-    """How long a chain was when an outlet came out of it: how many there were of everything."""
-
-    outlet: OutletId
-    inputs: int
-    operands: int
-    steps: int
-    nodes: int
-
-
-class _Growing:
-    """A chain that takes nodes, each in a time that does not depend on how many it has.
-
-    New operands come behind the others. So numbers of steps are not known before its end: while it grows, the first
-    step has the number `_FIRST_STEP`.
-    """
-
-    def __init__(self, lowering: Lowering, chain: Chain, operand: OperandFn) -> None:
-        before = chain.expression
-        self._lowering, self._operand = lowering, operand
-        self._inputs, self._operands = list(before.inputs), list(chain.operands)
-        self._steps = [_moved(step, len(before.inputs), _FIRST_STEP) for step in before.steps]
-        self._nodes, self.outlet = list(chain.nodes), chain.outlet
-        self.code_size = sum(map(code_size, self._steps))
-
-    def mark(self) -> _Mark:
-        """How long it is."""
-        return _Mark(self.outlet, *map(len, (self._inputs, self._operands, self._steps, self._nodes)))
-
-    def chain(self, mark: _Mark) -> Chain:
-        """What it was then."""
-        inputs = tuple(self._inputs[: mark.inputs])
-        steps = tuple(_moved(step, _FIRST_STEP, len(inputs)) for step in self._steps[: mark.steps])
-        operands, nodes = self._operands[: mark.operands], self._nodes[: mark.nodes]
-        return Chain(Expression(inputs, steps), tuple(operands), mark.outlet, tuple(nodes))
-
-    def takes_one_more(self) -> bool:
-        """Take the node behind it, where that is the only reader, and can be computed along."""
-        lowering, model = self._lowering, self._lowering.model
-        readers = model.outlet(self.outlet).successors
-        if self.outlet in model.outputs or len({reader.node for reader in readers}) != 1:
-            return False
-        node = model.nodes[next(iter(readers)).node]
-        if model.registry[ELEMENTS].find(type(node.op)) is None:
-            return False  # before its operands are arranged
-        shape = tuple(model.outlet_fact(self.outlet).shape)
-        if len(node.outlets()) != 1 or tuple(model.outlet_fact(OutletId(node.id)).shape) != shape:
-            return False
-        if lowering.why_unfit(node.id) is not None:
-            return False
-        others = list(dict.fromkeys(outlet for outlet in node.inputs if outlet != self.outlet))
-        numbers = {outlet: step for outlet in others if (step := known_number(lowering, outlet)) is not None}
-        others = [outlet for outlet in others if outlet not in numbers]
-        views = [self._operand(outlet, shape) if lowering.bring(outlet, self._nodes) else None for outlet in others]
-        found = {outlet: view for outlet, view in zip(others, views, strict=True) if view is not None}
-        return len(found) == len(others) and self._takes(node, found, numbers)
-
-    def _takes(self, node: TypedNode, others: Mapping[OutletId, View], numbers: Mapping[OutletId, Apply]) -> bool:
-        """Take a node, whose other operands are tensors and numbers that are part of the model."""
-        behind = _FIRST_STEP + len(self._steps)
-        place = {outlet: len(self._inputs) + number for number, outlet in enumerate(others)}
-        place |= {outlet: behind + number for number, outlet in enumerate(numbers)}
-        place[self.outlet] = behind - 1 if self._steps else len(self._inputs) - 1
-        types = {outlet: view.element for outlet, view in others.items()}
-        types |= {outlet: step.result for outlet, step in numbers.items()}
-        types[self.outlet] = self._steps[-1].result if self._steps else self._inputs[-1]
-        operands = tuple(place[outlet] for outlet in node.inputs)
-        step = _applied(self._lowering, node, [types[outlet] for outlet in node.inputs], operands)
-        if step is None:
-            return False
-        self._inputs += (view.element for view in others.values())
-        self._operands += others.values()
-        self._steps += (*numbers.values(), step)
-        self.code_size += len(numbers) + code_size(step)
-        self._nodes.append(node.id)
-        self.outlet = OutletId(node.id)
-        return True
-
-
-_FIRST_STEP: Final = 1 << 32
-
-
-def _moved(step: Apply, first: int, wanted: int) -> Apply:
-    """A step when the number of the first one is ``wanted`` instead of ``first``."""
-    operands = tuple(n + wanted - first if n >= first else n for n in step.operands)
-    return Apply(step.op, operands, step.result, step.emit)
-
-
-def known_number(lowering: Lowering, outlet: OutletId) -> Apply | None:
-    """A step that gives a number that is part of the model, where it is one of those that many models have.
-
-    As kernels know it they need not read it, and whether it is a number at all. Others are read, so that kernels are
-    shared.
-    """
-    array, fact = lowering.constant_array(outlet), lowering.model.outlet_fact(outlet)
-    element = lowering.element(fact.datum_type.storage)
-    if array is None or array.size != 1 or element is None or element.kind != "f" or fact.datum_type.is_quantized():
-        return None
-    number = float(array.reshape(-1)[0])
-    if not number.is_integer() or abs(number) > _SMALL:
-        return None
-    return Apply(lowering.model.nodes[outlet.node].op, (0,), element, _number)
-
-
-def _number(op: Const, like: Value) -> Value:
-    """The number that a constant holds, as often as another value has lanes."""
-    assert isinstance(op.value, Constant)  # it was looked at
-    element = element_type(op.value.datum_type.storage)
-    assert element is not None  # and so was its type
-    return like.function.constant(float(op.value.array.reshape(-1)[0]), element.computed, like.lanes)
-
-
-def _applied(
-    lowering: Lowering, node: TypedNode, kinds: Sequence[ElementType], operands: tuple[int, ...]
-) -> Apply | None:
-    facts = [lowering.model.outlet_fact(outlet) for outlet in [*node.inputs, OutletId(node.id)]]
-    result = lowering.element(facts[-1].datum_type.storage)
-    element = element_of(lowering.model.registry, node.op, kinds, result)
-    if element is not None and QUANTIZED not in element.kinds and any(fact.datum_type.is_quantized() for fact in facts):
-        return None  # what is stored is not what is meant
-    return element.applied(node.op, operands, result) if element is not None and result is not None else None
-
-
-def plain_operands(lowering: Lowering) -> OperandFn:
-    """Operands as they are."""
-
-    def operand(outlet: OutletId, shape: tuple[Dim, ...]) -> View | None:
-        view = lowering.view(outlet)
-        return view.stretched(shape) if view is not None and len(view.shape) <= len(shape) else None
-
-    return operand
+def near(lowering: Lowering) -> PlaceFn:
+    """The same, with neighbours along the last axis side by side, or one element there."""
+    return lambda outlet, shape: lowering.near(lowering.known_view(outlet).stretched(shape))

@@ -8,7 +8,7 @@ from tract_llvm.elements.expressions import Expression, widest_bits
 from tract_llvm.isa import Isa
 
 from tract_core.dims import Dim, ceil_div, product
-from tract_cpu.elements.code_size import code_size
+from tract_cpu.group.code_size import code_size
 from tract_cpu.kernels.map import CHUNK, MapPlan
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep

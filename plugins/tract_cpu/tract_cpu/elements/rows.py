@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
 from tract_llvm.elements.expressions import Apply, widest_bits
 from tract_llvm.isa import Isa
+from tract_llvm.language.types import numpy_type
 
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
-from tract_cpu.elements.code_size import CHEAP, code_size
-from tract_cpu.elements.nest import Nest
-from tract_cpu.elements.region import Region
+from tract_cpu.blocks.blocked import operands_in_blocks
+from tract_cpu.blocks.wholes import result_for
+from tract_cpu.draft.lowering import Lowering
+from tract_cpu.elements.chain import as_they_are
+from tract_cpu.group.code_size import CHEAP, code_size
+from tract_cpu.group.nest import Number
+from tract_cpu.group.region import Operand, Region
 from tract_cpu.kernels.rows import Fold, Lanes, Load, Pass, RowsPlan, RowStep, Tensor
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep
@@ -32,20 +38,32 @@ _FEW: Final = 8
 """How many operations that is."""
 
 
-def rows_step(region: Region, isa: Isa) -> NativeStep:
-    """The call that computes a region; what is read outside of it gets memory."""
-    nest = region.nest
-    model, nodes = nest.lowering.model, set(region.nodes)
+def placed_operand(lowering: Lowering, region: Region, tensor: object) -> View:
+    """Where a tensor is that a region loads, stretched to its shape."""
+    if isinstance(tensor, Number):
+        number = np.full((1,) * len(region.shape), tensor.value, numpy_type(tensor.element))
+        view = lowering.constant(number)
+        assert view is not None  # it is of a type that NumPy has
+        return view.stretched(region.shape)
+    assert isinstance(tensor, Operand)  # there are no others
+    place = as_they_are(lowering) if region.form is None else operands_in_blocks(lowering, region.form)
+    return place(tensor.outlet, tensor.shape)
+
+
+def rows_step(lowering: Lowering, region: Region, tensors: Sequence[View]) -> NativeStep:
+    """The call that computes a region; what is read outside of it gets memory. ``tensors``: what it loads."""
+    model, nodes = lowering.model, set(region.nodes)
     outside = {
         outlet: number
-        for outlet, number in region.values.items()
+        for outlet, number in region.values
         if outlet in model.outputs or any(reader.node not in nodes for reader in model.outlet(outlet).successors)
     }
-    rows = {n for outlet, n in outside.items() if nest.shape_of(outlet) == nest.shape}
-    passes = _Passes(nest)
+    results = {outlet: result_for(lowering, outlet, region.form) for outlet in outside}
+    rows = {number for outlet, number in outside.items() if results[outlet].shape == region.shape}
+    passes = _Passes(region, tensors)
     passes.schedule(rows, set(outside.values()) - rows)
-    written = [(number, nest.result(outlet)) for outlet, number in outside.items()]
-    return _Loops(nest, passes, written, rows, isa).step(region.nodes)
+    written = [(number, results[outlet]) for outlet, number in outside.items()]
+    return _Loops(region, tensors, passes, written, rows, lowering.isa).step(region.nodes)
 
 
 @dataclass(slots=True)
@@ -62,23 +80,23 @@ class _Draft:
 class _Passes:
     """Which value is computed in which pass. ``stored``: those that a pass lays down for passes after it."""
 
-    def __init__(self, nest: Nest) -> None:
-        self.nest = nest
+    def __init__(self, region: Region, tensors: Sequence[View]) -> None:
+        self.region, self._tensors = region, tensors
         self.stored: set[int] = set()
         self.drafts: list[_Draft] = []
         self.last: set[int] = set()
         self._depth: list[int] = []
         self._once: list[bool] = []
         self._costly: list[bool] = []
-        for step in nest.steps:
+        for step in region.steps:
             self._note(step)
 
     def _note(self, step: RowStep) -> None:
         """Of one more value: in which pass it can be computed first, whether there is one per row, and its cost."""
         if isinstance(step, Load):
-            strides = self.nest.tensors[step.tensor].strides
+            strides = self._tensors[step.tensor].strides
             self._depth.append(0)
-            self._once.append(all(strides[axis] == 0 for axis in self.nest.axes or ()))
+            self._once.append(all(strides[axis] == 0 for axis in self.region.axes))
             self._costly.append(False)
         elif isinstance(step, Fold):
             self._depth.append(self._depth[step.operand] + 1)
@@ -93,7 +111,7 @@ class _Passes:
 
     def schedule(self, rows: set[int], others: set[int]) -> None:
         """Fill the passes. ``rows``: values that are written at each position; ``others``: once per row."""
-        folds = [step.operand for step in self.nest.steps if isinstance(step, Fold)]
+        folds = [step.operand for step in self.region.steps if isinstance(step, Fold)]
         self.drafts = [_Draft() for _ in range(1 + max(self._depth[one] for one in [*rows, *folds]))]
         for number in others:
             self._need_once(number)
@@ -122,7 +140,7 @@ class _Passes:
 
     def _need_once(self, number: int) -> None:
         """A value is needed that there is one of per row."""
-        step, place = self.nest.steps[number], self._depth[number]
+        step, place = self.region.steps[number], self._depth[number]
         if isinstance(step, Fold):
             self.drafts[place - 1].folds.add(number)
             return
@@ -133,7 +151,7 @@ class _Passes:
                 self._need_once(operand)
 
     def _operands(self, number: int) -> tuple[int, ...]:
-        step = self.nest.steps[number]
+        step = self.region.steps[number]
         if isinstance(step, Apply):
             return step.operands
         return (step.operand,) if isinstance(step, Fold) else ()
@@ -142,7 +160,7 @@ class _Passes:
         """How many vectors a pass computes side by side: more where there is less to do for each."""
         if len(draft.each) > _FEW:
             return 1
-        steps = (self.nest.steps[number] for number in draft.each)
+        steps = (self.region.steps[number] for number in draft.each)
         costly = any(isinstance(step, Apply) and type(step.op) not in CHEAP for step in steps)
         return _COSTLY_SIDE_BY_SIDE if costly else _SIDE_BY_SIDE
 
@@ -160,7 +178,8 @@ class _Loops:
     ``written``: values, and where they go; ``rows``: those among them that are written at each position.
     """
 
-    nest: Nest
+    region: Region
+    tensors: Sequence[View]
     passes: _Passes
     written: list[tuple[int, View]]
     rows: set[int]
@@ -168,16 +187,16 @@ class _Loops:
 
     def step(self, nodes: tuple[int, ...]) -> NativeStep:
         """The call."""
-        views = [*self.nest.tensors, *(view.stretched(self.nest.shape) for _, view in self.written)]
+        views = [*self.tensors, *(view.stretched(self.region.shape) for _, view in self.written)]
         stored = sorted(self.passes.stored)
-        types = [self.nest.type_of(number).computed for number in stored]
-        inner_axes = sorted(self.nest.axes or ())
-        outer_axes = [axis for axis in range(len(self.nest.shape)) if axis not in inner_axes]
+        types = [self.region.steps[number].result.computed for number in stored]
+        inner_axes = sorted(self.region.axes)
+        outer_axes = [axis for axis in range(len(self.region.shape)) if axis not in inner_axes]
         nothing = (0,) * len(outer_axes)
         outer = self._loops(
             outer_axes, [*([v.strides[a] for a in outer_axes] for v in views), *[nothing for _ in stored]]
         )
-        sizes = [self.nest.shape[axis] for axis in inner_axes]
+        sizes = [self.region.shape[axis] for axis in inner_axes]
         lanes = self._lanes(outer, self._loops(inner_axes, [[v.strides[a] for a in inner_axes] for v in views]))
         apart = lanes.block if lanes.across else 1
         scratch = [stride * apart for stride in contiguous_strides(sizes)]
@@ -189,7 +208,7 @@ class _Loops:
         tensors = [Tensor(view.element, move) for view, move in zip(views, moves, strict=False)]
         tensors += [Tensor(one, "next", scratch=True) for one in types]
         plan = RowsPlan(
-            tuple(self.nest.steps),
+            tuple(self.region.steps),
             tuple(tensors),
             tuple(self._pass(draft, len(views), stored) for draft in self.passes.drafts),
             tuple(sorted(self.passes.last)),
@@ -206,23 +225,23 @@ class _Loops:
             room = room + ceil_div(product(sizes) * (apart * one.bytes), _ALIGNED) * _ALIGNED
         arguments += [stride for loop in (*outer, *inner) for stride in loop.strides]
         results = tuple(view.storage for _, view in self.written)
-        work = product(self.nest.shape) * len(plan.passes)
+        work = product(self.region.shape) * len(plan.passes)
         each = max(1, sum(map(code_size, plan.steps)) // len(plan.passes))
         tasks, only_rows = _tasks(outer, lanes), not plan.results
         return NativeStep(plan, tuple(arguments), tasks, nodes, results, room, work, each, only_rows)
 
     def _loops(self, axes: Sequence[int], strides: Sequence[Sequence[Dim]]) -> list[Loop]:
-        return collapsed([self.nest.shape[axis] for axis in axes], strides)
+        return collapsed([self.region.shape[axis] for axis in axes], strides)
 
     def _places(self) -> list[tuple[int, int]]:
         """The values that are written, with the numbers of their tensors."""
-        return [(n, len(self.nest.tensors) + place) for place, (n, _) in enumerate(self.written)]
+        return [(n, len(self.tensors) + place) for place, (n, _) in enumerate(self.written)]
 
     def _lanes(self, outer: Sequence[Loop], inner: Sequence[Loop]) -> Lanes:
         """Along the rows where every tensor lets them be read so, else across, else element by element."""
-        types = [step.result for step in self.nest.steps if not isinstance(step, Fold)]
+        types = [step.result for step in self.region.steps if not isinstance(step, Fold)]
         count = self.isa.lanes(widest_bits(types))
-        elements = [*(view.element for view in self.nest.tensors), *(view.element for _, view in self.written)]
+        elements = [*(view.element for view in self.tensors), *(view.element for _, view in self.written)]
         masked = self.isa.masks_bits <= min(one.bytes * 8 for one in elements)
         vectors = self.passes.vectors_across(self.isa.registers)
         if outer and isinstance(outer[-1].size, int):

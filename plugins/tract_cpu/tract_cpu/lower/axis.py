@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, RmAxis
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.repeats import repeats_later
 from tract_cpu.program.views import View
+from tract_cpu.table import MOVES
 
 ROWS = Rows()
 

@@ -8,8 +8,9 @@ from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.broadcast_dyn import DynBroadcast, stretched
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
+from tract_cpu.table import MOVES
 
 ROWS = Rows()
 

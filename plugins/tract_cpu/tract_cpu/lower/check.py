@@ -8,11 +8,12 @@ from dataclasses import replace
 from tract_core.dims import Dim, symbols_of
 from tract_core.ops.check import CheckShape, Refuse
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.sizes import EqualPlan
 from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.program.reads import LATE
 from tract_cpu.program.views import View
+from tract_cpu.table import MOVES
 
 ROWS = Rows()
 

@@ -9,10 +9,11 @@ from tract_llvm.language.types import I64
 from tract_core.dims import symbols_of
 from tract_core.model.const import Const
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import CPU, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.sizes import SizesPlan
 from tract_cpu.program.program import NativeStep
 from tract_cpu.program.reads import LATE
+from tract_cpu.table import CPU
 
 ROWS = Rows()
 

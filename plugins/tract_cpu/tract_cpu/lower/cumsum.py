@@ -5,10 +5,11 @@ from __future__ import annotations
 from tract_core.dims import ceil_div, product
 from tract_core.ops.cumsum import CumSum
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import CPU, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.cumsum import RunningPlan
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.table import CPU
 
 ROWS = Rows()
 

@@ -4,54 +4,41 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product as every
-from math import prod
-
-import numpy as np
 
 from tract_core.dims import ceil_div, product
 from tract_core.ops.deconv import Deconv
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import CPU, Site
+from tract_cpu.draft.lowering import Site
+from tract_cpu.group.phases import Phase, ends, phases
 from tract_cpu.kernels.finite import CHUNK, FinitePlan
 from tract_cpu.kernels.runs import Run
-from tract_cpu.lower.conv import add_steps, prepared, unfit
+from tract_cpu.lower.conv import add_steps, prepared
 from tract_cpu.products.direct import conv_step
-from tract_cpu.products.phases import MOST_PHASES, Phase, ends, phases
 from tract_cpu.products.windows import Axis, Parts
 from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.program.views import View
+from tract_cpu.table import CPU
 
 ROWS = Rows()
 
 
 @ROWS.row(CPU, Deconv)
-def lower_deconv(op: Deconv, site: Site) -> str | None:
+def lower_deconv(op: Deconv, site: Site) -> None:
     """With its bias and the element-wise operators behind it."""
-    why = unfit(op, site)
-    if why is not None:
-        return why
     shape, start = site.facts()[0].shape, op.pool.data_format.h_axis
     by_axis = [phases(plan) for plan in op.pool.transposed_plan(op, shape, op.adjustments)]
     known = [one for one in by_axis if one is not None]
-    if len(known) < len(by_axis) or prod(map(len, known)) > MOST_PHASES:
-        return "what is cut off is not known, or the strides are too large"
-    weights, reaches = site.array(1), any(end != 0 for one in known for end in ends(one))
-    if reaches and weights is not None and not np.isfinite(weights).all():
-        return "native code multiplies zeros by weights, which must be finite for that"
     whole = prepared(op, site)
-    if whole is None:
-        return "native code cannot read the data"
     steps = [conv_step(site, _phase(whole, start, chosen)) for chosen in every(*known)]
-    if reaches and weights is None:
+    if site.array(1) is None and any(end != 0 for one in known for end in ends(one)):
         _want_finite(site)
     add_steps(site, whole, steps)
-    return None
 
 
 def _want_finite(site: Site) -> None:
     """Have the weights of a run looked at, which the step behind leaves to the host where they are not finite."""
-    view = site.lowering.view(site.node.inputs[1])
-    if view is None or view.element.kind != "f":
+    view = site.lowering.known_view(site.node.inputs[1])
+    if view.element.kind != "f":
         return
     view, element = site.lowering.contiguous(view), view.element
     size = product(view.shape)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from tract_core.dims import Dim
 from tract_core.ops.downsample import Downsample
 from tract_core.plugins.tables import Rows
-from tract_cpu.blocks.blocked import only_blocked
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.blocks.blocked import in_blocks
+from tract_cpu.draft.lowering import Site
 from tract_cpu.program.views import View
+from tract_cpu.table import MOVES
 
 ROWS = Rows()
 
@@ -17,8 +18,9 @@ ROWS = Rows()
 @ROWS.row(MOVES, Downsample)
 def lower_downsample(op: Downsample, site: Site) -> str | None:
     """A view, in blocks where the tensor is only there in blocks of channels and these stay whole."""
-    blocked = only_blocked(site.lowering, site.node.inputs[0])
-    if blocked is not None and blocked.form.axis != op.axis:
+    form = site.group.form
+    blocked = form and in_blocks(site.lowering, site.node.inputs[0], form)
+    if blocked is not None:
         nothing: tuple[tuple[Dim, Dim], ...] = ((0, 0),) * len(blocked.border)
         site.place_in_blocks(replace(blocked, view=_some(op, site, blocked.view), border=nothing))
         return None

@@ -9,35 +9,34 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from tract_llvm.elements.expressions import Apply, Expression, element_of
 from tract_llvm.language.types import ElementType
 
 from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.frozen import frozen
-from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Mul
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.caches import LINE
-from tract_cpu.draft.lowering import CPU, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.written_out import written_out
-from tract_cpu.elements.chain import Chain, chain_after, extended
-from tract_cpu.elements.code_size import CHEAP
+from tract_cpu.elements.chain import PlacedChain, as_they_are, near, placed
 from tract_cpu.elements.map import map_step
+from tract_cpu.group.code_size import CHEAP
+from tract_cpu.group.dots import factor_of, grouping_for
+from tract_cpu.group.einsum import Product, ProductAxes, moves_only, stretched_shapes
+from tract_cpu.group.groups import Gates, Products
+from tract_cpu.group.pairs import wire_pairs
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
 from tract_cpu.kernels.pack import PackPlan
-from tract_cpu.lower.attention import attention_behind, lower_attention, waits
-from tract_cpu.lower.conv import lower_pointwise
-from tract_cpu.lower.recurrent import StateProduct, lower_gates
+from tract_cpu.lower.recurrent import StateProduct, gates_step
 from tract_cpu.products.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task
-from tract_cpu.products.dots import factor_of, grouping_for, in_panels
-from tract_cpu.products.pairs import is_product_of_two, wire_pairs
+from tract_cpu.products.dots import in_panels
 from tract_cpu.products.quantized import wire_product
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.views import Address, View
+from tract_cpu.table import CPU, KINDS
 
 ROWS = Rows()
 
@@ -50,68 +49,51 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     """A product of two matrices, or of many pairs of them; of what else there is, several, or a view."""
     if op.q_output is not None:
         return written_out(site, partial(wire_product, op))
-    if _moves_only(op, site):
-        return _lower_view(op, site)
-    if not is_product_of_two(op, site.facts()) or _sums_wider(op, site):
-        return written_out(site, partial(wire_pairs, op))
-    if waits(site):
-        return None
-    why, element = _unfit(op, site), site.result()
-    if why is not None or element is None:
-        return why or f"native code does not know {op.acc.short}"
-    channels = _channels(op, site)
-    if channels is not None:
-        return lower_pointwise(site, *channels)
-    outlet = site.outlet
-    chain = chain_after(site.lowering, outlet, element, [site.node.node])
-    attention = attention_behind(op, site, chain)
-    if attention is not None:
-        site.lowering.put_off(attention.nodes, lambda last: lower_attention(attention, last))
-        return None
-    views = _stretched(op, site)
-    groups = _groups(op, views)
-    shared = set(op.axes.inputs[0]).intersection(op.axes.inputs[1])
-    if shared <= set(op.axes.outputs[0]) and all(view.element == element for view in views):
-        return _lower_elements(op, site, views, element)
-    chain = replace(chain, operands=tuple(site.lowering.near(view) for view in chain.operands))
-    state = _of_state(op, site, groups, chain, views)
-    if state is not None and lower_gates(site, state):
-        return None
-    shape = dict(zip(op.axes.outputs[0], site.lowering.model.outlet_fact(outlet).shape, strict=True))
-    left, right = (factor_of(site.lowering, site.node.inputs[slot]) for slot in (groups.left, groups.right))
+    if not isinstance(site.group, Product):
+        return _lower_view(op, site) if _is_view(op, site) else written_out(site, partial(wire_pairs, op))
+    lowering, axes = site.lowering, site.group.axes
+    chain, views = placed(site, near(lowering)), _stretched(op, site)
+    shape = dict(zip(op.axes.outputs[0], lowering.model.outlet_fact(site.outlet).shape, strict=True))
+    left, right = (factor_of(lowering, site.node.inputs[slot]) for slot in (axes.left, axes.right))
     grouping = grouping_for(site.isa, left, right, chain.expression.inputs[0].computed)
-    product_of = _Product(site, op, groups, chain, shape, grouping)
+    product_of = _Product(site, op, axes, chain, shape, grouping)
     if product_of.lower(views) is None:
         return None
-    return product_of.lower([_arranged(site, op, groups, slot, view) for slot, view in enumerate(views)])
+    return product_of.lower([_arranged(site, op, axes, slot, view) for slot, view in enumerate(views)])
+
+
+@ROWS.row(KINDS, Gates)
+def lower_gates(site: Site) -> None:
+    """The product of a state with a matrix of the model, and the epilogue of the gates behind it."""
+    op = site.node.op
+    assert isinstance(op, EinSum)  # nothing else begins such a group
+    chain, views = placed(site, near(site.lowering)), _stretched(op, site)
+    site.add(gates_step(site, _of_state(op, site, chain, views)))
+
+
+@ROWS.row(KINDS, Products)
+def lower_products(site: Site) -> None:
+    """Nothing is summed: a product for every element of the result, and the chain behind it."""
+    op = site.node.op
+    assert isinstance(op, EinSum)  # nothing else begins such a group
+    shape, operands = tuple(site.node.facts[0].shape), list[View]()
+    for term, view in zip(op.axes.inputs, _stretched(op, site), strict=True):
+        axes = zip(term, view.shape, view.strides, strict=True)
+        at: dict[str, Dim] = {name: stride for name, size, stride in axes if not is_one(size)}
+        operands.append(replace(view, shape=shape, strides=tuple(at.get(name, 0) for name in op.axes.outputs[0])))
+    chain = placed(site, as_they_are(site.lowering), operands)
+    result = site.lowering.new(chain.outlet)
+    site.add(map_step(chain.expression, chain.operands, result, site.isa, chain.nodes))
+
+
+def _is_view(op: EinSum, site: Site) -> bool:
+    return moves_only(op, site.facts(), site.node.facts[0])
 
 
 def _stretched(op: EinSum, site: Site) -> list[View]:
-    """The factors. An axis is repeated where its size is 1, or turns out to be, and another one in the other factor.
-
-    Not one of size 1 that the result has, as such an axis is none; symbolic sizes of one that is summed over are equal.
-    """
-    sizes, found = op.sizes(site.facts()), list[View]()
-    (output,) = op.axes.outputs
-    for term, view in zip(op.axes.inputs, site.known_inputs(), strict=True):
-        named = zip(term, view.shape, strict=True)
-        found.append(
-            view.stretched([sizes[name] if is_one(size) != (name in output) else size for name, size in named])
-        )
-    return found
-
-
-def _moves_only(op: EinSum, site: Site) -> bool:
-    """Whether there is one factor of the type of the result, of whose axes only some of size 1 are left out."""
-    (fact, *others), (output,) = site.facts(), op.axes.outputs
-    left_out = [size for name, size in zip(op.axes.inputs[0], fact.shape, strict=True) if name not in output]
-    return not others and fact.datum_type == site.node.facts[0].datum_type and all(map(is_one, left_out))
-
-
-def _sums_wider(op: EinSum, site: Site) -> bool:
-    """Whether floats are summed in a wider type than kernels compute them in."""
-    element = site.lowering.element(site.facts()[0].datum_type.storage)
-    return element is not None and element.kind == "f" and op.acc.itemsize > element.computed.bytes
+    """The factors, with axes repeated that are longer in the other one."""
+    pairs = zip(site.known_inputs(), stretched_shapes(op, site.facts()), strict=True)
+    return [view.stretched(shape) for view, shape in pairs]
 
 
 def _lower_view(op: EinSum, site: Site) -> None:
@@ -124,24 +106,7 @@ def _lower_view(op: EinSum, site: Site) -> None:
     site.place(replace(x, shape=shape, strides=tuple(strides[name] for name in output)))
 
 
-def _lower_elements(op: EinSum, site: Site, views: Sequence[View], element: ElementType) -> str | None:
-    """Nothing is summed: a product for every element of the result, and the chain behind it."""
-    shape, operands = tuple(site.node.facts[0].shape), list[View]()
-    for term, view in zip(op.axes.inputs, views, strict=True):
-        axes = zip(term, view.shape, view.strides, strict=True)
-        at: dict[str, Dim] = {name: stride for name, size, stride in axes if not is_one(size)}
-        operands.append(replace(view, shape=shape, strides=tuple(at.get(name, 0) for name in op.axes.outputs[0])))
-    multiply = element_of(site.lowering.model.registry, Mul(), [element, element])
-    if multiply is None:
-        return f"native code does not multiply {element.name}"
-    product_of = Expression((element, element), (Apply(Mul(), (0, 1), element, multiply.emit),))
-    chain = extended(site.lowering, Chain(product_of, tuple(operands), site.outlet, (site.node.node,)))
-    result = site.lowering.new(chain.outlet)
-    site.add(map_step(chain.expression, chain.operands, result, site.isa, chain.nodes))
-    return None
-
-
-def _arranged(site: Site, op: EinSum, groups: _Groups, slot: int, view: View) -> View:
+def _arranged(site: Site, op: EinSum, groups: ProductAxes, slot: int, view: View) -> View:
     """A factor, copied so that its pairs follow each other, and its summed axes lie beside each other."""
     inside = groups.rows + groups.inner if slot == groups.left else groups.inner + groups.columns
     if slot != groups.left and groups.columns not in op.axes.outputs[0]:
@@ -155,84 +120,16 @@ def _arranged(site: Site, op: EinSum, groups: _Groups, slot: int, view: View) ->
     return copied.transposed([order.index(axis) for axis in range(len(order))])
 
 
-def _channels(op: EinSum, site: Site) -> tuple[OutletId, Array, int] | None:
-    """The data, the matrix, and the axis, where the product mixes the channels of a tensor behind which more axes come.
-
-    The matrix is part of the model, [output channels, input channels].
-    """
-    (output,) = op.axes.outputs
-    for slot in (0, 1):
-        array, data, term = site.array(1 - slot), op.axes.inputs[slot], op.axes.inputs[1 - slot]
-        if array is None or site.array(slot) is not None or len(term) != 2 or len(data) != len(output):
-            continue
-        changed = [axis for axis, (one, other) in enumerate(zip(data, output, strict=True)) if one != other]
-        if len(changed) != 1 or changed[0] > 1 or changed[0] == len(data) - 1:
-            continue
-        axis = changed[0]
-        fits = set(term) == {data[axis], output[axis]}
-        if fits and site.facts()[slot].shape[axis] == array.shape[term.index(data[axis])]:
-            ordered = array if term[0] == output[axis] else array.T
-            return site.node.inputs[slot], ordered, axis
-    return None
-
-
-def _unfit(op: EinSum, site: Site) -> str | None:
-    facts = site.facts()
-    elements = [site.lowering.element(fact.datum_type.storage) for fact in facts]
-    kinds = [one for one in elements if one is not None]
-    assert len(kinds) == 2  # the others were looked at before
-    if any(one.kind == "b" for one in kinds):
-        return "booleans have no products"
-    return None
-
-
-@frozen
-class _Groups:
-    """The axes by what they are: in both factors and the result, in the left one only, the right one only, summed.
-
-    ``left``, ``right``: which input is which.
-    """
-
-    pairs: str
-    rows: str
-    columns: str
-    inner: str
-    left: int
-    right: int
-
-
-def _groups(op: EinSum, views: Sequence[View]) -> _Groups:
-    terms, (output,) = op.axes.inputs, op.axes.outputs
-    a, b = (
-        {name for name, size in zip(term, view.shape, strict=True) if not is_one(size)}
-        for term, view in zip(terms, views, strict=True)
-    )
-    pairs = "".join(name for name in output if name in a and name in b)
-    only = ["".join(name for name in output if name in own and name not in other) for own, other in ((a, b), (b, a))]
-    inner = "".join(name for name in terms[0] if name in a and name in b and name not in output)
-    last = next((name for name in reversed(output) if name in a or name in b), "")
-    left = 1 if last and last in only[0] else 0
-    return _Groups(pairs, only[left], only[1 - left], inner, left, 1 - left)
-
-
-def _of_state(op: EinSum, site: Site, groups: _Groups, chain: Chain, views: Sequence[View]) -> StateProduct | None:
-    """The product as one of rows and a matrix of the model, where it is: columns are the last axis of the result."""
-    (output,) = op.axes.outputs
-    array, left, right = site.array(groups.right), views[groups.left], views[groups.right]
-    term, state = op.axes.inputs[groups.right], op.axes.inputs[groups.left]
-    if (
-        array is None
-        or groups.pairs
-        or len(groups.inner) != 1
-        or len(groups.columns) != 1
-        or output[-1:] != groups.columns
-        or sorted(term) != sorted(groups.inner + output[-1])
-    ):
-        return None
+def _of_state(op: EinSum, site: Site, chain: PlacedChain, views: Sequence[View]) -> StateProduct:
+    """The product as one of rows and a matrix of the model: columns are the last axis of the result."""
+    axes, (output,) = ProductAxes.of(op, [view.shape for view in views]), op.axes.outputs
+    array, left, right = site.array(axes.right), views[axes.left], views[axes.right]
+    assert array is not None  # it was looked at when groups were decided on
+    term, state = op.axes.inputs[axes.right], op.axes.inputs[axes.left]
     strides = dict(zip(state, left.strides, strict=True))
-    rows = tuple(strides[name] if name in groups.rows else 0 for name in output[:-1])
-    matrix = array if term[0] == groups.inner else array.T
-    return StateProduct(left, rows, strides[groups.inner], matrix, right.element, chain)
+    rows = tuple(strides[name] if name in axes.rows else 0 for name in output[:-1])
+    matrix = array if term[0] == axes.inner else array.T
+    return StateProduct(left, rows, strides[axes.inner], matrix, right.element, chain)
 
 
 @frozen
@@ -263,8 +160,8 @@ class _Product:
 
     site: Site
     op: EinSum
-    groups: _Groups
-    chain: Chain
+    groups: ProductAxes
+    chain: PlacedChain
     shape: dict[str, Dim]
     grouping: Grouping | None
 

@@ -13,7 +13,7 @@ from tract_core.frozen import frozen
 from tract_core.ops.fft import ComplexToInnerDim, Fft, InnerDimToComplex, Stft
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import CPU, MOVES, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.fft import FftPlan, sums_of
 from tract_cpu.kernels.fourier.ends import Lying
 from tract_cpu.kernels.fourier.tables import MOST_PASSES, TablesPlan
@@ -22,6 +22,7 @@ from tract_cpu.lower.waves import MOST_SUMMED, RADICES, Waves, across, splits
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import STATUS, Argument, NativeStep
 from tract_cpu.program.views import View
+from tract_cpu.table import CPU, MOVES
 
 ROWS = Rows()
 

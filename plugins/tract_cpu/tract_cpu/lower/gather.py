@@ -12,12 +12,13 @@ from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import MOVES, Lowering, Site
+from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.kernels.gather import PLACES, IndexedPlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import STATUS, Argument, NativeStep
 from tract_cpu.program.views import Kind, Storage, View
+from tract_cpu.table import MOVES
 
 ROWS = Rows()
 

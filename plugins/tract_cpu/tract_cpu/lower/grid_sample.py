@@ -5,11 +5,12 @@ from __future__ import annotations
 from tract_core.dims import Dim, ceil_div, comparison, product
 from tract_core.ops.grid_sample import GridSample
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import CPU, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.grid_sample import PLACES, GridSamplePlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.lower.check import refusing
 from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.table import CPU
 
 ROWS = Rows()
 

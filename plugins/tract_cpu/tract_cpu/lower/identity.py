@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tract_core.model.identity import Identity, PinConst
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.draft.lowering import Site
+from tract_cpu.table import MOVES
 
 ROWS = Rows()
 

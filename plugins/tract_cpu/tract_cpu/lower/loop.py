@@ -25,11 +25,12 @@ from tract_cpu.draft.bodies import (
     repeat,
     supposing,
 )
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.control import CountPlan, EndPlan, NumberPlan
 from tract_cpu.program.places import Move, Part
 from tract_cpu.program.program import STATUS, ArgumentPlace, NativeStep
 from tract_cpu.program.views import View
+from tract_cpu.table import MOVES
 
 ROWS = Rows()
 

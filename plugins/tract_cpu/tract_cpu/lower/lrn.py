@@ -7,11 +7,12 @@ from dataclasses import replace
 from tract_core.dims import is_one, product
 from tract_core.ops.lrn import Lrn
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import CPU, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.lrn import LrnPlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import View
+from tract_cpu.table import CPU
 
 ROWS = Rows()
 

@@ -9,7 +9,7 @@ from tract_core.ops.elementwise import Rsqrt
 from tract_core.ops.norm import RmsNorm
 from tract_core.ops.reduce import Reducer
 from tract_core.plugins.tables import Rows
-from tract_cpu.elements.nest import Nest, nests
+from tract_cpu.group.nest import Nest, nests
 from tract_cpu.lower.softmax import narrowed, widened
 
 ROWS = Rows()

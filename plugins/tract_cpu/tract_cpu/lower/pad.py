@@ -12,7 +12,7 @@ from tract_core.ops.pad import DynPad, Pad, PadConstant, PadMode, kept_and_grown
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.blocks.padded import padded_blocks
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.elements.copies import copy_step
 from tract_cpu.kernels.pad import PadPlan
 from tract_cpu.kernels.runs import Run
@@ -20,6 +20,7 @@ from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
 from tract_cpu.program.views import View
+from tract_cpu.table import MOVES
 
 ROWS = Rows()
 
@@ -27,9 +28,9 @@ ROWS = Rows()
 @ROWS.row(MOVES, Pad)
 def lower_pad(op: Pad, site: Site) -> str | None:
     """A view where nothing is added; in blocks of channels where the tensor is."""
-    blocked = padded_blocks(site.lowering, op, site.node.inputs[0], site.outlet)
-    if blocked is not None:
-        site.place_in_blocks(blocked)
+    form = site.group.form
+    if form is not None:
+        site.place_in_blocks(padded_blocks(site.lowering, op, site.node.inputs[0], site.outlet, form))
         return None
     (x,) = site.known_inputs()
     _pad(site, op.mode, x, op.pads, _value(site, op.mode))

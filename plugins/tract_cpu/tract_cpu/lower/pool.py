@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from tract_llvm.elements.expressions import Expression
-from tract_llvm.language.types import ElementType
-
-from tract_core.dims import Dim, ceil_div, dim_max, product
+from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_core.ops.pool import MaxPool, Pool, SumPool
 from tract_core.ops.pool_spec import AxisPlan
 from tract_core.ops.reduce import Reducer
 from tract_core.plugins.tables import Rows
-from tract_cpu.blocks.blocked import only_blocked, operands_in_blocks
-from tract_cpu.blocks.wholes import new_blocked
-from tract_cpu.draft.lowering import CPU, Site
-from tract_cpu.elements.chain import Chain, OperandFn, extended
+from tract_cpu.blocks.blocked import operands_in_blocks, to_blocks
+from tract_cpu.blocks.wholes import result_for
+from tract_cpu.draft.lowering import Site
+from tract_cpu.elements.chain import PlacedChain, near, placed
+from tract_cpu.group.pool import line_length
 from tract_cpu.kernels.pool import PoolPlan
 from tract_cpu.kernels.pool_places import PoolPlacesPlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.views import View
+from tract_cpu.table import CPU
 
 ROWS = Rows()
 
 _ALIGNED = 64
 """Elements; what a line in scratch memory is rounded up to, more than vectors reach behind its end."""
 
-
-_FAR = 1 << 12
-"""Elements beyond the data that cost nobody anything."""
 
 _PLACES = 32
 """Bits of the narrowest elements that places are found of in whole vectors: there are 64 bits to each place."""
@@ -50,8 +44,6 @@ class _What:
 @ROWS.row(CPU, MaxPool)
 def lower_max_pool(op: MaxPool, site: Site) -> str | None:
     """The largest element of each window, and its place where that is asked for."""
-    if (why := _unfit(op, site)) is not None:
-        return why
     if op.indices is None:
         _lower(_What(op, Reducer.MAX), site)
     else:
@@ -62,8 +54,6 @@ def lower_max_pool(op: MaxPool, site: Site) -> str | None:
 @ROWS.row(CPU, SumPool)
 def lower_sum_pool(op: SumPool, site: Site) -> str | None:
     """The sum of each window, or its mean."""
-    if (why := _unfit(op, site)) is not None:
-        return why
     _lower(_What(op, Reducer.SUM, mean=op.normalize, padding=op.normalize and op.count_include_pad), site)
     return None
 
@@ -78,35 +68,23 @@ class _Parts:
     source: View
     spatial: range
     grouped: bool
-    chain: Chain
+    chain: PlacedChain
     result: View
 
 
 def _lower(what: _What, site: Site) -> None:
-    layout, outlet = what.op.pool.data_format, site.node.inputs[0]
-    rank = site.facts()[0].rank
+    lowering, layout, outlet, form = site.lowering, what.op.pool.data_format, site.node.inputs[0], site.group.form
     spatial = range(layout.h_axis, layout.h_axis + what.op.pool.rank)
-    blocked = only_blocked(site.lowering, outlet)
-    if blocked is not None and blocked.form.axis == layout.c_axis(rank):
-        chain = _chain(site, blocked.view.element, operands_in_blocks(site.lowering, blocked.form))
-        result = new_blocked(site.lowering, chain.outlet, blocked.form)
-        site.add(_step(site, what, _Parts(blocked.view, spatial, True, chain, result)))
-        return
-    source = site.known_inputs()[0]
-    grouped = not layout.channels_first
-    channels: Dim = source.shape[-1] if grouped else 1
-    if source.strides[spatial[-1]] != channels or (grouped and source.strides[-1] != 1):
-        source = site.lowering.contiguous(source)
-    chain = _chain(site, source.element)
-    chain = replace(chain, operands=tuple(site.lowering.near(view) for view in chain.operands))
-    result = site.lowering.new(chain.outlet)
+    if form is not None:
+        source, grouped = to_blocks(lowering, outlet, form, ((0, 0),) * (site.facts()[0].rank + 1)), True
+    else:
+        source, grouped = site.known_inputs()[0], not layout.channels_first
+        channels: Dim = source.shape[-1] if grouped else 1
+        if source.strides[spatial[-1]] != channels or (grouped and source.strides[-1] != 1):
+            source = lowering.contiguous(source)
+    chain = placed(site, near(lowering) if form is None else operands_in_blocks(lowering, form))
+    result = result_for(lowering, chain.outlet, form)
     site.add(_step(site, what, _Parts(source, spatial, grouped, chain, result)))
-
-
-def _chain(site: Site, element: ElementType, operand: OperandFn | None = None) -> Chain:
-    """What is behind the pool."""
-    start = Chain(Expression((element,)), (), site.outlet, (site.node.node,))
-    return extended(site.lowering, start, operand)
 
 
 def _step(site: Site, what: _What, parts: _Parts) -> NativeStep:
@@ -137,7 +115,7 @@ def _step(site: Site, what: _What, parts: _Parts) -> NativeStep:
         arguments += [loop.size, loop.strides[0]]
     for number, view in enumerate(tensors, start=1):
         arguments += [view.address, *(loop.strides[number] for loop in loops), *(view.strides[a] for a in spatial)]
-    length = _length(plans[-1])
+    length = line_length(plans[-1])
     room = (ceil_div(length * channels, _ALIGNED) + 3) * _ALIGNED
     arguments += [length, room]
     lines = product([*(loop.size for loop in loops), *(one.output for one in plans[:-1])])
@@ -164,27 +142,6 @@ def _with_places(op: MaxPool, site: Site) -> NativeStep:
     work = product(values.shape) * product(window.kernel for window in op.pool.windows)
     results = (values.storage, places.storage)
     return NativeStep(plan, tuple(arguments), product(values.shape[:-1]), (site.node.node,), results, work=work)
-
-
-def _unfit(op: Pool, site: Site) -> str | None:
-    if not op.pool.rank:
-        return "windows without axes have one element each"
-    if any(map(_reaches_far, op.pool.plan(op, site.facts()[0].shape))):
-        return "windows reach far beyond the data, which native code goes through"
-    return None
-
-
-def _reaches_far(plan: AxisPlan) -> bool:
-    """Whether a line with all that windows read is much longer than what is there and what comes out."""
-    line = _length(plan)
-    if isinstance(line, int) and isinstance(plan.input, int) and isinstance(plan.output, int):
-        return line > _FAR + 4 * (plan.input + plan.output)
-    return plan.window.field > _FAR and not (plan.before == 0 and plan.after == 0)
-
-
-def _length(plan: AxisPlan) -> Dim:
-    """The positions from the first one that a window reads to the last one, of the input or of a window."""
-    return dim_max(plan.before + plan.input, (plan.output - 1) * plan.window.stride + plan.window.field)
 
 
 def _counted(plan: AxisPlan, *, padding: bool) -> tuple[Dim, Dim]:

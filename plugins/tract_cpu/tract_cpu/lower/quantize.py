@@ -6,17 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tract_llvm.elements.expressions import Apply, Expression
-from tract_llvm.elements.quantize import dequantize, quantize
 from tract_llvm.language.types import I8, U8
 
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.ops.quantize import DequantizeLinear, LookupTable, QuantizeLinear
 from tract_core.plugins.tables import Rows
-from tract_cpu.blocks.blocked import only_blocked
-from tract_cpu.blocks.wholes import new_blocked
-from tract_cpu.draft.lowering import MOVES, Site
-from tract_cpu.elements.chain import Chain, extended
+from tract_cpu.blocks.blocked import in_blocks
+from tract_cpu.blocks.wholes import result_for
+from tract_cpu.draft.lowering import Site
+from tract_cpu.elements.chain import as_they_are, placed
 from tract_cpu.elements.map import map_step
 from tract_cpu.kernels.map import CHUNK
 from tract_cpu.kernels.table import TablePlan, can_pick
@@ -24,35 +22,26 @@ from tract_cpu.lower.gather import Indexed
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.views import View
+from tract_cpu.table import MOVES
 
 ROWS = Rows()
-
-_WIDEST: Final = 32
-"""Bits of the widest integers that f64 holds exactly, with room for a zero point."""
 
 _PARAMETERS: Final = {1, 2}
 """Which inputs are scale and zero point."""
 
 
 @ROWS.row(MOVES, QuantizeLinear, DequantizeLinear)
-def lower_linear(op: QuantizeLinear | DequantizeLinear, site: Site) -> str | None:
+def lower_linear(op: QuantizeLinear | DequantizeLinear, site: Site) -> None:
     """The chain that begins with the operator; where blocks have one scale, for whole blocks, then for what is left."""
-    views, result = site.inputs(), site.result()
-    if views is None or result is None:
-        return "native code does not know these types"
-    if any(one.kind in "iu" and one.bits > _WIDEST for one in (views[0].element, views[2].element, result)):
-        return "native code quantises to integers of up to 32 bits"
-    shape, in_blocks = tuple(site.facts()[0].shape), bool(op.block and views[1].shape)
-    operands = (views[0], *(view if in_blocks else _along(view, op.axis, shape) for view in views[1:]))
-    kinds = tuple(view.element for view in operands)
-    step = Apply(op, (0, 1, 2), result, quantize if isinstance(op, QuantizeLinear) else dequantize)
-    chain = extended(site.lowering, Chain(Expression(kinds, (step,)), operands, site.outlet, (site.node.node,)))
+    views, shape = site.known_inputs(), tuple(site.facts()[0].shape)
+    in_blocks = bool(op.block and views[1].shape)
+    own = (views[0], *(view if in_blocks else _along(view, op.axis, shape) for view in views[1:]))
+    chain = placed(site, as_they_are(site.lowering), own)
     tensors = (*chain.operands, site.lowering.new(chain.outlet))
     parts = list(_parts(tensors, op.axis, op.block)) if in_blocks else [tensors]
     steps = [map_step(chain.expression, part[:-1], part[-1], site.isa, ()) for part in parts]
     site.lowering.steps += steps[:-1]
     site.add(replace(steps[-1], nodes=chain.nodes))
-    return None
 
 
 def _parts(tensors: Sequence[View], axis: int, block: int) -> Iterator[tuple[View, ...]]:
@@ -94,12 +83,10 @@ def lower_table(op: LookupTable, site: Site) -> str | None:
     lowering, table = site.lowering, site.lowering.constant(op.table.array)
     assert table is not None  # the result has its type
     if table.element in (U8, I8) and can_pick(site.isa):
-        blocked = only_blocked(lowering, site.node.inputs[0])
-        if blocked is not None:
-            x, result = blocked.view, new_blocked(lowering, site.outlet, blocked.form)
-        else:
-            (x,), result = site.known_inputs(), lowering.new(site.outlet)
-        site.add_all([_by_table(x, result, table)])
+        form, outlet = site.group.form, site.node.inputs[0]
+        blocked = form and in_blocks(lowering, outlet, form)
+        x = blocked.view if blocked is not None else lowering.known_view(outlet)
+        site.add_all([_by_table(x, result_for(lowering, site.outlet, form), table)])
         return None
     (x,) = site.known_inputs()
     entries = View(table.storage, table.element, x.shape, (0,) * len(x.shape))

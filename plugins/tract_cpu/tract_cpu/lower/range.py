@@ -8,10 +8,11 @@ from tract_core.dims import ceil_div
 from tract_core.ops.range import Range, count_steps
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import CPU, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.range import CHUNK, RangePlan
 from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.program.reads import READS, Reading, Reads, Shape
+from tract_cpu.table import CPU
 
 ROWS = Rows()
 

@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tract_llvm.isa import Isa
 from tract_llvm.language.types import ElementType
 
-from tract_core.data import DatumType
 from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
@@ -20,17 +18,19 @@ from tract_core.ops.recurrent import Epilogue, GruEpilogue, LstmEpilogue
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.aligned import lasting
-from tract_cpu.draft.lowering import CPU, Lowering, Site
-from tract_cpu.elements.chain import Chain
-from tract_cpu.elements.nest import Nest, Unknown
-from tract_cpu.elements.region import Region
-from tract_cpu.elements.rows import rows_step
+from tract_cpu.draft.lowering import Lowering, Site
+from tract_cpu.elements.chain import PlacedChain
+from tract_cpu.elements.rows import placed_operand, rows_step
+from tract_cpu.group.nest import Nest, Unknown
+from tract_cpu.group.recurrent import COUNTS
+from tract_cpu.group.region import Region
 from tract_cpu.kernels.matmul import Tile
 from tract_cpu.kernels.recurrent import GatesPlan
 from tract_cpu.lower.softmax import narrowed, widened
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep, Step, ViewStep
-from tract_cpu.program.views import View
+from tract_cpu.program.views import View, contiguous_strides
+from tract_cpu.table import CPU
 
 ROWS = Rows()
 
@@ -44,8 +44,7 @@ _ANY_ELEMENT: Final = 8
 @ROWS.row(CPU, LstmEpilogue, GruEpilogue)
 def lower_epilogue(op: Epilogue, site: Site) -> str | None:
     """The state of an LSTM, both parts, or that of a GRU."""
-    counts, _ = _KINDS[type(op)]
-    result = site.result()
+    counts, result = COUNTS[type(op)], site.result()
     views = [part for view, count in zip(site.known_inputs(), counts, strict=True) for part in _parts(op, view, count)]
     nest = _nest(site.lowering, tuple(site.node.facts[0].shape))
     try:
@@ -53,12 +52,18 @@ def lower_epilogue(op: Epilogue, site: Site) -> str | None:
     except Unknown:
         return "native code does not know these types"
     outlets = [OutletId(site.node.node, slot) for slot in range(len(values))]
-    site.add(rows_step(Region(nest, dict(zip(outlets, values, strict=True))), site.isa))
+    region = Region.of(nest, dict(zip(outlets, values, strict=True)))
+    site.add(rows_step(site.lowering, region, [as_view(one, site.lowering, region) for one in region.tensors]))
     return None
 
 
+def as_view(tensor: object, lowering: Lowering, region: Region) -> View:
+    """What a nest loads: a view, or a number, which becomes one."""
+    return tensor if isinstance(tensor, View) else placed_operand(lowering, region, tensor)
+
+
 def _nest(lowering: Lowering, shape: Sequence[Dim]) -> Nest:
-    nest = Nest(lowering, shape)
+    nest = Nest(lowering.model.registry, shape)
     nest.along(())
     return nest
 
@@ -67,8 +72,8 @@ def _written(op: Epilogue, nest: Nest, views: Sequence[View], result: ElementTyp
     """The outputs of an epilogue, by the numbers of their values. Raises Unknown."""
     if result is None or result.kind != "f":
         raise Unknown
-    _, write = _KINDS[type(op)]
-    return write(nest, [widened(nest, nest.load(view.stretched(nest.shape))) for view in views], result)
+    loaded = [nest.load(view.stretched(nest.shape), view.element) for view in views]
+    return _WRITE[type(op)](nest, [widened(nest, one) for one in loaded], result)
 
 
 def _parts(op: Epilogue, view: View, count: int) -> list[View]:
@@ -95,11 +100,11 @@ def _gru(nest: Nest, x: Sequence[int], result: ElementType) -> list[int]:
     return [narrowed(nest, h, result)]
 
 
-_KINDS: Final[dict[type, tuple[Sequence[int], Callable[[Nest, Sequence[int], ElementType], list[int]]]]] = {
-    LstmEpilogue: ([4, 1], _lstm),
-    GruEpilogue: ([3, 3, 1], _gru),
+_WRITE: Final[dict[type, Callable[[Nest, Sequence[int], ElementType], list[int]]]] = {
+    LstmEpilogue: _lstm,
+    GruEpilogue: _gru,
 }
-"""For each epilogue, how many gates each input holds, and what adds the values of the outputs to a nest."""
+"""For each epilogue, what adds the values of the outputs to a nest."""
 
 
 @frozen
@@ -116,87 +121,66 @@ class StateProduct:
     step: Dim
     weights: Array
     element: ElementType
-    chain: Chain
+    chain: PlacedChain
+
+    def without_gaps(self, lowering: Lowering, rows: Sequence[Dim]) -> StateProduct:
+        """The same of a copy of the state. ``rows``: how many there are along each axis."""
+        shape = (*rows, self.weights.shape[0])
+        left = lowering.contiguous(replace(self.left, shape=shape, strides=(*self.rows, self.step)))
+        return replace(self, left=left, rows=left.strides[:-1], step=left.strides[-1])
 
 
-def lower_gates(site: Site, product_of: StateProduct) -> bool:
-    """Compute a product together with the epilogue that alone reads it. Returns whether that could be done."""
-    lowering, chain = site.lowering, product_of.chain
-    node = _epilogue_behind(lowering, chain.outlet)
-    if node is None or chain.expression.inputs[0].kind != "f":
-        return False
-    made = _Gates(lowering, site.isa, product_of, node)
-    step = made.step()
-    if step is not None:
-        site.add(step)
-    return step is not None
-
-
-def _epilogue_behind(lowering: Lowering, outlet: OutletId) -> TypedNode | None:
-    """The epilogue that alone reads a tensor, once, as its gates, when all else that it reads is there."""
-    model = lowering.model
-    readers = model.outlet(outlet).successors
-    if outlet in model.outputs or len(readers) != 1:
-        return None
-    (reader,) = readers
-    node = model.nodes[reader.node]
-    if not isinstance(node.op, LstmEpilogue | GruEpilogue) or lowering.why_unfit(node.id) is not None:
-        return None
-    counts, _ = _KINDS[type(node.op)]
-    there = all(lowering.has(one) for one in node.inputs if one != outlet)
-    return node if there and counts[reader.slot] > 1 and isinstance(node.op.hidden, int) else None
+def gates_step(site: Site, product_of: StateProduct) -> NativeStep:
+    """The call that computes a product together with the epilogue that alone reads it, the last node of the group."""
+    return _Gates(site.lowering, product_of, site.lowering.model.nodes[site.group.nodes[-1]]).step()
 
 
 class _Gates:
     """A product with the epilogue behind it, about to become one step."""
 
-    def __init__(self, lowering: Lowering, isa: Isa, product_of: StateProduct, node: TypedNode) -> None:
+    def __init__(self, lowering: Lowering, product_of: StateProduct, node: TypedNode) -> None:
         assert isinstance(node.op, LstmEpilogue | GruEpilogue)  # it was found as one
-        self.lowering, self.isa, self.product, self.node, self.op = lowering, isa, product_of, node, node.op
-        self.counts, _ = _KINDS[type(node.op)]
+        self.lowering, self.isa, self.product, self.node, self.op = lowering, lowering.isa, product_of, node, node.op
+        self.counts = COUNTS[type(node.op)]
         self.slot = node.inputs.index(product_of.chain.outlet)
         self.gates = self.counts[self.slot]
         self.nest = _nest(lowering, tuple(lowering.model.outlet_fact(OutletId(node.id)).shape))
 
-    def step(self) -> NativeStep | None:
-        """The call; ``None`` where something does not lie as it has to."""
-        chain, hidden = self.product.chain, self.nest.shape[-1]
-        shape = tuple(self.lowering.model.outlet_fact(chain.outlet).shape)
-        values = self._values(shape)
-        if values is None or not isinstance(hidden, int) or shape != (*self.nest.shape[:-1], hidden * self.gates):
-            return None
-        tensors = self.nest.tensors[self.gates :]
-        moving = [*chain.operands, *tensors]
-        if any(view.strides[-1] not in {0, 1} and not is_one(view.shape[-1]) for view in moving):
-            return None
-        plain = View.contiguous(self.lowering.nowhere, chain.expression.result, self.nest.shape)
-        lines = [self.product.rows, *(view.strides[:-1] for view in moving), plain.strides[:-1]]
-        loops = collapsed(self.nest.shape[:-1], lines)
+    def step(self) -> NativeStep:
+        """The call. What does not lie as it has to is copied: side by side along the last axis, one loop of rows."""
+        chain, hidden = self.product.chain, int(self.nest.shape[-1])
+        values = self._values(tuple(self.lowering.model.outlet_fact(chain.outlet).shape))
+        region = Region.of(self.nest, {})
+        tensors = [as_view(one, self.lowering, region) for one in self.nest.tensors[self.gates :]]
+        moving = [self.lowering.near(view) for view in (*chain.operands, *tensors)]
+        loops = self._rows(moving)
         if len(loops) > 1:
-            return None
-        return self._call(values, tensors, loops[0] if loops else Loop(1, (0,) * len(lines)), hidden)
+            self.product = self.product.without_gaps(self.lowering, self.nest.shape[:-1])
+            moving = [self.lowering.contiguous(view) for view in moving]
+            loops = self._rows(moving)
+        return self._call(values, moving, loops[0] if loops else Loop(1, (0,) * (len(moving) + 2)), hidden)
 
-    def _values(self, shape: Sequence[Dim]) -> list[int] | None:
+    def _rows(self, moving: Sequence[View]) -> list[Loop]:
+        """The loops over rows: of the state, of further tensors, and of the results."""
+        plain = contiguous_strides(self.nest.shape)
+        lines = [self.product.rows, *(view.strides[:-1] for view in moving), plain[:-1]]
+        return collapsed(self.nest.shape[:-1], lines)
+
+    def _values(self, shape: Sequence[Dim]) -> list[int]:
         """The numbers of what is written. The gates that the product gives are the first tensors of the nest."""
         lowering, op, nest = self.lowering, self.op, self.nest
         own = View.contiguous(lowering.nowhere, self.product.chain.expression.result, shape)
         for part in _parts(op, own, self.gates):
-            nest.load(part.stretched(nest.shape))
+            nest.load(part.stretched(nest.shape), part.element)
         views: list[View] = []
         for slot, (outlet, count) in enumerate(zip(self.node.inputs, self.counts, strict=True)):
-            view = own if slot == self.slot else lowering.view(outlet)
-            assert view is not None  # nodes with other inputs are left to the host before
-            views += _parts(op, view, count)
-        try:
-            return _written(op, nest, views, lowering.element(self._storage_type()))
-        except Unknown:
-            return None
+            views += _parts(op, own if slot == self.slot else lowering.known_view(outlet), count)
+        return _written(op, nest, views, lowering.element_at(OutletId(self.node.id)))
 
-    def _storage_type(self) -> DatumType:
-        return self.lowering.model.outlet_fact(OutletId(self.node.id)).datum_type.storage
-
-    def _call(self, values: Sequence[int], tensors: Sequence[View], row: Loop, hidden: int) -> NativeStep:
+    def _call(self, values: Sequence[int], moving: Sequence[View], row: Loop, hidden: int) -> NativeStep:
+        """``moving``: operands of the chain, then what the epilogue reads besides, all of one loop over rows."""
         made, chain, nest = self.product, self.product.chain, self.nest
+        tensors, operands = moving[len(chain.operands) :], moving[: len(chain.operands)]
         tile = self._tile(row)
         panels = ceil_div(hidden, tile.lanes)
         depth = made.weights.shape[0]
@@ -209,7 +193,7 @@ class _Gates:
             made.left.element,
             made.element,
             chain.expression,
-            tuple(view.strides[-1] == 1 for view in chain.operands),
+            tuple(view.strides[-1] == 1 for view in operands),
             tuple(nest.steps),
             tuple((view.element, view.strides[-1] == 1) for view in tensors),
             tuple((value, view.element) for value, view in zip(values, results, strict=True)),
@@ -217,7 +201,7 @@ class _Gates:
         )
         left_row, *strides, result_row = row.strides
         arguments: list[Argument] = [row.size, hidden, depth, made.left.address, left_row, made.step, weights.address]
-        for view, stride in zip([*chain.operands, *tensors], strides, strict=True):
+        for view, stride in zip(moving, strides, strict=True):
             arguments += [view.address, stride]
         for view in results:
             arguments += [view.address, result_row]

@@ -6,7 +6,7 @@ from tract_llvm.language.types import ElementType
 
 from tract_core.ops.reduce import Reduce
 from tract_core.plugins.tables import Rows
-from tract_cpu.elements.nest import Nest, nests
+from tract_cpu.group.nest import Nest, nests
 
 ROWS = Rows()
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from tract_core.ops.reshape import DynReshape, sizes_now
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.repeats import repeats_later
 from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
+from tract_cpu.table import MOVES
 
 ROWS = Rows()
 

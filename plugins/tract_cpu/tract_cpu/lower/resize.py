@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 from typing import Final
 
 import numpy as np
-from tract_llvm.elements.expressions import Expression, widest_bits
+from tract_llvm.elements.expressions import widest_bits
 from tract_llvm.language.types import F64, INDEX, ElementType, numpy_type
 
 from tract_core.data import DatumType
@@ -23,46 +22,25 @@ from tract_core.ops.resize import (
     DynResize,
     Resize,
     Sampling,
-    Scales,
-    nearby_fraction,
     places_of,
     static_now,
     taps_of,
 )
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.blocks.blocked import only_blocked, operands_in_blocks
-from tract_cpu.blocks.wholes import new_blocked
-from tract_cpu.draft.lowering import CPU, Site
-from tract_cpu.elements.chain import Chain, OperandFn, extended
+from tract_cpu.blocks.blocked import operands_in_blocks, to_blocks
+from tract_cpu.blocks.wholes import result_for
+from tract_cpu.draft.lowering import Site
+from tract_cpu.elements.chain import PlacedChain, near, placed
+from tract_cpu.group.resize import ResizedAxis, axes_of
 from tract_cpu.kernels.resize import ResizePlan, TapsPlan
 from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
 from tract_cpu.program.views import View
+from tract_cpu.table import CPU
 
 ROWS = Rows()
-
-
-@frozen
-class _Axis:
-    """One axis that is resized for sure, or may be. ``scale``: output positions per input position, as a fraction.
-
-    ``region``: what is resized of it, where a crop is asked for. ``taps``: how many elements are blended, where that
-    was read.
-    """
-
-    place: int
-    input: Dim
-    output: Dim
-    scale: tuple[Dim, Dim]
-    region: tuple[Fraction, Fraction]
-    taps: Dim | None = None
-
-    @property
-    def is_known(self) -> bool:
-        """Whether its sizes are."""
-        return all(isinstance(size, int) for size in (self.input, self.output, *self.scale))
 
 
 @frozen
@@ -82,20 +60,16 @@ class _Tables:
 class _Parts:
     """What is read, what becomes of what is computed, and where that goes."""
 
-    axes: list[_Axis]
+    axes: list[ResizedAxis]
     source: View
-    chain: Chain
+    chain: PlacedChain
     result: View
 
 
 @ROWS.row(CPU, Resize)
-def lower_resize(op: Resize, site: Site) -> str | None:
+def lower_resize(op: Resize, site: Site) -> None:
     """Each output element is a sum of elements times weights; where none is resized, a view."""
-    found = _axes(op, site)
-    why = _unfit(op, found)
-    if why is None:
-        _resize(op, site, found)
-    return why
+    _resize(op, site, axes_of(op, site.facts()[0], site.node.facts[0]))
 
 
 def _reading(op: DynResize, shapes: list[Shape], target: Array) -> Reading:
@@ -120,16 +94,14 @@ ROWS.add(READS, DynResize, Reads((1,), _reading))
 @ROWS.row(CPU, DynResize)
 def lower_dyn_resize(op: DynResize, site: Site) -> str | None:
     """As the run says."""
-    if op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE:
-        return "native code wants to know what is cropped"
     numbers = site.numbers(len(op.axes) * _NUMBERS)
     if numbers is None:
         return LATE
     before, after = site.facts()[0].shape, site.node.facts[0].shape
-    found: list[_Axis] = []
+    found: list[ResizedAxis] = []
     for place, axis in enumerate(op.axes):
         a, b, taps = numbers[place * _NUMBERS : (place + 1) * _NUMBERS]
-        found.append(_Axis(axis, before[axis], after[axis], (a, b), op.sampling.region(place), taps))
+        found.append(ResizedAxis(axis, before[axis], after[axis], (a, b), op.sampling.region(place), taps))
     _resize(op, site, sorted(found, key=lambda one: one.place))
     return None
 
@@ -138,66 +110,21 @@ _NUMBERS: Final = 3
 """How many numbers are read for an axis."""
 
 
-def _resize(op: Resize | DynResize, site: Site, found: Sequence[_Axis]) -> None:
-    lowering, outlet = site.lowering, site.node.inputs[0]
+def _resize(op: Resize | DynResize, site: Site, found: Sequence[ResizedAxis]) -> None:
+    lowering, outlet, form = site.lowering, site.node.inputs[0], site.group.form
     crops = op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE
-    axes = [one for one in found if crops or one.input != one.output or one.scale[0] != one.scale[1]]
+    axes = [one for one in found if crops or one.moves]
     if not axes:
-        site.place(site.known_inputs()[0])
+        site.place(lowering.known_view(outlet))
         return
-    blocked = only_blocked(lowering, outlet)
-    if blocked is not None and blocked.form.axis not in [one.place for one in axes]:
-        chain = _chain(site, blocked.view.element, operands_in_blocks(lowering, blocked.form))
-        result = new_blocked(lowering, chain.outlet, blocked.form)
-        _add(op, site, _Parts(axes, blocked.view, chain, result))
-        return
-    source = site.known_inputs()[0]
-    chain = _chain(site, source.element)
-    if axes[-1].place != len(source.shape) - 1 and source.strides[-1] != 1:
-        source = lowering.contiguous(source)
-    chain = replace(chain, operands=tuple(lowering.near(view) for view in chain.operands))
-    _add(op, site, _Parts(axes, source, chain, lowering.new(chain.outlet)))
-
-
-def _axes(op: Resize, site: Site) -> list[_Axis]:
-    """The axes in order, with their scales."""
-    before, after = site.facts()[0].shape, site.node.facts[0].shape
-    sizes, output = [before[axis] for axis in op.axes], [after[axis] for axis in op.axes]
-    if isinstance(op.target, Scales):
-        scales: list[tuple[Dim, Dim]] = [nearby_fraction(value).as_integer_ratio() for value in op.target.values]
-    elif all(isinstance(size, int) for size in (*sizes, *output)):
-        factors = op.target.factors([int(size) for size in sizes], [int(size) for size in output])
-        scales = [factor.as_integer_ratio() for factor in factors]
+    if form is not None:
+        source = to_blocks(lowering, outlet, form, ((0, 0),) * (site.facts()[0].rank + 1))
     else:
-        scales = list(zip(output, sizes, strict=True))
-    regions = [op.sampling.region(number) for number in range(len(op.axes))]
-    return sorted(map(_Axis, op.axes, sizes, output, scales, regions), key=lambda one: one.place)
-
-
-def _unfit(op: Resize, axes: Sequence[_Axis]) -> str | None:
-    if any(one.input == 0 and one.output != 0 for one in axes):
-        return "sizes do not fit"
-    if op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE and not all(_is_simple(one) for one in axes):
-        return "native code wants known sizes for regions that are no simple fractions"
-    if any(not one.is_known and isinstance(part, int) and part > _LARGEST for one in axes for part in one.scale):
-        return "native code wants known sizes for factors that are fractions of so large numbers"
-    return None
-
-
-def _is_simple(axis: _Axis) -> bool:
-    """Whether positions times what the region is a fraction of surely fit 64 bits, where they must."""
-    return axis.is_known or max(abs(part) for one in axis.region for part in one.as_integer_ratio()) <= _SIMPLE
-
-
-_SIMPLE: Final = 4096
-_LARGEST: Final = 1 << 40
-"""What sizes are multiplied with, in 64 bits: enough for all factors that leave something of a tensor."""
-
-
-def _chain(site: Site, element: ElementType, operand: OperandFn | None = None) -> Chain:
-    """What is behind it."""
-    start = Chain(Expression((element,)), (), site.outlet, (site.node.node,))
-    return extended(site.lowering, start, operand)
+        source = lowering.known_view(outlet)
+        if axes[-1].place != len(source.shape) - 1 and source.strides[-1] != 1:
+            source = lowering.contiguous(source)
+    chain = placed(site, near(lowering) if form is None else operands_in_blocks(lowering, form))
+    _add(op, site, _Parts(axes, source, chain, result_for(lowering, chain.outlet, form)))
 
 
 def _add(op: Resize | DynResize, site: Site, parts: _Parts) -> None:
@@ -249,7 +176,7 @@ def _outside(op: Resize | DynResize, site: Site, computed: ElementType) -> View:
     return found
 
 
-def _tables(op: Resize | DynResize, site: Site, axis: _Axis, weights: ElementType) -> _Tables:
+def _tables(op: Resize | DynResize, site: Site, axis: ResizedAxis, weights: ElementType) -> _Tables:
     """Constants where the sizes are known, else memory that a step fills."""
     if axis.is_known:
         return _constant_tables(op, site, axis, weights)
@@ -273,7 +200,7 @@ def _tables(op: Resize | DynResize, site: Site, axis: _Axis, weights: ElementTyp
     return _Tables(1, indices, factors) if nearest else _Tables(None, indices, factors, counted)
 
 
-def _taps(sampling: Sampling, axis: _Axis) -> tuple[tuple[Dim, Dim, Dim], Dim]:
+def _taps(sampling: Sampling, axis: ResizedAxis) -> tuple[tuple[Dim, Dim, Dim], Dim]:
     """What tells kernels how many elements are read for a position, and how many may be read for all of them.
 
     Those numbers are whether the axis stays as it is, and else how far away elements are read, as a fraction.
@@ -294,7 +221,7 @@ def _taps(sampling: Sampling, axis: _Axis) -> tuple[tuple[Dim, Dim, Dim], Dim]:
     return (stays, top, bottom), (top + axis.output) * 2  # here a is the size of the output
 
 
-def _constant_tables(op: Resize | DynResize, site: Site, axis: _Axis, weights: ElementType) -> _Tables:
+def _constant_tables(op: Resize | DynResize, site: Site, axis: ResizedAxis, weights: ElementType) -> _Tables:
     """As the meaning computes them."""
     a, b = map(int, axis.scale)
     scale = AxisScale(int(axis.input), int(axis.output), Fraction(a, b), axis.region)
@@ -313,39 +240,39 @@ _Places = tuple[Dim, Dim, Dim]
 """Output position o stands for the place (first + second * o) / third of the input, all whole numbers."""
 
 
-def _half_pixel(axis: _Axis) -> _Places:
+def _half_pixel(axis: ResizedAxis) -> _Places:
     a, b = axis.scale
     return b - a, 2 * b, 2 * a
 
 
-def _half_pixel_symmetric(axis: _Axis) -> _Places:
+def _half_pixel_symmetric(axis: ResizedAxis) -> _Places:
     a, b = axis.scale
     return (1 - axis.output) * b + (axis.input - 1) * a, 2 * b, 2 * a
 
 
-def _pytorch_half_pixel(axis: _Axis) -> _Places:
+def _pytorch_half_pixel(axis: ResizedAxis) -> _Places:
     first, step, bottom = _half_pixel(axis)
     several = comparison(axis.output, ">", 1)
     return first * several, step * several, bottom
 
 
-def _align_corners(axis: _Axis) -> _Places:
+def _align_corners(axis: ResizedAxis) -> _Places:
     a, b = axis.scale
     length = a * axis.input
     return 0, (axis.input - 1) * b * comparison(length, ">", b), dim_max(1, length - b)
 
 
-def _asymmetric(axis: _Axis) -> _Places:
+def _asymmetric(axis: ResizedAxis) -> _Places:
     a, b = axis.scale
     return 0, b, a
 
 
-def _tf_half_pixel_for_nn(axis: _Axis) -> _Places:
+def _tf_half_pixel_for_nn(axis: ResizedAxis) -> _Places:
     a, b = axis.scale
     return b * (1 - comparison(a, "==", b)), 2 * b, 2 * a  # an axis that stays as it is, is not moved either
 
 
-def _tf_crop_and_resize(axis: _Axis) -> _Places:
+def _tf_crop_and_resize(axis: ResizedAxis) -> _Places:
     start, end = axis.region
     bottom = lcm(start.denominator, end.denominator)
     first, last = int(start * bottom), int(end * bottom)
@@ -359,7 +286,7 @@ def _tf_crop_and_resize(axis: _Axis) -> _Places:
     )
 
 
-_PLACES: Final[Mapping[Coordinates, Callable[[_Axis], _Places]]] = {
+_PLACES: Final[Mapping[Coordinates, Callable[[ResizedAxis], _Places]]] = {
     Coordinates.HALF_PIXEL: _half_pixel,
     Coordinates.HALF_PIXEL_SYMMETRIC: _half_pixel_symmetric,
     Coordinates.PYTORCH_HALF_PIXEL: _pytorch_half_pixel,

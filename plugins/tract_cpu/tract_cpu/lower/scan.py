@@ -19,12 +19,13 @@ from tract_core.ops.scan import FrozenScan, FullOutput, Scan, ScannedInput, Stat
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.bodies import Target, Unfit, add_body, begin_loop, body_with, done, inlined, repeat
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan, SkipPlan
 from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.places import Move, Part
 from tract_cpu.program.program import NativeStep, StepNumber
 from tract_cpu.program.views import View
+from tract_cpu.table import MOVES
 
 ROWS = Rows()
 

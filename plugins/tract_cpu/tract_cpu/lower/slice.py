@@ -8,11 +8,12 @@ from tract_core.dims import product
 from tract_core.ops.slice import DynSlice, Slice, check_range
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.sizes import RangeOfAxisPlan
 from tract_cpu.lower.gather import Indexed, with_run
 from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.program.reads import READS, Reading, Reads, Shape
+from tract_cpu.table import MOVES
 
 ROWS = Rows()
 

@@ -11,7 +11,7 @@ from tract_core.ops.elementwise import Exp, Ln, Recip
 from tract_core.ops.reduce import Reducer
 from tract_core.ops.softmax import LogSoftmax, Softmax, SoftmaxOp
 from tract_core.plugins.tables import Rows
-from tract_cpu.elements.nest import Nest, nests
+from tract_cpu.group.nest import Nest, nests
 
 ROWS = Rows()
 

@@ -8,11 +8,12 @@ from tract_core.dims import comparison, product
 from tract_core.ops.topk import Topk, check_count
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import CPU, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.topk import TopkPlan
 from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import STATUS, Argument, NativeStep
 from tract_cpu.program.reads import READS, Reading, Reads, Shape
+from tract_cpu.table import CPU
 
 ROWS = Rows()
 

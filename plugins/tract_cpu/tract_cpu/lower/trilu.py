@@ -7,10 +7,11 @@ from tract_llvm.language.types import U64
 from tract_core.dims import product
 from tract_core.ops.trilu import Trilu
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.trilu import TriluPlan
 from tract_cpu.program.program import NativeStep
+from tract_cpu.table import MOVES
 
 ROWS = Rows()
 

@@ -16,7 +16,7 @@ from tract_core.plugins.descriptor import CORE
 from tract_core.plugins.keys import REFERENCE, Array
 from tract_core.plugins.registry import Registry
 from tract_cpu.cpu_only.composed import Composed
-from tract_cpu.draft.select import has_native_code
+from tract_cpu.group.grouping import has_native_code
 
 _CUSTOM: Final[WeakKeyDictionary[Registry, dict[type, bool]]] = WeakKeyDictionary()
 

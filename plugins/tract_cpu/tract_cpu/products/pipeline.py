@@ -13,7 +13,7 @@ from math import prod
 from typing import Final, cast
 
 from tract_core.frozen import frozen
-from tract_cpu.draft.lowering import Lowering, Site
+from tract_cpu.draft.lowering import Lowering
 from tract_cpu.kernels.border import BorderPlan
 from tract_cpu.kernels.conv import Ring
 from tract_cpu.kernels.pipeline import PipelinePlan
@@ -37,24 +37,33 @@ _ALIGNED: Final = 64
 
 @frozen
 class Pipeline:
-    """Convolutions that one step computes. More can be added behind as long as it is the last one that matters."""
+    """Convolutions that one step computes. ``place``: of the step."""
 
     convs: tuple[Direct, ...]
     step: NativeStep
+    place: int
 
 
-def pipelined(site: Site, conv: Direct) -> NativeStep:
-    """The call that computes a convolution; with those before it, whose call is taken back, where that is best."""
-    lowering, parts = site.lowering, conv.parts
-    before = lowering.pipelines.pop(parts.source.view.storage, None)
-    found = None if before is None else _longer(lowering, before, conv)
-    if found is None:
-        found = Pipeline((conv,), conv.step())
-    elif before is not None:
-        _take_back(lowering, before)
-    if parts.chain.outlet in lowering.born_in_blocks and _is_regular(conv):
-        lowering.pipelines[parts.result.storage] = found
-    return found.step
+def join_rows(lowering: Lowering) -> None:
+    """Have convolutions computed row by row with those before them, where that is best: one step instead of several."""
+    if len(lowering.convs) < 2:
+        return
+    steps, gone = lowering.steps, set[int]()
+    places = {id(step): place for place, step in enumerate(steps)}
+    borders = {one.results[0]: place for place, one in enumerate(steps) if _fills_border(one)}
+    last: dict[Storage, Pipeline] = {}
+    for step, conv in lowering.convs:
+        place, parts = places[id(step)], conv.parts
+        before = last.pop(parts.source.view.storage, None)
+        longer = None if before is None else _longer(lowering, before, conv, place)
+        if longer is not None and before is not None:
+            gone |= {before.place} | {borders[one] for one in before.step.results if one in borders}
+            _give_up(lowering, before)
+            steps[place] = longer.step
+        if parts.chain.outlet in lowering.born_in_blocks and _is_regular(conv):
+            last[parts.result.storage] = longer or Pipeline((conv,), step, place)
+    if gone:
+        lowering.draft.without(gone)
 
 
 def _is_regular(conv: Direct) -> bool:
@@ -66,38 +75,34 @@ def _is_regular(conv: Direct) -> bool:
     return ints and len(parts.axes) == 2 and parts.weights.array is not None and parts.grouping is None
 
 
-def _longer(lowering: Lowering, before: Pipeline, conv: Direct) -> Pipeline | None:
-    """The convolutions with one more, where that can be and is worth it."""
+def _longer(lowering: Lowering, before: Pipeline, conv: Direct, place: int) -> Pipeline | None:
+    """The convolutions with one more, whose step is at ``place``, where that can be and is worth it."""
     last = before.convs[-1].parts
     model, outlet = lowering.model, last.chain.outlet
     readers = [one.node for one in model.outlet(outlet).successors]
     alone = outlet not in model.outputs and readers == [conv.parts.chain.nodes[0]]
     same = conv.parts.source.view == last.result and conv.parts.has_batch == last.has_batch
-    if not (alone and same and _is_regular(conv) and _is_last(lowering.steps, before.step)):
+    between = lowering.steps[before.place + 1 : place]
+    if not (alone and same and _is_regular(conv) and _may_wait(before.step, between)):
         return None
     strips = _Strips((*before.convs, conv), lowering.threads)
-    return Pipeline(strips.convs, strips.step(lowering)) if strips.are_worth_it() else None
+    return Pipeline(strips.convs, strips.step(lowering), place) if strips.are_worth_it() else None
 
 
-def _is_last(steps: Sequence[Step], step: NativeStep) -> bool:
-    """Whether a step may be done behind all others: these neither touch what it writes nor write what it reads."""
-    for one in reversed(steps):
-        if one is step:
-            return True
-        if set(step.results) & set(touched(one)) or set(one.results) & set(touched(step)):
-            return False
-    return False
+def _may_wait(step: NativeStep, others: Sequence[Step]) -> bool:
+    """Whether a step may be done behind others: these neither touch what it writes nor write what it reads."""
+    read = set(touched(step))
+    return not any(set(step.results) & set(touched(one)) or set(one.results) & read for one in others)
 
 
-def _take_back(lowering: Lowering, before: Pipeline) -> None:
-    """Forget the step, and that its result has memory."""
-    last = before.convs[-1].parts
-    lowering.steps[:] = [one for one in lowering.steps if one is not before.step and not _borders(one, last.result)]
-    del lowering.blocked[last.chain.outlet], lowering.born_in_blocks[last.chain.outlet]
+def _give_up(lowering: Lowering, before: Pipeline) -> None:
+    """What is between two convolutions has no memory."""
+    outlet = before.convs[-1].parts.chain.outlet
+    del lowering.blocked[outlet], lowering.born_in_blocks[outlet]
 
 
-def _borders(step: Step, view: View) -> bool:
-    return isinstance(step, NativeStep) and isinstance(step.kernel, BorderPlan) and step.results == (view.storage,)
+def _fills_border(step: Step) -> bool:
+    return isinstance(step, NativeStep) and isinstance(step.kernel, BorderPlan)
 
 
 @frozen

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
-from tract_cpu.elements.chain import Chain
+from tract_cpu.elements.chain import PlacedChain
 from tract_cpu.kernels.dots import Grouping
 from tract_cpu.products.weights import Weights
 from tract_cpu.program.form import Form
@@ -45,7 +45,7 @@ class Parts:
     source: Source
     weights: Weights
     groups: int
-    chain: Chain
+    chain: PlacedChain
     result: View
     has_batch: bool
     grouping: Grouping | None = None

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
-from tract_cpu.draft.lowering import CPU, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.sizes import EqualPlan
 from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.program.views import Address
+from tract_cpu.table import CPU
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import F32, F64, I32, INDEX, ElementType, element_type
 from tract_llvm.language.values import Value

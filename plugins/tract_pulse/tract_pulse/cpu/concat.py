@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.program.program import Eventual
+from tract_cpu.table import MOVES
 from tract_llvm.language.types import INDEX
 
 from tract_core.dims import Dim
@@ -23,7 +24,7 @@ def lower_pulse_concat(op: PulseConcat, site: Site) -> str | None:
     if why is not None:
         return why
     inputs = site.known_inputs()
-    x, steps = overwritten(site, op.stream, op.axis)
+    x, steps = overwritten(site, op.stream)
     (position,) = site.lowering.keep(site.node.node, KeptPosition(), [(INDEX, ())])
     pulse = Pulse(x.view, op.axis, position)
     sizes = [piece.shape[op.axis] for piece in inputs]

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.draft.lowering import Site
+from tract_cpu.group.groups import CpuGroup
+from tract_cpu.group.start import GROUPS, Start
 from tract_cpu.program.program import ENDLESS, Eventual
+from tract_cpu.table import MOVES
 from tract_llvm.language.types import INDEX
 
 from tract_core.plugins.tables import Rows
 from tract_pulse.cpu.lay import BEFORE_ALL, Pulse
 from tract_pulse.cpu.position import KeptPosition, advance
-from tract_pulse.cpu.tensor import overwritten
+from tract_pulse.cpu.tensor import form_there, overwritten
 from tract_pulse.ops.mask import PulseMask
 
 ROWS = Rows()
+
+
+@ROWS.row(GROUPS, PulseMask)
+def group_pulse_mask(op: PulseMask, start: Start) -> CpuGroup:
+    """Alone, in blocks of channels where the input is."""
+    form = form_there(start, op.axis)
+    return start.alone(form, list(start.read(form)))
 
 
 @ROWS.row(MOVES, PulseMask)
@@ -21,7 +31,7 @@ def lower_pulse_mask(op: PulseMask, site: Site) -> str | None:
     why = site.lowering.why_not_kept(site.facts())
     if why is not None:
         return why
-    x, steps = overwritten(site, 0, op.axis)
+    x, steps = overwritten(site, 0)
     value = site.lowering.constant(op.value.array)
     assert value is not None  # it has the type of the input
     (position,) = site.lowering.keep(site.node.node, KeptPosition(), [(INDEX, ())])

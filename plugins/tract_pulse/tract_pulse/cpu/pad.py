@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from tract_cpu.draft.lowering import MOVES, Site
+from tract_cpu.draft.lowering import Site
+from tract_cpu.group.groups import CpuGroup
+from tract_cpu.group.start import GROUPS, Start
 from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.program import ENDLESS, Eventual, NativeStep
 from tract_cpu.program.views import View
+from tract_cpu.table import MOVES
 from tract_llvm.language.types import INDEX
 
 from tract_core.dims import dim_max
@@ -18,7 +21,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_pulse.cpu.lay import BEFORE_ALL, Pulse
 from tract_pulse.cpu.position import advance
-from tract_pulse.cpu.tensor import overwritten
+from tract_pulse.cpu.tensor import form_there, overwritten
 from tract_pulse.ops.pad import FrozenPad, PulsePad
 
 ROWS = Rows()
@@ -41,13 +44,20 @@ class KeptPad(Keeping):
             last[0][...] = frozen.last
 
 
+@ROWS.row(GROUPS, PulsePad)
+def group_pulse_pad(op: PulsePad, start: Start) -> CpuGroup:
+    """Alone, in blocks of channels where the input is."""
+    form = form_there(start, op.axis)
+    return start.alone(form, list(start.read(form)))
+
+
 @ROWS.row(MOVES, PulsePad)
 def lower_pulse_pad(op: PulsePad, site: Site) -> str | None:
     """What is outside of the signal is written where it is seen, in place where nobody else sees it."""
     why = site.lowering.why_not_kept(site.facts())
     if why is not None:
         return why
-    x, steps = overwritten(site, 0, op.axis)
+    x, steps = overwritten(site, 0)
     one = _one_position(x.view, op.axis)
     keeps_last = isinstance(op.mode, PadEdge) and op.after != 0
     tensors = [(INDEX, ()), *([(one.element, one.shape)] if keeps_last else [])]

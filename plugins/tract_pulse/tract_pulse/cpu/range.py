@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tract_cpu.draft.lowering import CPU, Site
+from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.program.program import NativeStep
+from tract_cpu.table import CPU
 from tract_llvm.language.types import INDEX, ElementType
 
 from tract_core.frozen import frozen

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tract_cpu.blocks.blocked import border_for, bordered, form_read
-from tract_cpu.draft.lowering import Lowering, Site
+from tract_cpu.blocks.blocked import bordered, in_blocks
+from tract_cpu.draft.lowering import Site
 from tract_cpu.elements.copies import copy_step
+from tract_cpu.group.forms import form_read
+from tract_cpu.group.known import Known
+from tract_cpu.group.reach import border_for
+from tract_cpu.group.start import Start
 from tract_cpu.program.form import Blocked, Border, Form
 from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import View
@@ -41,32 +45,37 @@ class Tensor:
         site.add_all(steps)
 
 
-def tensor(site: Site, outlet: OutletId, axis: int) -> Tensor:
-    """An input, as it is there. ``axis``: that of the stream, whose positions are not cut."""
-    lowering = site.lowering
-    blocked = None if lowering.is_plain(outlet) else lowering.blocked.get(outlet)
-    if blocked is not None and blocked.form.axis != axis:
+def form_there(start: Start, axis: int) -> Form | None:
+    """The blocks in which the first input is there, if they do not cut the positions of the stream, along ``axis``."""
+    form = start.only_blocked(0)
+    return form if form is not None and form.axis != axis else None
+
+
+def tensor(site: Site, slot: int) -> Tensor:
+    """An input, in the blocks in which the group reads it, or plain."""
+    lowering, outlet, form = site.lowering, site.node.inputs[slot], site.group.reads[slot][1]
+    blocked = form and in_blocks(lowering, outlet, form)
+    if blocked is not None:
         return Tensor(blocked.view, blocked.form, blocked.border)
-    view = lowering.view(outlet)
-    assert view is not None  # nodes with other inputs are left to the host before
+    view = lowering.known_view(outlet)
     return Tensor(view, None, ((0, 0),) * len(view.shape))
 
 
-def overwritten(site: Site, slot: int, axis: int) -> tuple[Tensor, list[NativeStep]]:
+def overwritten(site: Site, slot: int) -> tuple[Tensor, list[NativeStep]]:
     """An input that the node may write to, and how it comes there: where nobody else sees it, it stays where it is."""
     outlet, lowering = site.node.inputs[slot], site.lowering
-    found = tensor(site, outlet, axis)
+    found = tensor(site, slot)
     if lowering.is_alone(outlet):
         return found, []
     own = bordered(lowering, found.view, found.border)
     return Tensor(own, found.form, found.border), [copy_step(found.view, own, site.isa, ())]
 
 
-def form_for(site: Site, axis: int) -> Form | None:
+def form_for(start: Start, axis: int) -> Form | None:
     """The blocks in which all that read the result want it; ``None`` where one of them reads it as it lies."""
     forms = {
-        form_read(site.lowering, site.lowering.model.nodes[node]) if slot == 0 else None
-        for _, node, slot in _readers(site.lowering, site.outlet)
+        form_read(start.known, start.model.nodes[node]) if slot == 0 else None
+        for _, node, slot in _readers(start.known, start.outlet)
     }
     form = forms.pop() if len(forms) == 1 else None
     return form if form is not None and form.axis != axis else None
@@ -82,10 +91,10 @@ def border_around(site: Site, form: Form, axis: int) -> Border:
     return tuple((0, 0) if place == axis else ends for place, ends in enumerate(found))
 
 
-def _readers(lowering: Lowering, outlet: OutletId) -> Iterator[tuple[OutletId, int, int]]:
+def _readers(known: Known, outlet: OutletId) -> Iterator[tuple[OutletId, int, int]]:
     """Who reads a tensor, or what is written over it: the outlet that they read, their node, and the slot there."""
-    for reader in sorted(lowering.model.outlet(outlet).successors):
-        if isinstance(lowering.model.nodes[reader.node].op, Delay | PulsePad | PulseMask | PulseConcat):
-            yield from _readers(lowering, OutletId(reader.node))
+    for reader in sorted(known.model.outlet(outlet).successors):
+        if isinstance(known.model.nodes[reader.node].op, Delay | PulsePad | PulseMask | PulseConcat):
+            yield from _readers(known, OutletId(reader.node))
         else:
             yield outlet, reader.node, reader.slot

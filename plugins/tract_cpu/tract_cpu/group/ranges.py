@@ -18,7 +18,7 @@ from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.slice import Slice
 from tract_core.plugins.tables import Rows, TableKey, function_row
-from tract_cpu.draft.lowering import Lowering
+from tract_cpu.group.known import Known
 
 ROWS = Rows()
 
@@ -53,20 +53,20 @@ def of_type(element: ElementType) -> Range:
     return Range(-(2 ** (element.bits - 1)), 2 ** (element.bits - 1) - 1)
 
 
-def range_of(lowering: Lowering, outlet: OutletId, nodes: int = MOST_NODES) -> Range | None:
+def range_of(known: Known, outlet: OutletId, nodes: int = MOST_NODES) -> Range | None:
     """The range of a tensor; ``None`` for what has no integers. ``nodes``: how far back to look."""
-    element = lowering.element(lowering.model.outlet_fact(outlet).datum_type.storage)
+    element = known.element(known.model.outlet_fact(outlet).datum_type.storage)
     if element is None or element.kind == "f":
         return None
     whole = of_type(element)
-    array = lowering.constant_array(outlet)
+    array = known.constant_array(outlet)
     if array is not None:
         return Range(int(array.min()), int(array.max())) if array.size else whole
-    node = lowering.model.nodes[outlet.node]
-    row = lowering.model.registry[RANGES].find(type(node.op))
+    node = known.model.nodes[outlet.node]
+    row = known.model.registry[RANGES].find(type(node.op))
     if row is None or not nodes:
         return whole
-    inputs = [range_of(lowering, one, nodes - 1) for one in node.inputs]
+    inputs = [range_of(known, one, nodes - 1) for one in node.inputs]
     known = [one for one in inputs if one is not None]
     found = row(node.op, *known) if len(known) == len(inputs) else whole
     return found if found.within(whole) else whole

@@ -6,26 +6,20 @@ reduce, along which axes, and what it is in terms of loads, single operators on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-import numpy as np
 from tract_llvm.elements.expressions import element_of
 from tract_llvm.language.types import ElementType
 
 from tract_core.dims import Dim, is_one
 from tract_core.frozen import frozen
-from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops.reduce import Reducer
+from tract_core.plugins.registry import Registry
 from tract_core.plugins.tables import Rows, TableKey
-from tract_cpu.blocks.blocked import operands_in_blocks
-from tract_cpu.blocks.wholes import new_blocked
-from tract_cpu.draft.lowering import Lowering
-from tract_cpu.elements.chain import plain_operands
 from tract_cpu.kernels.rows import Fold, Load, RowStep
 from tract_cpu.program.form import Form
-from tract_cpu.program.views import View
 
 NestFn = Callable[[Any, "Nest", int, ElementType], int]
 """``(op, nest, x, result) -> y``: numbers of values, and the type of the result. Raises `Unknown`."""
@@ -63,21 +57,36 @@ def nests(rows: Rows, axes: AxesFn, *types: type[TypedOp]) -> Callable[[NestFn],
     return offer
 
 
+@frozen
+class Number:
+    """One number, of a type of floats that NumPy has, as what is loaded."""
+
+    value: float
+    element: ElementType
+
+
 class Nest:
     """A program for rows while it is made. ``shape``: of the tensors; ``axes``: the reduced ones, once they are known.
 
     ``form``: how channels are cut into blocks, where they are; ``shape`` is that of views then.
-    ``steps``: how each value comes about, by numbers. ``tensors``: what is loaded.
+    ``steps``: how each value comes about, by numbers. ``tensors``: what is loaded, by whatever names it.
     """
 
-    def __init__(self, lowering: Lowering, shape: Sequence[Dim], form: Form | None = None) -> None:
-        self.lowering = lowering
+    def __init__(self, registry: Registry, shape: Sequence[Dim], form: Form | None = None) -> None:
+        self.registry = registry
         self.form = form
         self.shape = tuple(form.shape(shape) if form else shape)
         self.axes: frozenset[int] | None = None
         self.steps: list[RowStep] = []
-        self.tensors: list[View] = []
+        self.tensors: list[Hashable] = []
         self._numbers: dict[RowStep, int] = {}
+
+    def copy(self) -> Nest:
+        """Another one with the same steps, to which more can be added."""
+        found = Nest(self.registry, ())
+        found.form, found.shape, found.axes = self.form, self.shape, self.axes
+        found.steps, found.tensors, found._numbers = list(self.steps), list(self.tensors), dict(self._numbers)
+        return found
 
     def type_of(self, value: int) -> ElementType:
         """The type of a value."""
@@ -88,21 +97,11 @@ class Nest:
         """The shape of what there is one of per row."""
         return tuple(1 if axis in (self.axes or ()) else size for axis, size in enumerate(self.shape))
 
-    def shape_of(self, outlet: OutletId) -> tuple[Dim, ...]:
-        """The shape of a tensor, as the nest sees it; of one that cannot be cut like the others, as it is."""
-        shape, form = tuple(self.lowering.model.outlet_fact(outlet).shape), self.form
+    def shape_in(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
+        """A shape, as the nest sees it; that of a tensor that cannot be cut like the others, as it is."""
+        form, shape = self.form, tuple(shape)
         fits = form is not None and len(shape) == len(self.shape) - 1 and shape[form.axis] == form.channels
         return form.shape(shape) if form is not None and fits else shape
-
-    def operand(self, outlet: OutletId, like: OutletId) -> View | None:
-        """A tensor that is there already, stretched to the shape of another one, as the nest sees it."""
-        shape = tuple(self.lowering.model.outlet_fact(like).shape)
-        find = operands_in_blocks(self.lowering, self.form) if self.form else plain_operands(self.lowering)
-        return find(outlet, shape) if self.lowering.has(outlet) else None
-
-    def result(self, outlet: OutletId) -> View:
-        """Memory for a tensor."""
-        return new_blocked(self.lowering, outlet, self.form) if self.form else self.lowering.new(outlet)
 
     def along(self, axes: Sequence[int]) -> bool:
         """Whether the nest reduces along these axes, or may from now on. Axes of size 1 count for nothing.
@@ -116,23 +115,20 @@ class Nest:
             self.axes = wanted
         return self.axes == wanted
 
-    def load(self, view: View) -> int:
-        """The elements of a tensor that was stretched to the shape of the nest, or to one element per row."""
-        if view not in self.tensors:
-            self.tensors.append(view)
-        return self._added(Load(self.tensors.index(view), view.element))
+    def load(self, tensor: Hashable, element: ElementType) -> int:
+        """The elements of a tensor that is stretched to the shape of the nest, or to one element per row."""
+        if tensor not in self.tensors:
+            self.tensors.append(tensor)
+        return self._added(Load(self.tensors.index(tensor), element))
 
     def constant(self, number: float, type_: ElementType) -> int:
         """One number, of a type of floats that NumPy has."""
-        view = self.lowering.constant(np.full((1,) * len(self.shape), number, f"f{type_.bytes}"))
-        if view is None:
-            raise Unknown
-        return self.load(view.stretched(self.shape))
+        return self.load(Number(number, type_), type_)
 
     def apply(self, op: TypedOp, *operands: int, result: ElementType | None = None) -> int:
         """An operator on elements. ``result``: the type of what comes out, that of the first operand by default."""
         kinds = [self.type_of(one) for one in operands]
-        element = element_of(self.lowering.model.registry, op, kinds, result)
+        element = element_of(self.registry, op, kinds, result)
         if element is None:
             raise Unknown
         return self._added(element.applied(op, operands, result or kinds[0]))
@@ -146,9 +142,3 @@ class Nest:
         if number == len(self.steps):
             self.steps.append(step)
         return number
-
-    def cut(self, steps: int, tensors: int) -> None:
-        """Forget all but the first ones."""
-        for step in self.steps[steps:]:
-            del self._numbers[step]
-        del self.steps[steps:], self.tensors[tensors:]

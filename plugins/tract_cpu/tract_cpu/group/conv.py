@@ -1,0 +1,151 @@
+"""Convolutions and deconvolutions: in which blocks of channels they read and write, and what is behind them."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from tract_llvm.elements.expressions import Apply, Expression, element_of
+from tract_llvm.language.types import ElementType
+
+from tract_core.dims import ceil_div, is_symbolic, product
+from tract_core.ops.binary import Add
+from tract_core.ops.conv import Conv, Convolution
+from tract_core.ops.deconv import Deconv
+from tract_core.plugins.keys import Array
+from tract_core.plugins.tables import Rows
+from tract_cpu.group.chain import Chain
+from tract_cpu.group.dots import factor_of, factor_of_array, grouping_for
+from tract_cpu.group.forms import fills_blocks, form_of
+from tract_cpu.group.groups import Channels, Convolved, CpuGroup
+from tract_cpu.group.phases import MOST_PHASES, ends, phases
+from tract_cpu.group.reach import ends_of
+from tract_cpu.group.start import GROUPS, Start, read_along
+from tract_cpu.kernels.dots import Grouping
+from tract_cpu.program.form import Form
+
+ROWS = Rows()
+
+
+@ROWS.row(GROUPS, Conv)
+def group_conv(op: Conv, start: Start) -> CpuGroup:
+    """With its bias and the chain behind it; a quantised one is written out as others."""
+    if op.q_output is not None:
+        return start.alone()
+    why = _unfit(op, start)
+    if why is None and ends_of(start.known, start.node.node) is None:
+        why = "windows do not fit, or reach far beyond the data"
+    return start.host(why) if why is not None else _group(op, start)
+
+
+@ROWS.row(GROUPS, Deconv)
+def group_deconv(op: Deconv, start: Start) -> CpuGroup:
+    """The same, where a convolution for every phase of the output computes it."""
+    why = _unfit(op, start)
+    if why is None:
+        plans = op.pool.transposed_plan(op, start.facts()[0].shape, op.adjustments)
+        by_axis = [phases(plan) for plan in plans]
+        known = [one for one in by_axis if one is not None]
+        weights, reaches = start.array(1), any(end != 0 for one in known for end in ends(one))
+        if len(known) < len(by_axis) or prod(map(len, known)) > MOST_PHASES:
+            why = "what is cut off is not known, or the strides are too large"
+        elif reaches and weights is not None and not np.isfinite(weights).all():
+            why = "native code multiplies zeros by weights, which must be finite for that"
+        elif ends_of(start.known, start.node.node) is None:
+            why = "windows reach far beyond the data"
+    return start.host(why) if why is not None else _group(op, start)
+
+
+def channels_of(start: Start, slot: int, weights: Array, axis: int) -> CpuGroup:
+    """The product of a matrix, [output channels, input channels], with the channels at every position of a tensor.
+
+    ``slot``: which input that tensor is; ``axis``: where its channels are, there and in the result.
+    """
+    form, element, data = form_of(start.known, start.outlet, axis), start.result(), start.facts()[slot]
+    channels = data.shape[axis]
+    if form is None or element is None or not isinstance(channels, int) or not channels:
+        return start.host("the number of channels is not known")
+    chain = start.behind(Expression((element,)), form)
+    reads = [(start.node.inputs[slot], Form(axis, channels, form.block)), *read_along(chain, form)]
+    grouping = _grouping(start, slot, weights, element)
+    return Channels(chain.nodes, tuple(reads), form, chain, grouping, slot, axis)
+
+
+def _unfit(op: Convolution, start: Start) -> str | None:
+    """Why native code cannot compute a convolution, or a deconvolution, of such types and channels."""
+    data, weights = start.facts()[:2]
+    if start.result() is None:
+        return f"native code does not know {start.node.facts[0].datum_type.short}"
+    outputs = weights.shape[op.kernel_format.o_axis(weights.rank)]
+    if not isinstance(outputs, int):
+        return "the number of output channels is not known"
+    if 0 in (outputs, weights.shape[op.kernel_format.i_axis(weights.rank)], *op.pool.kernel_shape):
+        return "there is nothing to compute"
+    layout = op.pool.data_format
+    if not isinstance(data.shape[layout.c_axis(data.rank)], int):
+        apart = product(data.shape[layout.h_axis + op.pool.rank :])
+        if op.group > 1 or (op.pool.rank and is_symbolic(apart)):
+            return "the number of channels is not known"
+    return None
+
+
+def _group(op: Convolution, start: Start) -> CpuGroup:
+    """Where its groups do not fill whole blocks of channels, each has blocks of its own, and there is no chain."""
+    facts, element = start.facts(), start.result()
+    axis, (outputs, inputs) = op.pool.data_format.c_axis(facts[0].rank), _channels(op, start)
+    form = form_of(start.known, start.outlet, axis)
+    add = element and element_of(start.model.registry, Add(), [element])
+    if form is None or element is None or add is None:
+        return start.host("the number of output channels is not known")
+    biased = Expression((element.computed, element), (Apply(Add(), (0, 1), element, add.emit),))
+    if not fills_blocks(op, outputs, inputs, form.block):
+        chain = Chain(biased, (start.node.inputs[2],), start.outlet, (start.node.node,), own=1)
+        return Convolved(chain.nodes, tuple(start.read()), None, chain, None)
+    grouping = None
+    weights = start.array(1)
+    if (outputs, inputs) != (1, 1) and weights is not None and isinstance(inputs, int):
+        grouping = _grouping(start, 0, op.kernel_format.to_oihw(weights), element)
+    chain = _behind(start, biased, form)
+    data = start.node.inputs[0], _form_read(op, start, axis, form.block, grouping)
+    reads = (data, *start.read(slots=(1, 2)), *read_along(chain, form))
+    return Convolved(chain.nodes, reads, form, chain, grouping)
+
+
+def _behind(start: Start, biased: Expression, form: Form) -> Chain:
+    """The chain behind the bias, which is its first operand."""
+    from tract_cpu.group.chain import extended
+
+    bias = Chain(biased, (start.node.inputs[2],), start.outlet, (start.node.node,), own=1)
+    return extended(start.walk, bias, start.operands(form))
+
+
+def _channels(op: Convolution, start: Start) -> tuple[int, int]:
+    """How many output channels and input channels each group has."""
+    weights = start.facts()[1]
+    outputs = weights.shape[op.kernel_format.o_axis(weights.rank)]
+    return int(outputs) // op.group, weights.shape[op.kernel_format.i_axis(weights.rank)]  # type: ignore
+
+
+def _form_read(op: Convolution, start: Start, axis: int, block: int, grouping: Grouping | None) -> Form | None:
+    """The blocks in which the data is read, smaller where few channels are taken in groups; ``None`` for plain data."""
+    channels = start.facts()[0].shape[axis]
+    if not isinstance(channels, int):
+        return None
+    if channels >= block or op.group > 1 or not start.walk.layouts.is_plain(start.node.inputs[0]):
+        return Form(axis, channels, block)
+    return None if grouping is None else Form(axis, channels, int(ceil_div(channels, grouping.size) * grouping.size))
+
+
+def _grouping(start: Start, slot: int, weights: Array, sums: ElementType) -> Grouping | None:
+    """How products are summed in groups of channels: of data whose elements are stored as the instruction takes them.
+
+    ``weights``: [output channels, input channels, ...]. Channels that a last group lacks are multiplied by zero, so
+    that floats there may not be just anything.
+    """
+    left, element = factor_of(start.known, start.node.inputs[slot]), start.known.element_at(start.node.inputs[1 - slot])
+    if left is None or element is None:
+        return None
+    found = grouping_for(start.isa, left, factor_of_array(element, weights), sums.computed)
+    if found is None or left.element.bits != found.left.bits:
+        return None
+    return found if left.element.kind != "f" or weights.shape[1] % found.size == 0 else None

@@ -1,0 +1,63 @@
+"""Which products are summed by neighbours: those of factors that surely fit what an instruction takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tract_llvm.isa import Dot, Isa
+from tract_llvm.language.types import ElementType, other_sign
+
+from tract_core.frozen import frozen
+from tract_core.model.graph import OutletId
+from tract_core.plugins.keys import Array
+from tract_cpu.group.known import Known
+from tract_cpu.group.ranges import Range, of_type, range_of
+from tract_cpu.kernels.dots import Grouping
+
+
+@frozen
+class Factor:
+    """What is multiplied: the type of its elements, and of integers, between which numbers they lie."""
+
+    element: ElementType
+    range: Range | None
+
+    def fits(self, element: ElementType) -> bool:
+        """Whether all of it surely is of a type."""
+        if element.kind == "f":
+            return self.element == element
+        return self.range is not None and self.range.within(of_type(element))
+
+
+def factor_of(known: Known, outlet: OutletId) -> Factor | None:
+    """A tensor as a factor; ``None`` where native code does not know its type."""
+    element = known.element(known.model.outlet_fact(outlet).datum_type.storage)
+    return element and Factor(element, range_of(known, outlet))
+
+
+def factor_of_array(element: ElementType, array: Array) -> Factor:
+    """Numbers that are part of the model as a factor."""
+    floats = element.kind == "f" or not array.size
+    return Factor(element, None if floats else Range(int(array.min()), int(array.max())))
+
+
+def grouping_for(isa: Isa, left: Factor | None, right: Factor | None, sums: ElementType) -> Grouping | None:
+    """How products are summed in groups: ``sums``: the type of the sums; ``None`` where no instruction fits.
+
+    Of integers the values count, not the types that they are stored in.
+    """
+    if left is None or right is None:
+        return None
+    for one in _groupings(isa.dots):
+        taken = other_sign(one.left) if one.flips else one.left
+        if one.dot.sums == sums.name and left.fits(taken) and right.fits(one.right):
+            return one
+    return None
+
+
+def _groupings(dots: Sequence[Dot]) -> Iterator[Grouping]:
+    for dot in dots:
+        both = [Grouping(one) for one in ((dot,) if dot.left == dot.right else (dot, dot.other_way()))]
+        yield from both
+        yield from (replace(one, flips=True) for one in both if one.left.kind != "f")
