@@ -39,8 +39,8 @@ class Group:
         """What it is called."""
         return type(self).__name__.lower()
 
-    def notes(self) -> Iterator[str]:
-        """What its text says beyond its nodes."""
+    def notes(self, model: TypedModel) -> Iterator[str]:
+        """What its text says beyond its nodes. ``model``: what these are of."""
         yield from ()
 
 
@@ -183,5 +183,11 @@ def groups_text(model: TypedModel, groups: Sequence[Group]) -> str:
     lines: list[str] = []
     for number, group in enumerate(groups):
         lines.append(f"{number:>4} {group.kind} {', '.join(model.nodes[node].name for node in group.nodes)}")
-        lines += (f"       {note}" for note in group.notes())
+        lines += (f"       {note}" for note in group.notes(model))
     return "\n".join(lines) + "\n"
+
+
+def outlet_text(model: TypedModel, outlet: OutletId) -> str:
+    """A tensor by the name of its node, with the number of the output where that is not the first one."""
+    name = model.nodes[outlet.node].name
+    return f"{name}:{outlet.slot}" if outlet.slot else name

@@ -14,10 +14,11 @@ from typing import Final
 from tract_llvm.elements.expressions import ELEMENTS, Apply, Expression, element_of
 from tract_llvm.language.types import ElementType
 
+from tract_core.compile.groups import outlet_text
 from tract_core.dims import Dim, is_one
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
-from tract_core.model.typed import TypedNode
+from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.binary import Sub
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Exp
@@ -56,12 +57,12 @@ class Attention(Epilogue):
     width: str | None
     powers: Expression
 
-    def notes(self) -> Iterator[str]:
+    def notes(self, model: TypedModel) -> Iterator[str]:
         """What is what."""
         for what, outlet, term in zip(("queries", "keys", "values"), self.factors, self.terms, strict=False):
-            yield f"{what}: {outlet} along {', '.join(term)}"
+            yield f"{what}: {outlet_text(model, outlet)} along {', '.join(term)}"
         yield f"queries along {self.query or 'none'}, keys along {self.key}"
-        yield from Epilogue.notes(self)
+        yield from Epilogue.notes(self, model)
 
 
 def waits(start: Start) -> bool:

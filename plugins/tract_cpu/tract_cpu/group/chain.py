@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from tract_llvm.elements.expressions import ELEMENTS, QUANTIZED, Apply, Expression, element_of, step_text
+from tract_llvm.elements.expressions import ELEMENTS, QUANTIZED, Apply, Expression, element_of
 from tract_llvm.language.types import ElementType, element_type
 from tract_llvm.language.values import Value
 
+from tract_core.compile.groups import outlet_text
 from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
+from tract_core.model.op_text import describe
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_cpu.cpu_only.on_steps import Dequantize
 from tract_cpu.group.code_size import MOST_CODE, code_size
@@ -46,13 +48,22 @@ class Chain:
         """The operands that are no inputs of the node that begins the group."""
         return self.operands[self.own :]
 
-    def notes(self) -> Iterator[str]:
+    def notes(self, model: TypedModel) -> Iterator[str]:
         """Its steps, by the numbers of what they are computed of."""
         first = len(self.expression.inputs) - len(self.operands)
         for number, element in enumerate(self.expression.inputs):
-            yield f"{number}: {'computed' if number < first else self.operands[number - first]} {element.name}"
+            what = "what the node computes" if number < first else outlet_text(model, self.operands[number - first])
+            yield f"{number} = {what}, {element.name}"
         for number, step in enumerate(self.expression.steps, len(self.expression.inputs)):
-            yield f"{number}: {step_text(step)}"
+            yield f"{number} = {applied_text(step)}"
+
+
+def applied_text(step: Apply) -> str:
+    """An operator on values, for people: its name, its attributes if it has any, what it is computed of, its type."""
+    attributes = describe(step.op)
+    name = f"{step.op.name}{{{attributes}}}" if attributes else step.op.name
+    numbers = "" if isinstance(step.op, Const) else f"({', '.join(map(str, step.operands))})"
+    return f"{name}{numbers}, {step.result.name}"
 
 
 _SMALL: Final = 8

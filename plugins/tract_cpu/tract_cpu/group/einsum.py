@@ -10,6 +10,7 @@ from tract_llvm.language.types import ElementType
 from tract_core.dims import Dim, is_one
 from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
+from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Mul
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
@@ -31,10 +32,10 @@ class Product(Epilogue):
 
     axes: ProductAxes
 
-    def notes(self) -> Iterator[str]:
+    def notes(self, model: TypedModel) -> Iterator[str]:
         """Its axes."""
         yield from self.axes.notes()
-        yield from Epilogue.notes(self)
+        yield from Epilogue.notes(self, model)
 
 
 @frozen

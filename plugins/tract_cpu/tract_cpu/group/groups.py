@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tract_core.compile.groups import Group
+from tract_core.compile.groups import Group, outlet_text
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
 from tract_cpu.group.chain import Chain
 from tract_cpu.group.region import Region
 from tract_cpu.kernels.dots import Grouping
@@ -26,13 +27,13 @@ class CpuGroup(Group):
     reads: tuple[Reading, ...]
     form: Form | None
 
-    def notes(self) -> Iterator[str]:
+    def notes(self, model: TypedModel) -> Iterator[str]:
         """In which blocks it works, if in any."""
         if self.form is not None:
             yield f"gives {_blocks(self.form)}"
         for outlet, form in self.reads:
             if form is not None:
-                yield f"reads {outlet} in {_blocks(form)}"
+                yield f"reads {outlet_text(model, outlet)} in {_blocks(form)}"
 
 
 @frozen
@@ -41,7 +42,7 @@ class Host(CpuGroup):
 
     why: str
 
-    def notes(self) -> Iterator[str]:
+    def notes(self, model: TypedModel) -> Iterator[str]:
         """The reason."""
         yield self.why
 
@@ -57,10 +58,10 @@ class Epilogue(CpuGroup):
 
     chain: Chain
 
-    def notes(self) -> Iterator[str]:
+    def notes(self, model: TypedModel) -> Iterator[str]:
         """The chain."""
-        yield from CpuGroup.notes(self)
-        yield from self.chain.notes()
+        yield from CpuGroup.notes(self, model)
+        yield from self.chain.notes(model)
 
 
 @frozen
@@ -102,10 +103,10 @@ class Rows(CpuGroup):
 
     region: Region
 
-    def notes(self) -> Iterator[str]:
+    def notes(self, model: TypedModel) -> Iterator[str]:
         """The steps of a row."""
-        yield from CpuGroup.notes(self)
-        yield from self.region.notes()
+        yield from CpuGroup.notes(self, model)
+        yield from self.region.notes(model)
 
 
 def _blocks(form: Form) -> str:

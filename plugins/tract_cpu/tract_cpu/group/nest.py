@@ -64,6 +64,9 @@ class Number:
     value: float
     element: ElementType
 
+    def __str__(self) -> str:
+        return f"{self.value:g}"
+
 
 class Nest:
     """A program for rows while it is made. ``shape``: of the tensors; ``axes``: the reduced ones, once they are known.

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tract_llvm.elements.expressions import ELEMENTS, step_text
+from tract_llvm.elements.expressions import ELEMENTS
 
-from tract_core.compile.groups import neighbours
+from tract_core.compile.groups import neighbours, outlet_text
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
-from tract_core.model.typed import TypedNode
-from tract_cpu.group.chain import OperandFn
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_cpu.group.chain import OperandFn, applied_text
 from tract_cpu.group.code_size import MOST_CODE, code_size
 from tract_cpu.group.nest import NESTS, Nest, Unknown
 from tract_cpu.group.walk import Walk
@@ -61,19 +61,20 @@ class Region:
         """The nodes, in the order in which they joined."""
         return tuple(dict.fromkeys(outlet.node for outlet, _ in self.values))
 
-    def notes(self) -> Iterator[str]:
+    def notes(self, model: TypedModel) -> Iterator[str]:
         """Its steps, by the numbers of what they are computed of."""
         yield f"along axes {', '.join(map(str, sorted(self.axes))) or '-'} of {','.join(map(str, self.shape))}"
         for number, step in enumerate(self.steps):
-            yield f"{number}: {self._text(step)}"
+            yield f"{number} = {self._text(model, step)}"
 
-    def _text(self, step: RowStep) -> str:
+    def _text(self, model: TypedModel, step: RowStep) -> str:
         if isinstance(step, Load):
             tensor = self.tensors[step.tensor]
-            return f"{tensor.outlet if isinstance(tensor, Operand) else tensor} {step.result.name}"
+            what = outlet_text(model, tensor.outlet) if isinstance(tensor, Operand) else tensor
+            return f"{what}, {step.result.name}"
         if isinstance(step, Fold):
-            return f"{step.reducer.name.lower()} of {step.operand} {step.result.name}"
-        return step_text(step)
+            return f"{step.reducer.name.lower()} of {step.operand}, {step.result.name}"
+        return applied_text(step)
 
 
 def region_from(walk: Walk, first: int, operand: OperandFn, form: Form | None = None) -> Region | None:
